@@ -1,0 +1,1 @@
+//! `edge`: see ARCHITECTURE.md.

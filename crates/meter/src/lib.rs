@@ -1,0 +1,1 @@
+//! `meter`: see ARCHITECTURE.md.
