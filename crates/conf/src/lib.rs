@@ -1,1 +1,32 @@
-//! `conf`: see ARCHITECTURE.md.
+//! `conf`: nginx.conf text to a tree with spans, and back.
+//!
+//! ```text
+//!   Files --load--> Tree { files, root } --print / crossplane--> text, JSON
+//!                     \--> Problems --render--> nginx's line, excerpt, remedy
+//! ```
+//! Not here: what a directive means, which blocks it may stand in, how many arguments it takes;
+//! a *statement* is written, a *directive* is defined (crate `edge`). No file is opened here
+//! either: bytes come through [`Files`].
+//!
+//! Invariants: parsing never fails and never panics, it returns what could be read and every
+//! problem seen; no byte of a source is lost by printing.
+#![forbid(unsafe_code)]
+
+mod crossplane;
+pub mod glob;
+mod include;
+mod lex;
+mod memory;
+mod parse;
+mod print;
+mod problem;
+mod tree;
+
+pub use crossplane::{crossplane, crossplane_with_comments};
+pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, STATEMENTS_MAX, load, load_with_globals};
+pub use lex::PARAMETER_BYTES_MAX;
+pub use memory::MemoryFiles;
+pub use parse::{BLOCK_DEPTH_MAX, Parsed, parse};
+pub use print::{lay_out, print, quote};
+pub use problem::{Level, Problem, did_you_mean, render, sort_as_read};
+pub use tree::{At, Comment, Include, Source, Span, Statement, Tree, Word};

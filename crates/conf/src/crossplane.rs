@@ -1,0 +1,152 @@
+//! The JSON that `crossplane parse` made customary: one payload, one entry a file, statements
+//! as `directive`, `line`, `args`, with `includes`, `block` and `comment` where they apply.
+//!
+//! Each file is shown as written, with its `include` statements and the indices of what they
+//! brought in. `line` is the line the directive's name stands on.
+
+use serde_json::{Map, Value, json};
+
+use crate::parse::parse;
+use crate::problem::{Level, Problem};
+use crate::tree::{Comment, Source, Statement, Tree};
+
+/// The payload for a loaded configuration and its problems, without comments.
+///
+/// `opaque` as given to [`crate::load`]. Problems of level `Warn` do not count.
+pub fn crossplane(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bool) -> Value {
+    payload(tree, problems, opaque, false)
+}
+
+/// Like [`crossplane`], comments included as directives named `#`.
+pub fn crossplane_with_comments(
+    tree: &Tree,
+    problems: &[Problem],
+    opaque: &dyn Fn(&str) -> bool,
+) -> Value {
+    payload(tree, problems, opaque, true)
+}
+
+fn payload(
+    tree: &Tree,
+    problems: &[Problem],
+    opaque: &dyn Fn(&str) -> bool,
+    has_comments: bool,
+) -> Value {
+    let refusals: Vec<&Problem> = problems
+        .iter()
+        .filter(|problem| problem.level == Level::Emerg)
+        .collect();
+    let mut errors = Vec::new();
+    let mut config = Vec::new();
+    for (index, source) in tree.files.iter().enumerate() {
+        let of_file = |problem: &&&Problem| problem.at.is_some_and(|at| at.file as usize == index);
+        let found: Vec<&Problem> = refusals.iter().filter(of_file).copied().collect();
+        errors.extend(
+            found
+                .iter()
+                .map(|problem| error_of(problem, tree, Some(&source.name))),
+        );
+        let file = u32::try_from(index).unwrap_or(u32::MAX);
+        let parsed = parse(&source.bytes, file, opaque);
+        let comments = if has_comments {
+            parsed.comments.as_slice()
+        } else {
+            &[]
+        };
+        let mut rows = Rows {
+            tree,
+            source,
+            comments: comments.iter().peekable(),
+        };
+        let mut block = rows.block(&parsed.statements);
+        block.extend(rows.comments_until(u32::MAX));
+        let status = if found.is_empty() { "ok" } else { "failed" };
+        let own: Vec<Value> = found
+            .iter()
+            .map(|problem| error_of(problem, tree, None))
+            .collect();
+        config.push(json!({
+            "file": source.name, "status": status, "errors": own, "parsed": block,
+        }));
+    }
+    for problem in refusals.iter().filter(|problem| problem.at.is_none()) {
+        errors.push(json!({"file": null, "error": problem.what, "line": null}));
+    }
+    let status = if errors.is_empty() { "ok" } else { "failed" };
+    json!({"status": status, "errors": errors, "config": config})
+}
+
+fn error_of(problem: &Problem, tree: &Tree, file: Option<&str>) -> Value {
+    let line = problem.at.map(|at| at.line);
+    let mut row = Map::new();
+    if let Some(file) = file {
+        row.insert("file".to_owned(), json!(file));
+    }
+    row.insert("error".to_owned(), json!(problem.sentence(tree)));
+    row.insert("line".to_owned(), json!(line));
+    Value::Object(row)
+}
+
+/// Turns the statements of one file into rows, weaving its comments in by place.
+struct Rows<'a> {
+    tree: &'a Tree,
+    source: &'a Source,
+    comments: std::iter::Peekable<std::slice::Iter<'a, Comment>>,
+}
+
+impl Rows<'_> {
+    fn block(&mut self, statements: &[Statement]) -> Vec<Value> {
+        let mut rows = Vec::new();
+        for statement in statements {
+            rows.extend(self.comments_until(statement.at.span.start));
+            rows.push(self.row(statement));
+        }
+        rows
+    }
+
+    fn row(&mut self, statement: &Statement) -> Value {
+        let args: Vec<&str> = statement
+            .args
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        let mut row = Map::new();
+        row.insert("directive".to_owned(), json!(statement.name.text));
+        row.insert(
+            "line".to_owned(),
+            json!(self.source.line_of(statement.at.span.start)),
+        );
+        row.insert("args".to_owned(), json!(args));
+        let brought_in = self
+            .tree
+            .includes
+            .iter()
+            .find(|include| include.at == statement.at);
+        if statement.name == "include" {
+            let files = brought_in
+                .map(|include| include.files.as_slice())
+                .unwrap_or_default();
+            row.insert("includes".to_owned(), json!(files));
+        }
+        if let Some(block) = &statement.block {
+            let mut rows = self.block(block);
+            rows.extend(self.comments_until(statement.end.span.start));
+            row.insert("block".to_owned(), json!(rows));
+        }
+        Value::Object(row)
+    }
+
+    /// Rows for the comments that stand before this byte.
+    fn comments_until(&mut self, end: u32) -> Vec<Value> {
+        let mut rows = Vec::new();
+        while let Some(comment) = self.comments.next_if(|comment| comment.at.span.start < end) {
+            rows.push(json!({
+                "directive": "#",
+                "line": comment.at.line,
+                "args": [],
+                "comment": String::from_utf8_lossy(&comment.text),
+            }));
+        }
+        rows
+    }
+}

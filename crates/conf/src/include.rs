@@ -1,0 +1,322 @@
+//! A configuration from its files: each is parsed, each `include` gives way to what it names.
+//!
+//! Not here: the disk; [`Files`] is how bytes and file lists come in.
+//! Invariant: loading ends. A file that includes itself is refused, and files, statements and
+//! depth have limits, so no set of files can make the tree grow without end.
+
+use std::io;
+
+use crate::glob;
+use crate::parse::{BLOCK_DEPTH_MAX, Parsed, parse, parse_command_line};
+use crate::problem::{Problem, sort_as_read};
+use crate::tree::{Include, Source, Statement, Tree, Word};
+
+/// Where configuration files come from.
+pub trait Files {
+    /// The bytes of a file, by its full path.
+    ///
+    /// # Errors
+    /// What the system says; nginx's ` failed (N: text)` is made from it.
+    fn read(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// The paths a `glob(3)` pattern names, sorted; none is not an error.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn glob(&self, pattern: &str) -> io::Result<Vec<String>>;
+}
+
+/// Different files one configuration may read.
+pub const FILES_MAX: usize = 10_000;
+
+/// Files that may be inside each other through `include`.
+pub const INCLUDE_DEPTH_MAX: usize = 64;
+
+/// Statements one configuration may have, those of a file counted each time it is included.
+pub const STATEMENTS_MAX: usize = 4_000_000;
+
+/// Bytes one file may have: spans are 32 bits wide.
+const FILE_BYTES_MAX: usize = 1 << 30;
+
+/// Loads a configuration: `main` (a full path) with every include in place, and every lexical
+/// and include problem in reading order. See nginx.org/en/docs/ngx_core_module.html#include.
+///
+/// Relative includes are below `conf_prefix`. For `opaque` see [`parse`].
+pub fn load(
+    files: &dyn Files,
+    main: &str,
+    conf_prefix: &str,
+    opaque: &dyn Fn(&str) -> bool,
+) -> (Tree, Vec<Problem>) {
+    load_with_globals(files, main, conf_prefix, opaque, "")
+}
+
+/// Like [`load`], with the directives of `-g` read first; empty `globals` are none.
+pub fn load_with_globals(
+    files: &dyn Files,
+    main: &str,
+    conf_prefix: &str,
+    opaque: &dyn Fn(&str) -> bool,
+    globals: &str,
+) -> (Tree, Vec<Problem>) {
+    let mut loader = Loader {
+        files,
+        conf_prefix,
+        opaque,
+        tree: Tree::default(),
+        problems: Vec::new(),
+        open: Vec::new(),
+        statements: 0,
+    };
+    let mut root = Vec::new();
+    if !globals.is_empty() {
+        root.extend(loader.command_line(globals));
+    }
+    match loader.source(main) {
+        Ok(file) => root.extend(loader.statements_of(file, 0)),
+        Err(what) => loader.problems.push(Problem {
+            level: crate::Level::Emerg,
+            what,
+            at: None,
+            todo: None,
+        }),
+    }
+    let Loader {
+        mut tree,
+        mut problems,
+        ..
+    } = loader;
+    tree.root = root;
+    sort_as_read(&mut problems, &tree);
+    (tree, problems)
+}
+
+struct Loader<'a> {
+    files: &'a dyn Files,
+    conf_prefix: &'a str,
+    opaque: &'a dyn Fn(&str) -> bool,
+    tree: Tree,
+    problems: Vec<Problem>,
+    /// The files being read, the main one first.
+    open: Vec<u32>,
+    /// Statements met so far.
+    statements: usize,
+}
+
+impl Loader<'_> {
+    fn command_line(&mut self, globals: &str) -> Vec<Statement> {
+        let file = self.next_file();
+        // nginx: what -g says is ended by a ";" of its own when it lacks one.
+        let parsed = parse_command_line(globals.as_bytes(), file);
+        self.tree.files.push(Source {
+            name: "command line".to_owned(),
+            bytes: globals.as_bytes().to_vec(),
+            is_command_line: true,
+        });
+        self.problems.extend(parsed.problems);
+        self.open.push(file);
+        let statements = self.expand(parsed.statements, 0);
+        self.open.pop();
+        statements
+    }
+
+    fn next_file(&self) -> u32 {
+        u32::try_from(self.tree.files.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The index of a file, which is read when it is new; or why it cannot be.
+    fn source(&mut self, path: &str) -> Result<u32, String> {
+        let known = self.tree.files.iter().position(|file| file.name == path);
+        if let Some(known) = known.and_then(|index| u32::try_from(index).ok()) {
+            return Ok(known);
+        }
+        if self.tree.files.len() >= FILES_MAX {
+            return Err(format!("\"{path}\" is one file more than {FILES_MAX}"));
+        }
+        let bytes = self
+            .files
+            .read(path)
+            .map_err(|error| failure("open()", path, &error))?;
+        if bytes.len() > FILE_BYTES_MAX {
+            return Err(format!("\"{path}\" has more than {FILE_BYTES_MAX} bytes"));
+        }
+        let file = self.next_file();
+        let source = Source {
+            name: path.to_owned(),
+            bytes,
+            is_command_line: false,
+        };
+        self.tree.files.push(source);
+        Ok(file)
+    }
+
+    /// The statements of a file, includes in place.
+    fn statements_of(&mut self, file: u32, block_depth: usize) -> Vec<Statement> {
+        let Some(source) = self.tree.files.get(file as usize) else {
+            return Vec::new();
+        };
+        let Parsed {
+            statements,
+            problems,
+            ..
+        } = parse(&source.bytes, file, self.opaque);
+        // A file included twice says the same twice.
+        if problems
+            .first()
+            .is_some_and(|first| !self.problems.contains(first))
+        {
+            self.problems.extend(problems);
+        }
+        self.open.push(file);
+        let statements = self.expand(statements, block_depth);
+        self.open.pop();
+        statements
+    }
+
+    fn expand(&mut self, statements: Vec<Statement>, block_depth: usize) -> Vec<Statement> {
+        let mut expanded = Vec::with_capacity(statements.len());
+        for mut statement in statements {
+            self.statements += 1;
+            if self.statements > STATEMENTS_MAX {
+                if self.statements == STATEMENTS_MAX + 1 {
+                    let what =
+                        format!("the configuration has more than {STATEMENTS_MAX} statements");
+                    self.problems.push(Problem::emerg(what, statement.at));
+                }
+                break;
+            }
+            if statement.name == "include" {
+                expanded.extend(self.include(&statement, block_depth));
+                continue;
+            }
+            if let Some(block) = statement.block.take() {
+                statement.block = Some(self.expand_block(&statement, block, block_depth + 1));
+            }
+            expanded.push(statement);
+        }
+        expanded
+    }
+
+    fn expand_block(
+        &mut self,
+        head: &Statement,
+        block: Vec<Statement>,
+        block_depth: usize,
+    ) -> Vec<Statement> {
+        if block_depth > BLOCK_DEPTH_MAX {
+            let what = format!("blocks are nested deeper than {BLOCK_DEPTH_MAX}");
+            self.problems.push(Problem::emerg(what, head.at));
+            return Vec::new();
+        }
+        self.expand(block, block_depth)
+    }
+
+    /// What an `include` stands for.
+    fn include(&mut self, statement: &Statement, block_depth: usize) -> Vec<Statement> {
+        let what = match (statement.args.as_slice(), statement.is_block()) {
+            (_, true) => "directive \"include\" is not terminated by \";\"",
+            ([path], false) => return self.include_path(statement, path, block_depth),
+            (_, false) => "invalid number of arguments in \"include\" directive",
+        };
+        self.problems
+            .push(Problem::emerg(what.to_owned(), statement.at));
+        Vec::new()
+    }
+
+    fn include_path(
+        &mut self,
+        statement: &Statement,
+        path: &Word,
+        block_depth: usize,
+    ) -> Vec<Statement> {
+        let full = full_name(self.conf_prefix, &path.text);
+        let paths = if glob::is_pattern(&full) {
+            match self.files.glob(&full) {
+                Ok(paths) => paths,
+                Err(error) => {
+                    let what = failure("glob()", &full, &error);
+                    self.problems.push(Problem::emerg(what, path.at));
+                    return Vec::new();
+                }
+            }
+        } else {
+            vec![full]
+        };
+
+        let place = self.tree.includes.len();
+        self.tree.includes.push(Include {
+            at: statement.at,
+            files: Vec::new(),
+        });
+        let mut statements = Vec::new();
+        for name in paths {
+            match self.included(&name) {
+                Ok(file) => {
+                    if let Some(include) = self.tree.includes.get_mut(place) {
+                        include.files.push(file);
+                    }
+                    statements.extend(self.statements_of(file, block_depth));
+                }
+                Err(what) => self.problems.push(Problem::emerg(what, path.at)),
+            }
+        }
+        statements
+    }
+
+    /// The index of an included file, unless it is open already or too deep.
+    fn included(&mut self, name: &str) -> Result<u32, String> {
+        let file = self.source(name)?;
+        if let Some(first) = self.open.iter().position(|open| *open == file) {
+            let chain = self.open.iter().skip(first).chain([&file]);
+            let names: Vec<&str> = chain
+                .filter_map(|file| self.tree.files.get(*file as usize))
+                .map(|source| source.name.as_str())
+                .collect();
+            return Err(format!(
+                "\"include\" goes in a circle: {}",
+                names.join(" -> ")
+            ));
+        }
+        if self.open.len() >= INCLUDE_DEPTH_MAX {
+            return Err(format!(
+                "files are included more than {INCLUDE_DEPTH_MAX} deep"
+            ));
+        }
+        Ok(file)
+    }
+}
+
+/// A name below a prefix, unless it is absolute.
+fn full_name(prefix: &str, name: &str) -> String {
+    if name.starts_with('/') {
+        return name.to_owned();
+    }
+    let slash = if prefix.is_empty() || prefix.ends_with('/') {
+        ""
+    } else {
+        "/"
+    };
+    format!("{prefix}{slash}{name}")
+}
+
+/// nginx's words for a failed system call: `open() "PATH" failed (2: No such file or directory)`.
+fn failure(call: &str, path: &str, error: &io::Error) -> String {
+    // nginx: a directory opens and then does not read.
+    let call = if error.kind() == io::ErrorKind::IsADirectory {
+        "pread()"
+    } else {
+        call
+    };
+    let reason = match (error.raw_os_error(), error.kind()) {
+        (Some(code), _) => {
+            let text = error.to_string();
+            let text = text
+                .strip_suffix(&format!(" (os error {code})"))
+                .unwrap_or(&text);
+            format!("{code}: {text}")
+        }
+        (None, io::ErrorKind::NotFound) => "2: No such file or directory".to_owned(),
+        (None, _) => error.to_string(),
+    };
+    format!("{call} \"{path}\" failed ({reason})")
+}

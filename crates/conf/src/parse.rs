@@ -1,0 +1,281 @@
+//! Words to statements and blocks: one source, no includes.
+//!
+//! Nesting is kept on an explicit stack, so a source made of braces cannot exhaust the thread's.
+
+use crate::lex::{Lexer, Turn};
+use crate::problem::Problem;
+use crate::tree::{At, Comment, Statement, Word};
+
+/// Blocks that may stand inside each other, over all included files.
+pub const BLOCK_DEPTH_MAX: usize = 256;
+
+/// One source as written: `include` statements are still statements here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Parsed {
+    /// The top-level statements.
+    pub statements: Vec<Statement>,
+    /// Every comment, in order.
+    pub comments: Vec<Comment>,
+    /// Every lexical problem, in order.
+    pub problems: Vec<Problem>,
+}
+
+/// Parses one source; never fails, what cannot be read becomes a problem.
+///
+/// `file` is the index put into every [`At`]. `opaque` names the directives whose block is not
+/// written in nginx's syntax (`content_by_lua_block`): its text becomes their last argument.
+pub fn parse(bytes: &[u8], file: u32, opaque: &dyn Fn(&str) -> bool) -> Parsed {
+    Parser::new(bytes, file, false, opaque).run()
+}
+
+/// Parses the text of `-g`, where blocks are not supported.
+pub(crate) fn parse_command_line(bytes: &[u8], file: u32) -> Parsed {
+    Parser::new(bytes, file, true, &|_| false).run()
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    is_command_line: bool,
+    opaque: &'a dyn Fn(&str) -> bool,
+    /// Statements of the block being read.
+    statements: Vec<Statement>,
+    /// The blocks around it, innermost last.
+    open: Vec<Open>,
+    /// Braces open beyond what `open` may hold.
+    too_deep: usize,
+}
+
+/// A block whose `}` has not come yet.
+struct Open {
+    /// Its statement; `None` for a `{` without a name, whose content is checked and dropped.
+    head: Option<Statement>,
+    /// Statements read before it in the block around it.
+    before: Vec<Statement>,
+    /// Its `{`.
+    brace: At,
+}
+
+impl<'a> Parser<'a> {
+    fn new(
+        bytes: &'a [u8],
+        file: u32,
+        is_command_line: bool,
+        opaque: &'a dyn Fn(&str) -> bool,
+    ) -> Parser<'a> {
+        Parser {
+            lexer: Lexer::new(bytes, file, is_command_line),
+            is_command_line,
+            opaque,
+            statements: Vec::new(),
+            open: Vec::new(),
+            too_deep: 0,
+        }
+    }
+
+    fn run(mut self) -> Parsed {
+        let mut words = Vec::new();
+        loop {
+            let (turn, at) = self.lexer.next(&mut words);
+            match turn {
+                Turn::End => self.push(&mut words, at),
+                Turn::Open => self.begin(&mut words, at),
+                Turn::Close => {
+                    self.push(&mut words, at);
+                    self.close(at);
+                }
+                Turn::Eof => break,
+            }
+        }
+        self.end_of_file();
+        Parsed {
+            statements: self.statements,
+            comments: self.lexer.comments,
+            problems: self.lexer.problems,
+        }
+    }
+
+    /// Adds a statement without a block; no words, no statement.
+    fn push(&mut self, words: &mut Vec<Word>, end: At) {
+        if self.too_deep == 0
+            && let Some(statement) = statement(words, end)
+        {
+            self.statements.push(statement);
+        }
+    }
+
+    fn begin(&mut self, words: &mut Vec<Word>, brace: At) {
+        if self.is_command_line {
+            let what = "block directives are not supported in -g option";
+            self.problem(what.to_owned(), brace);
+        }
+        if self.too_deep > 0 || self.open.len() >= BLOCK_DEPTH_MAX {
+            if self.too_deep == 0 {
+                let what = format!("blocks are nested deeper than {BLOCK_DEPTH_MAX}");
+                self.problem(what, brace);
+            }
+            self.too_deep += 1;
+            return;
+        }
+        let mut head = statement(words, brace);
+        if let Some(head) = &mut head
+            && (self.opaque)(&head.name.text)
+            && let Some(text) = self.lexer.raw_block()
+        {
+            head.end = self
+                .lexer
+                .at(text.at.span.end as usize, text.at.span.end as usize + 1);
+            head.args.push(text);
+            self.statements.push(std::mem::take(head));
+            return;
+        }
+        let before = std::mem::take(&mut self.statements);
+        self.open.push(Open {
+            head,
+            before,
+            brace,
+        });
+    }
+
+    fn close(&mut self, end: At) {
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        let Some(open) = self.open.pop() else {
+            // Words before it have been reported with it already.
+            if self
+                .lexer
+                .problems
+                .last()
+                .is_none_or(|last| last.at != Some(end))
+            {
+                self.problem("unexpected \"}\"".to_owned(), end);
+            }
+            return;
+        };
+        self.fold(open, end);
+    }
+
+    /// Puts a finished block into the block around it.
+    fn fold(&mut self, open: Open, end: At) {
+        let block = std::mem::replace(&mut self.statements, open.before);
+        if let Some(mut head) = open.head {
+            head.block = Some(block);
+            head.end = end;
+            self.statements.push(head);
+        }
+    }
+
+    fn end_of_file(&mut self) {
+        let end = self.lexer.end();
+        let is_reported = self.lexer.is_cut_short();
+        if let Some(open) = self.open.last()
+            && !is_reported
+            && !self.is_command_line
+        {
+            // nginx names the last line; the block that was left open is what helps.
+            let place = open.head.as_ref().map_or(open.brace, |head| head.at);
+            let at = At {
+                line: end.line,
+                ..place
+            };
+            let problem = Problem::emerg("unexpected end of file, expecting \"}\"".to_owned(), at);
+            self.lexer
+                .problems
+                .push(problem.todo("this block has no \"}\""));
+        }
+        while let Some(open) = self.open.pop() {
+            self.fold(open, end);
+        }
+    }
+
+    fn problem(&mut self, what: String, at: At) {
+        self.lexer.problems.push(Problem::emerg(what, at));
+    }
+}
+
+/// A statement of these words, which are taken; `None` without any.
+fn statement(words: &mut Vec<Word>, end: At) -> Option<Statement> {
+    let mut words = words.drain(..);
+    let name = words.next()?;
+    let args: Vec<Word> = words.collect();
+    let mut at = At {
+        line: end.line,
+        ..name.at
+    };
+    at.span.end = args
+        .last()
+        .map_or(name.at.span.end, |word| word.at.span.end);
+    Some(Statement {
+        name,
+        args,
+        block: None,
+        at,
+        end,
+    })
+}
+
+/// Bytes of a Lua text before the `}` that closes the block around it.
+pub(crate) fn lua_block_length(text: &[u8]) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut pos = 0usize;
+    while let Some(byte) = text.get(pos).copied() {
+        let rest = text.get(pos..).unwrap_or_default();
+        pos += match byte {
+            b'{' => {
+                depth += 1;
+                1
+            }
+            b'}' if depth == 0 => return Some(pos),
+            b'}' => {
+                depth -= 1;
+                1
+            }
+            b'"' | b'\'' => lua_string_length(rest, byte),
+            b'-' if rest.starts_with(b"--") => {
+                let comment = rest.get(2..).unwrap_or_default();
+                match lua_long_length(comment) {
+                    Some(length) => 2 + length,
+                    None => rest
+                        .iter()
+                        .position(|byte| *byte == b'\n')
+                        .unwrap_or(rest.len()),
+                }
+            }
+            b'[' => lua_long_length(rest).unwrap_or(1),
+            _ => 1,
+        };
+    }
+    None
+}
+
+/// Bytes of a quoted Lua string, quotes included.
+fn lua_string_length(text: &[u8], quote: u8) -> usize {
+    let mut pos = 1;
+    while let Some(byte) = text.get(pos) {
+        pos += match byte {
+            b'\\' => 2,
+            byte if *byte == quote => return pos + 1,
+            _ => 1,
+        };
+    }
+    text.len()
+}
+
+/// Bytes of a Lua long string (`[[…]]`, `[==[…]==]`), if one starts here.
+fn lua_long_length(text: &[u8]) -> Option<usize> {
+    let level = text
+        .strip_prefix(b"[")?
+        .iter()
+        .take_while(|byte| **byte == b'=')
+        .count();
+    if text.get(level + 1) != Some(&b'[') {
+        return None;
+    }
+    let closing = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
+    let body = text.get(level + 2..).unwrap_or_default();
+    let found = body
+        .windows(closing.len())
+        .position(|window| window == closing)?;
+    Some(level + 2 + found + closing.len())
+}

@@ -1,0 +1,254 @@
+//! A problem of a configuration, and the one way to show it.
+//!
+//! Line one is nginx's own (`nginx: [emerg] WHAT in FILE:LINE`), so what people grep for still
+//! works; then the place itself with a caret; then what to do.
+
+use crate::tree::{At, Source, Span, Tree};
+
+/// How bad a problem is, in nginx's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// The configuration cannot be used.
+    Emerg,
+    /// It can be used, but does not do all it says.
+    Warn,
+}
+
+impl Level {
+    /// The word between the brackets.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Emerg => "emerg",
+            Level::Warn => "warn",
+        }
+    }
+}
+
+/// One problem found in a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// How bad it is.
+    pub level: Level,
+    /// nginx's words, without ` in FILE:LINE`.
+    pub what: String,
+    /// Where; `None` when nginx names no place (the main file cannot be opened).
+    pub at: Option<At>,
+    /// What to do, a remedy a line; a first line `did you mean …` is shown beside the caret.
+    pub todo: Option<String>,
+}
+
+impl Problem {
+    /// A problem that refuses the configuration.
+    pub fn emerg(what: String, at: At) -> Problem {
+        Problem {
+            level: Level::Emerg,
+            what,
+            at: Some(at),
+            todo: None,
+        }
+    }
+
+    /// A problem that leaves the configuration usable.
+    pub fn warn(what: String, at: At) -> Problem {
+        Problem {
+            level: Level::Warn,
+            what,
+            at: Some(at),
+            todo: None,
+        }
+    }
+
+    /// The same problem with a remedy added.
+    #[must_use]
+    pub fn todo(mut self, remedy: &str) -> Problem {
+        self.todo = Some(match self.todo.take() {
+            Some(before) => format!("{before}\n{remedy}"),
+            None => remedy.to_owned(),
+        });
+        self
+    }
+
+    /// `WHAT in FILE:LINE`, as in line one of [`render`] and in an error log.
+    pub fn sentence(&self, tree: &Tree) -> String {
+        let Some((at, source)) = self.at.and_then(|at| Some((at, tree.source(&at)?))) else {
+            return self.what.clone();
+        };
+        if source.is_command_line {
+            return format!("{} in command line", self.what);
+        }
+        format!("{} in {}:{}", self.what, source.name, at.line)
+    }
+}
+
+/// The text for a terminal: nginx's line, the excerpt, the remedies; every line ends in `\n`.
+pub fn render(problem: &Problem, tree: &Tree, prog: &str) -> String {
+    let mut text = format!(
+        "{prog}: [{}] {}\n",
+        problem.level.name(),
+        problem.sentence(tree)
+    );
+    let mut remedies: Vec<&str> = problem.todo.iter().flat_map(|todo| todo.lines()).collect();
+    let source = problem.at.and_then(|at| Some((at.span, tree.source(&at)?)));
+    if let Some((span, source)) = source {
+        let beside = match remedies.first() {
+            Some(first) if first.starts_with("did you mean") => remedies.remove(0),
+            _ => "",
+        };
+        text.push_str(&excerpt(source, span, beside));
+    }
+    for remedy in remedies {
+        text.push_str(&format!("{:GUTTER$} = {remedy}\n", ""));
+    }
+    text
+}
+
+/// Columns the line numbers of an excerpt take.
+const GUTTER: usize = 5;
+
+/// Characters of a source line an excerpt shows.
+const EXCERPT_CHARS_MAX: usize = 160;
+
+/// Characters kept before the caret when a line is cut.
+const EXCERPT_CHARS_BEFORE: usize = 60;
+
+/// The source line a span starts on, and a caret line below it.
+fn excerpt(source: &Source, span: Span, beside: &str) -> String {
+    let start = (span.start as usize).min(source.bytes.len());
+    let (before, after) = source.bytes.split_at(start);
+    let line_start = before
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |lf| lf + 1);
+    let line_rest = after
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let marked = line_rest
+        .len()
+        .min((span.end.saturating_sub(span.start)) as usize);
+    let (marked, rest) = line_rest.split_at(marked);
+
+    let mut lead = printable(before.get(line_start..).unwrap_or_default());
+    let mut marked = printable(marked);
+    let mut rest = printable(rest);
+    if lead.len() > EXCERPT_CHARS_BEFORE {
+        lead.drain(..lead.len() - EXCERPT_CHARS_BEFORE);
+        lead.insert(0, '…');
+    }
+    let room = EXCERPT_CHARS_MAX.saturating_sub(lead.len());
+    marked.truncate(room);
+    if rest.len() > room - marked.len() {
+        rest.truncate(room - marked.len());
+        rest.push('…');
+    }
+
+    let shown: String = lead.iter().chain(&marked).chain(&rest).collect();
+    let indent: String = lead
+        .iter()
+        .map(|c| if *c == '\t' { '\t' } else { ' ' })
+        .collect();
+    let carets = "^".repeat(marked.len().max(1));
+    let number = source.line_of(span.start);
+    let first = format!("{number:GUTTER$} | {}", shown.trim_end());
+    let second = format!("{:GUTTER$} | {indent}{carets} {beside}", "");
+    format!("{first}\n{}\n", second.trim_end())
+}
+
+/// Characters safe to show: control bytes other than a tab become U+FFFD.
+fn printable(bytes: &[u8]) -> Vec<char> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_suffix('\r').unwrap_or(&text);
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// Sorts problems into the order a reader going through the files would meet them: an included
+/// file's problems stand at its `include`. Problems without a place go last.
+pub fn sort_as_read(problems: &mut [Problem], tree: &Tree) {
+    problems.sort_by_cached_key(|problem| match problem.at {
+        Some(at) => (0, reading_path(&at, tree)),
+        None => (1, Vec::new()),
+    });
+}
+
+/// The lines of the includes that lead to a place, then its own.
+fn reading_path(at: &At, tree: &Tree) -> Vec<u32> {
+    let mut path = vec![at.line];
+    let mut file = at.file;
+    // A file's first include was carried out in a file read before it, so this ends.
+    while let Some(include) = tree
+        .includes
+        .iter()
+        .find(|include| include.files.contains(&file))
+    {
+        if include.at.file >= file {
+            break;
+        }
+        let place = include
+            .files
+            .iter()
+            .position(|found| *found == file)
+            .unwrap_or(0);
+        path.push(u32::try_from(place).unwrap_or(u32::MAX));
+        path.push(include.at.line);
+        file = include.at.file;
+    }
+    path.push(file);
+    path.reverse();
+    path
+}
+
+/// The candidate a mistyped name most likely meant: the nearest by edits (insert, drop, change,
+/// swap), if it is near enough to be worth saying: one edit per three letters.
+pub fn did_you_mean<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let length = name.chars().count();
+    if length > NAME_CHARS_MAX {
+        return None;
+    }
+    let allowed = (length / 3).max(1);
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
+        .map(|candidate| (edits(name, candidate), candidate))
+        .filter(|(edits, candidate)| *edits <= allowed && *edits < candidate.chars().count())
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Longer names are no typing errors; comparing them would only take time.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Edits between two names, a swap of neighbours counting as one.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut older: Vec<usize> = Vec::new();
+    let mut old: Vec<usize> = (0..=to.len()).collect();
+    let mut previous = None;
+    for (i, a) in from.chars().enumerate() {
+        let mut new = vec![i + 1];
+        for (j, b) in to.iter().enumerate() {
+            let at =
+                |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX / 2);
+            let mut best = (at(&old, j + 1) + 1).min(at(&new, j) + 1);
+            best = best.min(at(&old, j) + usize::from(a != *b));
+            let before = j.checked_sub(1).and_then(|index| to.get(index));
+            if j > 0 && previous == Some(*b) && before == Some(&a) {
+                best = best.min(at(&older, j - 1) + 1);
+            }
+            new.push(best);
+        }
+        older = std::mem::replace(&mut old, new);
+        previous = Some(a);
+    }
+    old.last().copied().unwrap_or(0)
+}
