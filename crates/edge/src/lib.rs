@@ -1,1 +1,29 @@
-//! `edge`: see ARCHITECTURE.md.
+//! The reverse proxy: nginx.conf to an immutable configuration, and exchanges through it.
+//!
+//! ```text
+//!  Tree ─ Build (families read statements) ─► Conf ─► worker: conn ─► exchange ─ phases ─► respond
+//!                                                                      └► upstream: pick, try, relay
+//! ```
+//!
+//! Invariants: `Conf` never changes; an exchange ends with the one it began with; parsing a
+//! configuration has no side effects; no byte from outside can panic.
+#![forbid(unsafe_code)]
+
+pub mod body;
+pub mod build;
+pub mod conf;
+pub mod counters;
+pub mod directive;
+pub mod exchange;
+pub mod family;
+pub mod fields;
+pub mod log;
+pub mod nginx_only;
+pub mod phase;
+pub mod regex;
+pub mod respond;
+pub mod route;
+pub mod settings;
+pub mod value;
+pub mod variable;
+pub mod worker;

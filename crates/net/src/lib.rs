@@ -1,1 +1,34 @@
-//! `net`: see ARCHITECTURE.md.
+//! `net`: worker threads and what they hold.
+//!
+//! ```text
+//!   control thread                    worker thread (one per CPU)
+//!   process, signals  --Remote-->     tasks . streams . listeners . deadlines
+//!                     (mailbox)       one epoll, one run queue, one clock
+//! ```
+//!
+//! Our own single-threaded async runtime (docs/why/001-runtime.md): everything
+//! above is plain `async fn`, and nothing above names a reactor. Not here: HTTP,
+//! configuration, logging. Invariants: a socket never leaves its worker; the only
+//! `unsafe`, the only clock and the only syscalls of weir are in this crate.
+#![deny(unsafe_code)]
+
+pub mod address;
+pub mod buffer;
+pub mod clock;
+mod core;
+pub mod counts;
+pub mod listener;
+mod mailbox;
+// process
+mod slots;
+pub mod stream;
+mod sys;
+pub mod timer;
+mod wheel;
+pub mod worker;
+
+pub use address::{Address, SocketAddress};
+pub use buffer::Lease;
+pub use listener::{ListenOptions, Listener, Listening};
+pub use stream::{ConnectOptions, Stream};
+pub use timer::{Deadline, TimedOut};

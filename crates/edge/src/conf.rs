@@ -1,0 +1,353 @@
+//! The compiled configuration: immutable, shared by all workers, swapped whole by a reload.
+//!
+//! Blocks become flat arenas of servers and locations that refer to each other by number. A location
+//! keeps only the handlers and filters its settings activate, so an unused feature costs nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_conf::{Problem, Tree};
+
+use crate::build::{self, Build, Kind, Paths, Resolve, Scope};
+use crate::directive::{self, Refusal};
+use crate::family::location::{Methods, Pattern};
+use crate::family::rewrite::Rule;
+use crate::family::server::{Draft, ListenDraft};
+use crate::family::{Declared, FAMILIES, RESPONSE_ORDER, Settings, Values};
+use crate::exchange::Exchange;
+use crate::phase::{Enter, Phase};
+use crate::regex::Regex;
+use crate::route::{Hosts, Listen, Places, Socket};
+use crate::variable::Definition;
+
+/// The number of a server in `Conf::servers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerId(pub u32);
+
+/// The number of a location in `Conf::locations`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocationId(pub u32);
+
+/// A configuration in force. Never changes; an exchange ends with the one it began with.
+pub struct Conf {
+    /// 1 at start, one more with each reload.
+    pub generation: u32,
+    /// The settings outside all servers.
+    pub main: Values,
+    /// The sockets to listen on.
+    pub sockets: Vec<Socket>,
+    /// Address and port to servers.
+    pub listens: Vec<Listen>,
+    /// All servers, in the order of the file.
+    pub servers: Vec<Server>,
+    /// All locations, `if` blocks and server levels among them.
+    pub locations: Vec<Location>,
+    /// What `VariableId`s mean.
+    pub definitions: Vec<Definition>,
+    /// What families declared for the whole of `http`.
+    pub declared: Declared,
+    /// Where relative names pointed to.
+    pub paths: Paths,
+}
+
+/// A `server` block.
+pub struct Server {
+    /// Its place in `Conf::servers`.
+    pub id: ServerId,
+    /// `$server_name`: the first name as written, without a leading dot.
+    pub name: String,
+    /// Rewrites at server level.
+    pub rules: Vec<Rule>,
+    /// The settings in force where no location matches.
+    pub root: LocationId,
+    /// Its locations.
+    pub places: Places,
+    /// Named locations, without `@`.
+    pub named: HashMap<String, LocationId>,
+}
+
+/// A `location`, an `if` in one, or the level of a server.
+pub struct Location {
+    /// Its place in `Conf::locations`.
+    pub id: LocationId,
+    /// The prefix, regex or name as written; an `if` has that of the location around it.
+    pub name: String,
+    /// How it was matched; `None` at server level and in `if` and `limit_except` blocks.
+    pub pattern: Option<Pattern>,
+    /// The settings in force.
+    pub values: Values,
+    /// Its rewrites.
+    pub rules: Vec<Rule>,
+    /// What answers here.
+    pub handler: Option<Enter>,
+    /// The handlers of the phases before the content, only those that have something to do.
+    pub walk: Vec<(Phase, Enter)>,
+    /// The handlers of the content phase for locations without a handler of their own.
+    pub content: Vec<Enter>,
+    /// The filters that have something to do, in `RESPONSE_ORDER`.
+    pub filters: Vec<fn(&mut Exchange<'_>)>,
+    /// Locations inside this one.
+    pub places: Places,
+    /// The methods another block handles, and that block.
+    pub limit_except: Option<(Methods, LocationId)>,
+}
+
+impl Conf {
+    /// A server by number.
+    pub fn server(&self, id: ServerId) -> &Server {
+        &self.servers[id.0 as usize]
+    }
+
+    /// A location by number.
+    pub fn location(&self, id: LocationId) -> &Location {
+        &self.locations[id.0 as usize]
+    }
+}
+
+/// Compiles a tree. Every problem is returned; the configuration only when none is grave.
+pub fn compile(tree: &Tree, paths: Paths, resolve: Resolve<'_>, generation: u32) -> (Option<Conf>, Vec<Problem>) {
+    let (build, root) = Build::new(paths, resolve).read(&tree.root);
+    let mut compiler = Compiler { build, servers: Vec::new(), locations: Vec::new(), drafts: Vec::new() };
+    let main = compiler.blocks(root);
+    compiler.finish(main, generation)
+}
+
+struct Compiler<'r> {
+    build: Build<'r>,
+    servers: Vec<Server>,
+    locations: Vec<Location>,
+    drafts: Vec<(ServerId, Vec<ListenDraft>, Vec<crate::family::server::Name>)>,
+}
+
+impl Compiler<'_> {
+    /// Main level, then `http`, then its servers.
+    fn blocks(&mut self, mut root: Scope) -> Values {
+        let children = std::mem::take(&mut root.children);
+        let mut main = root.settings.clone();
+        for mut child in children {
+            child.settings.inherit(&root.settings);
+            if child.context == directive::HTTP {
+                self.finish_scope(&mut child);
+                for server in std::mem::take(&mut child.children) {
+                    self.server(server, &child.settings);
+                }
+            }
+            // What `events` and `http` set about the process counts for the process.
+            main.inherit(&child.settings);
+        }
+        main.values()
+    }
+
+    fn finish_scope(&mut self, scope: &mut Scope) {
+        for family in FAMILIES {
+            if let Some(finish) = family.finish {
+                finish(&mut self.build, scope);
+            }
+        }
+    }
+
+    fn server(&mut self, mut scope: Scope, outer: &Settings) {
+        let Kind::Server(draft) = std::mem::replace(&mut scope.kind, Kind::Plain) else { return };
+        let Draft { listens, names } = draft;
+        scope.settings.inherit(outer);
+        self.finish_scope(&mut scope);
+        let id = ServerId(self.servers.len() as u32);
+        let name = names.first().map(|name| name.shown.clone()).unwrap_or_default();
+        self.servers.push(Server {
+            id,
+            name,
+            rules: Vec::new(),
+            root: LocationId(0),
+            places: Places::default(),
+            named: HashMap::new(),
+        });
+        let mut named = HashMap::new();
+        let (root, places, rules) = self.place(scope, String::new(), None, &mut named);
+        if let Some(server) = self.servers.get_mut(id.0 as usize) {
+            server.root = root;
+            server.places = places;
+            server.rules = rules;
+            server.named = named;
+        }
+        self.drafts.push((id, listens, names));
+    }
+
+    /// One place and everything inside it. `scope.settings` has inherited and is finished.
+    /// Gives its number; at server level also the places inside and the rules.
+    fn place(
+        &mut self,
+        mut scope: Scope,
+        name: String,
+        pattern: Option<Pattern>,
+        named: &mut HashMap<String, LocationId>,
+    ) -> (LocationId, Places, Vec<Rule>) {
+        let is_server = scope.context == directive::SERVER;
+        let id = LocationId(self.locations.len() as u32);
+        let values = scope.settings.clone().values();
+        self.locations.push(Location {
+            id,
+            name: name.clone(),
+            pattern,
+            values,
+            rules: Vec::new(),
+            handler: scope.handler,
+            walk: Vec::new(),
+            content: Vec::new(),
+            filters: Vec::new(),
+            places: Places::default(),
+            limit_except: None,
+        });
+
+        let mut places = Places::default();
+        let mut limit_except = None;
+        let mut inner_ids = Vec::new();
+        for mut child in std::mem::take(&mut scope.children) {
+            child.settings.inherit(&scope.settings);
+            match std::mem::replace(&mut child.kind, Kind::Plain) {
+                Kind::Location(pattern) => {
+                    self.finish_scope(&mut child);
+                    let at = child.at;
+                    let (inner, inside, rules) = self.place(child, pattern.text(), Some(pattern.clone()), named);
+                    self.settle(inner, inside, rules);
+                    inner_ids.push(inner);
+                    self.enlist(&mut places, named, pattern, inner, at);
+                }
+                Kind::If | Kind::Plain | Kind::Server(_) => {
+                    child.handler = child.handler.or(scope.handler);
+                    self.finish_scope(&mut child);
+                    let (inner, inside, rules) = self.place(child, name.clone(), None, named);
+                    self.settle(inner, inside, rules);
+                    inner_ids.push(inner);
+                }
+                Kind::LimitExcept(methods) => {
+                    child.handler = child.handler.or(scope.handler);
+                    self.finish_scope(&mut child);
+                    let (inner, inside, rules) = self.place(child, name.clone(), None, named);
+                    self.settle(inner, inside, rules);
+                    inner_ids.push(inner);
+                    limit_except = Some((methods, inner));
+                }
+            }
+        }
+        let mut rules = std::mem::take(&mut scope.rules);
+        bind_children(&mut rules, &inner_ids);
+        places.compile();
+        if let Some(location) = self.locations.get_mut(id.0 as usize) {
+            location.limit_except = limit_except;
+            activate(location);
+        }
+        if is_server {
+            (id, places, rules)
+        } else {
+            self.settle(id, places, rules);
+            (id, Places::default(), Vec::new())
+        }
+    }
+
+    fn settle(&mut self, id: LocationId, places: Places, rules: Vec<Rule>) {
+        if let Some(location) = self.locations.get_mut(id.0 as usize) {
+            if !rules.is_empty() {
+                location.rules = rules;
+            }
+            if !places.is_empty() {
+                location.places = places;
+            }
+        }
+    }
+
+    fn enlist(
+        &mut self,
+        places: &mut Places,
+        named: &mut HashMap<String, LocationId>,
+        pattern: Pattern,
+        id: LocationId,
+        at: weir_conf::At,
+    ) {
+        let duplicate = match pattern {
+            Pattern::Named(name) => named.insert(name.clone(), id).map(|_| format!("@{name}")),
+            Pattern::Exact(path) => places.add_exact(&path, id).then_some(path),
+            Pattern::Prefix { path, stops_regex } => {
+                let redirects = self.locations.get(id.0 as usize).is_some_and(|l| l.handler.is_some()) && path.ends_with('/');
+                places.add_prefix(&path, id, stops_regex, redirects).then_some(path)
+            }
+            Pattern::Regex(regex) => {
+                places.add_regex(regex, id);
+                None
+            }
+        };
+        if let Some(name) = duplicate {
+            self.build.refuse_at("location", Refusal::whole(format!("duplicate location \"{name}\"")), Some(at));
+        }
+    }
+
+    fn finish(mut self, main: Values, generation: u32) -> (Option<Conf>, Vec<Problem>) {
+        let (sockets, listens) = crate::route::listens(&mut self.build, std::mem::take(&mut self.drafts));
+        let Build { names, declared, mut problems, paths, .. } = self.build;
+        let (definitions, unknown) = names.bind(build::built_in);
+        for name in unknown {
+            problems.push(Problem {
+                level: weir_conf::Level::Emerg,
+                what: format!("unknown \"{name}\" variable"),
+                at: None,
+                todo: None,
+            });
+        }
+        let fails = problems.iter().any(|problem| matches!(problem.level, weir_conf::Level::Emerg));
+        let conf = Conf {
+            generation,
+            main,
+            sockets,
+            listens,
+            servers: self.servers,
+            locations: self.locations,
+            definitions,
+            declared,
+            paths,
+        };
+        ((!fails).then_some(conf), problems)
+    }
+}
+
+/// `if` rules hold the index of their block among the children; from here on, its location's number.
+fn bind_children(rules: &mut [Rule], children: &[LocationId]) {
+    for rule in rules {
+        if let Rule::If { inner, child, place, .. } = rule {
+            *place = children.get(*child).copied();
+            bind_children(inner, children);
+        }
+    }
+}
+
+/// Chooses the handlers and filters that have something to do in this location.
+fn activate(location: &mut Location) {
+    let mut walk = Vec::new();
+    let mut content = Vec::new();
+    for family in FAMILIES {
+        if let Some(handler) = &family.phase
+            && (handler.active)(location)
+        {
+            if handler.phase == Phase::Content {
+                content.push(handler.enter);
+            } else {
+                walk.push((handler.phase, handler.enter));
+            }
+        }
+    }
+    walk.sort_by_key(|(phase, _)| *phase);
+    let filters = RESPONSE_ORDER
+        .iter()
+        .filter_map(|name| FAMILIES.iter().find(|family| family.name == *name))
+        .filter_map(|family| family.filter.as_ref())
+        .filter(|filter| (filter.active)(location))
+        .map(|filter| filter.answer)
+        .collect();
+    location.walk = walk;
+    location.content = content;
+    location.filters = filters;
+}
+
+/// A regular expression that more than one place may share.
+pub type SharedRegex = Arc<Regex>;
+
+#[allow(unused_imports)]
+use Hosts as _;

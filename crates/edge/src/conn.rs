@@ -1,0 +1,546 @@
+//! The life of one client connection, as a straight line: wait, read a head, answer, keep or close.
+//!
+//! Envelope of a steady proxied exchange: one read and one write on each side, one pass over each head,
+//! no allocation but the box of the active part. An idle connection holds no buffer and no such box:
+//! only `serve`'s few words, a registration and a deadline.
+
+use std::cell::{Cell, OnceCell};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
+use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Known, Progress, Version, Violation};
+
+use crate::body;
+use crate::conf::Conf;
+use crate::counters;
+use crate::exchange::{Client, Exchange, Parts};
+use crate::family::core::Values as Core;
+use crate::family::{FAMILIES, log_phase};
+use crate::log::{self, Level};
+use crate::phase::{self, From, Outcome};
+use crate::respond;
+use crate::special;
+use crate::upstream::forward;
+use crate::worker::{Generation, Worker};
+
+/// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
+pub struct Shared {
+    /// The socket.
+    pub stream: Stream,
+    /// Between requests.
+    pub is_idle: Cell<bool>,
+    /// The configuration of its current or last exchange.
+    pub generation: Cell<u32>,
+}
+
+/// A client connection.
+pub struct Conn {
+    /// The socket and what others may know.
+    pub shared: Rc<Shared>,
+    /// Bounds whatever the client is waited for.
+    pub deadline: Deadline,
+    /// The facts exchanges may read.
+    pub client: Rc<Client>,
+    /// The address of the socket it was accepted on: finds its servers again after a reload.
+    socket: Rc<Address>,
+    served: u64,
+}
+
+/// Why the client can be sent nothing more.
+#[derive(Debug)]
+pub enum Gone {
+    /// It took nothing for `send_timeout`, or sent nothing for as long as it may.
+    TimedOut,
+    /// It closed, or the network failed.
+    Closed(io::Error),
+    /// The answer cannot be completed: its source broke off after the head was sent.
+    Cut,
+}
+
+/// Heads are read in pieces of this size.
+const READ_BYTES: usize = 16 << 10;
+
+/// What becomes of a connection after a request.
+enum After {
+    /// It waits for the next one this long.
+    Idle(Duration),
+    /// It is closed.
+    Close,
+    /// What the client still sends is read first: that long in all, that long at a time.
+    Linger(Duration, Duration),
+}
+
+/// Serves a connection to its end.
+pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, socket: Rc<Address>) {
+    let generation = worker.generation();
+    let Some(listen) = generation.listen_of(&socket, &stream) else { return };
+    let number = worker.next_connection_number();
+    let shared = Rc::new(Shared { stream, is_idle: Cell::new(true), generation: Cell::new(generation.conf.generation) });
+    let core = default_core(&generation.conf, listen);
+    let (header_timeout, nodelay) = (core.header_timeout, core.nodelay);
+    drop(generation);
+    if nodelay && !remote.is_unix() {
+        // Failing to set it costs latency, not correctness.
+        let _ = shared.stream.set_nodelay(true);
+    }
+    let client = Rc::new(Client {
+        number,
+        accepted: clock::now(),
+        remote,
+        local: OnceCell::new(),
+        listen: Cell::new(listen),
+        proxied: None,
+        shared: shared.clone(),
+    });
+    let mut conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
+    let key = worker.enlist(&conn.shared);
+    conn.deadline.set(header_timeout);
+    loop {
+        if conn.stream().readable(&conn.deadline).await.is_err() {
+            break; // nginx closes silently a connection that sent nothing
+        }
+        conn.shared.is_idle.set(false);
+        match Box::pin(active(&mut conn, &worker)).await {
+            After::Idle(timeout) => {
+                if worker.is_draining() {
+                    break;
+                }
+                conn.deadline.set(timeout);
+                conn.shared.is_idle.set(true);
+            }
+            After::Linger(time, timeout) => {
+                Box::pin(linger(&mut conn, &worker, time, timeout)).await;
+                break;
+            }
+            After::Close => break,
+        }
+    }
+    worker.strike_off(key);
+}
+
+impl Conn {
+    /// The socket.
+    pub fn stream(&self) -> &Stream {
+        &self.shared.stream
+    }
+
+    /// Finds the connection's servers in the configuration now in force; `false` when it listens there no more.
+    fn follow(&mut self, generation: &Generation) -> bool {
+        if self.shared.generation.get() == generation.conf.generation {
+            return true;
+        }
+        let Some(listen) = generation.listen_of(&self.socket, self.stream()) else { return false };
+        self.client.listen.set(listen);
+        self.shared.generation.set(generation.conf.generation);
+        true
+    }
+
+    /// Waits while watching the client; `Some` when it went away meanwhile.
+    pub async fn pause(&mut self, pause: Duration) -> Option<Gone> {
+        self.deadline.set(pause);
+        poll_fn(|_| {
+            if self.deadline.poll_expired().is_ready() {
+                return Poll::Ready(None);
+            }
+            match self.poll_gone() {
+                Poll::Ready(error) => Poll::Ready(Some(Gone::Closed(error))),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Ready when the client has closed its side or the connection broke.
+    pub fn poll_gone(&self) -> Poll<io::Error> {
+        match self.stream().poll_closed() {
+            Poll::Ready(()) => Poll::Ready(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Writes all pieces, as many in one call as the kernel takes; waits at most `timeout` between two writes.
+    pub async fn write_all(&mut self, mut pieces: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), Gone> {
+        IoSlice::advance_slices(&mut pieces, 0);
+        while !pieces.is_empty() {
+            match self.stream().try_write_vectored(pieces) {
+                Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
+                Ok(written) => IoSlice::advance_slices(&mut pieces, written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.deadline.set(timeout);
+                    if self.stream().writable(&self.deadline).await.is_err() {
+                        return Err(Gone::TimedOut);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Gone::Closed(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn default_core(conf: &Conf, listen: usize) -> &Core {
+    let server = conf.listens.get(listen).map_or(crate::conf::ServerId(0), |listen| listen.hosts.default_server());
+    &conf.location(conf.server(server).root).values.core
+}
+
+/// Serves requests until the connection has none waiting.
+async fn active(conn: &mut Conn, worker: &Rc<Worker>) -> After {
+    let mut parts = worker.lease_parts();
+    let after = loop {
+        let generation = worker.generation();
+        if !conn.follow(&generation) {
+            break After::Close;
+        }
+        counters::shift(&worker.counters().reading, 1);
+        let head = read_head(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get())).await;
+        counters::shift(&worker.counters().reading, -1);
+        let refusal = match head {
+            Head::Complete => None,
+            Head::Refused(violation) => Some(violation),
+            Head::TimedOut => Some(Violation::HeadTimeout),
+            Head::Nothing => {
+                let core = default_core(&generation.conf, conn.client.listen.get());
+                break After::Idle(if conn.served == 0 { core.header_timeout } else { core.keepalive_timeout.0 });
+            }
+            Head::Closed => break After::Close,
+        };
+        counters::add(&worker.counters().requests, 1);
+        counters::shift(&worker.counters().writing, 1);
+        let (used, after) = one(conn, worker, &generation, parts, refusal).await;
+        counters::shift(&worker.counters().writing, -1);
+        parts = used;
+        parts.next_request();
+        match after {
+            After::Idle(_) if !parts.request().bytes.is_empty() => {}
+            After::Idle(_) | After::Close | After::Linger(..) => break after,
+        }
+    };
+    worker.return_parts(parts);
+    after
+}
+
+enum Head {
+    Complete,
+    Nothing,
+    Closed,
+    TimedOut,
+    Refused(Violation),
+}
+
+/// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give.
+async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
+    let policy = HeadPolicy {
+        invalid_fields: if core.ignore_invalid_headers { InvalidFields::Ignore } else { InvalidFields::Refuse },
+        underscores: core.underscores_in_headers,
+        fields_max: core.headers_max as usize,
+    };
+    let request = parts.request();
+    request.parser.reset();
+    let mut began = false;
+    loop {
+        if !request.bytes.is_empty() {
+            match request.parser.request(&request.bytes, &policy, &mut request.head) {
+                Ok(Progress::Done) => {
+                    request.used = request.head.len;
+                    return match over_limits(&request.bytes, request.head.line.end as usize, request.head.len, core) {
+                        Some(violation) => Head::Refused(violation),
+                        None => Head::Complete,
+                    };
+                }
+                Ok(Progress::Partial { line_done, offset }) => {
+                    let pending = request.bytes.len().saturating_sub(offset) as u64;
+                    let (count, size) = core.large_headers;
+                    if pending >= size.max(core.header_buffer) {
+                        return Head::Refused(if line_done { Violation::HeadTooLarge } else { Violation::TargetTooLong });
+                    }
+                    if request.bytes.len() as u64 >= core.header_buffer + u64::from(count) * size {
+                        return Head::Refused(Violation::HeadTooLarge);
+                    }
+                }
+                Err(violation) => return Head::Refused(violation),
+            }
+        }
+        match conn.shared.stream.try_read_vec(&mut request.bytes, READ_BYTES) {
+            Ok(0) => {
+                return if request.bytes.is_empty() { Head::Closed } else { Head::Refused(Violation::ClosedInHead) };
+            }
+            Ok(_) => {
+                if !began {
+                    began = true;
+                    request.started = Some(clock::now());
+                    // nginx: one timer for the whole head.
+                    conn.deadline.set(core.header_timeout);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if request.bytes.is_empty() {
+                    return Head::Nothing;
+                }
+                if conn.shared.stream.readable(&conn.deadline).await.is_err() {
+                    return Head::TimedOut;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Head::Closed,
+        }
+    }
+}
+
+/// The limits of `client_header_buffer_size` and `large_client_header_buffers` on a head that came in whole.
+fn over_limits(bytes: &[u8], line_end: usize, head_len: usize, core: &Core) -> Option<Violation> {
+    let (count, size) = core.large_headers;
+    let line_max = size.max(core.header_buffer) as usize;
+    // One comparison settles the usual head.
+    if head_len <= core.header_buffer as usize {
+        return None;
+    }
+    if line_end >= line_max {
+        return Some(Violation::TargetTooLong);
+    }
+    let head = bytes.get(..head_len).unwrap_or_default();
+    if head.split(|b| *b == b'\n').skip(1).any(|line| line.len() >= line_max) {
+        return Some(Violation::HeadTooLarge);
+    }
+    (head_len as u64 > core.header_buffer + u64::from(count) * size).then_some(Violation::HeadTooLarge)
+}
+
+/// One request and its answer.
+async fn one(
+    conn: &mut Conn,
+    worker: &Rc<Worker>,
+    generation: &Rc<Generation>,
+    mut parts: Parts,
+    refusal: Option<Violation>,
+) -> (Parts, After) {
+    let conf: &Conf = &generation.conf;
+    let server = conf.server(conf.listens.get(conn.client.listen.get()).map_or(crate::conf::ServerId(0), |l| l.hosts.default_server()));
+    let started = parts.request().started.take().unwrap_or_else(clock::now);
+    conn.served += 1;
+    let client = conn.client.clone();
+    let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::wall_ms());
+    exchange.number_on_connection = conn.served;
+    let end = match open(&mut exchange, conn, refusal).await {
+        Ok(outcome) => answer(&mut exchange, conn, outcome).await,
+        Err(gone) => Err(gone),
+    };
+    if let Err(gone) = &end {
+        note(&mut exchange, gone);
+    }
+    log_phase(&mut exchange);
+    let after = finish(&mut exchange, conn, end).await;
+    body::remove(&mut exchange);
+    let parts = exchange.into_parts();
+    (parts, after)
+}
+
+/// Checks the head and finds the server; what it refuses becomes a status.
+async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Violation>) -> Result<Outcome, Gone> {
+    let verdict = match refusal {
+        Some(violation) => Err(violation),
+        None => understand(exchange, conn),
+    };
+    if let Err(violation) = verdict {
+        exchange.keeps_alive = false;
+        if matches!(violation, Violation::ClosedInHead) {
+            exchange.log(Level::Info, format_args!("client prematurely closed connection"));
+            exchange.response.status = 400;
+            return Err(Gone::Cut);
+        }
+        exchange.log(Level::Info, format_args!("{}", violation.message()));
+        return Ok(Outcome::Status(violation.status()));
+    }
+    exchange.worker.begin_request(exchange);
+    Ok(phase::walk(exchange, From::Server))
+}
+
+/// Reads the head's meaning into the exchange.
+fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation> {
+    let request = &mut exchange.request;
+    let bytes = std::mem::take(&mut request.bytes);
+    let head = &request.head;
+    let host = weir_wire::request_host(&bytes, head);
+    let tokens = ConnectionTokens::of(&bytes, &head.fields);
+    let length = weir_wire::request_body(&bytes, head);
+    let method = weir_wire::request_method(&bytes, head);
+    let path = head.path;
+    exchange.request_length = head.len as u64;
+    exchange.request.tokens = tokens;
+    exchange.request.bytes = bytes;
+
+    if let Some(host) = host? {
+        let request = &mut exchange.request;
+        let name = host.name.of(&request.bytes);
+        request.host.extend_from_slice(name);
+        request.host.make_ascii_lowercase();
+        request.port = host.port;
+        let listen = exchange.conf.listens.get(exchange.client.listen.get());
+        if let Some(listen) = listen {
+            let id = listen.hosts.find(&exchange.request.host, &mut exchange.slots);
+            exchange.server = exchange.conf.server(id);
+            exchange.enter(exchange.server.root);
+        }
+    }
+    method?;
+    let length = length?;
+    exchange.request.length = length;
+    if length == BodyLength::None {
+        exchange.body = crate::body::RequestBody::Gone;
+    }
+
+    let core = &exchange.location.values.core;
+    let raw = path.of(&exchange.request.bytes);
+    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)?;
+    exchange.target_is_valid = true;
+    if !target.complex {
+        exchange.uri.clear();
+        exchange.uri.extend_from_slice(target.path(raw, &[]));
+    }
+    exchange.args.extend_from_slice(target.args(raw));
+    exchange.keeps_alive = keeps_alive(exchange, conn, core);
+    Ok(())
+}
+
+fn keeps_alive(exchange: &Exchange<'_>, conn: &Conn, core: &Core) -> bool {
+    let request = &exchange.request;
+    weir_wire::keeps_alive(request.version(), request.tokens)
+        && !core.keepalive_timeout.0.is_zero()
+        && conn.served < core.keepalive_requests
+        && clock::now().saturating_duration_since(conn.client.accepted) < core.keepalive_time
+        && !exchange.worker.is_draining()
+        && !disabled_for(exchange, core)
+}
+
+/// nginx: `keepalive_disable`, for two old browsers.
+fn disabled_for(exchange: &Exchange<'_>, core: &Core) -> bool {
+    if core.keepalive_disable.is_empty() {
+        return false;
+    }
+    let Some(agent) = exchange.request.field(Known::UserAgent) else { return false };
+    core.keepalive_disable.iter().any(|browser| match browser.as_str() {
+        "msie6" => exchange.request.method() == b"POST" && contains(agent, b"MSIE 6.") && !contains(agent, b"Opera"),
+        _ => contains(agent, b"Macintosh; ") && contains(agent, b"Safari/") && !contains(agent, b"Chrome/"),
+    })
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(text, part).is_some()
+}
+
+/// Turns an outcome into a response and sends it.
+async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outcome) -> Result<(), Gone> {
+    loop {
+        outcome = match outcome {
+            Outcome::Respond => return respond::send(exchange, conn, None).await,
+            Outcome::Status(444) => {
+                exchange.response.status = 444;
+                exchange.keeps_alive = false;
+                return Err(Gone::Cut);
+            }
+            Outcome::Status(499) => {
+                exchange.response.status = 499;
+                exchange.keeps_alive = false;
+                return Err(Gone::Cut);
+            }
+            Outcome::Status(status) => match special::redirect(exchange, status) {
+                Some(outcome) => outcome,
+                None => {
+                    special::page(exchange, status);
+                    Outcome::Respond
+                }
+            },
+            Outcome::Wait(pause, resume) => {
+                if let Some(gone) = conn.pause(pause).await {
+                    return Err(gone);
+                }
+                phase::resume(exchange, resume)
+            }
+            Outcome::Forward => match forward::forward(exchange, conn).await {
+                forward::Answer::Response(source) => return respond::send(exchange, conn, Some(source)).await,
+                forward::Answer::Tunnel(upstream) => return crate::tunnel::run(exchange, conn, upstream).await,
+                forward::Answer::Outcome(outcome) => outcome,
+                forward::Answer::Gone(gone) => return Err(gone),
+            },
+        };
+    }
+}
+
+fn note(exchange: &mut Exchange<'_>, gone: &Gone) {
+    match gone {
+        Gone::TimedOut => {
+            if exchange.response.status == 0 {
+                exchange.response.status = 408;
+            }
+            exchange.log(Level::Info, format_args!("client timed out (110: Connection timed out)"));
+        }
+        Gone::Closed(error) => {
+            if exchange.response.status == 0 {
+                exchange.response.status = 499;
+            }
+            let error = log::Os(error);
+            exchange.log(Level::Info, format_args!("client closed connection {error}"));
+        }
+        Gone::Cut => {}
+    }
+}
+
+/// What becomes of the connection after an exchange.
+async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Gone>) -> After {
+    match end {
+        Err(Gone::TimedOut) => {
+            if exchange.location.values.core.reset_timedout {
+                let _ = conn.stream().set_linger_zero();
+            }
+            return After::Close;
+        }
+        Err(Gone::Closed(_) | Gone::Cut) => return After::Close,
+        Ok(()) => {}
+    }
+    let core = &exchange.location.values.core;
+    if exchange.keeps_alive {
+        if body::discard(exchange, conn).await.is_err() {
+            return After::Close;
+        }
+        return After::Idle(core.keepalive_timeout.0);
+    }
+    let may_still_send = !body::is_consumed(exchange) || exchange.request.used < exchange.request.bytes.len();
+    match core.lingering_close {
+        crate::family::core::Lingering::Off => After::Close,
+        crate::family::core::Lingering::On if !may_still_send && exchange.response.status < 400 => After::Close,
+        crate::family::core::Lingering::On | crate::family::core::Lingering::Always => {
+            After::Linger(core.lingering_time, core.lingering_timeout)
+        }
+    }
+}
+
+/// Closes the sending side and reads what the client still sends: closing at once would destroy the answer
+/// on its way (RFC 9112 §9.6).
+async fn linger(conn: &mut Conn, worker: &Worker, time: Duration, timeout: Duration) {
+    if conn.stream().shutdown_write().is_err() {
+        return;
+    }
+    let until = clock::now() + time;
+    let mut sink = weir_net::buffer::lease(READ_BYTES);
+    loop {
+        sink.clear();
+        match conn.stream().try_read_vec(&mut sink, READ_BYTES) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let left = until.saturating_duration_since(clock::now());
+                if left.is_zero() || worker.is_draining() {
+                    return;
+                }
+                conn.deadline.set(timeout.min(left));
+                if conn.stream().readable(&conn.deadline).await.is_err() {
+                    return;
+                }
+            }
+            Err(_) => return,
+        }
+    }
+}

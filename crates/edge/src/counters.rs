@@ -1,0 +1,45 @@
+//! What every worker counts, each in cache lines of its own; readers add them up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// One worker's counters. Only that worker writes them.
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Counters {
+    /// Connections accepted.
+    pub accepted: AtomicU64,
+    /// Connections given a place in the connection table.
+    pub handled: AtomicU64,
+    /// Requests begun.
+    pub requests: AtomicU64,
+    /// Client connections open.
+    pub active: AtomicI64,
+    /// Of those, reading a head.
+    pub reading: AtomicI64,
+    /// Of those, between a head and the end of its response.
+    pub writing: AtomicI64,
+}
+
+/// All workers' counters.
+pub type AllCounters = Arc<[Counters]>;
+
+/// Adds to a counter that only this thread writes: no locked instruction.
+pub fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+/// Moves a gauge that only this thread writes.
+pub fn shift(gauge: &AtomicI64, by: i64) {
+    gauge.store(gauge.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}
+
+/// The sum over workers of one counter.
+pub fn total(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicU64) -> u64 {
+    all.iter().map(|counters| pick(counters).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+}
+
+/// The sum over workers of one gauge, never below zero.
+pub fn level(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicI64) -> u64 {
+    all.iter().map(|counters| pick(counters).load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+}

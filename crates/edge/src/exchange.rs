@@ -1,0 +1,472 @@
+//! One request, its answer, and all that is learnt meanwhile.
+//!
+//! An exchange knows no socket: phases and families read and change it, the driver in `conn` moves bytes.
+//! Its buffers come from the worker and go back there, so a steady exchange allocates nothing.
+
+use std::cell::{Cell, OnceCell};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Instant;
+
+use weir_meter::Step;
+use weir_net::{Lease, SocketAddress};
+use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
+
+use crate::body::RequestBody;
+use crate::conf::{Conf, Location, LocationId, Server};
+use crate::fields::Fields;
+use crate::log::Level;
+use crate::regex::{Captures, Regex};
+use crate::respond::Body;
+use crate::variable::{Definition, VariableId};
+use crate::worker::{Generation, Worker};
+
+/// What is known of a client connection, the same for all exchanges on it.
+pub struct Client {
+    /// `$connection`.
+    pub number: u64,
+    /// When it was accepted.
+    pub accepted: Instant,
+    /// The peer's address.
+    pub remote: SocketAddress,
+    /// Our end's address, asked of the kernel when something wants it.
+    pub local: OnceCell<SocketAddress>,
+    /// Its place in `Conf::listens` of the configuration in force.
+    pub listen: Cell<usize>,
+    /// What a PROXY protocol header said, if the listen asks for one.
+    pub proxied: Option<crate::family::server::Proxied>,
+    /// The connection itself.
+    pub shared: Rc<crate::conn::Shared>,
+}
+
+impl Client {
+    /// Our end's address.
+    pub fn local(&self) -> &SocketAddress {
+        self.local.get_or_init(|| self.shared.stream.local_addr().unwrap_or_else(|_| self.remote.clone()))
+    }
+}
+
+/// The values of variables that live in the exchange, and the captures of the last match.
+#[derive(Default)]
+pub struct SlotStore {
+    values: Vec<Option<Vec<u8>>>,
+    /// `$1` to `$9`.
+    pub captures: Captures,
+}
+
+impl SlotStore {
+    /// The value kept under this number.
+    pub fn get(&self, id: VariableId) -> Option<&[u8]> {
+        self.values.get(id.0 as usize)?.as_deref()
+    }
+
+    /// Keeps a value.
+    pub fn set(&mut self, id: VariableId, value: &[u8]) {
+        let index = id.0 as usize;
+        if self.values.len() <= index {
+            self.values.resize_with(index + 1, || None);
+        }
+        if let Some(slot) = self.values.get_mut(index) {
+            *slot = Some(value.to_vec());
+        }
+    }
+
+    /// Matches and keeps the captures, the named ones as variables.
+    pub fn capture(&mut self, regex: &Regex, subject: &[u8]) -> bool {
+        if !regex.capture(subject, &mut self.captures) {
+            return false;
+        }
+        for (group, id) in regex.named() {
+            let value = self.captures.get(*group).unwrap_or_default().to_vec();
+            self.set(*id, &value);
+        }
+        true
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.captures.clear();
+    }
+}
+
+/// The request as it came in.
+#[derive(Default)]
+pub struct Request {
+    /// The bytes read so far; the head is their beginning.
+    pub bytes: Vec<u8>,
+    /// Where the parts of the head stand in `bytes`.
+    pub head: RequestHead,
+    /// Reads heads, across as many reads as they take.
+    pub parser: Parser,
+    /// When its first byte came.
+    pub started: Option<Instant>,
+    /// What its `Connection` says.
+    pub tokens: ConnectionTokens,
+    /// Bytes of `bytes` already used: the head, then body bytes taken.
+    pub used: usize,
+    /// How long its body is.
+    pub length: Option<BodyLength>,
+    /// `Host` without port, lower case; empty when there was none.
+    pub host: Vec<u8>,
+    /// The port in `Host`.
+    pub port: Option<u16>,
+    /// What stands in place of the client's method after `error_page` or for a subrequest.
+    pub method_override: Option<&'static [u8]>,
+}
+
+impl Request {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.used = 0;
+        self.length = None;
+        self.host.clear();
+        self.port = None;
+        self.method_override = None;
+        self.head.clear();
+        self.parser.reset();
+        self.started = None;
+        self.tokens = ConnectionTokens::default();
+    }
+
+    /// A part of the head.
+    pub fn text(&self, span: Span) -> &[u8] {
+        span.of(&self.bytes)
+    }
+
+    /// The method in force.
+    pub fn method(&self) -> &[u8] {
+        self.method_override.unwrap_or_else(|| self.text(self.head.method))
+    }
+
+    /// Whether the answer carries no body because of the method.
+    pub fn is_head(&self) -> bool {
+        self.method() == b"HEAD"
+    }
+
+    /// The request target as the client wrote it.
+    pub fn target(&self) -> &[u8] {
+        self.text(self.head.target)
+    }
+
+    /// The request line without its end.
+    pub fn line(&self) -> &[u8] {
+        self.text(self.head.line)
+    }
+
+    /// The version the client speaks.
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// The fields in order.
+    pub fn fields(&self) -> &[Field] {
+        &self.head.fields
+    }
+
+    /// The first field of a known name.
+    pub fn field(&self, known: Known) -> Option<&[u8]> {
+        self.head.fields.iter().find(|field| field.known == Some(known)).map(|field| self.text(field.value))
+    }
+
+    /// Body bytes that came in with the head.
+    pub fn unread(&self) -> &[u8] {
+        self.bytes.get(self.used..).unwrap_or_default()
+    }
+}
+
+/// The answer being made.
+#[derive(Default)]
+pub struct Response {
+    /// Status code; 0 until there is one.
+    pub status: u16,
+    /// The upstream's own status line after the version, sent as it came; empty for ours.
+    pub status_line: Vec<u8>,
+    /// `Content-Type`, charset included; empty for none.
+    pub content_type: Vec<u8>,
+    /// The body's length where it is known before sending.
+    pub content_length: Option<u64>,
+    /// Unix seconds, for `Last-Modified` and conditional requests.
+    pub last_modified: Option<i64>,
+    /// The other fields, in order.
+    pub fields: Fields,
+    /// Fields after a chunked body (`add_trailer`, `proxy_pass_trailers`).
+    pub trailers: Fields,
+    /// A `Location` that begins with `/` is to be made absolute.
+    pub own_location: bool,
+    /// Ranges of this body may be asked for.
+    pub allows_ranges: bool,
+    /// Only headers are wanted though the method is not HEAD (304, 204).
+    pub header_only: bool,
+    /// The body.
+    pub body: Body,
+    /// What changes the body on its way out, first to last.
+    pub body_filters: Vec<Box<dyn crate::respond::BodyFilter>>,
+}
+
+impl Response {
+    /// Forgets everything but the memory.
+    pub fn clear(&mut self) {
+        self.status = 0;
+        self.status_line.clear();
+        self.content_type.clear();
+        self.content_length = None;
+        self.last_modified = None;
+        self.fields.clear();
+        self.trailers.clear();
+        self.own_location = false;
+        self.allows_ranges = false;
+        self.header_only = false;
+        self.body = Body::Empty;
+        self.body_filters.clear();
+    }
+}
+
+/// One attempt at one peer (nginx: an upstream state).
+#[derive(Clone, Default)]
+pub struct Try {
+    /// The peer's address, or the group's name when no peer could be chosen.
+    pub peer: Rc<str>,
+    /// Its answer's status; 0 when there was none.
+    pub status: u16,
+    /// When it began.
+    pub started: Option<Instant>,
+    /// Milliseconds to a connection; `None` when there was none.
+    pub connect_ms: Option<u64>,
+    /// Milliseconds to the head.
+    pub header_ms: Option<u64>,
+    /// Milliseconds to the end.
+    pub response_ms: Option<u64>,
+    /// Bytes of the answer's body.
+    pub response_length: u64,
+    /// Bytes read from the peer.
+    pub bytes_received: u64,
+    /// Bytes sent to the peer.
+    pub bytes_sent: u64,
+    /// An internal redirect came before this one: lists are joined by ` : ` there.
+    pub after_redirect: bool,
+}
+
+/// An upstream's answer: its head as it came, kept for `$upstream_http_*`.
+pub struct Origin {
+    /// The bytes; the head is their beginning, body bytes may follow.
+    pub bytes: Lease,
+    /// Where its parts stand.
+    pub head: ResponseHead,
+}
+
+impl Origin {
+    /// The first field of a known name.
+    pub fn field(&self, known: Known) -> Option<&[u8]> {
+        self.head.fields.iter().find(|field| field.known == Some(known)).map(|field| field.value.of(&self.bytes))
+    }
+}
+
+/// The parts of an exchange whose memory is used again.
+#[derive(Default)]
+pub struct Parts {
+    request: Request,
+    uri: Vec<u8>,
+    args: Vec<u8>,
+    response: Response,
+    slots: SlotStore,
+    tries: Vec<Try>,
+}
+
+/// One request and its answer.
+pub struct Exchange<'c> {
+    /// The configuration it began with.
+    pub conf: &'c Conf,
+    /// The worker it runs on.
+    pub worker: &'c Rc<Worker>,
+    /// The configuration with this worker's pools.
+    pub generation: &'c Rc<Generation>,
+    /// The connection it came by.
+    pub client: &'c Client,
+    /// The server chosen by address and host.
+    pub server: &'c Server,
+    /// The location in force now.
+    pub location: &'c Location,
+    /// The request.
+    pub request: Request,
+    /// `$uri`: decoded, normalised, as rewritten.
+    pub uri: Vec<u8>,
+    /// `$args`, as rewritten.
+    pub args: Vec<u8>,
+    /// The target can go upstream as the client wrote it: not rewritten, nothing was normalised away.
+    pub target_is_valid: bool,
+    /// The answer.
+    pub response: Response,
+    /// The request's body.
+    pub body: RequestBody,
+    /// `set` variables and captures.
+    pub slots: SlotStore,
+    /// Attempts at upstreams.
+    pub tries: Vec<Try>,
+    /// The upstream's answer.
+    pub origin: Option<Origin>,
+    /// Where it stands, for error messages and timings.
+    pub step: Step,
+    /// When the first byte of the request came.
+    pub started: Instant,
+    /// Unix milliseconds at the same moment.
+    pub started_wall_ms: u64,
+    /// After an internal redirect: `internal` locations are open.
+    pub internal: bool,
+    /// `uri` went through a `rewrite` in this location.
+    pub uri_changed: bool,
+    /// Internal redirects left (nginx: 10).
+    pub redirects_left: u8,
+    /// An `error_page` answers already; further errors end as they are.
+    pub in_error_page: bool,
+    /// The status shown where `error_page` said `=` and a handler is to decide.
+    pub error_status: u16,
+    /// The connection may serve another request.
+    pub keeps_alive: bool,
+    /// The number of this request on its connection, from 1.
+    pub number_on_connection: u64,
+    /// Bytes per second to the client, 0 for no limit; `$limit_rate` can be set.
+    pub limit_rate: Option<u64>,
+    /// Head bytes sent.
+    pub head_bytes_sent: u64,
+    /// Body bytes sent, framing left out.
+    pub body_bytes_sent: u64,
+    /// All bytes sent.
+    pub bytes_sent: u64,
+    /// Bytes of the request, head and body.
+    pub request_length: u64,
+}
+
+/// nginx allows ten internal redirects.
+pub const REDIRECTS_MAX: u8 = 10;
+
+impl<'c> Exchange<'c> {
+    /// A new exchange over memory used before.
+    #[allow(clippy::too_many_arguments)] // long: called in one place, with all that is known at the start
+    pub fn new(
+        conf: &'c Conf,
+        worker: &'c Rc<Worker>,
+        generation: &'c Rc<Generation>,
+        client: &'c Client,
+        server: &'c Server,
+        parts: Parts,
+        started: Instant,
+        wall_ms: u64,
+    ) -> Exchange<'c> {
+        Exchange {
+            conf,
+            worker,
+            generation,
+            client,
+            server,
+            location: conf.location(server.root),
+            request: parts.request,
+            uri: parts.uri,
+            args: parts.args,
+            target_is_valid: false,
+            response: parts.response,
+            body: RequestBody::default(),
+            slots: parts.slots,
+            tries: parts.tries,
+            origin: None,
+            step: Step::AwaitRequest,
+            started,
+            started_wall_ms: wall_ms,
+            internal: false,
+            uri_changed: false,
+            redirects_left: REDIRECTS_MAX,
+            in_error_page: false,
+            error_status: 0,
+            keeps_alive: false,
+            number_on_connection: 1,
+            limit_rate: None,
+            head_bytes_sent: 0,
+            body_bytes_sent: 0,
+            bytes_sent: 0,
+            request_length: 0,
+        }
+    }
+
+    /// Ends the exchange; its memory and the bytes after this request come back.
+    pub fn into_parts(self) -> Parts {
+        let mut parts = Parts {
+            request: self.request,
+            uri: self.uri,
+            args: self.args,
+            response: self.response,
+            slots: self.slots,
+            tries: self.tries,
+        };
+        parts.uri.clear();
+        parts.args.clear();
+        parts.response.clear();
+        parts.slots.clear();
+        parts.tries.clear();
+        parts
+    }
+
+    /// Reads a variable into `out`; `false` when it is not found.
+    pub fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
+        let conf = self.conf;
+        match conf.definitions.get(id.0 as usize) {
+            Some(Definition::Slot) => self.slots.get(id).map(|value| out.extend_from_slice(value)).is_some(),
+            Some(Definition::Computed(get, argument)) => get(self, argument, out),
+            Some(Definition::Cached(get, argument)) => {
+                if let Some(value) = self.slots.get(id) {
+                    out.extend_from_slice(value);
+                    return true;
+                }
+                let start = out.len();
+                let found = get(self, argument, out);
+                if found {
+                    self.slots.set(id, out.get(start..).unwrap_or_default());
+                }
+                found
+            }
+            None => false,
+        }
+    }
+
+    /// Moves to a location.
+    pub fn enter(&mut self, id: LocationId) {
+        self.location = self.conf.location(id);
+    }
+
+    /// Writes a line to the error log in nginx's form, with client, server, request, upstream and host.
+    pub fn log(&mut self, level: Level, message: fmt::Arguments<'_>) {
+        crate::log::exchange_line(self, level, message);
+    }
+
+    /// The last attempt.
+    pub fn last_try(&mut self) -> Option<&mut Try> {
+        self.tries.last_mut()
+    }
+}
+
+impl Parts {
+    /// The request's buffer, to read a head into.
+    pub fn request(&mut self) -> &mut Request {
+        &mut self.request
+    }
+
+    /// The slots, for captures of a `server_name`.
+    pub fn slots(&mut self) -> &mut SlotStore {
+        &mut self.slots
+    }
+
+    /// Empties what a request left, keeping bytes that follow it (pipelining).
+    pub fn next_request(&mut self) {
+        let used = self.request.used.min(self.request.bytes.len());
+        let left = self.request.bytes.len() - used;
+        self.request.bytes.copy_within(used.., 0);
+        self.request.bytes.truncate(left);
+        let bytes = std::mem::take(&mut self.request.bytes);
+        self.request.clear();
+        self.request.bytes = bytes;
+    }
+
+    /// Empties everything.
+    pub fn clear(&mut self) {
+        self.request.clear();
+        self.slots.clear();
+    }
+}

@@ -1,0 +1,275 @@
+//! The client's side of HTTP: limits, timeouts, keep-alive, and how responses leave.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html>
+
+use std::time::Duration;
+
+use weir_conf::Statement;
+
+use crate::build::Build;
+use crate::directive::{Arity, Directive, HSL, HTTP, LOCATION_IF, ONE, Refusal, SERVER, TWO};
+use crate::family::Family;
+use crate::value;
+use crate::variable::Template;
+
+crate::settings! {
+    /// `client_header_timeout`.
+    header_timeout: Duration = Duration::from_secs(60),
+    /// `client_header_buffer_size`.
+    header_buffer: u64 = 1024,
+    /// `large_client_header_buffers`: number and size.
+    large_headers: (u32, u64) = (4, 8192),
+    /// `max_headers`.
+    headers_max: u64 = 1000,
+    /// `ignore_invalid_headers`.
+    ignore_invalid_headers: bool = true,
+    /// `underscores_in_headers`.
+    underscores_in_headers: bool = false,
+    /// `merge_slashes`.
+    merge_slashes: bool = true,
+    /// `client_max_body_size`, 0 for no limit.
+    body_max: u64 = 1 << 20,
+    /// `client_body_buffer_size`.
+    body_buffer: u64 = 16 << 10,
+    /// `client_body_timeout`.
+    body_timeout: Duration = Duration::from_secs(60),
+    /// `client_body_temp_path`.
+    body_temp_path: Option<String> = None,
+    /// `client_body_in_file_only`.
+    body_in_file: BodyInFile = BodyInFile::Off,
+    /// `send_timeout`.
+    send_timeout: Duration = Duration::from_secs(60),
+    /// `keepalive_timeout`: how long, and what the Keep-Alive field says.
+    keepalive_timeout: (Duration, Option<Duration>) = (Duration::from_secs(75), None),
+    /// `keepalive_requests`.
+    keepalive_requests: u64 = 1000,
+    /// `keepalive_time`.
+    keepalive_time: Duration = Duration::from_secs(3600),
+    /// `keepalive_disable`: `msie6`, `safari`.
+    keepalive_disable: Vec<String> = vec!["msie6".to_owned()],
+    /// `keepalive_min_timeout`.
+    keepalive_min_timeout: Duration = Duration::ZERO,
+    /// `lingering_close`.
+    lingering_close: Lingering = Lingering::On,
+    /// `lingering_time`.
+    lingering_time: Duration = Duration::from_secs(30),
+    /// `lingering_timeout`.
+    lingering_timeout: Duration = Duration::from_secs(5),
+    /// `reset_timedout_connection`.
+    reset_timedout: bool = false,
+    /// `tcp_nodelay`.
+    nodelay: bool = true,
+    /// `tcp_nopush`.
+    nopush: bool = false,
+    /// `sendfile`: weir picks what is cheaper; written `off` it reads and writes.
+    sendfile: bool = true,
+    /// `limit_rate`, bytes a second.
+    limit_rate: Option<Template> = None,
+    /// `limit_rate_after`.
+    limit_rate_after: Option<Template> = None,
+    /// `chunked_transfer_encoding`.
+    chunked: bool = true,
+    /// `server_tokens`.
+    server_tokens: Tokens = Tokens::On,
+    /// `absolute_redirect`.
+    absolute_redirect: bool = true,
+    /// `port_in_redirect`.
+    port_in_redirect: bool = true,
+    /// `satisfy any`.
+    satisfy_any: bool = false,
+    /// `log_not_found`.
+    log_not_found: bool = true,
+    /// `log_subrequest`.
+    log_subrequest: bool = false,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// `client_body_in_file_only`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyInFile {
+    /// Only what does not fit in memory.
+    Off,
+    /// Always; the file is removed after the request.
+    Clean,
+    /// Always; the file stays.
+    On,
+}
+
+/// `lingering_close`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lingering {
+    /// Never.
+    Off,
+    /// When the client may still be sending.
+    On,
+    /// Whenever the connection is closed by us.
+    Always,
+}
+
+/// `server_tokens`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tokens {
+    /// `nginx/VERSION`.
+    On,
+    /// `nginx`.
+    Off,
+    /// `nginx/VERSION (BUILD)`.
+    Build,
+}
+
+macro_rules! flag {
+    ($name:literal, $contexts:expr, $field:ident, $default:literal, $doc:literal) => {
+        Directive::new($name, $contexts, Arity::Flag, $doc, |b, s| {
+            b.settings().core.$field = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default($default)
+    };
+}
+
+macro_rules! time {
+    ($name:literal, $contexts:expr, $field:ident, $default:literal, $doc:literal) => {
+        Directive::new($name, $contexts, ONE, $doc, |b, s| {
+            b.settings().core.$field = Some(value::time(s)?);
+            Ok(())
+        })
+        .default($default)
+    };
+}
+
+macro_rules! size {
+    ($name:literal, $contexts:expr, $field:ident, $default:literal, $doc:literal) => {
+        Directive::new($name, $contexts, ONE, $doc, |b, s| {
+            b.settings().core.$field = Some(value::size(s)?);
+            Ok(())
+        })
+        .default($default)
+    };
+}
+
+/// A directive that nginx needs for its memory layout and weir does not.
+macro_rules! accepted {
+    ($name:literal, $contexts:expr, $arity:expr) => {
+        Directive::new($name, $contexts, $arity, "Accepted for nginx's sake: it tunes memory that weir manages itself.", |_, _| Ok(()))
+    };
+}
+
+const HS: crate::directive::Contexts = HTTP.or(SERVER);
+const HSLI: crate::directive::Contexts = HSL.or(LOCATION_IF);
+
+/// The family.
+pub static FAMILY: Family = Family::new("core", &[
+    time!("client_header_timeout", HS, header_timeout, "60s", "How long reading a request head may take."),
+    size!("client_header_buffer_size", HS, header_buffer, "1k", "Size of the first buffer for a request head."),
+    Directive::new("large_client_header_buffers", HS, TWO, "Number and size of further buffers for large heads.",
+        |b, s| { b.settings().core.large_headers = Some(value::buffers(s)?); Ok(()) }).default("4 8k"),
+    Directive::new("max_headers", HS, ONE, "How many fields a request head may have.",
+        |b, s| { b.settings().core.headers_max = Some(value::first_number(s)?); Ok(()) }).default("1000"),
+    flag!("ignore_invalid_headers", HS, ignore_invalid_headers, "on", "Ignores fields with invalid names instead of refusing the request."),
+    flag!("underscores_in_headers", HS, underscores_in_headers, "off", "Takes underscores in field names as valid."),
+    flag!("merge_slashes", HS, merge_slashes, "on", "Takes adjacent slashes in a URI as one."),
+    size!("client_max_body_size", HSL, body_max, "1m", "Largest request body; 0 for no limit."),
+    size!("client_body_buffer_size", HSL, body_buffer, "16k", "Request bodies above this size go to a file."),
+    time!("client_body_timeout", HSL, body_timeout, "60s", "Longest pause between two reads of a request body."),
+    Directive::new("client_body_temp_path", HSL, Arity::Between(1, 4), "Directory for request bodies.",
+        |b, s| { let path = b.path(s.text(0)); b.settings().core.body_temp_path = Some(Some(path)); Ok(()) }).default("client_body_temp"),
+    Directive::new("client_body_in_file_only", HSL, ONE, "Saves every request body to a file.",
+        |b, s| {
+            let choice = value::choice(s, &[("on", BodyInFile::On), ("off", BodyInFile::Off), ("clean", BodyInFile::Clean)])?;
+            b.settings().core.body_in_file = Some(choice);
+            Ok(())
+        }).default("off"),
+    time!("send_timeout", HSL, send_timeout, "60s", "Longest pause between two writes to a client."),
+    Directive::new("keepalive_timeout", HSL, Arity::Between(1, 2), "How long an idle client connection stays open.", keepalive_timeout)
+        .default("75s"),
+    Directive::new("keepalive_requests", HSL, ONE, "Requests one client connection may carry.",
+        |b, s| { b.settings().core.keepalive_requests = Some(value::first_number(s)?); Ok(()) }).default("1000"),
+    time!("keepalive_time", HSL, keepalive_time, "1h", "How long requests may be served on one client connection."),
+    time!("keepalive_min_timeout", HSL, keepalive_min_timeout, "0", "How long an idle client connection is kept open at a graceful stop."),
+    Directive::new("keepalive_disable", HSL, Arity::AtLeast(1), "Browsers that get no keep-alive after a POST.",
+        |b, s| {
+            let mut list = Vec::new();
+            for word in &s.args {
+                match word.text.as_str() {
+                    "none" => list.clear(),
+                    known @ ("msie6" | "safari") => list.push(known.to_owned()),
+                    other => return Err(Refusal::whole(format!("invalid value \"{other}\""))),
+                }
+            }
+            b.settings().core.keepalive_disable = Some(list);
+            Ok(())
+        }).default("msie6"),
+    Directive::new("lingering_close", HSL, ONE, "Whether what a client still sends is read before closing.",
+        |b, s| {
+            let choice = value::choice(s, &[("on", Lingering::On), ("off", Lingering::Off), ("always", Lingering::Always)])?;
+            b.settings().core.lingering_close = Some(choice);
+            Ok(())
+        }).default("on"),
+    time!("lingering_time", HSL, lingering_time, "30s", "How long what a client still sends is read at most."),
+    time!("lingering_timeout", HSL, lingering_timeout, "5s", "How long is waited for more of it."),
+    flag!("reset_timedout_connection", HSL, reset_timedout, "off", "Closes timed-out connections by RST, freeing kernel memory."),
+    flag!("tcp_nodelay", HSL, nodelay, "on", "Sends small packets at once."),
+    flag!("tcp_nopush", HSL, nopush, "off", "Fills packets before sending files."),
+    flag!("sendfile", HSLI, sendfile, "on (nginx: off)", "Sends files without copying them through the process."),
+    Directive::new("limit_rate", HSLI, ONE, "Bytes a second to a client; 0 for no limit.",
+        |b, s| { let rate = rate(b, s)?; b.settings().core.limit_rate = Some(Some(rate)); Ok(()) }).default("0"),
+    Directive::new("limit_rate_after", HSLI, ONE, "Bytes sent before the rate is limited.",
+        |b, s| { let rate = rate(b, s)?; b.settings().core.limit_rate_after = Some(Some(rate)); Ok(()) }).default("0"),
+    flag!("chunked_transfer_encoding", HSL, chunked, "on", "Allows chunked responses to HTTP/1.1 clients."),
+    Directive::new("server_tokens", HSL, ONE, "What the Server field and error pages say.",
+        |b, s| {
+            let choice = value::choice(s, &[("on", Tokens::On), ("off", Tokens::Off), ("build", Tokens::Build)])?;
+            b.settings().core.server_tokens = Some(choice);
+            Ok(())
+        }).default("on"),
+    flag!("absolute_redirect", HSL, absolute_redirect, "on", "Makes redirects of this server absolute."),
+    flag!("port_in_redirect", HSL, port_in_redirect, "on", "Names the port in absolute redirects."),
+    Directive::new("satisfy", HSL, ONE, "Whether all access rules must agree or any.",
+        |b, s| { b.settings().core.satisfy_any = Some(value::choice(s, &[("all", false), ("any", true)])?); Ok(()) }).default("all"),
+    flag!("log_not_found", HSL, log_not_found, "on", "Logs files that were not found."),
+    flag!("log_subrequest", HSL, log_subrequest, "off", "Logs subrequests."),
+    accepted!("connection_pool_size", HS, ONE),
+    accepted!("request_pool_size", HS, ONE),
+    accepted!("client_body_in_single_buffer", HSL, Arity::Flag),
+    accepted!("output_buffers", HSL, TWO),
+    accepted!("postpone_output", HSL, ONE),
+    accepted!("sendfile_max_chunk", HSL, ONE),
+    accepted!("send_lowat", HSL, ONE),
+    accepted!("aio", HSL, ONE),
+    accepted!("aio_write", HSL, Arity::Flag),
+    accepted!("directio", HSL, ONE),
+    accepted!("directio_alignment", HSL, ONE),
+    accepted!("read_ahead", HSL, ONE),
+    accepted!("types_hash_max_size", HSL, ONE),
+    accepted!("types_hash_bucket_size", HSL, ONE),
+    accepted!("variables_hash_max_size", HTTP, ONE),
+    accepted!("variables_hash_bucket_size", HTTP, ONE),
+    accepted!("msie_padding", HSL, Arity::Flag),
+    accepted!("msie_refresh", HSL, Arity::Flag),
+    accepted!("subrequest_output_buffer_size", HSL, ONE),
+    accepted!("open_file_cache", HSL, Arity::Between(1, 2)),
+    accepted!("open_file_cache_valid", HSL, ONE),
+    accepted!("open_file_cache_min_uses", HSL, ONE),
+    accepted!("open_file_cache_errors", HSL, Arity::Flag),
+    accepted!("optimize_server_names", HS, Arity::Flag),
+]);
+
+fn keepalive_timeout(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let timeout = value::time(statement)?;
+    let header = match statement.args.get(1) {
+        None => None,
+        Some(word) => Some(value::time_of(&word.text).ok_or_else(|| Refusal::directive("invalid value"))?),
+    };
+    b.settings().core.keepalive_timeout = Some((timeout, header));
+    Ok(())
+}
+
+/// A size, or a text with variables that gives one at run time.
+fn rate(b: &mut Build<'_>, statement: &Statement) -> Result<Template, Refusal> {
+    if !statement.text(0).contains('$') {
+        value::size(statement)?;
+    }
+    b.template(statement.text(0))
+}

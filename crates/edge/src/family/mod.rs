@@ -1,0 +1,128 @@
+//! The families: one file each, and the two lists whose order matters.
+//!
+//! A family is a table of directives, its settings, its variables and what it does to an exchange.
+//! Adding one costs its file and one word in `families!`.
+
+use crate::build::{Build, Scope};
+use crate::conf::Location;
+use crate::directive::Directive;
+use crate::exchange::Exchange;
+use crate::phase::{Enter, Phase};
+use crate::variable::Variable;
+
+/// What a family does while an exchange passes through a phase.
+pub struct PhaseHandler {
+    /// When.
+    pub phase: Phase,
+    /// Whether the location needs it at all; asked once, when the configuration is compiled.
+    pub active: fn(&Location) -> bool,
+    /// The handler.
+    pub enter: Enter,
+}
+
+/// A change to the response's head before it is sent (nginx's header filters).
+pub struct Filter {
+    /// Whether the location needs it at all; asked once, when the configuration is compiled.
+    pub active: fn(&Location) -> bool,
+    /// The change.
+    pub answer: fn(&mut Exchange<'_>),
+}
+
+/// What a family is made of.
+pub struct Family {
+    /// The name of its file.
+    pub name: &'static str,
+    /// Its directives.
+    pub directives: &'static [Directive],
+    /// Its variables.
+    pub variables: &'static [Variable],
+    /// Its part in the walk.
+    pub phase: Option<PhaseHandler>,
+    /// Its change to responses; ordered by `RESPONSE_ORDER`.
+    pub filter: Option<Filter>,
+    /// Its part in the log phase, after the response was sent.
+    pub log: Option<fn(&mut Exchange<'_>)>,
+    /// Compiles what one block inherited: called once a block, from the outermost inwards.
+    pub finish: Option<fn(&mut Build<'_>, &mut Scope)>,
+}
+
+impl Family {
+    /// A family of directives only.
+    pub const fn new(name: &'static str, directives: &'static [Directive]) -> Family {
+        Family { name, directives, variables: &[], phase: None, filter: None, log: None, finish: None }
+    }
+
+    /// With variables.
+    pub const fn variables(mut self, variables: &'static [Variable]) -> Family {
+        self.variables = variables;
+        self
+    }
+
+    /// With a part in the walk.
+    pub const fn phase(mut self, phase: Phase, active: fn(&Location) -> bool, enter: Enter) -> Family {
+        self.phase = Some(PhaseHandler { phase, active, enter });
+        self
+    }
+
+    /// With a change to responses.
+    pub const fn filter(mut self, active: fn(&Location) -> bool, answer: fn(&mut Exchange<'_>)) -> Family {
+        self.filter = Some(Filter { active, answer });
+        self
+    }
+
+    /// With a part in the log phase.
+    pub const fn log(mut self, log: fn(&mut Exchange<'_>)) -> Family {
+        self.log = Some(log);
+        self
+    }
+
+    /// With something to compile once a block knows what it inherited.
+    pub const fn finish(mut self, finish: fn(&mut Build<'_>, &mut Scope)) -> Family {
+        self.finish = Some(finish);
+        self
+    }
+}
+
+macro_rules! families {
+    ($($name:ident)*) => {
+        $( pub mod $name; )*
+
+        /// Every family's settings of one block, as written.
+        #[derive(Clone, Default)]
+        #[allow(missing_docs)]
+        pub struct Settings { $( pub $name: $name::Settings, )* }
+
+        /// Every family's settings in force in one place.
+        #[derive(Clone)]
+        #[allow(missing_docs)]
+        pub struct Values { $( pub $name: $name::Values, )* }
+
+        /// What the file declares once for the whole of `http`: maps, log formats, upstreams.
+        #[derive(Default)]
+        #[allow(missing_docs)]
+        pub struct Declared { $( pub $name: $name::Declared, )* }
+
+        impl Settings {
+            /// Takes from the enclosing block what this one does not set.
+            pub fn inherit(&mut self, outer: &Settings) { $( self.$name.inherit(&outer.$name); )* }
+
+            /// The values in force, defaults filled in.
+            pub fn values(self) -> Values { Values { $( $name: self.$name.values(), )* } }
+        }
+
+        /// All families, in the order in which their handlers of one phase run.
+        pub static FAMILIES: &[&Family] = &[ $( &$name::FAMILY, )* ];
+    };
+}
+
+// The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
+families! {
+    process
+    core
+    server
+    location
+    rewrite
+}
+
+/// The order in which filters change a response's head, first to last.
+pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "range", "gzip"];

@@ -1,0 +1,167 @@
+//! The process: workers, limits, pid file, user, and the `events` block.
+//!
+//! <https://nginx.org/en/docs/ngx_core_module.html>
+
+use std::time::Duration;
+
+use weir_conf::Statement;
+
+use crate::build::{Build, Kind, Scope};
+use crate::directive::{Arity, Directive, EVENTS, MAIN, NONE, ONE, Refusal, TWO};
+use crate::family::Family;
+use crate::value;
+
+crate::settings! {
+    /// `daemon`.
+    daemon: bool = true,
+    /// `pid`, as written; `None` for the compiled-in name.
+    pid: Option<String> = None,
+    /// `user` and its group.
+    user: Option<(String, Option<String>)> = None,
+    /// `worker_processes`; `None` for `auto`, which is also weir's default.
+    workers: Option<usize> = None,
+    /// `worker_connections`; `None` takes it from the limit on open files.
+    connections: Option<usize> = None,
+    /// `worker_rlimit_nofile`; `None` raises the soft limit to the hard one.
+    nofile: Option<u64> = None,
+    /// `worker_shutdown_timeout`.
+    shutdown_timeout: Option<Duration> = None,
+    /// `worker_cpu_affinity`: a CPU for each worker.
+    affinity: Affinity = Affinity::None,
+    /// `env`: variables kept or set; nginx clears all others, weir never reads the environment on the data path.
+    env: Vec<String> = Vec::new(),
+    /// Whether an `events` block was written.
+    events: bool = false,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// Which CPUs workers are bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Affinity {
+    /// Left to the kernel.
+    None,
+    /// One CPU after the other.
+    Auto,
+    /// The lowest CPU of each mask, worker by worker; the last counts for those after it.
+    Cpus(Vec<usize>),
+}
+
+/// No more workers than this are started (nginx has no bound).
+pub const WORKERS_MAX: usize = 256;
+
+/// The family.
+pub static FAMILY: Family = Family::new("process", &[
+    Directive::new("daemon", MAIN, Arity::Flag, "Runs in the background.",
+        |b, s| { b.settings().process.daemon = Some(value::flag(s)?); Ok(()) }).default("on"),
+    Directive::new("master_process", MAIN, Arity::Flag,
+        "Accepted for nginx's sake: weir's workers are threads of one process.",
+        |_, s| value::flag(s).map(drop)).default("on"),
+    Directive::new("pid", MAIN, ONE, "The file that holds the process id.",
+        |b, s| { let path = b.path(s.text(0)); b.settings().process.pid = Some(Some(path)); Ok(()) }).default("logs/nginx.pid"),
+    Directive::new("user", MAIN, Arity::Between(1, 2), "User and group of the worker threads, when started by root.",
+        |b, s| {
+            let group = s.args.get(1).map(|word| word.text.clone());
+            b.settings().process.user = Some(Some((s.text(0).to_owned(), group)));
+            Ok(())
+        }).default("nobody nogroup"),
+    Directive::new("worker_processes", MAIN, ONE,
+        "Number of workers; auto is the number of CPUs this process may really use (affinity and cgroup quota).",
+        workers).default("auto (nginx: 1)"),
+    Directive::new("worker_cpu_affinity", MAIN, Arity::AtLeast(1), "Binds workers to CPUs.", affinity),
+    Directive::new("worker_rlimit_nofile", MAIN, ONE,
+        "Limit of open files; without it the soft limit is raised to the hard one.",
+        |b, s| { b.settings().process.nofile = Some(Some(value::first_number(s)?)); Ok(()) }),
+    Directive::new("worker_shutdown_timeout", MAIN, ONE,
+        "How long an old configuration's connections may live on after a reload or a graceful stop.",
+        |b, s| { b.settings().process.shutdown_timeout = Some(Some(value::time(s)?)); Ok(()) }),
+    Directive::new("worker_priority", MAIN, ONE, "Accepted; weir leaves scheduling priority to the service manager.",
+        |b, s| {
+            s.text(0).parse::<i32>().map_err(|_| Refusal::directive("invalid number"))?;
+            b.warn("\"worker_priority\" has no effect in weir",
+                Some("set Nice= in the systemd unit instead".to_owned()));
+            Ok(())
+        }),
+    Directive::new("worker_rlimit_core", MAIN, ONE, "Accepted; set LimitCORE= in the systemd unit.",
+        |_, s| value::size(s).map(drop)),
+    Directive::new("working_directory", MAIN, ONE, "Accepted for nginx's sake: it says where core dumps go.", |_, _| Ok(())),
+    Directive::new("env", MAIN, ONE, "Names an environment variable to keep.",
+        |b, s| { let name = s.text(0).to_owned(); b.settings().process.env.get_or_insert_default().push(name); Ok(()) }).many(),
+    Directive::new("pcre_jit", MAIN, Arity::Flag, "Accepted: patterns are always compiled to machine code.",
+        |_, s| value::flag(s).map(drop)),
+    Directive::new("timer_resolution", MAIN, ONE, "Accepted: weir reads the clock once a turn.",
+        |_, s| value::time(s).map(drop)),
+    Directive::new("lock_file", MAIN, ONE, "Accepted: weir needs no lock file.", |_, _| Ok(())),
+    Directive::new("ssl_engine", MAIN, ONE, "Refused: weir's TLS has no engines.",
+        |_, _| Err(Refusal::directive("is not supported: weir has no OpenSSL engines"))),
+    Directive::new("debug_points", MAIN, ONE, "Accepted for nginx's sake.", |_, _| Ok(())),
+    Directive::new("thread_pool", MAIN, Arity::Between(2, 3), "Accepted: file reads need no pool in weir.", |_, _| Ok(())).many(),
+    Directive::new("load_module", MAIN, ONE, "Refused: weir loads no modules.", load_module).many(),
+    Directive::new("events", MAIN, NONE, "Holds the connection processing directives.", events).block(),
+    Directive::new("worker_connections", EVENTS, ONE,
+        "Connections of a worker, both sides counted; without it the limit on open files decides.",
+        |b, s| { b.settings().process.connections = Some(Some(value::first_number(s)? as usize)); Ok(()) })
+        .default("from the limit on open files (nginx: 512)"),
+    Directive::new("use", EVENTS, ONE, "The event method; weir has epoll.", |_, s| match s.text(0) {
+        "epoll" => Ok(()),
+        other => Err(Refusal::whole(format!("invalid event type \"{other}\"")).todo("remove the line: epoll is chosen by itself")),
+    }).default("epoll"),
+    Directive::new("multi_accept", EVENTS, Arity::Flag, "Accepted: weir accepts all that wait, within a bound.",
+        |_, s| value::flag(s).map(drop)).default("on (nginx: off)"),
+    Directive::new("accept_mutex", EVENTS, Arity::Flag, "Accepted: weir needs no accept mutex.", |_, s| value::flag(s).map(drop)),
+    Directive::new("accept_mutex_delay", EVENTS, ONE, "Accepted: weir needs no accept mutex.", |_, s| value::time(s).map(drop)),
+    Directive::new("epoll_events", EVENTS, ONE, "Accepted: weir sizes its batches itself.", |_, s| value::first_number(s).map(drop)),
+    Directive::new("worker_aio_requests", EVENTS, ONE, "Accepted for nginx's sake.", |_, s| value::first_number(s).map(drop)),
+    Directive::new("debug_connection", EVENTS, ONE, "Accepted; debug logging is not part of release builds.",
+        |b, _| { b.warn("\"debug_connection\" is ignored, there is no debug log", None); Ok(()) }).many(),
+    Directive::new("google_perftools_profiles", MAIN, TWO, "Refused: not a part of weir.",
+        |_, _| Err(Refusal::directive("is not supported").todo("use perf record -p PID"))),
+]);
+
+fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let count = match statement.text(0) {
+        "auto" => None,
+        text => match value::number(text) {
+            Some(count) if count > 0 && count <= WORKERS_MAX as u64 => Some(count as usize),
+            Some(_) | None => {
+                return Err(Refusal::directive("invalid value").todo(format!("auto, or 1 to {WORKERS_MAX}")));
+            }
+        },
+    };
+    b.settings().process.workers = Some(count);
+    Ok(())
+}
+
+fn affinity(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut words = statement.args.iter().map(|word| word.text.as_str());
+    let affinity = if statement.text(0) == "auto" {
+        Affinity::Auto
+    } else {
+        let cpus: Option<Vec<usize>> = words
+            .by_ref()
+            .map(|mask| {
+                if mask.is_empty() || !mask.bytes().all(|b| b == b'0' || b == b'1') {
+                    return None;
+                }
+                mask.bytes().rev().position(|b| b == b'1')
+            })
+            .collect();
+        Affinity::Cpus(cpus.ok_or_else(|| Refusal::whole(format!("invalid character in \"{}\" directive", statement.name.text)))?)
+    };
+    b.settings().process.affinity = Some(affinity);
+    Ok(())
+}
+
+fn events(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut scope = b.block(Scope::new(Kind::Plain, EVENTS, b.at()), statement)?;
+    scope.settings.process.events = Some(true);
+    b.scope().children.push(scope);
+    Ok(())
+}
+
+fn load_module(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let path = b.path(statement.text(0));
+    Err(Refusal::whole(format!("module \"{path}\" cannot be loaded: weir has no modules"))
+        .todo("remove the line; `weir edge -V` lists what is built in"))
+}

@@ -1,0 +1,163 @@
+//! The balancing policies: each looks at one list of a group and names the
+//! peer an attempt should go to.
+//!
+//! A policy never counts a connection or a failure; the group does, after the
+//! choice. Every policy but `least_conn` answers `None` when it has no opinion
+//! (no key, too few peers, too many misses), and the group then falls back to
+//! round robin, as nginx does.
+
+mod hash;
+mod ip_hash;
+mod least_conn;
+mod prng;
+mod random;
+mod ring;
+mod round_robin;
+
+use std::net::IpAddr;
+
+use super::peer::{PeerState, Slot};
+use super::selection::{Tried, Walk};
+pub use prng::Prng;
+pub(super) use ring::Ring;
+
+/// Misses a hashing or random policy allows an exchange before round robin
+/// takes over; nginx's figure.
+const MAX_MISSES: u32 = 20;
+
+/// How a group spreads exchanges over its peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Smooth weighted round robin, the default.
+    RoundRobin,
+    /// `least_conn`: the fewest exchanges under way for the weight.
+    LeastConn,
+    /// `ip_hash`: by the client's network, three octets of IPv4 or all of IPv6.
+    IpHash,
+    /// `hash key [consistent]`: by a key the configuration composes.
+    Hash {
+        /// On a ketama ring rather than modulo the weights.
+        consistent: bool,
+    },
+    /// `random [two [least_conn]]`.
+    Random {
+        /// Draw two peers and take the one with fewer exchanges under way.
+        two: bool,
+    },
+}
+
+/// What a policy may want to know about the exchange.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Affinity<'a> {
+    /// The composed key of `hash`; empty when there is none.
+    pub key: &'a [u8],
+    /// The client's address for `ip_hash`; `None` for a unix socket client.
+    pub client: Option<IpAddr>,
+}
+
+/// One list of a group as a policy sees it at one moment.
+pub(super) struct Field<'a> {
+    pub slots: &'a [Slot],
+    pub states: &'a mut [PeerState],
+    pub tried: &'a Tried,
+    pub total_weight: u32,
+    pub now_s: u64,
+}
+
+impl Field<'_> {
+    /// Whether the peer may be chosen: not tried by this exchange, not down,
+    /// not ejected, not full.
+    fn usable(&self, index: usize) -> bool {
+        let (Some(slot), Some(state)) = (self.slots.get(index), self.states.get(index)) else {
+            return false;
+        };
+        !self.tried.contains(index)
+            && !slot.peer.down
+            && !state.ejected(&slot.peer, self.now_s)
+            && !slot.saturated()
+    }
+
+    /// The peer that owns unit `unit` when each peer owns `weight` units in
+    /// list order.
+    fn owner_of(&self, unit: u32) -> Option<usize> {
+        let mut rest = unit;
+        for (index, slot) in self.slots.iter().enumerate() {
+            if rest < slot.peer.weight {
+                return Some(index);
+            }
+            rest -= slot.peer.weight;
+        }
+        None
+    }
+
+    fn weight(&self, index: usize) -> u64 {
+        self.slots
+            .get(index)
+            .map_or(1, |slot| u64::from(slot.peer.weight))
+    }
+
+    fn conns(&self, index: usize) -> u64 {
+        self.slots
+            .get(index)
+            .map_or(u64::MAX, |slot| u64::from(slot.conns()))
+    }
+
+    /// Runs one turn of smooth weighted round robin over the usable peers that
+    /// `joins` admits, `leader` (if given) winning ties, and charges the winner.
+    fn rotate(
+        &mut self,
+        leader: Option<usize>,
+        joins: impl Fn(&Self, usize) -> bool,
+    ) -> Option<usize> {
+        let mut best = leader;
+        let mut turn_total = 0;
+        for (index, slot) in self.slots.iter().enumerate() {
+            if !self.usable(index) || !joins(self, index) {
+                continue;
+            }
+            let Some(state) = self.states.get_mut(index) else {
+                continue;
+            };
+            turn_total += state.earn_credit(&slot.peer);
+            let credit = state.current_weight;
+            let leads = best
+                .and_then(|leader| self.states.get(leader))
+                .is_none_or(|leader| credit > leader.current_weight);
+            if leads {
+                best = Some(index);
+            }
+        }
+        let winner = best?;
+        self.states.get_mut(winner)?.current_weight -= turn_total;
+        Some(winner)
+    }
+}
+
+/// Names the peer of `field` that `policy` wants, or `None` when nothing in
+/// the list is usable.
+pub(super) fn choose(
+    policy: Policy,
+    ring: &Ring,
+    field: &mut Field<'_>,
+    walk: &mut Walk,
+    affinity: &Affinity<'_>,
+    random: &mut dyn FnMut(u32) -> u32,
+) -> Option<usize> {
+    let preferred = match policy {
+        Policy::RoundRobin => None,
+        // With nothing usable here round robin would find nothing either.
+        Policy::LeastConn => return least_conn::choose(field),
+        Policy::IpHash => ip_hash::choose(field, walk, affinity.client),
+        Policy::Hash { consistent: false } => hash::choose(field, walk, affinity.key),
+        Policy::Hash { consistent: true } => ring.choose(field, walk, affinity.key),
+        Policy::Random { two: false } => random::one(field, walk, random),
+        Policy::Random { two: true } => random::two(field, walk, random),
+    };
+    preferred.or_else(|| round_robin::choose(field))
+}
+
+/// Counts a miss; true when the exchange has used up its allowance.
+fn gives_up(walk: &mut Walk) -> bool {
+    walk.misses += 1;
+    walk.misses > MAX_MISSES
+}

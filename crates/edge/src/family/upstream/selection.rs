@@ -1,0 +1,156 @@
+//! What one exchange remembers between its attempts: who was tried, how many
+//! tries are left, and how far its hash has walked.
+//!
+//! Invariant: at most one peer is held at a time, and a held peer is given
+//! back exactly once, through `Group::release`.
+
+/// Bits one machine word of the tried set holds; groups up to this size need
+/// no allocation per exchange.
+const WORD_BITS: usize = 64;
+
+/// One exchange's memory of its attempts; made by `Group::begin`.
+#[derive(Debug)]
+pub struct Selection {
+    pub(super) tried: Tried,
+    pub(super) walk: Walk,
+    pub(super) on_backup: bool,
+    pub(super) held: Option<Held>,
+    pub(super) picks: u32,
+    pub(super) tries: u32,
+}
+
+impl Selection {
+    pub(super) fn new(widest_list: usize, tries: u32) -> Self {
+        Self {
+            tried: Tried::new(widest_list),
+            walk: Walk::default(),
+            on_backup: false,
+            held: None,
+            picks: 0,
+            tries,
+        }
+    }
+
+    /// Tries left: the attempt under way counts until it is released as failed.
+    #[must_use]
+    pub fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// Attempts made so far, the one under way included.
+    #[must_use]
+    pub fn picks(&self) -> u32 {
+        self.picks
+    }
+
+    /// Lowers the tries to `limit` (`proxy_next_upstream_tries`); 0 is no limit.
+    pub fn limit_tries(&mut self, limit: u32) {
+        if limit != 0 {
+            self.tries = self.tries.min(limit);
+        }
+    }
+
+    pub(super) fn move_to_backup(&mut self) {
+        self.on_backup = true;
+        self.tried.clear();
+    }
+}
+
+/// The peer an exchange holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub peer: usize,
+    pub last_resort: bool,
+}
+
+/// How far a hashing or random policy has walked for one exchange.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    /// Misses so far, over all attempts of the exchange.
+    pub misses: u32,
+    /// The hash reached, or the ring point reached; `None` before the first
+    /// attempt.
+    pub hash: Option<u32>,
+    /// Rounds of `hash` made; from the second on, the round salts the key.
+    pub rounds: u32,
+}
+
+/// The set of peers one exchange has tried, over one list of the group.
+#[derive(Debug)]
+pub(super) enum Tried {
+    Small(u64),
+    Large(Box<[u64]>),
+}
+
+impl Tried {
+    fn new(peers: usize) -> Self {
+        if peers <= WORD_BITS {
+            Self::Small(0)
+        } else {
+            Self::Large(vec![0; peers.div_ceil(WORD_BITS)].into_boxed_slice())
+        }
+    }
+
+    pub(super) fn contains(&self, index: usize) -> bool {
+        let bit = 1u64 << (index % WORD_BITS);
+        self.words()
+            .get(index / WORD_BITS)
+            .is_some_and(|word| word & bit != 0)
+    }
+
+    pub(super) fn insert(&mut self, index: usize) {
+        let bit = 1u64 << (index % WORD_BITS);
+        if let Some(word) = self.words_mut().get_mut(index / WORD_BITS) {
+            *word |= bit;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.words_mut().fill(0);
+    }
+
+    fn words(&self) -> &[u64] {
+        match self {
+            Self::Small(word) => std::slice::from_ref(word),
+            Self::Large(words) => words,
+        }
+    }
+
+    fn words_mut(&mut self) -> &mut [u64] {
+        match self {
+            Self::Small(word) => std::slice::from_mut(word),
+            Self::Large(words) => words,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tried_set_spans_words() {
+        for peers in [1, 64, 65, 200] {
+            let mut tried = Tried::new(peers);
+            tried.insert(0);
+            tried.insert(peers - 1);
+            for index in 0..peers {
+                let expected = index == 0 || index == peers - 1;
+                assert_eq!(tried.contains(index), expected, "{index} of {peers}");
+            }
+            tried.clear();
+            assert!(!tried.contains(0) && !tried.contains(peers - 1));
+        }
+    }
+
+    #[test]
+    fn limit_only_lowers() {
+        let mut selection = Selection::new(3, 3);
+        selection.limit_tries(0);
+        assert_eq!(selection.tries(), 3);
+        selection.limit_tries(9);
+        assert_eq!(selection.tries(), 3);
+        selection.limit_tries(2);
+        assert_eq!(selection.tries(), 2);
+    }
+}

@@ -1,0 +1,438 @@
+//! Sends the answer: head, then body, in as few writes as the body allows.
+//!
+//! A body of ours leaves with its head in one write. An upstream's body goes through `relay`, which reads
+//! ahead of a slow client within bounds. What changes a body on its way is a `BodyFilter`.
+
+use std::fs::File;
+use std::io::IoSlice;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+use weir_net::clock;
+use weir_wire::{Known, Version, encode};
+
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::family::core::Tokens;
+use crate::log::Level;
+use crate::pace::Pace;
+use crate::relay;
+use crate::special;
+use crate::upstream::source::Source;
+
+/// What a response carries after its head.
+#[derive(Default)]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Bytes made here.
+    Bytes(Vec<u8>),
+    /// A part of a file.
+    File {
+        /// The open file.
+        file: Rc<File>,
+        /// Where the part begins.
+        offset: u64,
+        /// Its length.
+        length: u64,
+    },
+    /// The upstream's body, still to be read.
+    Origin,
+}
+
+/// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once.
+pub trait BodyFilter {
+    /// Takes `input`, appends to `out` what is to be sent. `flush` asks for everything held back.
+    fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>);
+}
+
+/// How the end of the body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// No body at all.
+    Bodiless,
+    /// `Content-Length`.
+    Length,
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+    /// The connection closes.
+    Close,
+}
+
+/// Files up to this size are read and leave with the head in one write; above it the kernel copies.
+const READ_FILE_MAX: u64 = 32 << 10;
+
+/// One `sendfile` call moves at most this much, so that one connection does not hold the worker.
+const SENDFILE_MAX: usize = 2 << 20;
+
+/// The version weir answers for; nginx's suite and clients read it in `Server`.
+pub const VERSION: &str = "1.31.5";
+
+/// Sends the response that stands in the exchange. `source` is where the body of `Body::Origin` comes from.
+pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<Source>) -> Result<(), Gone> {
+    let location = exchange.location;
+    for filter in &location.filters {
+        filter(exchange);
+    }
+    let framing = framing(exchange);
+    let mut out = exchange.worker.lease_out();
+    let result = send_with(exchange, conn, source, framing, &mut out).await;
+    exchange.worker.return_out(out);
+    if result.is_err() {
+        exchange.keeps_alive = false;
+    }
+    result
+}
+
+async fn send_with(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: Option<Source>,
+    framing: Framing,
+    out: &mut Vec<u8>,
+) -> Result<(), Gone> {
+    head(exchange, framing, out);
+    exchange.head_bytes_sent = out.len() as u64;
+    exchange.step = weir_meter::Step::SendResponse;
+    let body = std::mem::take(&mut exchange.response.body);
+    let timeout = exchange.location.values.core.send_timeout;
+    match (body, source) {
+        (_, source) if framing == Framing::Bodiless => {
+            if let Some(source) = source {
+                source.finish_unread(exchange);
+            }
+            write(exchange, conn, &mut [IoSlice::new(out)], timeout).await
+        }
+        (Body::Empty, None) => {
+            if framing == Framing::Chunked {
+                out.extend_from_slice(b"0\r\n\r\n");
+            }
+            write(exchange, conn, &mut [IoSlice::new(out)], timeout).await
+        }
+        (Body::Bytes(bytes), None) => send_bytes(exchange, conn, framing, out, bytes).await,
+        (Body::File { file, offset, length }, None) => {
+            send_file(exchange, conn, framing, out, &file, offset, length).await
+        }
+        (_, Some(source)) => relay::run(exchange, conn, source, framing, out).await,
+        (Body::Origin, None) => Err(Gone::Cut),
+    }
+}
+
+/// How the end of this response's body will be told.
+fn framing(exchange: &mut Exchange<'_>) -> Framing {
+    let response = &mut exchange.response;
+    if response.header_only || exchange.request.is_head() || matches!(response.status, 100..=199 | 204 | 304) {
+        return Framing::Bodiless;
+    }
+    if !response.body_filters.is_empty() {
+        response.content_length = None;
+    }
+    if response.content_length.is_some() {
+        return Framing::Length;
+    }
+    if matches!(response.body, Body::Empty) {
+        response.content_length = Some(0);
+        return Framing::Length;
+    }
+    if exchange.request.version() == Version::Http11 && exchange.location.values.core.chunked {
+        Framing::Chunked
+    } else {
+        exchange.keeps_alive = false;
+        Framing::Close
+    }
+}
+
+/// Composes the head in nginx's order of fields.
+fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
+    out.clear();
+    if exchange.request.version() == Version::Http09 {
+        exchange.keeps_alive = false;
+        return;
+    }
+    let core = &exchange.location.values.core;
+    let response = &exchange.response;
+    out.extend_from_slice(b"HTTP/1.1 ");
+    if response.status_line.is_empty() {
+        special::status_line(response.status, out);
+    } else {
+        out.extend_from_slice(&response.status_line);
+    }
+    out.extend_from_slice(b"\r\n");
+    if !response.fields.has(Known::Server) {
+        out.extend_from_slice(server_field(core.server_tokens));
+    }
+    if !response.fields.has(Known::Date) {
+        out.extend_from_slice(b"Date: ");
+        out.extend_from_slice(&clock::http_date());
+        out.extend_from_slice(b"\r\n");
+    }
+    if !response.content_type.is_empty() {
+        encode::push_field(out, b"Content-Type", &response.content_type);
+    }
+    match (framing, response.content_length) {
+        (Framing::Length, Some(length)) => encode::push_field_decimal(out, b"Content-Length", length),
+        // RFC 9110 §9.3.2: HEAD may tell the length GET would have; 204 and 1xx must not (§8.6).
+        (Framing::Bodiless, Some(length)) if !matches!(response.status, 100..=199 | 204 | 304) => {
+            encode::push_field_decimal(out, b"Content-Length", length);
+        }
+        _ => {}
+    }
+    if framing == Framing::Chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
+    if let Some(seconds) = response.last_modified
+        && !response.fields.has(Known::LastModified)
+    {
+        encode::push_field(out, b"Last-Modified", &weir_wire::date::http_date(seconds));
+    }
+    if response.own_location
+        && let Some(location) = response.fields.get(Known::Location)
+    {
+        out.extend_from_slice(b"Location: ");
+        special::absolute(exchange, location, out);
+        out.extend_from_slice(b"\r\n");
+    }
+    connection_fields(exchange, out);
+    for field in exchange.response.fields.iter() {
+        if !(exchange.response.own_location && field.known == Some(Known::Location)) {
+            encode::push_field(out, field.name, field.value);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `Connection` and `Keep-Alive`.
+fn connection_fields(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
+    if exchange.response.status == 101 {
+        out.extend_from_slice(b"Connection: upgrade\r\n");
+    } else if exchange.keeps_alive {
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
+        if let (_, Some(told)) = exchange.location.values.core.keepalive_timeout {
+            out.extend_from_slice(b"Keep-Alive: timeout=");
+            encode::push_decimal(out, told.as_secs());
+            out.extend_from_slice(b"\r\n");
+        }
+    } else {
+        out.extend_from_slice(b"Connection: close\r\n");
+    }
+}
+
+fn server_field(tokens: Tokens) -> &'static [u8] {
+    match tokens {
+        Tokens::On => b"Server: nginx/1.31.5\r\n",
+        Tokens::Off => b"Server: nginx\r\n",
+        Tokens::Build => b"Server: nginx/1.31.5 (weir)\r\n",
+    }
+}
+
+/// Writes pieces of which the first is the head, and keeps account.
+async fn write(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    pieces: &mut [IoSlice<'_>],
+    timeout: std::time::Duration,
+) -> Result<(), Gone> {
+    let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+    conn.write_all(pieces, timeout).await?;
+    exchange.bytes_sent += bytes as u64;
+    Ok(())
+}
+
+async fn send_bytes(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    bytes: Vec<u8>,
+) -> Result<(), Gone> {
+    let mut bytes = bytes;
+    if !exchange.response.body_filters.is_empty() {
+        bytes = filtered(exchange, &bytes, true, true);
+    }
+    let timeout = exchange.location.values.core.send_timeout;
+    let mut pace = Pace::of(exchange);
+    exchange.body_bytes_sent = bytes.len() as u64;
+    if framing == Framing::Chunked {
+        let mut space = [0; encode::CHUNK_HEAD_BYTES];
+        let trailers = trailer_text(exchange);
+        let chunk = if bytes.is_empty() { &[][..] } else { encode::chunk_head(bytes.len() as u64, &mut space) };
+        let end: &[u8] = if bytes.is_empty() { b"0\r\n" } else { b"\r\n0\r\n" };
+        let mut pieces =
+            [IoSlice::new(out), IoSlice::new(chunk), IoSlice::new(&bytes), IoSlice::new(end), IoSlice::new(&trailers), IoSlice::new(b"\r\n")];
+        return write(exchange, conn, &mut pieces, timeout).await;
+    }
+    match &mut pace {
+        None => write(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&bytes)], timeout).await,
+        Some(pace) => {
+            write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
+            let mut rest = bytes.as_slice();
+            while !rest.is_empty() {
+                let now = pace.allowed(conn, rest.len()).await?;
+                let (piece, after) = rest.split_at(now.min(rest.len()));
+                write(exchange, conn, &mut [IoSlice::new(piece)], timeout).await?;
+                pace.sent(piece.len());
+                rest = after;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The fields after the last chunk.
+pub(crate) fn trailer_text(exchange: &Exchange<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for field in exchange.response.trailers.iter() {
+        encode::push_field(&mut text, field.name, field.value);
+    }
+    text
+}
+
+/// Passes bytes through the response's filters, first to last.
+pub(crate) fn filtered(exchange: &mut Exchange<'_>, input: &[u8], flush: bool, last: bool) -> Vec<u8> {
+    let mut input = input.to_vec();
+    for filter in &mut exchange.response.body_filters {
+        let mut out = Vec::with_capacity(input.len());
+        filter.write(&input, flush, last, &mut out);
+        input = out;
+    }
+    input
+}
+
+async fn send_file(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    file: &File,
+    offset: u64,
+    length: u64,
+) -> Result<(), Gone> {
+    let plain = exchange.response.body_filters.is_empty() && framing == Framing::Length;
+    if plain && length <= READ_FILE_MAX && Pace::of(exchange).is_none() {
+        let mut buffer = weir_net::buffer::lease(length as usize);
+        buffer.resize(length as usize, 0);
+        read_exactly(exchange, file, &mut buffer, offset)?;
+        exchange.body_bytes_sent = length;
+        let timeout = exchange.location.values.core.send_timeout;
+        return write(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&buffer)], timeout).await;
+    }
+    if plain && exchange.location.values.core.sendfile {
+        return send_file_by_kernel(exchange, conn, out, file, offset, length).await;
+    }
+    send_file_in_pieces(exchange, conn, framing, out, file, offset, length).await
+}
+
+fn read_exactly(exchange: &mut Exchange<'_>, file: &File, buffer: &mut [u8], offset: u64) -> Result<(), Gone> {
+    file.read_exact_at(buffer, offset).map_err(|error| {
+        exchange.log(Level::Crit, format_args!("pread() failed or the file was truncated: {error}"));
+        Gone::Cut
+    })
+}
+
+async fn send_file_by_kernel(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    out: &[u8],
+    file: &File,
+    offset: u64,
+    length: u64,
+) -> Result<(), Gone> {
+    let timeout = exchange.location.values.core.send_timeout;
+    let nopush = exchange.location.values.core.nopush;
+    let mut pace = Pace::of(exchange);
+    if nopush {
+        let _ = conn.stream().set_nopush(true);
+    }
+    write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
+    let (mut at, end) = (offset, offset.saturating_add(length));
+    while at < end {
+        let mut count = usize::try_from(end - at).unwrap_or(SENDFILE_MAX).min(SENDFILE_MAX);
+        if let Some(pace) = &mut pace {
+            count = pace.allowed(conn, count).await?.min(count);
+        }
+        match conn.stream().try_sendfile(file, &mut at, count) {
+            Ok(0) => {
+                exchange.log(Level::Alert, format_args!("file was truncated while sending response to client"));
+                return Err(Gone::Cut);
+            }
+            Ok(sent) => {
+                exchange.body_bytes_sent += sent as u64;
+                exchange.bytes_sent += sent as u64;
+                if let Some(pace) = &mut pace {
+                    pace.sent(sent);
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                conn.deadline.set(timeout);
+                if conn.stream().writable(&conn.deadline).await.is_err() {
+                    return Err(Gone::TimedOut);
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Gone::Closed(error)),
+        }
+    }
+    if nopush {
+        let _ = conn.stream().set_nopush(false);
+    }
+    Ok(())
+}
+
+async fn send_file_in_pieces(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    file: &File,
+    offset: u64,
+    length: u64,
+) -> Result<(), Gone> {
+    let timeout = exchange.location.values.core.send_timeout;
+    let mut pace = Pace::of(exchange);
+    write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
+    let mut buffer = weir_net::buffer::lease(READ_FILE_MAX as usize);
+    let (mut at, end) = (offset, offset.saturating_add(length));
+    loop {
+        let count = (end - at).min(READ_FILE_MAX) as usize;
+        buffer.resize(count, 0);
+        read_exactly(exchange, file, &mut buffer, at)?;
+        at += count as u64;
+        let last = at >= end;
+        let piece =
+            if exchange.response.body_filters.is_empty() { buffer.to_vec() } else { filtered(exchange, &buffer, false, last) };
+        out.clear();
+        if framing == Framing::Chunked && !piece.is_empty() {
+            let mut space = [0; encode::CHUNK_HEAD_BYTES];
+            out.extend_from_slice(encode::chunk_head(piece.len() as u64, &mut space));
+        }
+        let mut tail: Vec<u8> = Vec::new();
+        if framing == Framing::Chunked {
+            if !piece.is_empty() {
+                tail.extend_from_slice(b"\r\n");
+            }
+            if last {
+                tail.extend_from_slice(b"0\r\n");
+                tail.extend_from_slice(&trailer_text(exchange));
+                tail.extend_from_slice(b"\r\n");
+            }
+        }
+        let mut rest = piece.as_slice();
+        if let Some(pace) = &mut pace {
+            write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
+            out.clear();
+            while !rest.is_empty() {
+                let now = pace.allowed(conn, rest.len()).await?.min(rest.len());
+                let (part, after) = rest.split_at(now);
+                write(exchange, conn, &mut [IoSlice::new(part)], timeout).await?;
+                pace.sent(now);
+                rest = after;
+            }
+        }
+        write(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(rest), IoSlice::new(&tail)], timeout).await?;
+        exchange.body_bytes_sent += piece.len() as u64;
+        if last {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Which server and which location answer: addresses, host names, URIs.
+//!
+//! nginx's rules: <https://nginx.org/en/docs/http/request_processing.html> and
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#location>. Pure lookups; no allocation.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use weir_net::{Address, ListenOptions};
+
+use crate::build::Build;
+use crate::conf::{Conf, LocationId, Server, ServerId, SharedRegex};
+use crate::directive::Refusal;
+use crate::exchange::SlotStore;
+use crate::family::server::{ListenDraft, Name, NameKind};
+
+/// A socket to listen on, and the `Listen` for each local address it may be reached at.
+pub struct Socket {
+    /// Where it is bound.
+    pub address: Address,
+    /// How.
+    pub options: ListenOptions,
+    /// The listen for connections to any other address.
+    pub fallback: usize,
+    /// Listens for particular addresses behind a wildcard socket.
+    pub by_address: Vec<(IpAddr, usize)>,
+}
+
+/// The servers of one address and port.
+pub struct Listen {
+    /// As `$server_addr:$server_port` shows it, or `unix:path`.
+    pub address: Address,
+    /// Its servers by name.
+    pub hosts: Hosts,
+    /// Connections begin with a PROXY protocol header.
+    pub proxy_protocol: bool,
+}
+
+/// Host names to servers, in nginx's order of precedence: exact, `*.x`, `x.*`, regex, default.
+pub struct Hosts {
+    default: ServerId,
+    exact: HashMap<Box<[u8]>, ServerId>,
+    suffixes: Vec<(Box<[u8]>, ServerId)>,
+    prefixes: Vec<(Box<[u8]>, ServerId)>,
+    regexes: Vec<(SharedRegex, ServerId)>,
+    only_default: bool,
+}
+
+impl Hosts {
+    fn new(default: ServerId) -> Hosts {
+        Hosts {
+            default,
+            exact: HashMap::new(),
+            suffixes: Vec::new(),
+            prefixes: Vec::new(),
+            regexes: Vec::new(),
+            only_default: true,
+        }
+    }
+
+    /// The server that answers when no name matches.
+    pub fn default_server(&self) -> ServerId {
+        self.default
+    }
+
+    /// Adds one name; `false` when another server has it already (nginx warns and ignores the second).
+    fn add(&mut self, name: &NameKind, server: ServerId) -> bool {
+        self.only_default = self.only_default && server == self.default && !matches!(name, NameKind::Regex(_));
+        let vacant = |list: &mut Vec<(Box<[u8]>, ServerId)>, key: &str| {
+            if list.iter().any(|(known, _)| **known == *key.as_bytes()) {
+                return false;
+            }
+            list.push((key.as_bytes().into(), server));
+            list.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
+            true
+        };
+        match name {
+            NameKind::Exact(name) => {
+                let key: Box<[u8]> = name.as_bytes().into();
+                if self.exact.contains_key(&key) {
+                    return false;
+                }
+                self.exact.insert(key, server);
+                true
+            }
+            NameKind::Suffix(dotted) => vacant(&mut self.suffixes, dotted),
+            NameKind::Prefix(dotted) => vacant(&mut self.prefixes, dotted),
+            NameKind::Regex(regex) => {
+                self.regexes.push((regex.clone(), server));
+                true
+            }
+        }
+    }
+
+    /// The server for a lower-case host without port. A regex name leaves its named captures in `slots`.
+    pub fn find(&self, host: &[u8], slots: &mut SlotStore) -> ServerId {
+        if self.only_default {
+            return self.default;
+        }
+        if let Some(server) = self.exact.get(host) {
+            return *server;
+        }
+        if let Some((_, server)) = self.suffixes.iter().find(|(dotted, _)| host.len() > dotted.len() && host.ends_with(dotted)) {
+            return *server;
+        }
+        if let Some((_, server)) = self.prefixes.iter().find(|(dotted, _)| host.len() > dotted.len() && host.starts_with(dotted)) {
+            return *server;
+        }
+        for (regex, server) in &self.regexes {
+            if slots.capture(regex, host) {
+                return *server;
+            }
+        }
+        self.default
+    }
+}
+
+/// The locations of one level.
+#[derive(Default)]
+pub struct Places {
+    exact: HashMap<Box<[u8]>, LocationId>,
+    /// Sorted by name, each with the longest other prefix that is a prefix of it.
+    prefixes: Vec<Prefix>,
+    /// Prefix locations that end in a slash and have a handler: without the slash they redirect.
+    slashless: HashMap<Box<[u8]>, LocationId>,
+    regexes: Vec<(SharedRegex, LocationId)>,
+}
+
+struct Prefix {
+    name: Box<[u8]>,
+    id: LocationId,
+    stops_regex: bool,
+    parent: Option<usize>,
+}
+
+/// What a URI was found to mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// This location answers.
+    Here(LocationId),
+    /// The URI lacks the final slash of this location's name: redirect there.
+    AddSlash(LocationId),
+    /// No location: the server's own level.
+    Nowhere,
+}
+
+impl Places {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.prefixes.is_empty() && self.regexes.is_empty()
+    }
+
+    /// Adds `location = path`; `true` when it stood there already.
+    pub(crate) fn add_exact(&mut self, path: &str, id: LocationId) -> bool {
+        self.exact.insert(path.as_bytes().into(), id).is_some()
+    }
+
+    /// Adds `location path` or `location ^~ path`; `true` when it stood there already.
+    pub(crate) fn add_prefix(&mut self, path: &str, id: LocationId, stops_regex: bool, redirects: bool) -> bool {
+        let name: Box<[u8]> = path.as_bytes().into();
+        if self.prefixes.iter().any(|prefix| prefix.name == name) {
+            return true;
+        }
+        if redirects && path.len() > 1 {
+            self.slashless.insert(path.as_bytes()[..path.len() - 1].into(), id);
+        }
+        self.prefixes.push(Prefix { name, id, stops_regex, parent: None });
+        false
+    }
+
+    /// Adds `location ~ regex`.
+    pub(crate) fn add_regex(&mut self, regex: SharedRegex, id: LocationId) {
+        self.regexes.push((regex, id));
+    }
+
+    /// Sorts the prefixes and links each to its longest proper prefix.
+    pub(crate) fn compile(&mut self) {
+        self.prefixes.sort_by(|a, b| a.name.cmp(&b.name));
+        for index in 0..self.prefixes.len() {
+            let parent = (0..index).rev().find(|before| self.prefixes[index].name.starts_with(&self.prefixes[*before].name));
+            self.prefixes[index].parent = parent;
+        }
+    }
+
+    fn longest_prefix(&self, uri: &[u8]) -> Option<&Prefix> {
+        let after = self.prefixes.partition_point(|prefix| *prefix.name <= *uri);
+        let mut candidate = after.checked_sub(1);
+        while let Some(prefix) = candidate.and_then(|index| self.prefixes.get(index)) {
+            if uri.starts_with(&prefix.name) {
+                return Some(prefix);
+            }
+            candidate = prefix.parent;
+        }
+        None
+    }
+
+    /// Finds the location of a URI at this level and inside what it finds; the flag says "decided, no regex".
+    fn find(&self, conf: &Conf, uri: &[u8], slots: &mut SlotStore) -> (Place, bool) {
+        if let Some(id) = self.exact.get(uri) {
+            return (Place::Here(*id), true);
+        }
+        if let Some(id) = self.slashless.get(uri) {
+            return (Place::AddSlash(*id), true);
+        }
+        let mut found = Place::Nowhere;
+        let mut stops_regex = false;
+        if let Some(prefix) = self.longest_prefix(uri) {
+            found = Place::Here(prefix.id);
+            stops_regex = prefix.stops_regex;
+            let inside = &conf.location(prefix.id).places;
+            if !inside.is_empty() {
+                let (place, decided) = inside.find(conf, uri, slots);
+                if place != Place::Nowhere {
+                    found = place;
+                }
+                if decided {
+                    return (found, true);
+                }
+            }
+        }
+        if !stops_regex {
+            for (regex, id) in &self.regexes {
+                if slots.capture(regex, uri) {
+                    let inside = &conf.location(*id).places;
+                    let place = if inside.is_empty() { Place::Nowhere } else { inside.find(conf, uri, slots).0 };
+                    return (if place == Place::Nowhere { Place::Here(*id) } else { place }, true);
+                }
+            }
+        }
+        (found, false)
+    }
+}
+
+/// The location of a URI in a server.
+pub fn place(conf: &Conf, server: &Server, uri: &[u8], slots: &mut SlotStore) -> Place {
+    server.places.find(conf, uri, slots).0
+}
+
+/// Groups the `listen` statements of all servers into listens and sockets.
+pub(crate) fn listens(
+    build: &mut Build<'_>,
+    drafts: Vec<(ServerId, Vec<ListenDraft>, Vec<Name>)>,
+) -> (Vec<Socket>, Vec<Listen>) {
+    let mut listens: Vec<Listen> = Vec::new();
+    let mut options: Vec<(ListenOptions, bool, bool)> = Vec::new(); // options, "bind" asked, options written
+    let mut explicit_default: Vec<bool> = Vec::new();
+    for (server, drafts, names) in &drafts {
+        for draft in drafts {
+            let index = match listens.iter().position(|listen| listen.address == draft.address) {
+                Some(index) => {
+                    if draft.is_default {
+                        if explicit_default[index] {
+                            let shown = draft.shown();
+                            build.refuse_at(
+                                "listen",
+                                Refusal::whole(format!("a duplicate default server for {shown}")),
+                                Some(draft.at),
+                            );
+                        }
+                        explicit_default[index] = true;
+                        listens[index].hosts.default = *server;
+                        listens[index].hosts.only_default = false;
+                    }
+                    if draft.sets_options {
+                        if options[index].2 {
+                            let shown = draft.shown();
+                            build.refuse_at(
+                                "listen",
+                                Refusal::whole(format!("duplicate listen options for {shown}")),
+                                Some(draft.at),
+                            );
+                        }
+                        options[index] = (draft.options.clone(), draft.binds, true);
+                    }
+                    listens[index].proxy_protocol |= draft.proxy_protocol;
+                    index
+                }
+                None => {
+                    listens.push(Listen {
+                        address: draft.address.clone(),
+                        hosts: Hosts::new(*server),
+                        proxy_protocol: draft.proxy_protocol,
+                    });
+                    options.push((draft.options.clone(), draft.binds, draft.sets_options));
+                    explicit_default.push(draft.is_default);
+                    listens.len() - 1
+                }
+            };
+            for name in names {
+                for kind in &name.kinds {
+                    if !listens[index].hosts.add(kind, *server) {
+                        let (name, shown) = (&name.shown, draft.shown());
+                        build.warn(format!("conflicting server name \"{name}\" on {shown}, ignored"), None);
+                    }
+                }
+            }
+            let hosts = &mut listens[index].hosts;
+            hosts.only_default = hosts.only_default && hosts.default == *server;
+        }
+    }
+    (sockets(&listens, options), listens)
+}
+
+/// One socket an address, but a wildcard socket takes the particular addresses of its port along (nginx: `bind`).
+fn sockets(listens: &[Listen], options: Vec<(ListenOptions, bool, bool)>) -> Vec<Socket> {
+    let wildcard = |address: &Address| match address {
+        Address::Tcp(tcp) if tcp.ip().is_unspecified() => Some((tcp.port(), tcp.is_ipv4())),
+        Address::Tcp(_) | Address::Unix(_) => None,
+    };
+    let mut sockets: Vec<Socket> = Vec::new();
+    for (index, (listen, (options, _, _))) in listens.iter().zip(&options).enumerate() {
+        if wildcard(&listen.address).is_some() {
+            sockets.push(Socket {
+                address: listen.address.clone(),
+                options: options.clone(),
+                fallback: index,
+                by_address: Vec::new(),
+            });
+        }
+    }
+    for (index, (listen, (options, binds, _))) in listens.iter().zip(&options).enumerate() {
+        if wildcard(&listen.address).is_some() {
+            continue;
+        }
+        let shared = match &listen.address {
+            Address::Tcp(tcp) if !binds => sockets
+                .iter_mut()
+                .find(|socket| wildcard(&socket.address) == Some((tcp.port(), tcp.is_ipv4())))
+                .map(|socket| (socket, tcp.ip())),
+            Address::Tcp(_) | Address::Unix(_) => None,
+        };
+        match shared {
+            Some((socket, ip)) => socket.by_address.push((ip, index)),
+            None => sockets.push(Socket {
+                address: listen.address.clone(),
+                options: options.clone(),
+                fallback: index,
+                by_address: Vec::new(),
+            }),
+        }
+    }
+    sockets
+}
+
+impl Socket {
+    /// The listen for a connection that came to this local address.
+    pub fn listen_for(&self, local: Option<&SocketAddr>) -> usize {
+        let Some(local) = local else { return self.fallback };
+        self.by_address.iter().find(|(ip, _)| *ip == local.ip()).map_or(self.fallback, |(_, index)| *index)
+    }
+}

@@ -1,0 +1,166 @@
+//! Readers of directive arguments: flags, sizes, times, bounded numbers, in nginx's grammar and words.
+//!
+//! Each returns the `Refusal` nginx would print. See <https://nginx.org/en/docs/syntax.html>.
+
+use std::time::Duration;
+
+use weir_conf::Statement;
+
+use crate::directive::Refusal;
+
+/// `on` or `off`.
+pub fn flag(statement: &Statement) -> Result<bool, Refusal> {
+    let value = statement.text(0);
+    if value.eq_ignore_ascii_case("on") {
+        Ok(true)
+    } else if value.eq_ignore_ascii_case("off") {
+        Ok(false)
+    } else {
+        let name = statement.name.text;
+        Err(Refusal::whole(format!(
+            "invalid value \"{value}\" in \"{name}\" directive, it must be \"on\" or \"off\""
+        )))
+    }
+}
+
+/// A non-negative decimal number.
+pub fn number(text: &str) -> Option<u64> {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// The first argument as a number.
+pub fn first_number(statement: &Statement) -> Result<u64, Refusal> {
+    number(statement.text(0)).ok_or_else(|| Refusal::directive("invalid number"))
+}
+
+/// A number within bounds; the bounds are named in the refusal.
+pub fn bounded(statement: &Statement, low: u64, high: u64) -> Result<u64, Refusal> {
+    let value = first_number(statement)?;
+    if (low..=high).contains(&value) {
+        Ok(value)
+    } else {
+        Err(Refusal::whole(format!("value must be between {low} and {high}")))
+    }
+}
+
+/// Bytes with `k`, `m` or `g`: the suffix is read as nginx's `ngx_parse_offset` does.
+pub fn size_of(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1u64),
+    };
+    number(digits)?.checked_mul(unit).filter(|bytes| *bytes <= i64::MAX as u64)
+}
+
+/// The first argument as a size in bytes.
+pub fn size(statement: &Statement) -> Result<u64, Refusal> {
+    size_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
+}
+
+/// A time such as `1h 30m`, `500ms` or `60`; a bare number is seconds.
+pub fn time_of(text: &str) -> Option<Duration> {
+    // nginx: ngx_parse_time walks from the largest unit to the smallest, each at most once.
+    const UNITS: [(&str, u64); 8] = [
+        ("y", 31_536_000_000),
+        ("M", 2_592_000_000),
+        ("w", 604_800_000),
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1_000),
+        ("ms", 1),
+    ];
+    let mut rest = text;
+    let mut next_unit = 0;
+    let mut total: u64 = 0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let value = number(&rest[..digits])?;
+        rest = &rest[digits..];
+        let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, millis) = if letters == 0 {
+            (7, 1_000) // a bare number ends the value and counts seconds
+        } else {
+            let found = UNITS.iter().position(|(name, _)| *name == &rest[..letters])?;
+            (found, UNITS[found].1)
+        };
+        if unit < next_unit || (letters == 0 && rest.len() > letters) {
+            return None;
+        }
+        next_unit = unit + 1;
+        total = total.checked_add(value.checked_mul(millis)?)?;
+        rest = rest[letters..].trim_start_matches(' ');
+    }
+    (total <= i32::MAX as u64 * 1000).then(|| Duration::from_millis(total))
+}
+
+/// The first argument as a time.
+pub fn time(statement: &Statement) -> Result<Duration, Refusal> {
+    time_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
+}
+
+/// One of a list of words.
+pub fn choice<T: Copy>(statement: &Statement, choices: &[(&str, T)]) -> Result<T, Refusal> {
+    choice_of(statement.text(0), choices).ok_or_else(|| {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        Refusal::whole(format!("invalid value \"{}\"", statement.text(0)))
+            .todo(format!("\"{}\" takes one of: {}", statement.name.text, words.join(", ")))
+    })
+}
+
+/// The value a word stands for.
+pub fn choice_of<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<T> {
+    choices.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
+}
+
+/// `NUMBER SIZE`, as `proxy_buffers` and `large_client_header_buffers` take.
+pub fn buffers(statement: &Statement) -> Result<(u32, u64), Refusal> {
+    let count = number(statement.text(0)).filter(|n| (1..=u64::from(u32::MAX)).contains(n));
+    let size = size_of(statement.text(1)).filter(|n| *n > 0);
+    match (count, size) {
+        (Some(count), Some(size)) => Ok((count as u32, size)),
+        (None, _) | (_, None) => Err(Refusal::directive("invalid value")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_nginx_reads_them() {
+        for (text, millis) in [
+            ("60", Some(60_000)),
+            ("1h30m", Some(5_400_000)),
+            ("1h 30m", Some(5_400_000)),
+            ("500ms", Some(500)),
+            ("1m", Some(60_000)),
+            ("1M", Some(2_592_000_000)),
+            ("0", Some(0)),
+            ("", None),
+            ("1x", None),
+            ("1s1h", None),
+            ("-1", None),
+            ("1.5s", None),
+        ] {
+            assert_eq!(time_of(text).map(|d| d.as_millis() as u64), millis, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_as_nginx_reads_them() {
+        for (text, bytes) in
+            [("1k", Some(1024)), ("2M", Some(2 << 20)), ("1g", Some(1 << 30)), ("7", Some(7)), ("k", None), ("", None), ("99999999999g", None)]
+        {
+            assert_eq!(size_of(text), bytes, "{text:?}");
+        }
+    }
+}

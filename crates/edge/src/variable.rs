@@ -1,0 +1,231 @@
+//! `$name` and the texts that hold them: nginx's "complex values".
+//!
+//! Names are interned while the file is read and bound once it is read whole, so a `map` may follow its
+//! use. At run time a name is an index: into the definitions of the configuration and into the slots of
+//! the exchange. A variable that is not found reads as empty, as in nginx.
+
+use std::collections::HashMap;
+
+use crate::directive::Refusal;
+use crate::exchange::Exchange;
+
+/// A name's number, the same in the configuration's definitions and the exchange's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VariableId(pub u32);
+
+/// What a getter is told besides the exchange: the rest of a prefixed name, and a number of the family's own.
+#[derive(Clone, Debug, Default)]
+pub struct Argument {
+    /// `user_agent` for `$http_user_agent`; the whole name otherwise.
+    pub name: String,
+    /// The family's index of what it declared (which map, which split).
+    pub index: u32,
+}
+
+/// Appends the value to `out`; `false` means "not found" and leaves `out` as it was.
+pub type Get = fn(&mut Exchange<'_>, &Argument, &mut Vec<u8>) -> bool;
+
+/// A variable that a family offers: a row in its table.
+pub struct Variable {
+    /// The name without `$`; a name that ends in `_` is a prefix (`http_`).
+    pub name: &'static str,
+    /// Reads it.
+    pub get: Get,
+    /// Writes it by `set`, where nginx allows that.
+    pub set: Option<fn(&mut Exchange<'_>, &[u8])>,
+}
+
+impl Variable {
+    /// A variable that cannot be set.
+    pub const fn new(name: &'static str, get: Get) -> Variable {
+        Variable { name, get, set: None }
+    }
+
+    /// A variable that `set` may change.
+    pub const fn changeable(name: &'static str, get: Get, set: fn(&mut Exchange<'_>, &[u8])) -> Variable {
+        Variable { name, get, set: Some(set) }
+    }
+}
+
+/// How a name of the configuration is read.
+#[derive(Clone)]
+pub enum Definition {
+    /// A value kept in the exchange: `set`, named captures.
+    Slot,
+    /// Computed by a family at each reading.
+    Computed(Get, Argument),
+    /// Computed once an exchange and then kept: `map`, `geo`, `split_clients` without `volatile`.
+    Cached(Get, Argument),
+}
+
+/// All names a configuration mentions, and what defines them.
+#[derive(Default)]
+pub struct Names {
+    ids: HashMap<String, VariableId>,
+    names: Vec<String>,
+    definitions: Vec<Option<Definition>>,
+    used: Vec<bool>,
+}
+
+impl Names {
+    /// The number of a name; case does not matter (nginx lower-cases variable names).
+    pub fn intern(&mut self, name: &str) -> VariableId {
+        let name = name.to_ascii_lowercase();
+        if let Some(id) = self.ids.get(&name) {
+            return *id;
+        }
+        let id = VariableId(self.names.len() as u32);
+        self.names.push(name.clone());
+        self.definitions.push(None);
+        self.used.push(false);
+        self.ids.insert(name, id);
+        id
+    }
+
+    /// As `intern`, for a place that reads the value: such a name must be defined in the end.
+    pub fn read(&mut self, name: &str) -> VariableId {
+        let id = self.intern(name);
+        if let Some(used) = self.used.get_mut(id.0 as usize) {
+            *used = true;
+        }
+        id
+    }
+
+    /// Says what a name means. A second definition replaces the first, as a second `map` to one name does.
+    pub fn define(&mut self, name: &str, definition: Definition) -> VariableId {
+        let id = self.intern(name);
+        if let Some(slot) = self.definitions.get_mut(id.0 as usize) {
+            *slot = Some(definition);
+        }
+        id
+    }
+
+    /// Defines a name that keeps its value in the exchange, unless something defines it already.
+    pub fn define_slot(&mut self, name: &str) -> VariableId {
+        let id = self.intern(name);
+        if let Some(slot @ None) = self.definitions.get_mut(id.0 as usize) {
+            *slot = Some(Definition::Slot);
+        }
+        id
+    }
+
+    /// Binds every name; those that nothing defines are given back.
+    pub fn bind(self, families: impl Fn(&str) -> Option<Definition>) -> (Vec<Definition>, Vec<String>) {
+        let mut unknown = Vec::new();
+        let mut bound = Vec::with_capacity(self.names.len());
+        for ((name, definition), used) in self.names.into_iter().zip(self.definitions).zip(self.used) {
+            let definition = definition.or_else(|| families(&name));
+            if definition.is_none() && used {
+                unknown.push(name);
+            }
+            bound.push(definition.unwrap_or(Definition::Slot));
+        }
+        (bound, unknown)
+    }
+}
+
+/// One piece of a template.
+#[derive(Clone, Debug)]
+enum Part {
+    Literal(Box<[u8]>),
+    Variable(VariableId),
+    Capture(usize),
+}
+
+/// A text with variables in it, compiled.
+#[derive(Clone, Debug, Default)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+impl Template {
+    /// Compiles `text`: `$name`, `${name}`, `$1`. Refuses a `$` that names nothing, as nginx does.
+    pub fn compile(text: &str, names: &mut Names) -> Result<Template, Refusal> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            if at > 0 {
+                parts.push(Part::Literal(rest.as_bytes()[..at].into()));
+            }
+            let after = &rest[at + 1..];
+            let (name, length) = match after.strip_prefix('{') {
+                Some(braced) => {
+                    let end = braced.find('}').ok_or_else(|| {
+                        Refusal::whole(format!("the closing bracket in \"{braced}\" variable is missing"))
+                    })?;
+                    (&braced[..end], end + 2)
+                }
+                None => {
+                    let end = after
+                        .bytes()
+                        .position(|b| !(b.is_ascii_alphanumeric() || b == b'_'))
+                        .unwrap_or(after.len());
+                    // nginx: `$1` is one digit; `$12` is `$1` followed by "2".
+                    let end = if after.starts_with(|c: char| c.is_ascii_digit()) { 1 } else { end };
+                    (&after[..end], end)
+                }
+            };
+            if name.is_empty() {
+                return Err(Refusal::whole("invalid variable name"));
+            }
+            match name.as_bytes() {
+                [digit @ b'0'..=b'9'] => parts.push(Part::Capture(usize::from(digit - b'0'))),
+                _ => parts.push(Part::Variable(names.read(name))),
+            }
+            rest = &after[length..];
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Literal(rest.as_bytes().into()));
+        }
+        Ok(Template { parts })
+    }
+
+    /// A template without variables.
+    pub fn fixed(text: impl Into<Vec<u8>>) -> Template {
+        let text: Vec<u8> = text.into();
+        let parts = if text.is_empty() { Vec::new() } else { vec![Part::Literal(text.into_boxed_slice())] };
+        Template { parts }
+    }
+
+    /// The text, when it holds no variable.
+    pub fn literal(&self) -> Option<&[u8]> {
+        match self.parts.as_slice() {
+            [] => Some(b""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether it reads `$1` to `$9`.
+    pub fn has_captures(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Capture(_)))
+    }
+
+    /// The one variable this template consists of, if it is just that.
+    pub fn single_variable(&self) -> Option<VariableId> {
+        match self.parts.as_slice() {
+            [Part::Variable(id)] => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Appends the value to `out`.
+    pub fn eval(&self, exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => out.extend_from_slice(text),
+                Part::Variable(id) => {
+                    exchange.variable(*id, out);
+                }
+                Part::Capture(group) => out.extend_from_slice(exchange.slots.captures.get(*group).unwrap_or_default()),
+            }
+        }
+    }
+
+    /// The value in a buffer of its own; for places off the hot path.
+    pub fn text(&self, exchange: &mut Exchange<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.eval(exchange, &mut out);
+        out
+    }
+}

@@ -1,0 +1,185 @@
+//! How many CPUs we may really use: affinity mask ∩ cgroup quota.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The number of workers worth starting on this machine, at least 1.
+///
+/// The smaller of the CPUs in our affinity mask and the CPU quota of our control
+/// group (v1 or v2, the tightest on the path to the root), rounded up.
+pub fn effective_cpus() -> usize {
+    effective_cpus_under(Path::new("/"))
+}
+
+/// As [`effective_cpus`], reading `proc/` and `sys/` below `root`.
+pub fn effective_cpus_under(root: &Path) -> usize {
+    let allowed = allowed_cpus(root).len().max(1);
+    match quota_cpus(root) {
+        Some(quota) => allowed.min(quota).max(1),
+        None => allowed,
+    }
+}
+
+/// The numbers of the CPUs we may run on, ascending; `[0]` if unknown.
+pub fn allowed_cpus(root: &Path) -> Vec<usize> {
+    let status = fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap_or("0");
+    let cpus = parse_list(list.trim());
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// More CPUs than Linux can be built for: a bound on what a list may name.
+const CPUS_MAX: usize = 8192;
+
+/// Parses the kernel's CPU list format, `0-3,8`.
+fn parse_list(list: &str) -> Vec<usize> {
+    let mut cpus = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.trim().parse(), last.trim().parse::<usize>()) {
+            cpus.extend(first..=last.min(CPUS_MAX));
+        }
+    }
+    cpus
+}
+
+/// The tightest CPU quota of our control group and its parents, in whole CPUs.
+fn quota_cpus(root: &Path) -> Option<usize> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    groups
+        .lines()
+        .filter_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            if controllers.is_empty() {
+                tightest(&root.join("sys/fs/cgroup"), path, quota_v2)
+            } else if controllers.split(',').any(|c| c == "cpu") {
+                ["sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu"]
+                    .iter()
+                    .filter_map(|mount| tightest(&root.join(mount), path, quota_v1))
+                    .min()
+            } else {
+                None
+            }
+        })
+        .min()
+}
+
+/// Walks from the group up to the mount and returns the smallest quota met.
+///
+/// Inside a container the path of the host is often shown while the mount is
+/// already our own group: the mount itself is always looked at.
+fn tightest(mount: &Path, group: &str, quota: fn(&Path) -> Option<usize>) -> Option<usize> {
+    let mut at: PathBuf = mount.to_path_buf();
+    let mut least = quota(&at);
+    for part in group
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != "..")
+    {
+        at.push(part);
+        least = match (least, quota(&at)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+    least
+}
+
+/// cgroup v2: `cpu.max` holds `QUOTA PERIOD` or `max PERIOD`.
+fn quota_v2(dir: &Path) -> Option<usize> {
+    let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
+    let mut words = text.split_whitespace();
+    whole_cpus(words.next()?.parse().ok()?, words.next()?.parse().ok()?)
+}
+
+/// cgroup v1: two files; a quota of -1 means none.
+fn quota_v1(dir: &Path) -> Option<usize> {
+    let number = |name: &str| -> Option<u64> {
+        fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok()
+    };
+    whole_cpus(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
+}
+
+fn whole_cpus(quota_us: u64, period_us: u64) -> Option<usize> {
+    (period_us > 0).then(|| {
+        usize::try_from(quota_us.div_ceil(period_us))
+            .unwrap_or(usize::MAX)
+            .max(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::host::tree;
+
+    fn check(files: &[(&str, &str)], expect: usize) {
+        let root = tree::made_up(files);
+        assert_eq!(effective_cpus_under(root.path()), expect, "{files:?}");
+    }
+
+    const EIGHT: (&str, &str) = ("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-6,9\n");
+
+    #[test]
+    fn affinity_alone() {
+        check(&[], 1);
+        check(&[EIGHT], 8);
+        check(&[("proc/self/status", "Cpus_allowed_list:\t3\n")], 1);
+        check(&[("proc/self/status", "Cpus_allowed_list:\tx-9,\n")], 1);
+    }
+
+    #[test]
+    fn version_2_quota_is_rounded_up_and_the_tightest_wins() {
+        let group = ("proc/self/cgroup", "0::/a/b\n");
+        check(&[EIGHT, group], 8);
+        check(
+            &[EIGHT, group, ("sys/fs/cgroup/a/cpu.max", "250000 100000\n")],
+            3,
+        );
+        check(
+            &[EIGHT, group, ("sys/fs/cgroup/a/cpu.max", "max 100000\n")],
+            8,
+        );
+        check(
+            &[
+                EIGHT,
+                group,
+                ("sys/fs/cgroup/a/cpu.max", "400000 100000\n"),
+                ("sys/fs/cgroup/a/b/cpu.max", "50000 100000\n"),
+            ],
+            1,
+        );
+        // A container: the path is the host's, the mount is already ours.
+        check(
+            &[EIGHT, group, ("sys/fs/cgroup/cpu.max", "200000 100000\n")],
+            2,
+        );
+    }
+
+    #[test]
+    fn version_1_quota() {
+        let group = ("proc/self/cgroup", "4:memory:/x\n3:cpu,cpuacct:/x\n");
+        let period = ("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
+        let quota = "sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us";
+        check(&[EIGHT, group, period, (quota, "150000\n")], 2);
+        check(&[EIGHT, group, period, (quota, "-1\n")], 8);
+        check(&[EIGHT, group, (quota, "150000\n")], 8);
+    }
+
+    #[test]
+    fn nonsense_is_no_limit() {
+        let group = ("proc/self/cgroup", "0::/\nrubbish\n");
+        check(&[EIGHT, group, ("sys/fs/cgroup/cpu.max", "100000 0\n")], 8);
+        check(&[EIGHT, group, ("sys/fs/cgroup/cpu.max", "\n")], 8);
+    }
+
+    #[test]
+    fn this_machine_has_a_cpu() {
+        assert!(effective_cpus() >= 1);
+        assert!(effective_cpus() <= allowed_cpus(Path::new("/")).len());
+    }
+}

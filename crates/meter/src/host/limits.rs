@@ -1,0 +1,73 @@
+//! The limit on open files.
+
+use std::fs;
+use std::path::Path;
+
+/// `RLIMIT_NOFILE`: how many file descriptors we may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileLimit {
+    /// In force now.
+    pub soft: u64,
+    /// How far `soft` may be raised without privilege.
+    pub hard: u64,
+}
+
+/// The file limit of this process; `None` if `/proc` does not say.
+pub fn file_limit() -> Option<FileLimit> {
+    file_limit_under(Path::new("/"))
+}
+
+/// As [`file_limit`], reading `proc/self/limits` below `root`.
+///
+/// `unlimited` reads as `u64::MAX`.
+pub fn file_limit_under(root: &Path) -> Option<FileLimit> {
+    let text = fs::read_to_string(root.join("proc/self/limits")).ok()?;
+    let rest = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut numbers = rest.split_whitespace().map(|word| match word {
+        "unlimited" => Some(u64::MAX),
+        word => word.parse().ok(),
+    });
+    Some(FileLimit {
+        soft: numbers.next()??,
+        hard: numbers.next()??,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::host::tree;
+
+    fn read(line: &str) -> Option<FileLimit> {
+        let root = tree::made_up(&[("proc/self/limits", line)]);
+        file_limit_under(root.path())
+    }
+
+    #[test]
+    fn the_line_is_found_and_read() {
+        let text = "Limit   Soft Limit  Hard Limit  Units\n\
+                    Max processes      1    2    processes\n\
+                    Max open files     1024      unlimited     files\n";
+        let expect = FileLimit {
+            soft: 1024,
+            hard: u64::MAX,
+        };
+        assert_eq!(read(text), Some(expect));
+    }
+
+    #[test]
+    fn a_strange_file_is_unknown() {
+        assert_eq!(read(""), None);
+        assert_eq!(read("Max open files"), None);
+        assert_eq!(read("Max open files  many  more"), None);
+    }
+
+    #[test]
+    fn this_process_has_a_limit() {
+        let limit = file_limit().unwrap();
+        assert!(limit.soft > 0 && limit.soft <= limit.hard);
+    }
+}

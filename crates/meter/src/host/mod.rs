@@ -1,0 +1,13 @@
+//! What the machine allows this process: CPUs and file descriptors.
+//!
+//! Everything is read from files below a root directory (`/` in production, a
+//! made-up tree in tests) and never written. A file that is missing or unreadable
+//! means "no limit known", never an error: we also run on kernels without cgroups.
+
+mod cpu;
+mod limits;
+#[cfg(test)]
+mod tree;
+
+pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_under};
+pub use limits::{FileLimit, file_limit, file_limit_under};

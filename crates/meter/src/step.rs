@@ -1,0 +1,152 @@
+//! Where an exchange stands: the shared timeline vocabulary.
+//!
+//! The words are nginx's `log->action` strings, so that an error line ends
+//! `... while connecting to upstream` exactly as operators' greps expect.
+//! Invariant: a step's words are written here and nowhere else.
+
+/// What an exchange (or its connection) is doing right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    /// A fresh connection on which nothing has arrived yet.
+    AwaitRequest,
+    /// A kept-alive connection between two requests.
+    Keepalive,
+    /// The TLS handshake with the client.
+    TlsClient,
+    /// Reading the request line.
+    ReadLine,
+    /// Reading the request's fields.
+    ReadHead,
+    /// Reading the request body.
+    ReadBody,
+    /// Waiting for a free slot at the upstream.
+    Queue,
+    /// Resolving the origin's name.
+    Resolve,
+    /// Connecting to the origin.
+    Connect,
+    /// The TLS handshake with the origin.
+    TlsOrigin,
+    /// Sending the request to the origin.
+    SendRequest,
+    /// Waiting for, and reading, the response head.
+    AwaitHead,
+    /// Reading the response body from the origin.
+    ReadResponse,
+    /// Sending the response to the client.
+    SendResponse,
+    /// Relaying an upgraded connection both ways.
+    Tunnel,
+    /// Writing the access log.
+    Log,
+    /// The answer is out; the connection is being closed or lingers.
+    Close,
+}
+
+impl Step {
+    /// Every step, in the order an exchange meets them.
+    pub const ALL: [Step; 17] = [
+        Step::AwaitRequest,
+        Step::Keepalive,
+        Step::TlsClient,
+        Step::ReadLine,
+        Step::ReadHead,
+        Step::ReadBody,
+        Step::Queue,
+        Step::Resolve,
+        Step::Connect,
+        Step::TlsOrigin,
+        Step::SendRequest,
+        Step::AwaitHead,
+        Step::ReadResponse,
+        Step::SendResponse,
+        Step::Tunnel,
+        Step::Log,
+        Step::Close,
+    ];
+
+    /// The words after "while" in an error line.
+    ///
+    /// nginx's own `log->action` (1.31.5) wherever it has one. nginx sets none
+    /// while it reads a request body, queues or resolves; those three are ours,
+    /// in the same grammar.
+    pub const fn doing(self) -> &'static str {
+        match self {
+            Step::AwaitRequest => "waiting for request",
+            Step::Keepalive => "keepalive",
+            Step::TlsClient => "SSL handshaking",
+            Step::ReadLine => "reading client request line",
+            Step::ReadHead => "reading client request headers",
+            Step::ReadBody => "reading client request body",
+            Step::Queue => "waiting for upstream",
+            Step::Resolve => "resolving upstream",
+            Step::Connect => "connecting to upstream",
+            Step::TlsOrigin => "SSL handshaking to upstream",
+            Step::SendRequest => "sending request to upstream",
+            Step::AwaitHead => "reading response header from upstream",
+            Step::ReadResponse => "reading upstream",
+            Step::SendResponse => "sending to client",
+            Step::Tunnel => "proxying upgraded connection",
+            Step::Log => "logging request",
+            Step::Close => "closing request",
+        }
+    }
+
+    /// Whom the step waits for.
+    pub const fn side(self) -> Side {
+        match self {
+            Step::AwaitRequest
+            | Step::Keepalive
+            | Step::TlsClient
+            | Step::ReadLine
+            | Step::ReadHead
+            | Step::ReadBody
+            | Step::SendResponse
+            | Step::Tunnel
+            | Step::Close => Side::Client,
+            Step::Queue | Step::Log => Side::Edge,
+            Step::Resolve
+            | Step::Connect
+            | Step::TlsOrigin
+            | Step::SendRequest
+            | Step::AwaitHead
+            | Step::ReadResponse => Side::Origin,
+        }
+    }
+}
+
+/// Who is meant: the client, ourselves, or the origin behind us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// The one who asked.
+    Client,
+    /// The proxy itself.
+    Edge,
+    /// The one who answers.
+    Origin,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_step_has_its_own_words() {
+        let words: HashSet<_> = Step::ALL.iter().map(|s| s.doing()).collect();
+        assert_eq!(words.len(), Step::ALL.len());
+        let steps: HashSet<_> = Step::ALL.iter().collect();
+        assert_eq!(steps.len(), Step::ALL.len());
+    }
+
+    #[test]
+    fn words_are_nginx_words() {
+        assert_eq!(Step::Connect.doing(), "connecting to upstream");
+        assert_eq!(
+            Step::AwaitHead.doing(),
+            "reading response header from upstream"
+        );
+        assert_eq!(Step::Connect.side(), Side::Origin);
+        assert_eq!(Step::ReadHead.side(), Side::Client);
+    }
+}

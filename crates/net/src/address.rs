@@ -1,0 +1,117 @@
+//! Where a socket is: a TCP address or a path.
+
+use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// The address of a listener, a peer or an origin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// IPv4 or IPv6 with a port.
+    Tcp(SocketAddr),
+    /// A unix-domain socket; an empty path is an unnamed peer.
+    Unix(PathBuf),
+}
+
+/// The same type, by the name the streams use.
+pub type SocketAddress = Address;
+
+impl Address {
+    /// A unix-domain peer without a name.
+    pub(crate) fn unnamed() -> Address {
+        Address::Unix(PathBuf::new())
+    }
+
+    /// The TCP address, if it is one.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        }
+    }
+
+    /// True for a unix-domain socket.
+    pub fn is_unix(&self) -> bool {
+        matches!(self, Address::Unix(_))
+    }
+
+    pub(crate) fn family(&self) -> AddressFamily {
+        match self {
+            Address::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
+            Address::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
+            Address::Unix(_) => AddressFamily::UNIX,
+        }
+    }
+
+    /// As the kernel wants it; a path longer than 107 bytes is refused.
+    pub(crate) fn to_kernel(&self) -> io::Result<SocketAddrAny> {
+        Ok(match self {
+            Address::Tcp(address) => (*address).into(),
+            Address::Unix(path) => SocketAddrUnix::new(path.as_path())?.into(),
+        })
+    }
+
+    pub(crate) fn from_kernel(any: SocketAddrAny) -> Address {
+        match SocketAddr::try_from(any.clone()) {
+            Ok(address) => Address::Tcp(address),
+            Err(_) => Address::Unix(unix_path(any)),
+        }
+    }
+}
+
+fn unix_path(any: SocketAddrAny) -> PathBuf {
+    SocketAddrUnix::try_from(any)
+        .ok()
+        .and_then(|unix| {
+            unix.path_bytes()
+                .map(|bytes| PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
+        })
+        .unwrap_or_default()
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Address {
+        Address::Tcp(address)
+    }
+}
+
+/// `127.0.0.1:80`, `[::1]:80`, `unix:/run/app.sock`, as nginx writes them.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn check(address: Address, text: &str) {
+        assert_eq!(address.to_string(), text);
+        let back = Address::from_kernel(address.to_kernel().unwrap());
+        assert_eq!(back, address);
+    }
+
+    #[test]
+    fn to_the_kernel_and_back() {
+        check(
+            Address::Tcp("127.0.0.1:80".parse().unwrap()),
+            "127.0.0.1:80",
+        );
+        check(Address::Tcp("[::1]:443".parse().unwrap()), "[::1]:443");
+        check(Address::Unix("/run/app.sock".into()), "unix:/run/app.sock");
+    }
+
+    #[test]
+    fn a_path_too_long_is_refused() {
+        let long = Address::Unix("x".repeat(200).into());
+        assert!(long.to_kernel().is_err());
+    }
+}

@@ -1,0 +1,103 @@
+//! Counts of this thread's syscalls by kind.
+//!
+//! For tests and benchmarks ("one read and one write per request and side") and
+//! for the live view. A count is a plain number in thread-local storage: cheap
+//! enough to stay on. Invariant: every syscall of the data path counts once.
+
+use std::cell::Cell;
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $field:ident $kind:ident,)*) => {
+        /// What kind of call is counted.
+        #[derive(Clone, Copy)]
+        pub(crate) enum Kind { $($kind),* }
+
+        /// How often each was called on this thread since it started.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counts { $($(#[$doc])* pub $field: u64),* }
+
+        impl Counts {
+            /// What happened between `before` and `self`.
+            pub fn since(&self, before: &Counts) -> Counts {
+                Counts { $($field: self.$field.wrapping_sub(before.$field)),* }
+            }
+
+            /// Each count with its name, in a fixed order.
+            pub fn named(&self) -> [(&'static str, u64); KINDS] {
+                [$((stringify!($field), self.$field)),*]
+            }
+        }
+
+        const KINDS: usize = [$(Kind::$kind),*].len();
+
+        /// This thread's counts now.
+        pub fn snapshot() -> Counts {
+            CELLS.with(|cells| Counts {
+                $($field: cells.get(Kind::$kind as usize).map_or(0, Cell::get)),*
+            })
+        }
+    };
+}
+
+counts! {
+    /// `read`/`recv` of payload.
+    read Read,
+    /// `recv` that only peeks.
+    peek Peek,
+    /// `send` of one buffer.
+    write Write,
+    /// `writev` of several.
+    writev Writev,
+    /// `sendfile`.
+    sendfile Sendfile,
+    /// `accept4`, successful or not.
+    accept Accept,
+    /// `connect`.
+    connect Connect,
+    /// `close` of a socket.
+    close Close,
+    /// `shutdown`.
+    shutdown Shutdown,
+    /// `getsockopt` and `setsockopt`.
+    sockopt Sockopt,
+    /// `epoll_wait`: one per loop turn.
+    epoll_wait EpollWait,
+    /// `epoll_ctl`: one per socket and life, none on the steady path.
+    epoll_ctl EpollCtl,
+    /// `write` to another worker's eventfd.
+    notify Notify,
+    /// Polls of a task (not a syscall, but the same kind of figure).
+    polls Poll,
+    /// Tasks that panicked and were ended for it.
+    panics Panic,
+}
+
+thread_local! {
+    static CELLS: [Cell<u64>; KINDS] = const { [const { Cell::new(0) }; KINDS] };
+}
+
+#[inline]
+pub(crate) fn count(kind: Kind) {
+    CELLS.with(|cells| {
+        if let Some(cell) = cells.get(kind as usize) {
+            cell.set(cell.get().wrapping_add(1));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_by_kind_and_difference() {
+        let before = snapshot();
+        count(Kind::Read);
+        count(Kind::Read);
+        count(Kind::Panic);
+        let delta = snapshot().since(&before);
+        assert_eq!((delta.read, delta.panics, delta.writev), (2, 1, 0));
+        let named = delta.named();
+        assert!(named.contains(&("read", 2)) && named.contains(&("epoll_ctl", 0)));
+    }
+}

@@ -1,0 +1,273 @@
+//! Listening sockets: bound by the control thread, accepted from by workers.
+//!
+//! A [`Listening`] is the socket itself: made before the workers, cheap to clone,
+//! inherited by a new binary. A [`Listener`] is one worker's registration of it.
+//! Without `reuseport` the workers share one socket and the kernel wakes one of
+//! them per connection (`EPOLLEXCLUSIVE`); with it each worker binds its own.
+//! Invariant: after an error from accept readiness is kept, so that a caller who
+//! pauses and tries again loses no connection.
+
+use crate::address::{Address, SocketAddress};
+use crate::core::{self, READ, WRITE};
+use crate::counts::{Kind, count};
+use crate::slots::Key;
+use crate::stream::{Keepalive, Stream, apply_keepalive};
+use crate::sys;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{self, SocketFlags, SocketType, sockopt};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// nginx's NGX_LISTEN_BACKLOG on Linux.
+pub const BACKLOG_DEFAULT: i32 = 511;
+
+/// The parameters of nginx's `listen` that concern the socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Connections the kernel queues for us; capped by `net.core.somaxconn`.
+    pub backlog: i32,
+    /// `SO_REUSEPORT`: several sockets on one address.
+    pub reuseport: bool,
+    /// `SO_RCVBUF` in bytes; 0 leaves the system's.
+    pub receive_buffer_bytes: usize,
+    /// `SO_SNDBUF` in bytes; 0 leaves the system's.
+    pub send_buffer_bytes: usize,
+    /// `TCP_FASTOPEN` with this queue length.
+    pub fastopen: Option<u32>,
+    /// `TCP_DEFER_ACCEPT`: accept when data has arrived.
+    pub deferred: bool,
+    /// `IPV6_V6ONLY`; nginx sets it unless told otherwise.
+    pub ipv6only: Option<bool>,
+    /// `SO_KEEPALIVE`, inherited by accepted connections.
+    pub keepalive: Option<Keepalive>,
+}
+
+impl Default for ListenOptions {
+    fn default() -> ListenOptions {
+        ListenOptions {
+            backlog: BACKLOG_DEFAULT,
+            reuseport: false,
+            receive_buffer_bytes: 0,
+            send_buffer_bytes: 0,
+            fastopen: None,
+            deferred: false,
+            ipv6only: None,
+            keepalive: None,
+        }
+    }
+}
+
+/// A bound, listening, non-blocking socket; clones share it.
+#[derive(Clone)]
+pub struct Listening {
+    fd: Arc<OwnedFd>,
+    address: Address,
+}
+
+/// Binds and listens. `SO_REUSEADDR` is always set; a unix socket left behind by a
+/// process that is gone is replaced, and gets mode 0666 as nginx does.
+pub fn bind(address: &SocketAddress, options: &ListenOptions) -> io::Result<Listening> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
+    prepare(fd.as_fd(), address, options)?;
+    bind_socket(fd.as_fd(), address)?;
+    net::listen(&fd, options.backlog)?;
+    if let Address::Unix(path) = address {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    }
+    Listening::from_fd(fd)
+}
+
+impl Listening {
+    /// Takes over a listening socket, such as one inherited from the old binary.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Listening> {
+        let flags = rustix::fs::fcntl_getfl(&fd)?;
+        rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
+        let address = Address::from_kernel(net::getsockname(&fd)?);
+        Ok(Listening {
+            fd: Arc::new(fd),
+            address,
+        })
+    }
+
+    /// Where it listens; a port asked for as 0 is the real one here.
+    pub fn local_addr(&self) -> &SocketAddress {
+        &self.address
+    }
+
+    /// Listens again with another backlog, and sets the options that may change on
+    /// a living socket; for a reload.
+    pub fn reconfigure(&self, options: &ListenOptions) -> io::Result<()> {
+        set_buffers(self.fd.as_fd(), options)?;
+        if !self.address.is_unix() {
+            set_tcp(self.fd.as_fd(), options)?;
+        }
+        Ok(net::listen(&*self.fd, options.backlog)?)
+    }
+}
+
+impl AsFd for Listening {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listening({} {})", self.fd.as_raw_fd(), self.address)
+    }
+}
+
+fn prepare(fd: BorrowedFd<'_>, address: &Address, options: &ListenOptions) -> io::Result<()> {
+    sockopt::set_socket_reuseaddr(fd, true)?;
+    if options.reuseport {
+        sockopt::set_socket_reuseport(fd, true)?;
+    }
+    if matches!(address, Address::Tcp(std::net::SocketAddr::V6(_))) {
+        sockopt::set_ipv6_v6only(fd, options.ipv6only.unwrap_or(true))?;
+    }
+    set_buffers(fd, options)?;
+    if !address.is_unix() {
+        // Inherited by accepted sockets, which saves them the syscall.
+        sockopt::set_tcp_nodelay(fd, true)?;
+        set_tcp(fd, options)?;
+    }
+    Ok(())
+}
+
+fn set_buffers(fd: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
+    if options.receive_buffer_bytes > 0 {
+        sockopt::set_socket_recv_buffer_size(fd, options.receive_buffer_bytes)?;
+    }
+    if options.send_buffer_bytes > 0 {
+        sockopt::set_socket_send_buffer_size(fd, options.send_buffer_bytes)?;
+    }
+    Ok(())
+}
+
+fn set_tcp(fd: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
+    if let Some(queue) = options.fastopen {
+        let queue = i32::try_from(queue).unwrap_or(i32::MAX);
+        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, queue)?;
+    }
+    if options.deferred {
+        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 1)?;
+    }
+    match &options.keepalive {
+        Some(keepalive) => apply_keepalive(fd, keepalive),
+        None => Ok(()),
+    }
+}
+
+fn bind_socket(fd: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
+    match (net::bind(fd, &address.to_kernel()?), address) {
+        (Err(Errno::ADDRINUSE), Address::Unix(path)) if is_abandoned(path, address) => {
+            std::fs::remove_file(path)?;
+            Ok(net::bind(fd, &address.to_kernel()?)?)
+        }
+        (result, _) => Ok(result?),
+    }
+}
+
+/// True for a socket file nobody listens on.
+fn is_abandoned(path: &Path, address: &Address) -> bool {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+    is_socket && refuses(address).unwrap_or(false)
+}
+
+fn refuses(address: &Address) -> io::Result<bool> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let probe = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
+    Ok(net::connect(&probe, &address.to_kernel()?) == Err(Errno::CONNREFUSED))
+}
+
+/// One worker's registration of a listening socket.
+pub struct Listener {
+    key: Key,
+    listening: Listening,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Listener {
+    /// Registers the socket with the current worker.
+    pub fn new(listening: &Listening) -> io::Result<Listener> {
+        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        let key = core::with(|core| core.register(listening.as_fd(), READ, flags))
+            .unwrap_or_else(|| Err(core::not_a_worker()))?;
+        Ok(Listener {
+            key,
+            listening: listening.clone(),
+            not_send: PhantomData,
+        })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> &SocketAddress {
+        self.listening.local_addr()
+    }
+
+    /// The next connection and its peer's address.
+    ///
+    /// Errors that concern us (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`) are
+    /// returned and the connection stays queued: pause, or shed idle connections,
+    /// and call again. A connection that was reset while queued is skipped.
+    pub async fn accept(&self) -> io::Result<(Stream, SocketAddress)> {
+        loop {
+            poll_fn(|_| self.poll_acceptable()).await;
+            match self.try_accept() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Ready if a connection may be waiting; otherwise wakes the current task.
+    pub fn poll_acceptable(&self) -> Poll<()> {
+        core::with(|core| core.poll_ready(self.key, READ)).unwrap_or(Poll::Pending)
+    }
+
+    /// As [`Listener::accept`], but `WouldBlock` if none is waiting.
+    pub fn try_accept(&self) -> io::Result<(Stream, SocketAddress)> {
+        for _ in 0..ABORTED_MAX {
+            count(Kind::Accept);
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match net::acceptfrom_with(&self.listening, flags) {
+                Ok((fd, peer)) => {
+                    let peer = peer.map_or_else(Address::unnamed, Address::from_kernel);
+                    return Ok((Stream::register(fd, WRITE)?, peer));
+                }
+                Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    core::with(|core| core.clear_ready(self.key, READ));
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+}
+
+/// Connections reset while queued that one call skips.
+const ABORTED_MAX: usize = 64;
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // The socket may live on in other workers, so epoll must be told.
+        core::with(|core| core.unregister(self.key, self.listening.as_fd()));
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listener({})", self.listening.address)
+    }
+}

@@ -1,0 +1,186 @@
+//! How other threads reach a worker: closures, wake-ups and stop.
+//!
+//! Three parts: the [`Mailbox`] itself (a locked queue and an eventfd), the
+//! [`TaskWake`] behind every cloned `Waker`, and [`LocalWake`], the waker a task
+//! is polled with. Invariant: the lock is never held while foreign code runs, and
+//! a worker that finds the mailbox not rung touches no lock.
+
+use crate::core;
+use crate::counts::{Kind, count};
+use crate::slots::Key;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+
+/// How many closures may wait for one worker before more are refused.
+pub const MAIL_MAX: usize = 65_536;
+
+/// Work sent to a worker from elsewhere.
+pub(crate) type Errand = Box<dyn FnOnce() + Send>;
+
+/// What has been sent and not been fetched.
+#[derive(Default)]
+pub(crate) struct Mail {
+    pub(crate) errands: VecDeque<Errand>,
+    /// At most one per task: `TaskWake::sent` guards the door.
+    pub(crate) wakes: Vec<Arc<TaskWake>>,
+    /// The worker has ended; nothing will be fetched any more.
+    closed: bool,
+}
+
+/// The door of one worker.
+pub(crate) struct Mailbox {
+    mail: Mutex<Mail>,
+    bell: OwnedFd,
+    rung: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> io::Result<Mailbox> {
+        Ok(Mailbox {
+            mail: Mutex::default(),
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            rung: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    /// Leaves an errand; false if the worker has ended or [`MAIL_MAX`] wait.
+    pub(crate) fn send(&self, errand: Errand) -> bool {
+        let mut mail = self.lock();
+        if mail.closed || mail.errands.len() >= MAIL_MAX {
+            return false;
+        }
+        mail.errands.push_back(errand);
+        drop(mail);
+        self.ring();
+        true
+    }
+
+    fn send_wake(&self, wake: &Arc<TaskWake>) {
+        if wake.sent.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut mail = self.lock();
+        if !mail.closed {
+            mail.wakes.push(wake.clone());
+            drop(mail);
+            self.ring();
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Everything sent since the last call. Unlocked if nobody rang.
+    pub(crate) fn fetch(&self) -> Option<Mail> {
+        if !self.rung.load(Ordering::Acquire) {
+            return None;
+        }
+        self.rung.store(false, Ordering::SeqCst);
+        let mut mail = self.lock();
+        let closed = mail.closed;
+        Some(std::mem::replace(
+            &mut mail,
+            Mail {
+                closed,
+                ..Mail::default()
+            },
+        ))
+    }
+
+    /// Refuses all further mail and returns what was left.
+    pub(crate) fn close(&self) -> Mail {
+        let mut mail = self.lock();
+        mail.closed = true;
+        std::mem::replace(
+            &mut mail,
+            Mail {
+                closed: true,
+                ..Mail::default()
+            },
+        )
+    }
+
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// The bell is edge-triggered and never read: each ring is a new edge.
+    fn ring(&self) {
+        if !self.rung.swap(true, Ordering::SeqCst) {
+            count(Kind::Notify);
+            // The counter could only be full after 2^64 rings.
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        // Nothing that panics runs under the lock; the data is whole regardless.
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an owned `Waker` of a task points to: made when a waker is first cloned.
+pub(crate) struct TaskWake {
+    mailbox: Arc<Mailbox>,
+    task: Key,
+    sent: AtomicBool,
+}
+
+impl TaskWake {
+    /// On the worker: takes the wake-up out of the mail.
+    pub(crate) fn receive(&self) -> Key {
+        self.sent.store(false, Ordering::Release);
+        self.task
+    }
+}
+
+impl Wake for TaskWake {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !core::wake_if_home(&self.mailbox, self.task) {
+            self.mailbox.send_wake(self);
+        }
+    }
+}
+
+/// The waker a task is polled with; lives on the worker's stack for one poll.
+pub(crate) struct LocalWake<'a> {
+    pub(crate) mailbox: &'a Arc<Mailbox>,
+    pub(crate) task: Key,
+}
+
+impl LocalWake<'_> {
+    /// A waker that may be kept and sent.
+    pub(crate) fn owned(&self) -> Waker {
+        let waker = Waker::from(Arc::new(TaskWake {
+            mailbox: self.mailbox.clone(),
+            task: self.task,
+            sent: AtomicBool::new(false),
+        }));
+        core::keep_waker(self.mailbox, self.task, &waker);
+        waker
+    }
+
+    pub(crate) fn wake(&self) {
+        if !core::wake_if_home(self.mailbox, self.task) {
+            // A borrowed waker on another thread: rare enough for an allocation.
+            self.owned().wake();
+        }
+    }
+}

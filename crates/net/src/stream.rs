@@ -1,0 +1,434 @@
+//! One TCP or unix-domain connection: readiness, and calls that never block.
+//!
+//! A stream is registered once, edge-triggered, for its whole life; what epoll
+//! reported is kept as bits, so the steady path is one read and one write with no
+//! `epoll_ctl` between. Try first, wait only after `WouldBlock`. A connection that
+//! waits holds no buffer: await [`Stream::readable`], then read into a lease.
+//! Invariant: a stream never leaves its worker (it is not `Send`).
+
+use crate::address::{Address, SocketAddress};
+use crate::core::{self, ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, WRITE};
+use crate::counts::{Kind, count};
+use crate::slots::Key;
+use crate::sys;
+use crate::timer::{Deadline, TimedOut};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
+use std::fmt;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::task::Poll;
+use std::time::Duration;
+
+/// How a connection is made.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectOptions {
+    /// The local address to connect from; nginx's `proxy_bind`.
+    pub bind: Option<SocketAddr>,
+    /// `SO_RCVBUF` in bytes; 0 leaves the system's.
+    pub receive_buffer_bytes: usize,
+    /// `SO_SNDBUF` in bytes; 0 leaves the system's.
+    pub send_buffer_bytes: usize,
+    /// `SO_KEEPALIVE`; nginx's `proxy_socket_keepalive`.
+    pub keepalive: bool,
+}
+
+/// Probing of an idle connection by the kernel; nginx's `so_keepalive`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Silence before the first probe.
+    pub idle: Option<Duration>,
+    /// Between probes.
+    pub interval: Option<Duration>,
+    /// Probes before the connection counts as dead.
+    pub count: Option<u32>,
+}
+
+/// What the kernel knows about a TCP connection; nginx's `$tcpinfo_*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Smoothed round-trip time in microseconds.
+    pub rtt_us: u32,
+    /// Its variation in microseconds.
+    pub rttvar_us: u32,
+    /// Congestion window in segments.
+    pub snd_cwnd: u32,
+    /// Receive window in bytes.
+    pub rcv_space: u32,
+    /// Segments retransmitted over the connection's life.
+    pub retransmits: u32,
+}
+
+/// A non-blocking connection on this worker; closed when dropped.
+pub struct Stream {
+    // Dropped in this order: first forgotten by the worker, then closed.
+    socket: Socket,
+    fd: OwnedFd,
+}
+
+/// The worker's side of a stream.
+struct Socket {
+    key: Key,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        count(Kind::Close);
+        core::with(|core| core.forget(self.key));
+    }
+}
+
+impl Stream {
+    /// Starts connecting; [`Stream::connected`] waits for the outcome.
+    ///
+    /// TCP connections get `TCP_NODELAY`. Errors that show at once (no route,
+    /// refused by a unix socket, no descriptor left) are returned here.
+    pub fn connect(address: &SocketAddress, options: &ConnectOptions) -> io::Result<Stream> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
+        prepare(fd.as_fd(), address, options)?;
+        count(Kind::Connect);
+        let ready = match net::connect(&fd, &address.to_kernel()?) {
+            Ok(()) => WRITE,
+            Err(Errno::INPROGRESS | Errno::INTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        Stream::register(fd, ready)
+    }
+
+    /// Takes over a connected socket; it is made non-blocking.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
+        let flags = rustix::fs::fcntl_getfl(&fd)?;
+        rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
+        Stream::register(fd, WRITE)
+    }
+
+    /// A connected, non-blocking socket; readiness to read is not assumed, since
+    /// epoll reports what is there at registration.
+    pub(crate) fn register(fd: OwnedFd, ready: u8) -> io::Result<Stream> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP;
+        let key = core::with(|core| core.register(fd.as_fd(), ready, flags))
+            .unwrap_or_else(|| Err(core::not_a_worker()))?;
+        let socket = Socket {
+            key,
+            not_send: PhantomData,
+        };
+        Ok(Stream { socket, fd })
+    }
+
+    /// Waits until the connection stands, or why it does not.
+    ///
+    /// `ETIMEDOUT` if the deadline passes first.
+    pub async fn connected(&self, deadline: &Deadline) -> io::Result<()> {
+        self.writable(deadline).await?;
+        // A failed connect always reports an error event: without one, SO_ERROR
+        // has nothing to tell and the syscall is saved.
+        if self.ready() & FAILED != 0 {
+            count(Kind::Sockopt);
+            sockopt::socket_error(&self.fd)??;
+        }
+        Ok(())
+    }
+
+    // Waiting.
+
+    /// Ready if there is, or may be, something to read; otherwise the current task
+    /// is woken when there is. One task waits at a time: the last that asked.
+    #[inline]
+    pub fn poll_readable(&self) -> Poll<()> {
+        self.poll_ready(READ)
+    }
+
+    /// As [`Stream::poll_readable`], for room to write.
+    #[inline]
+    pub fn poll_writable(&self) -> Poll<()> {
+        self.poll_ready(WRITE)
+    }
+
+    /// Waits for something to read.
+    pub async fn readable(&self, deadline: &Deadline) -> Result<(), TimedOut> {
+        self.wait(READ, deadline).await
+    }
+
+    /// Waits for room to write.
+    pub async fn writable(&self, deadline: &Deadline) -> Result<(), TimedOut> {
+        self.wait(WRITE, deadline).await
+    }
+
+    async fn wait(&self, bits: u8, deadline: &Deadline) -> Result<(), TimedOut> {
+        poll_fn(|_| {
+            if self.poll_ready(bits).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            deadline.poll_expired().map(|()| Err(TimedOut))
+        })
+        .await
+    }
+
+    #[inline]
+    fn poll_ready(&self, bits: u8) -> Poll<()> {
+        core::with(|core| core.poll_ready(self.socket.key, bits)).unwrap_or(Poll::Pending)
+    }
+
+    // Reading and writing.
+
+    /// Reads what is there. 0 is the end; `WouldBlock` means wait.
+    #[inline]
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        let room = buf.len();
+        count(Kind::Read);
+        let result = net::recv(&self.fd, &mut *buf, RecvFlags::empty()).map(|(len, _)| len);
+        self.after_read(result, room)
+    }
+
+    /// Reads at most `max` bytes into the spare capacity, without zeroing it.
+    ///
+    /// Never reallocates unless there is no spare capacity at all; then room for
+    /// `max` is reserved. 0 is the end (or `max` was 0); `WouldBlock` means wait.
+    #[inline]
+    pub fn try_read_vec(&self, buf: &mut Vec<u8>, max: usize) -> io::Result<usize> {
+        if buf.len() == buf.capacity() {
+            buf.reserve(max);
+        }
+        let room = max.min(buf.capacity() - buf.len());
+        count(Kind::Read);
+        let result = sys::recv_spare(self.fd.as_fd(), buf, room);
+        self.after_read(result, room)
+    }
+
+    /// Writes what fits. `WouldBlock` means wait.
+    #[inline]
+    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        count(Kind::Write);
+        let result = net::send(&self.fd, buf, SendFlags::NOSIGNAL);
+        self.after_write(result, buf.len())
+    }
+
+    /// Writes what fits of several pieces (at most 1024) with one syscall.
+    #[inline]
+    pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let pieces = pieces.get(..PIECES_MAX).unwrap_or(pieces);
+        count(Kind::Writev);
+        let result = rustix::io::writev(&self.fd, pieces);
+        let len = pieces.iter().map(|piece| piece.len()).sum();
+        self.after_write(result, len)
+    }
+
+    /// Sends a range of a file without copying it here, and advances `offset`.
+    ///
+    /// 0 means the file ended early.
+    pub fn try_sendfile(&self, file: &File, offset: &mut u64, len: usize) -> io::Result<usize> {
+        count(Kind::Sendfile);
+        let result = rustix::fs::sendfile(&self.fd, file, Some(offset), len);
+        // A short count may also mean the end of the file: readiness stays, and
+        // the next call tells.
+        self.after_write(result, 0)
+    }
+
+    /// Keeps readiness true to what a read told. After a short read the socket is
+    /// empty, and the next byte raises a new edge - unless its end was announced,
+    /// after which no edge follows: then readiness stays until 0 or an error.
+    #[inline]
+    fn after_read(&self, result: rustix::io::Result<usize>, room: usize) -> io::Result<usize> {
+        match result {
+            Ok(len) if len == room || len == 0 => Ok(len),
+            Ok(len) => {
+                core::with(|core| core.clear_read_unless_ending(self.socket.key));
+                Ok(len)
+            }
+            Err(Errno::WOULDBLOCK) => {
+                self.clear(READ);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(Errno::INTR) => Err(io::ErrorKind::Interrupted.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[inline]
+    fn after_write(&self, result: rustix::io::Result<usize>, asked: usize) -> io::Result<usize> {
+        match result {
+            Ok(len) if len >= asked => Ok(len),
+            Ok(len) => {
+                // Short: the send buffer is full, the kernel will tell of room.
+                self.clear(WRITE);
+                Ok(len)
+            }
+            Err(Errno::WOULDBLOCK) => {
+                self.clear(WRITE);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[inline]
+    fn clear(&self, bits: u8) {
+        core::with(|core| core.clear_ready(self.socket.key, bits));
+    }
+
+    fn ready(&self) -> u8 {
+        core::with(|core| core.ready(self.socket.key)).unwrap_or(0)
+    }
+
+    // State.
+
+    /// For a pooled connection: has the peer closed it, or sent what nobody asked
+    /// for? Costs a syscall only if something happened since the last read.
+    pub fn peek_closed(&self) -> bool {
+        let ready = self.ready();
+        if ready & (HUNG_UP | FAILED) != 0 {
+            return true;
+        }
+        if ready & READ == 0 {
+            return false;
+        }
+        count(Kind::Peek);
+        let mut byte = [0u8; 1];
+        match net::recv(&self.fd, &mut byte, RecvFlags::PEEK) {
+            Err(Errno::WOULDBLOCK) => {
+                self.clear(READ);
+                false
+            }
+            Err(Errno::INTR) => false,
+            Ok(_) | Err(_) => true,
+        }
+    }
+
+    /// The peer has shut down its side, or the connection failed. Bytes sent
+    /// before may still be waiting to be read.
+    pub fn is_hup(&self) -> bool {
+        self.ready() & ENDING != 0
+    }
+
+    /// The peer has shut down its sending side only.
+    pub fn is_half_closed(&self) -> bool {
+        self.ready() & ENDING == PEER_CLOSED
+    }
+
+    /// Sends FIN: no more will be written.
+    pub fn shutdown_write(&self) -> io::Result<()> {
+        count(Kind::Shutdown);
+        Ok(net::shutdown(&self.fd, Shutdown::Write)?)
+    }
+
+    /// Makes closing send RST and drop what is unsent; nginx's
+    /// `reset_timedout_connection`.
+    pub fn set_linger_zero(&self) -> io::Result<()> {
+        count(Kind::Sockopt);
+        Ok(sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO))?)
+    }
+
+    /// `TCP_NODELAY`: send small segments at once.
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        count(Kind::Sockopt);
+        Ok(sockopt::set_tcp_nodelay(&self.fd, on)?)
+    }
+
+    /// `TCP_CORK`: send full segments only; nginx's `tcp_nopush`.
+    pub fn set_nopush(&self, on: bool) -> io::Result<()> {
+        count(Kind::Sockopt);
+        Ok(sockopt::set_tcp_cork(&self.fd, on)?)
+    }
+
+    /// `SO_KEEPALIVE` and its figures.
+    pub fn set_keepalive(&self, keepalive: &Keepalive) -> io::Result<()> {
+        count(Kind::Sockopt);
+        apply_keepalive(self.fd.as_fd(), keepalive)
+    }
+
+    /// The other end.
+    pub fn peer_addr(&self) -> io::Result<SocketAddress> {
+        let any = net::getpeername(&self.fd)?;
+        Ok(any.map_or_else(Address::unnamed, Address::from_kernel))
+    }
+
+    /// Our end.
+    pub fn local_addr(&self) -> io::Result<SocketAddress> {
+        Ok(Address::from_kernel(net::getsockname(&self.fd)?))
+    }
+
+    /// The kernel's figures; fails on a unix socket.
+    pub fn tcp_info(&self) -> io::Result<TcpInfo> {
+        count(Kind::Sockopt);
+        let info = sys::tcp_info(self.fd.as_fd())?;
+        Ok(TcpInfo {
+            rtt_us: info.tcpi_rtt,
+            rttvar_us: info.tcpi_rttvar,
+            snd_cwnd: info.tcpi_snd_cwnd,
+            rcv_space: info.tcpi_rcv_space,
+            retransmits: info.tcpi_total_retrans,
+        })
+    }
+
+    /// Hands the socket out of the runtime; it stays non-blocking.
+    pub fn into_fd(self) -> OwnedFd {
+        let Stream { socket, fd } = self;
+        core::with(|core| core.unregister(socket.key, fd.as_fd()));
+        std::mem::forget(socket);
+        fd
+    }
+}
+
+/// `IOV_MAX`: more pieces the kernel refuses.
+const PIECES_MAX: usize = 1024;
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({})", self.fd.as_raw_fd())
+    }
+}
+
+fn prepare(fd: BorrowedFd<'_>, address: &Address, options: &ConnectOptions) -> io::Result<()> {
+    if options.receive_buffer_bytes > 0 {
+        sockopt::set_socket_recv_buffer_size(fd, options.receive_buffer_bytes)?;
+    }
+    if options.send_buffer_bytes > 0 {
+        sockopt::set_socket_send_buffer_size(fd, options.send_buffer_bytes)?;
+    }
+    if options.keepalive {
+        sockopt::set_socket_keepalive(fd, true)?;
+    }
+    if !address.is_unix() {
+        sockopt::set_tcp_nodelay(fd, true)?;
+        if let Some(local) = &options.bind {
+            // The port is chosen at connect, when the whole 4-tuple is known.
+            if local.port() == 0 {
+                let _ = sys::set_option(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
+            }
+            net::bind(fd, local)?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn apply_keepalive(fd: BorrowedFd<'_>, keepalive: &Keepalive) -> io::Result<()> {
+    sockopt::set_socket_keepalive(fd, true)?;
+    if let Some(idle) = keepalive.idle {
+        sockopt::set_tcp_keepidle(fd, idle)?;
+    }
+    if let Some(interval) = keepalive.interval {
+        sockopt::set_tcp_keepintvl(fd, interval)?;
+    }
+    if let Some(count) = keepalive.count {
+        sockopt::set_tcp_keepcnt(fd, count)?;
+    }
+    Ok(())
+}
+
+/// Starts connecting; the same as [`Stream::connect`].
+pub fn connect(address: &SocketAddress, options: &ConnectOptions) -> io::Result<Stream> {
+    Stream::connect(address, options)
+}

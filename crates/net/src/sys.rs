@@ -1,0 +1,118 @@
+//! Every `unsafe` of weir.
+//!
+//! The one waker that borrows (so that polling a task allocates nothing), and the
+//! few socket options and look-ups rustix does not wrap. Everything else goes
+//! through rustix's safe calls. Invariant: each block says why it is sound.
+#![allow(unsafe_code)]
+
+use crate::mailbox::LocalWake;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+use std::{io, ptr};
+
+/// Calls `f` with a context whose waker is `wake`, without allocating.
+///
+/// A clone of that waker owns what it needs (`LocalWake::owned`), so it may
+/// outlive the call and leave the thread.
+pub(crate) fn with_waker<R>(wake: &LocalWake<'_>, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
+    let raw = RawWaker::new(ptr::from_ref(wake).cast(), &BORROWED);
+    // SAFETY: the vtable's functions only read the `LocalWake` the pointer came
+    // from. That value outlives this waker, which is dropped before we return;
+    // `drop` is a no-op, so nothing is freed twice, and `clone` returns a waker
+    // that owns its data. `LocalWake` holds only Sync data and its functions may
+    // be called from any thread.
+    let waker = unsafe { Waker::from_raw(raw) };
+    f(&mut Context::from_waker(&waker))
+}
+
+static BORROWED: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, drop_nothing);
+
+/// # Safety
+/// `data` must point to a live `LocalWake`.
+unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: `data` is the pointer `with_waker` stored, and its referent lives as
+    // long as the waker we are called through.
+    let local: &LocalWake<'_> = unsafe { &*data.cast() };
+    let owned = std::mem::ManuallyDrop::new(local.owned());
+    RawWaker::new(owned.data(), owned.vtable())
+}
+
+/// # Safety
+/// `data` must point to a live `LocalWake`.
+unsafe fn wake(data: *const ()) {
+    // SAFETY: as in `clone`.
+    let local: &LocalWake<'_> = unsafe { &*data.cast() };
+    local.wake();
+}
+
+/// # Safety
+/// None: the waker borrows, there is nothing to drop.
+unsafe fn drop_nothing(_: *const ()) {}
+
+const _: fn() = || {
+    fn is_sync<T: Sync>() {}
+    is_sync::<LocalWake<'static>>();
+};
+
+/// Sets an integer socket option rustix has no call for.
+pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the pointer and the length describe `value`, which lives on our
+    // stack during the call; the descriptor is open because it is borrowed.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            ptr::from_ref(&value).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The kernel's view of a TCP connection.
+pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
+    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the pointer and `len` describe `info`; the kernel writes at most
+    // `len` bytes and an older one fewer, hence zeroed first.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `tcp_info` is plain integers, for which any bytes (here zeroes or
+    // what the kernel wrote) are valid.
+    Ok(unsafe { info.assume_init() })
+}
+
+/// Receives at most `max` bytes into the spare capacity of `buf`, which is not
+/// zeroed first. The spare capacity must not be empty unless `max` is 0.
+pub(crate) fn recv_spare(
+    fd: BorrowedFd<'_>,
+    buf: &mut Vec<u8>,
+    max: usize,
+) -> rustix::io::Result<usize> {
+    let spare = buf.spare_capacity_mut();
+    let room = spare.len().min(max);
+    let (spare, _) = spare.split_at_mut(room);
+    let ((received, _), _) = rustix::net::recv(fd, spare, rustix::net::RecvFlags::empty())?;
+    let len = received.len();
+    let filled = buf.len() + len;
+    // SAFETY: `recv` initialised the first `len` bytes of the spare capacity,
+    // which begins at `buf.len()`, and `len` is at most that capacity.
+    unsafe { buf.set_len(filled) };
+    Ok(len)
+}

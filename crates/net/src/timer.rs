@@ -1,0 +1,132 @@
+//! Deadlines and sleep.
+//!
+//! One [`Deadline`] per connection or exchange, alive as long as it is: a new
+//! phase stores a new moment, and the wheel finds out when the old one fires.
+//! No timer syscall, no tree operation on the steady path. Resolution 1 ms;
+//! never early by the worker's clock, which is as old as the loop turn.
+
+use crate::core;
+use crate::slots::Key;
+use crate::wheel::NEVER;
+use std::cell::Cell;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// A moment that can be moved and waited for. Belongs to one worker.
+pub struct Deadline {
+    /// The timer, made by the first `set`.
+    timer: Cell<Key>,
+}
+
+impl Deadline {
+    /// A deadline that never comes until it is set.
+    pub const fn new() -> Deadline {
+        Deadline {
+            timer: Cell::new(Key::NONE),
+        }
+    }
+
+    /// Moves it to `after` from now.
+    pub fn set(&self, after: Duration) {
+        core::with(|core| self.want(core, core.clock.after_ms(after)));
+    }
+
+    /// Moves it to a moment.
+    pub fn set_at(&self, at: Instant) {
+        core::with(|core| self.want(core, core.clock.at_ms(at)));
+    }
+
+    /// Takes it away: it never comes until set again.
+    pub fn clear(&self) {
+        if self.timer.get() != Key::NONE {
+            core::with(|core| self.want(core, NEVER));
+        }
+    }
+
+    fn want(&self, core: &core::Core, at: u64) {
+        let mut wheel = core.wheel.borrow_mut();
+        if self.timer.get() == Key::NONE {
+            self.timer.set(wheel.add());
+        }
+        wheel.want(self.timer.get(), at);
+    }
+
+    /// True if it is set, whether or not it has passed.
+    pub fn is_set(&self) -> bool {
+        core::with(|core| core.wheel.borrow().wanted(self.timer.get()) != NEVER).unwrap_or(false)
+    }
+
+    /// Ready once the moment has passed, and until it is moved; otherwise the
+    /// current task is woken when it does.
+    pub fn poll_expired(&self) -> Poll<()> {
+        let key = self.timer.get();
+        if key == Key::NONE {
+            return Poll::Pending;
+        }
+        let expired = core::with(|core| {
+            let (now, task) = (core.clock.now_ms(), core.current());
+            core.wheel.borrow_mut().poll(key, now, task)
+        });
+        match expired {
+            Some(true) => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Waits for the moment; forever if it is not set.
+    pub async fn expired(&self) {
+        poll_fn(|_| self.poll_expired()).await;
+    }
+}
+
+impl Default for Deadline {
+    fn default() -> Deadline {
+        Deadline::new()
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        let key = self.timer.get();
+        if key != Key::NONE {
+            core::with(|core| core.wheel.borrow_mut().remove(key));
+        }
+    }
+}
+
+impl fmt::Debug for Deadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deadline")
+            .field("is_set", &self.is_set())
+            .finish()
+    }
+}
+
+/// Waits for `after` to pass.
+pub async fn sleep(after: Duration) {
+    let deadline = Deadline::new();
+    deadline.set(after);
+    deadline.expired().await;
+}
+
+/// A deadline passed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedOut;
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("timed out")
+    }
+}
+
+impl std::error::Error for TimedOut {}
+
+impl From<TimedOut> for io::Error {
+    /// `ETIMEDOUT`, so that its text is the "(110: Connection timed out)" of nginx.
+    fn from(_: TimedOut) -> io::Error {
+        io::Error::from_raw_os_error(libc::ETIMEDOUT)
+    }
+}
