@@ -56,6 +56,10 @@ fn payload(
         let mut rows = Rows {
             tree,
             source,
+            line: Line {
+                number: 1,
+                offset: 0,
+            },
             comments: comments.iter().peekable(),
         };
         let mut block = rows.block(&parsed.statements);
@@ -87,10 +91,17 @@ fn error_of(problem: &Problem, tree: &Tree, file: Option<&str>) -> Value {
     Value::Object(row)
 }
 
+/// A line counted so far: statements come in rising order, so each byte is counted once.
+struct Line {
+    number: usize,
+    offset: usize,
+}
+
 /// Turns the statements of one file into rows, weaving its comments in by place.
 struct Rows<'a> {
     tree: &'a Tree,
     source: &'a Source,
+    line: Line,
     comments: std::iter::Peekable<std::slice::Iter<'a, Comment>>,
 }
 
@@ -114,7 +125,7 @@ impl Rows<'_> {
         row.insert("directive".to_owned(), json!(statement.name.text));
         row.insert(
             "line".to_owned(),
-            json!(self.source.line_of(statement.at.span.start)),
+            json!(self.line_of(statement.at.span.start)),
         );
         row.insert("args".to_owned(), json!(args));
         let brought_in = self
@@ -134,6 +145,18 @@ impl Rows<'_> {
             row.insert("block".to_owned(), json!(rows));
         }
         Value::Object(row)
+    }
+
+    fn line_of(&mut self, offset: u32) -> usize {
+        let offset = offset as usize;
+        let passed = self
+            .source
+            .bytes
+            .get(self.line.offset..offset)
+            .unwrap_or_default();
+        self.line.number += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.line.offset = offset;
+        self.line.number
     }
 
     /// Rows for the comments that stand before this byte.

@@ -106,7 +106,6 @@ struct Loader<'a> {
 impl Loader<'_> {
     fn command_line(&mut self, globals: &str) -> Vec<Statement> {
         let file = self.next_file();
-        // nginx: what -g says is ended by a ";" of its own when it lacks one.
         let parsed = parse_command_line(globals.as_bytes(), file);
         self.tree.files.push(Source {
             name: "command line".to_owned(),

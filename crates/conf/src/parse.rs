@@ -279,3 +279,37 @@ fn lua_long_length(text: &[u8]) -> Option<usize> {
         .position(|window| window == closing)?;
     Some(level + 2 + found + closing.len())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn nesting_ends_at_its_limit_and_reading_goes_on() {
+        let nested = |depth| format!("{}b;{}\nc;", "a {".repeat(depth), "}".repeat(depth));
+        let parsed = parse(nested(BLOCK_DEPTH_MAX).as_bytes(), 0, &|_| false);
+        assert_eq!((parsed.problems.len(), parsed.statements.len()), (0, 2));
+
+        let parsed = parse(nested(100_000).as_bytes(), 0, &|_| false);
+        let found: Vec<&str> = parsed.problems.iter().map(|p| p.what.as_str()).collect();
+        assert_eq!(found, ["blocks are nested deeper than 256"]);
+        assert_eq!(parsed.statements.len(), 2);
+    }
+
+    #[test]
+    fn braces_in_lua_strings_and_comments_do_not_count() {
+        let length = |text: &str| lua_block_length(text.as_bytes());
+        assert_eq!(length("a}"), Some(1));
+        assert_eq!(length("{}}"), Some(2));
+        assert_eq!(length("'}' }"), Some(4));
+        assert_eq!(length("'\\'}' }"), Some(6));
+        assert_eq!(length("--}\n}"), Some(4));
+        assert_eq!(length("--[[}\n]]}"), Some(8));
+        assert_eq!(length("[=[ ]] } ]=]}"), Some(12));
+        assert_eq!(length("t[1]}"), Some(4));
+        assert_eq!(length("[[ }"), Some(3));
+        assert_eq!(length("{}"), None);
+    }
+}
