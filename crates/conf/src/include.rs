@@ -35,6 +35,9 @@ pub const INCLUDE_DEPTH_MAX: usize = 64;
 /// Statements one configuration may have, those of a file counted each time it is included.
 pub const STATEMENTS_MAX: usize = 4_000_000;
 
+/// Problems reported of one configuration.
+const LOAD_PROBLEMS_MAX: usize = 1_000;
+
 /// Bytes one file may have: spans are 32 bits wide.
 const FILE_BYTES_MAX: usize = 1 << 30;
 
@@ -119,6 +122,13 @@ impl Loader<'_> {
         statements
     }
 
+    /// Notes a problem, unless there are [`LOAD_PROBLEMS_MAX`] already.
+    fn report(&mut self, problem: Problem) {
+        if self.problems.len() < LOAD_PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+
     fn next_file(&self) -> u32 {
         u32::try_from(self.tree.files.len()).unwrap_or(u32::MAX)
     }
@@ -164,7 +174,9 @@ impl Loader<'_> {
             .first()
             .is_some_and(|first| !self.problems.contains(first))
         {
-            self.problems.extend(problems);
+            problems
+                .into_iter()
+                .for_each(|problem| self.report(problem));
         }
         self.open.push(file);
         let statements = self.expand(statements, block_depth);
@@ -180,7 +192,7 @@ impl Loader<'_> {
                 if self.statements == STATEMENTS_MAX + 1 {
                     let what =
                         format!("the configuration has more than {STATEMENTS_MAX} statements");
-                    self.problems.push(Problem::emerg(what, statement.at));
+                    self.report(Problem::emerg(what, statement.at));
                 }
                 break;
             }
@@ -204,7 +216,7 @@ impl Loader<'_> {
     ) -> Vec<Statement> {
         if block_depth > BLOCK_DEPTH_MAX {
             let what = format!("blocks are nested deeper than {BLOCK_DEPTH_MAX}");
-            self.problems.push(Problem::emerg(what, head.at));
+            self.report(Problem::emerg(what, head.at));
             return Vec::new();
         }
         self.expand(block, block_depth)
@@ -234,7 +246,7 @@ impl Loader<'_> {
                 Ok(paths) => paths,
                 Err(error) => {
                     let what = failure("glob()", &full, &error);
-                    self.problems.push(Problem::emerg(what, path.at));
+                    self.report(Problem::emerg(what, path.at));
                     return Vec::new();
                 }
             }
@@ -256,7 +268,7 @@ impl Loader<'_> {
                     }
                     statements.extend(self.statements_of(file, block_depth));
                 }
-                Err(what) => self.problems.push(Problem::emerg(what, path.at)),
+                Err(what) => self.report(Problem::emerg(what, path.at)),
             }
         }
         statements

@@ -14,6 +14,9 @@ use crate::tree::{At, Comment, Span, Word};
 /// comment counts as a parameter.
 pub const PARAMETER_BYTES_MAX: usize = 4096;
 
+/// Problems reported of one file; what is wrong after so many is not worth reading.
+pub const PROBLEMS_MAX: usize = 100;
+
 /// What ended a run of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -217,6 +220,14 @@ impl<'a> Lexer<'a> {
         self.at(self.pos, self.pos)
     }
 
+    /// Notes a problem, unless there are [`PROBLEMS_MAX`] already: a file that is no
+    /// configuration at all has a problem a byte.
+    pub(crate) fn report(&mut self, problem: Problem) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+
     /// A place at the current line.
     pub(crate) fn at(&self, start: usize, end: usize) -> At {
         At {
@@ -300,7 +311,7 @@ impl<'a> Lexer<'a> {
         };
         let mut problem = Problem::emerg(what, at);
         problem.todo = todo.map(str::to_owned);
-        self.problems.push(problem);
+        self.report(problem);
     }
 
     fn too_long(&mut self, start: usize, start_line: u32, quote: Option<u8>) {
@@ -317,10 +328,11 @@ impl<'a> Lexer<'a> {
         };
         let mut at = self.at(start, start + shown.len());
         at.line = start_line;
-        self.problems.push(Problem::emerg(what, at).todo(&format!(
+        let remedy = format!(
             "a parameter or a comment may have {} bytes",
             PARAMETER_BYTES_MAX - 1
-        )));
+        );
+        self.report(Problem::emerg(what, at).todo(&remedy));
     }
 
     fn end_of_file(&mut self, words: &[Word], mode: Mode, start: usize) -> (Turn, At) {
@@ -343,7 +355,7 @@ impl<'a> Lexer<'a> {
             problem.at = Some(self.at(start.saturating_sub(1), start));
             problem.todo = Some(format!("this {} is never closed", char::from(quote)));
         }
-        self.problems.push(problem);
+        self.report(problem);
         self.is_cut_short = true;
         (Turn::Eof, end)
     }

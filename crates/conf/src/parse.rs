@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
     }
 
     fn problem(&mut self, what: String, at: At) {
-        self.lexer.problems.push(Problem::emerg(what, at));
+        self.lexer.report(Problem::emerg(what, at));
     }
 }
 
