@@ -43,6 +43,8 @@ struct Parser<'a> {
     open: Vec<Open>,
     /// Braces open beyond what `open` may hold.
     too_deep: usize,
+    /// Whether an opaque block had no end: looking for the next one's would find none either.
+    is_opaque_lost: bool,
 }
 
 /// A block whose `}` has not come yet.
@@ -69,6 +71,7 @@ impl<'a> Parser<'a> {
             statements: Vec::new(),
             open: Vec::new(),
             too_deep: 0,
+            is_opaque_lost: false,
         }
     }
 
@@ -118,15 +121,17 @@ impl<'a> Parser<'a> {
         }
         let mut head = statement(words, brace);
         if let Some(head) = &mut head
+            && !self.is_opaque_lost
             && (self.opaque)(&head.name.text)
-            && let Some(text) = self.lexer.raw_block()
         {
-            head.end = self
-                .lexer
-                .at(text.at.span.end as usize, text.at.span.end as usize + 1);
-            head.args.push(text);
-            self.statements.push(std::mem::take(head));
-            return;
+            if let Some(text) = self.lexer.raw_block() {
+                let close = text.at.span.end as usize;
+                head.end = self.lexer.at(close, close + 1);
+                head.args.push(text);
+                self.statements.push(std::mem::take(head));
+                return;
+            }
+            self.is_opaque_lost = true;
         }
         let before = std::mem::take(&mut self.statements);
         self.open.push(Open {
@@ -262,7 +267,8 @@ fn lua_string_length(text: &[u8], quote: u8) -> usize {
     text.len()
 }
 
-/// Bytes of a Lua long string (`[[…]]`, `[==[…]==]`), if one starts here.
+/// Bytes of a Lua long string (`[[…]]`, `[==[…]==]`), if one starts here; all of the text when
+/// the string has no end.
 fn lua_long_length(text: &[u8]) -> Option<usize> {
     let level = text
         .strip_prefix(b"[")?
@@ -272,12 +278,13 @@ fn lua_long_length(text: &[u8]) -> Option<usize> {
     if text.get(level + 1) != Some(&b'[') {
         return None;
     }
+    let opening = level + 2;
     let closing = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
-    let body = text.get(level + 2..).unwrap_or_default();
+    let body = text.get(opening..).unwrap_or_default();
     let found = body
         .windows(closing.len())
-        .position(|window| window == closing)?;
-    Some(level + 2 + found + closing.len())
+        .position(|window| window == closing);
+    Some(found.map_or(text.len(), |length| opening + length + closing.len()))
 }
 
 #[cfg(test)]
@@ -309,7 +316,7 @@ mod tests {
         assert_eq!(length("--[[}\n]]}"), Some(8));
         assert_eq!(length("[=[ ]] } ]=]}"), Some(12));
         assert_eq!(length("t[1]}"), Some(4));
-        assert_eq!(length("[[ }"), Some(3));
+        assert_eq!(length("[[ }"), None);
         assert_eq!(length("{}"), None);
     }
 }
