@@ -1,1 +1,36 @@
-//! `wire`: see ARCHITECTURE.md.
+//! Bytes to HTTP/1.1 messages and back: no socket, no clock, no thread.
+//!
+//! ```text
+//!  bytes ─ Parser ─► RequestHead / ResponseHead ─ framing ─► BodyLength ─ chunked::Decoder ─► ranges
+//!                     (ranges into the buffer)   target, host, connection, date
+//! ```
+//!
+//! Heads are ranges into the caller's buffer; field order and case are kept.
+//! What is accepted is what nginx accepts, except where that would leave two
+//! readings of one message: then it is refused, by name ([`Violation`]).
+//!
+//! Invariant: one function per direction decides how long a body is
+//! ([`request_body`], [`response_body`]), and nothing else may.
+#![forbid(unsafe_code)]
+
+pub mod chunked;
+pub mod connection;
+pub mod date;
+pub mod encode;
+pub mod escape;
+mod field;
+pub mod framing;
+pub mod head;
+pub mod host;
+pub mod known;
+pub mod parse;
+pub mod target;
+pub mod violation;
+
+pub use connection::{ConnectionTokens, keeps_alive};
+pub use framing::{BodyLength, request_body, request_method, response_body};
+pub use head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
+pub use host::{Host, request_host};
+pub use known::{Known, KnownSet};
+pub use parse::{Parser, Progress};
+pub use violation::Violation;

@@ -1,0 +1,118 @@
+//! The Connection field: what it says about this connection, and which other
+//! fields it names (RFC 9110 §7.6.1).
+
+use crate::field::trim;
+use crate::head::{Field, Version};
+use crate::known::Known;
+
+/// The tokens of all Connection fields of a head.
+///
+/// nginx searches the value for substrings; here they are whole list members,
+/// so `Connection: not-close` closes nothing. `close` outranks `keep-alive`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionTokens {
+    /// `close`.
+    pub close: bool,
+    /// `keep-alive`.
+    pub keep_alive: bool,
+    /// `upgrade`.
+    pub upgrade: bool,
+    /// Some other token: fields of that name go no further, see [`lists`](Self::lists).
+    pub names: bool,
+}
+
+impl ConnectionTokens {
+    /// Reads the Connection fields among `fields`.
+    pub fn of(buf: &[u8], fields: &[Field]) -> ConnectionTokens {
+        let mut tokens = ConnectionTokens::default();
+        for token in members(buf, fields) {
+            if token.eq_ignore_ascii_case(b"keep-alive") {
+                tokens.keep_alive = true;
+            } else if token.eq_ignore_ascii_case(b"close") {
+                tokens.close = true;
+            } else if token.eq_ignore_ascii_case(b"upgrade") {
+                tokens.upgrade = true;
+            } else {
+                tokens.names = true;
+            }
+        }
+        tokens
+    }
+
+    /// Whether Connection names this field, which is then hop-by-hop. Ask only
+    /// when [`names`](Self::names) is set: most heads have nothing to list.
+    pub fn lists(buf: &[u8], fields: &[Field], name: &[u8]) -> bool {
+        members(buf, fields).any(|token| token.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Whether the connection may carry another message (RFC 9112 §9.3).
+pub fn keeps_alive(version: Version, tokens: ConnectionTokens) -> bool {
+    match version {
+        Version::Http09 => false,
+        Version::Http10 => tokens.keep_alive && !tokens.close,
+        Version::Http11 => !tokens.close,
+    }
+}
+
+fn members<'a>(buf: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = &'a [u8]> {
+    fields
+        .iter()
+        .filter(|field| field.known == Some(Known::Connection))
+        .flat_map(|field| field.value.of(buf).split(|&b| b == b','))
+        .map(trim)
+        .filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::{HeadPolicy, Parser, RequestHead};
+
+    fn tokens(fields: &str) -> (ConnectionTokens, bool) {
+        let text = format!("GET / HTTP/1.1\r\n{fields}\r\n");
+        let mut head = RequestHead::new();
+        Parser::new()
+            .request(text.as_bytes(), &HeadPolicy::default(), &mut head)
+            .unwrap();
+        let lists = ConnectionTokens::lists(text.as_bytes(), &head.fields, b"X-Hop");
+        (ConnectionTokens::of(text.as_bytes(), &head.fields), lists)
+    }
+
+    #[test]
+    fn tokens_are_whole_and_case_insensitive() {
+        assert_eq!(tokens("A: close\r\n").0, ConnectionTokens::default());
+        assert!(tokens("Connection: Close\r\n").0.close);
+        assert!(tokens("Connection: a, ,\tKEEP-alive ,\r\n").0.keep_alive);
+        let (both, _) = tokens("Connection: upgrade\r\nConnection: close\r\n");
+        assert!(both.upgrade && both.close && !both.names);
+        let (other, lists) = tokens("Connection: not-close, x-hop\r\n");
+        assert!(!other.close && other.names && lists);
+        assert!(!tokens("Connection: x-hop2\r\n").1);
+    }
+
+    #[test]
+    fn close_outranks_keep_alive() {
+        let with = |close, keep_alive| ConnectionTokens {
+            close,
+            keep_alive,
+            ..Default::default()
+        };
+        for (version, close, keep_alive, expect) in [
+            (Version::Http11, false, false, true),
+            (Version::Http11, true, false, false),
+            (Version::Http11, true, true, false),
+            (Version::Http10, false, false, false),
+            (Version::Http10, false, true, true),
+            (Version::Http10, true, true, false),
+            (Version::Http09, false, true, false),
+        ] {
+            assert_eq!(
+                keeps_alive(version, with(close, keep_alive)),
+                expect,
+                "{version:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! One field line out of a buffer: the inner loop of both head parsers and of
+//! the trailer section.
+//!
+//! Two scans and no more: the name through a table up to its colon, the value
+//! with one `memchr3` that finds its end and every forbidden byte on the way.
+
+use crate::head::{Field, Span};
+use crate::known::Known;
+
+/// What one look at a line found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Line {
+    /// A field; `next` is where the following line begins.
+    Field {
+        field: Field,
+        spelling: Spelling,
+        next: usize,
+    },
+    /// A line to be skipped (a repeated status line, see [`Side::Origin`]).
+    Skipped { next: usize },
+    /// The empty line that ends the section.
+    End { next: usize },
+    /// The line is not complete yet, and nothing is wrong with it so far.
+    Need,
+    /// The byte at this position cannot be.
+    Bad { at: usize },
+}
+
+/// How a name is spelt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// `[0-9A-Za-z-]+`
+    Plain,
+    /// As plain, with `_` besides.
+    Underscore,
+    /// Another byte above space: nginx calls the header invalid.
+    Odd,
+}
+
+/// Who sent the section: nginx forgives origins two things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// RFC 9112 §2.2: a bare CR is refused.
+    Client,
+    /// nginx: `\r\r\n` ends a line, and a line starting with `HTTP/` (old IIS
+    /// repeats its status line) is skipped.
+    Origin,
+}
+
+const ODD: u8 = 1;
+const UNDERSCORE: u8 = 2;
+/// The name ends here, well or badly.
+const STOP: u8 = 4;
+
+static NAME: [u8; 256] = name_classes();
+
+const fn name_classes() -> [u8; 256] {
+    let mut table = [ODD; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' => 0,
+            b'_' => UNDERSCORE,
+            0..=0x20 | 0x7f | b':' => STOP,
+            _ => ODD,
+        };
+        byte += 1;
+    }
+    table
+}
+
+/// Reads the line that begins at `start`.
+#[inline]
+pub(crate) fn line(buf: &[u8], start: usize, side: Side) -> Line {
+    let mut at = start;
+    let mut class = 0;
+    let stop = loop {
+        let Some(&byte) = buf.get(at) else {
+            return Line::Need;
+        };
+        let found = NAME[byte as usize];
+        if found & STOP != 0 {
+            break byte;
+        }
+        class |= found;
+        at += 1;
+    };
+    if at == start {
+        return no_name(buf, start, stop);
+    }
+    if side == Side::Origin && buf.get(start..start + 5) == Some(b"HTTP/") {
+        return match memchr::memchr(b'\n', buf.get(at..).unwrap_or_default()) {
+            Some(length) => Line::Skipped {
+                next: at + length + 1,
+            },
+            None => Line::Need,
+        };
+    }
+    let name = Span::new(start, at);
+    let value_start = match stop {
+        b':' => at + 1,
+        // nginx: a line without a colon is a field with an empty value.
+        b'\r' | b'\n' => at,
+        _ => return Line::Bad { at },
+    };
+    let (value, next) = match value(buf, value_start, side) {
+        Value::Found { value, next } => (value, next),
+        Value::Need => return Line::Need,
+        Value::Bad { at } => return Line::Bad { at },
+    };
+    let spelling = match class {
+        0 => Spelling::Plain,
+        UNDERSCORE => Spelling::Underscore,
+        _ => Spelling::Odd,
+    };
+    let known = Known::of(name.of(buf));
+    Line::Field {
+        field: Field { name, value, known },
+        spelling,
+        next,
+    }
+}
+
+/// A line whose first byte ends a name: the end of the section, or a fold.
+fn no_name(buf: &[u8], start: usize, first: u8) -> Line {
+    match (first, buf.get(start + 1)) {
+        (b'\n', _) => Line::End { next: start + 1 },
+        (b'\r', Some(b'\n')) => Line::End { next: start + 2 },
+        (b'\r', None) => Line::Need,
+        (_, _) => Line::Bad { at: start },
+    }
+}
+
+enum Value {
+    Found { value: Span, next: usize },
+    Need,
+    Bad { at: usize },
+}
+
+#[inline]
+fn value(buf: &[u8], start: usize, side: Side) -> Value {
+    let rest = buf.get(start..).unwrap_or_default();
+    let Some(length) = memchr::memchr3(b'\n', b'\r', 0, rest) else {
+        return Value::Need;
+    };
+    let mut at = start + length;
+    let raw = rest.get(..length).unwrap_or_default();
+    loop {
+        match (buf.get(at), buf.get(at + 1)) {
+            (Some(b'\n'), _) => break,
+            (Some(b'\r'), Some(b'\n')) => {
+                at += 1;
+                break;
+            }
+            (Some(b'\r'), Some(b'\r')) if side == Side::Origin => at += 1,
+            (Some(b'\r') | None, None) => return Value::Need,
+            (_, _) => return Value::Bad { at },
+        }
+    }
+    let lead = raw.iter().take_while(|&&b| is_space(b)).count();
+    let tail = raw
+        .iter()
+        .skip(lead)
+        .rev()
+        .take_while(|&&b| is_space(b))
+        .count();
+    Value::Found {
+        value: Span::new(start + lead, start + length - tail),
+        next: at + 1,
+    }
+}
+
+/// RFC 9110 §5.6.3: OWS.
+#[inline]
+pub(crate) fn is_space(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// `text` without surrounding OWS.
+pub(crate) fn trim(text: &[u8]) -> &[u8] {
+    let lead = text.iter().take_while(|&&b| is_space(b)).count();
+    let text = text.get(lead..).unwrap_or_default();
+    let tail = text.iter().rev().take_while(|&&b| is_space(b)).count();
+    text.get(..text.len() - tail).unwrap_or_default()
+}

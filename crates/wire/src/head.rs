@@ -1,0 +1,250 @@
+//! The parsed head: ranges into the buffer it was read from.
+//!
+//! Not a map: fields keep their order, their case and their repetitions, as a
+//! proxy must. A head owns no bytes; reuse one object and its `Vec`s keep
+//! their capacity, so a parse allocates nothing.
+
+use crate::known::{Known, KnownSet};
+
+/// A range of the buffer a head was parsed from.
+///
+/// Half-open, in bytes; `u32` because a head is bounded far below 4 GiB
+/// (see [`crate::parse::HEAD_BYTES_MAX`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The span of `start..end`; positions beyond `u32::MAX` saturate.
+    pub fn new(start: usize, end: usize) -> Span {
+        let clip = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Span {
+            start: clip(start),
+            end: clip(end),
+        }
+    }
+
+    /// The bytes of this span; empty when `buf` is not the buffer it belongs to
+    /// and too short.
+    #[inline]
+    pub fn of(self, buf: &[u8]) -> &[u8] {
+        buf.get(self.start as usize..self.end as usize)
+            .unwrap_or_default()
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(self) -> usize {
+        self.end.saturating_sub(self.start) as usize
+    }
+
+    /// Whether the span covers no byte.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+}
+
+/// One field line (RFC 9110 §5), its name recognised while it was parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The name as it was sent.
+    pub name: Span,
+    /// The value without surrounding spaces and tabs (RFC 9110 §5.5 OWS).
+    pub value: Span,
+    /// The name's place in the table of names weir acts on.
+    pub known: Option<Known>,
+}
+
+/// Protocol version of a message; minor versions above 1 are [`Version::Http11`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// A request line without a version: `GET /x`.
+    Http09,
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1 and later minor versions (RFC 9110 §2.5).
+    #[default]
+    Http11,
+}
+
+/// A request's line and fields.
+///
+/// All spans are ranges of the buffer given to [`crate::Parser::request`].
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    /// The method, as sent: `[A-Z_-]+`.
+    pub method: Span,
+    /// The request target, as sent.
+    pub target: Span,
+    /// Origin-form part of the target: what follows the authority, all of it
+    /// for `/x?y`. Empty for `http://host` and CONNECT; may begin with `?`.
+    pub path: Span,
+    /// `http` of `http://host/`, when the target is in absolute form.
+    pub scheme: Option<Span>,
+    /// `host[:port]` of an absolute-form or authority-form target.
+    pub authority: Option<Span>,
+    /// The `HTTP/1.x` as sent; empty for HTTP/0.9.
+    pub protocol: Span,
+    /// Protocol version.
+    pub version: Version,
+    /// The field lines, in order.
+    pub fields: Vec<Field>,
+    /// Whole lines dropped by [`InvalidFields::Drop`], to be logged; the first
+    /// [`crate::parse::IGNORED_KEPT`] of them.
+    pub ignored: Vec<Span>,
+    /// The whole request line without its end.
+    pub line: Span,
+    /// Bytes of the head, with leading empty lines and the final empty line.
+    pub len: usize,
+    pub(crate) seen: KnownSet,
+}
+
+impl RequestHead {
+    /// An empty head.
+    pub fn new() -> RequestHead {
+        RequestHead::default()
+    }
+
+    /// Forgets the last head; the allocations stay.
+    pub fn clear(&mut self) {
+        let mut fields = std::mem::take(&mut self.fields);
+        let mut ignored = std::mem::take(&mut self.ignored);
+        fields.clear();
+        ignored.clear();
+        *self = RequestHead {
+            fields,
+            ignored,
+            ..RequestHead::default()
+        };
+    }
+
+    /// The first field of this name.
+    #[inline]
+    pub fn field(&self, name: Known) -> Option<&Field> {
+        find(&self.fields, self.seen, name)
+    }
+
+    /// The value of the first field of this name.
+    #[inline]
+    pub fn value<'a>(&self, buf: &'a [u8], name: Known) -> Option<&'a [u8]> {
+        self.field(name).map(|field| field.value.of(buf))
+    }
+
+    /// The names of the table this head has.
+    #[inline]
+    pub fn known(&self) -> KnownSet {
+        self.seen
+    }
+}
+
+/// A response's status line and fields.
+///
+/// All spans are ranges of the buffer given to [`crate::Parser::response`].
+#[derive(Clone, Debug, Default)]
+pub struct ResponseHead {
+    /// Protocol version.
+    pub version: Version,
+    /// The three digits.
+    pub status: u16,
+    /// What follows the status code and one space; may be empty.
+    pub reason: Span,
+    /// The status line after `HTTP/1.x `: `200 OK`.
+    pub status_line: Span,
+    /// The field lines, in order.
+    pub fields: Vec<Field>,
+    /// Bytes of the head, with the final empty line.
+    pub len: usize,
+    pub(crate) seen: KnownSet,
+}
+
+impl ResponseHead {
+    /// An empty head.
+    pub fn new() -> ResponseHead {
+        ResponseHead::default()
+    }
+
+    /// Forgets the last head; the allocations stay.
+    pub fn clear(&mut self) {
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        *self = ResponseHead {
+            fields,
+            ..ResponseHead::default()
+        };
+    }
+
+    /// The first field of this name.
+    #[inline]
+    pub fn field(&self, name: Known) -> Option<&Field> {
+        find(&self.fields, self.seen, name)
+    }
+
+    /// The value of the first field of this name.
+    #[inline]
+    pub fn value<'a>(&self, buf: &'a [u8], name: Known) -> Option<&'a [u8]> {
+        self.field(name).map(|field| field.value.of(buf))
+    }
+
+    /// The names of the table this head has.
+    #[inline]
+    pub fn known(&self) -> KnownSet {
+        self.seen
+    }
+
+    /// Whether this is an interim response (RFC 9110 §15.2): another head
+    /// follows it. 101 is final for HTTP: the tunnel follows it.
+    pub fn is_interim(&self) -> bool {
+        (100..200).contains(&self.status) && self.status != 101
+    }
+}
+
+#[inline]
+fn find(fields: &[Field], seen: KnownSet, name: Known) -> Option<&Field> {
+    if !seen.contains(name) {
+        return None;
+    }
+    fields.iter().find(|field| field.known == Some(name))
+}
+
+/// What to do with a field whose name is not `[0-9A-Za-z-]+` (nginx:
+/// `ignore_invalid_headers`). Spaces and control bytes in a name are refused
+/// whatever this says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InvalidFields {
+    /// Leave it out and note it in [`RequestHead::ignored`] (`on`).
+    #[default]
+    Drop,
+    /// Keep it (`off`).
+    Keep,
+    /// Refuse the request; nginx has no such setting.
+    Refuse,
+}
+
+/// How strictly a request's fields are read: nginx's server settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadPolicy {
+    /// `ignore_invalid_headers`.
+    pub invalid_fields: InvalidFields,
+    /// `underscores_in_headers`: whether `_` is a valid byte of a name.
+    pub underscores: bool,
+    /// `max_headers`: fields beyond this many are refused.
+    pub fields_max: usize,
+}
+
+/// nginx's default of `max_headers`.
+pub const FIELDS_MAX_DEFAULT: usize = 1000;
+
+impl Default for HeadPolicy {
+    fn default() -> HeadPolicy {
+        HeadPolicy {
+            invalid_fields: InvalidFields::Drop,
+            underscores: false,
+            fields_max: FIELDS_MAX_DEFAULT,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Which host is asked: the authority of the target, or the Host field.
+//!
+//! Not a resolver and not a DNS name check: what nginx's
+//! ngx_http_validate_host takes is taken, `_`, `%` and sub-delims included.
+//! Invariant: the returned name has no port, no trailing dot, and no byte that
+//! could end it in a log, a header or a URL.
+
+use crate::head::{RequestHead, Span, Version};
+use crate::known::Known;
+use crate::violation::Violation;
+
+/// A validated host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// The name, IPv6 literals with their brackets, in the case it was sent.
+    pub name: Span,
+    /// The port, when there is one other than 0.
+    pub port: Option<u16>,
+    /// Whether the name has upper-case letters: compare it lower-cased.
+    pub has_upper: bool,
+}
+
+/// The host a request is for (RFC 9112 §3.2 and §3.3).
+///
+/// An absolute-form target wins over the Host field, which must still be valid.
+/// `None` for HTTP/1.0 and 0.9 requests that name no host. HTTP/1.1 without a
+/// Host field is refused, even when the target has an authority.
+pub fn request_host(buf: &[u8], head: &RequestHead) -> Result<Option<Host>, Violation> {
+    let from_target = match head.authority {
+        Some(span) => Some(validate(buf, span).ok_or(Violation::InvalidTargetHost)?),
+        None => None,
+    };
+    let from_field = match head.field(Known::Host) {
+        Some(field) => Some(validate(buf, field.value).ok_or(Violation::InvalidHost)?),
+        None => None,
+    };
+    if from_field.is_none() && head.version == Version::Http11 {
+        return Err(Violation::MissingHost);
+    }
+    Ok(from_target.or(from_field))
+}
+
+/// Takes `host [ ":" port ]` apart (RFC 3986 §3.2.2); `None` when it is not one.
+pub fn validate(buf: &[u8], span: Span) -> Option<Host> {
+    let text = span.of(buf);
+    let (length, upper) = if text.first() == Some(&b'[') {
+        let close = memchr::memchr(b']', text)?;
+        let upper = check_name(text.get(1..close)?, true)?;
+        (close + 1, upper)
+    } else {
+        let length = memchr::memchr(b':', text).unwrap_or(text.len());
+        let upper = check_name(text.get(..length)?, false)?;
+        (length, upper)
+    };
+    let port = match text.get(length) {
+        None => None,
+        Some(b':') => port(text.get(length + 1..)?)?,
+        Some(_) => return None,
+    };
+    let name = text.get(..length)?;
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    if name.is_empty() {
+        return None;
+    }
+    let start = span.start as usize;
+    Some(Host {
+        name: Span::new(start, start + name.len()),
+        port,
+        has_upper: upper,
+    })
+}
+
+/// Checks each byte and that no two dots meet; tells whether one is upper-case.
+fn check_name(name: &[u8], literal: bool) -> Option<bool> {
+    let mut upper = false;
+    let mut dot_before = false;
+    for &byte in name {
+        let class = BYTES.get(byte as usize).copied().unwrap_or_default();
+        let allowed = if literal { LITERAL } else { NAME };
+        if class & allowed == 0 || (byte == b'.' && dot_before) {
+            return None;
+        }
+        upper |= class & UPPER != 0;
+        dot_before = byte == b'.';
+    }
+    Some(upper)
+}
+
+const NAME: u8 = 1;
+const LITERAL: u8 = 2;
+const UPPER: u8 = 4;
+
+static BYTES: [u8; 256] = host_bytes();
+
+const fn host_bytes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'A'..=b'Z' => NAME | LITERAL | UPPER,
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => NAME | LITERAL,
+            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => {
+                NAME | LITERAL
+            }
+            b'%' => NAME,
+            b':' => LITERAL,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+}
+
+/// Digits up to 65535; an empty port and 0 are no port, as in nginx.
+fn port(digits: &[u8]) -> Option<Option<u16>> {
+    let mut port = 0u16;
+    for &byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        port = port.checked_mul(10)?.checked_add(u16::from(byte - b'0'))?;
+    }
+    Some((port != 0).then_some(port))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn check(text: &str, expect: Option<(&str, Option<u16>)>) {
+        let span = Span::new(0, text.len());
+        let got = validate(text.as_bytes(), span);
+        let got = got.map(|host| (host.name.of(text.as_bytes()), host.port));
+        assert_eq!(
+            got,
+            expect.map(|(name, port)| (name.as_bytes(), port)),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn hosts() {
+        check("example.com", Some(("example.com", None)));
+        check("example.com:8080", Some(("example.com", Some(8080))));
+        check("example.com.", Some(("example.com", None)));
+        check("example.com.:80", Some(("example.com", Some(80))));
+        check("Example.COM", Some(("Example.COM", None)));
+        check("a_b~c%20*", Some(("a_b~c%20*", None)));
+        check("[::1]", Some(("[::1]", None)));
+        check("[::1]:443", Some(("[::1]", Some(443))));
+        check("a:", Some(("a", None)));
+        check("a:0", Some(("a", None)));
+        check("a:65535", Some(("a", Some(65535))));
+        check("a:00080", Some(("a", Some(80))));
+    }
+
+    #[test]
+    fn no_hosts() {
+        for text in [
+            "",
+            ".",
+            ":80",
+            "a..b",
+            "a b",
+            "a\tb",
+            "a/b",
+            "a@b",
+            "a#b",
+            "a?b",
+            "a\\b",
+            "a\"b",
+            "a<b",
+            "a:65536",
+            "a:99999999999",
+            "a:8o",
+            "a:-1",
+            "a:80:80",
+            "[::1",
+            "[::1]x",
+            "[::1].",
+            "[a%b]",
+            "[]]",
+            "é",
+            "a\0",
+            "a\u{7f}",
+            ".:80",
+        ] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn upper_case_is_told() {
+        let has_upper = |text: &str| {
+            validate(text.as_bytes(), Span::new(0, text.len()))
+                .unwrap()
+                .has_upper
+        };
+        assert!(has_upper("eXample") && has_upper("[::A]"));
+        assert!(!has_upper("example") && !has_upper("[::a]:80"));
+    }
+}

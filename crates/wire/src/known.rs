@@ -1,0 +1,275 @@
+//! The field names weir acts on: found by length, then by a few comparisons.
+//!
+//! Not every registered name: a name is here because something reads, writes,
+//! hides or counts it. Invariant: the table is ordered by length (a test holds
+//! it to that), so a lookup looks only at names of its own length.
+
+macro_rules! known {
+    ($($variant:ident $name:literal $($trait_:ident)*;)+) => {
+        /// A field name weir knows (RFC 9110 §5.1: names are case-insensitive).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Known {
+            $(#[doc = concat!("`", $name, "`")] $variant,)+
+        }
+
+        const TABLE: &[Row] = &[$(Row {
+            known: Known::$variant,
+            name: $name,
+            traits: 0 $(| $trait_)*,
+        },)+];
+    };
+}
+
+struct Row {
+    known: Known,
+    name: &'static str,
+    traits: u8,
+}
+
+/// Belongs to one connection, not to the message (RFC 9110 §7.6.1).
+const HOP: u8 = 1;
+/// A second one in a request is refused (nginx: unique header lines).
+const ONCE: u8 = 2;
+/// A second one from an origin is left out (nginx: "duplicate header line ... ignored").
+const FIRST: u8 = 4;
+/// Never taken from a trailer section (RFC 9110 §6.5.1).
+const HEAD: u8 = 8;
+
+known! {
+    Te "TE" HOP HEAD;
+    Age "Age";
+    Via "Via";
+    Date "Date" FIRST;
+    Etag "ETag" FIRST;
+    From "From";
+    Host "Host" ONCE HEAD;
+    Link "Link";
+    Vary "Vary";
+    Allow "Allow";
+    Depth "Depth";
+    Range "Range" HEAD;
+    XPad "X-Pad";
+    Accept "Accept";
+    Cookie "Cookie" HEAD;
+    Expect "Expect" ONCE HEAD;
+    Origin "Origin";
+    Pragma "Pragma";
+    Server "Server" FIRST;
+    Status "Status" FIRST;
+    AltSvc "Alt-Svc";
+    Expires "Expires";
+    Referer "Referer";
+    Refresh "Refresh" FIRST;
+    Trailer "Trailer" HOP HEAD;
+    Upgrade "Upgrade" HOP HEAD;
+    IfMatch "If-Match" ONCE HEAD;
+    IfRange "If-Range" ONCE HEAD;
+    Location "Location" FIRST;
+    Forwarded "Forwarded" HEAD;
+    Overwrite "Overwrite";
+    XRealIp "X-Real-IP" HEAD;
+    Connection "Connection" HOP HEAD;
+    KeepAlive "Keep-Alive" HOP HEAD;
+    SetCookie "Set-Cookie" HEAD;
+    UserAgent "User-Agent";
+    Destination "Destination";
+    RetryAfter "Retry-After";
+    ContentType "Content-Type" HEAD FIRST;
+    MaxForwards "Max-Forwards" HEAD;
+    XRequestId "X-Request-ID";
+    AcceptRanges "Accept-Ranges";
+    Authorization "Authorization" ONCE HEAD;
+    CacheControl "Cache-Control" HEAD;
+    ContentRange "Content-Range" ONCE HEAD;
+    IfNoneMatch "If-None-Match" ONCE HEAD;
+    LastModified "Last-Modified" FIRST;
+    ContentLength "Content-Length" ONCE HEAD;
+    Http2Settings "HTTP2-Settings" HOP HEAD;
+    AcceptCharset "Accept-Charset";
+    AcceptEncoding "Accept-Encoding";
+    AcceptLanguage "Accept-Language";
+    XAccelCharset "X-Accel-Charset" FIRST;
+    XAccelExpires "X-Accel-Expires" FIRST;
+    XForwardedFor "X-Forwarded-For" HEAD;
+    ContentEncoding "Content-Encoding" HEAD;
+    ContentLanguage "Content-Language";
+    ContentLocation "Content-Location";
+    ProxyConnection "Proxy-Connection" HOP HEAD;
+    WwwAuthenticate "WWW-Authenticate" HEAD;
+    XAccelRedirect "X-Accel-Redirect" FIRST;
+    XForwardedHost "X-Forwarded-Host" HEAD;
+    IfModifiedSince "If-Modified-Since" ONCE HEAD;
+    SecWebSocketKey "Sec-WebSocket-Key";
+    TransferEncoding "Transfer-Encoding" ONCE HOP HEAD;
+    XAccelBuffering "X-Accel-Buffering" FIRST;
+    XForwardedProto "X-Forwarded-Proto" HEAD;
+    XAccelLimitRate "X-Accel-Limit-Rate" FIRST;
+    ProxyAuthenticate "Proxy-Authenticate" HOP HEAD;
+    ContentDisposition "Content-Disposition";
+    IfUnmodifiedSince "If-Unmodified-Since" ONCE HEAD;
+    ProxyAuthorization "Proxy-Authorization" ONCE HOP HEAD;
+    SecWebSocketAccept "Sec-WebSocket-Accept";
+    SecWebSocketVersion "Sec-WebSocket-Version";
+    SecWebSocketProtocol "Sec-WebSocket-Protocol";
+    SecWebSocketExtensions "Sec-WebSocket-Extensions";
+    StrictTransportSecurity "Strict-Transport-Security";
+}
+
+const LENGTH_MAX: usize = 25;
+
+/// `BY_LENGTH[n]..BY_LENGTH[n + 1]` are the rows whose name has n bytes.
+const BY_LENGTH: [u8; LENGTH_MAX + 2] = by_length();
+
+const fn by_length() -> [u8; LENGTH_MAX + 2] {
+    let mut index = [0u8; LENGTH_MAX + 2];
+    let mut length = 0;
+    while length < index.len() {
+        let mut row = 0;
+        let mut shorter = 0u8;
+        while row < TABLE.len() {
+            if TABLE[row].name.len() < length {
+                shorter += 1;
+            }
+            row += 1;
+        }
+        index[length] = shorter;
+        length += 1;
+    }
+    index
+}
+
+impl Known {
+    /// The entry for this name, in any case; `None` for a name not in the table.
+    #[inline]
+    pub fn of(name: &[u8]) -> Option<Known> {
+        let start = *BY_LENGTH.get(name.len())? as usize;
+        let end = *BY_LENGTH.get(name.len() + 1)? as usize;
+        let first = name.first()? | 0x20;
+        TABLE
+            .get(start..end)?
+            .iter()
+            .find(|row| {
+                let bytes = row.name.as_bytes();
+                bytes.first().map(|b| b | 0x20) == Some(first) && bytes.eq_ignore_ascii_case(name)
+            })
+            .map(|row| row.known)
+    }
+
+    /// The name in its usual spelling.
+    pub fn name(self) -> &'static str {
+        TABLE.get(self as usize).map_or("", |row| row.name)
+    }
+
+    /// Whether the field belongs to one connection and is not passed on
+    /// (RFC 9110 §7.6.1); fields named by Connection come on top.
+    #[inline]
+    pub fn is_hop_by_hop(self) -> bool {
+        self.has(HOP)
+    }
+
+    /// Whether a request with two of them is refused (nginx's unique header lines).
+    #[inline]
+    pub fn is_single_in_request(self) -> bool {
+        self.has(ONCE)
+    }
+
+    /// Whether of several from an origin only the first counts (nginx:
+    /// `upstream sent duplicate header line ... ignored`).
+    #[inline]
+    pub fn is_first_in_response(self) -> bool {
+        self.has(FIRST)
+    }
+
+    /// Whether a trailer section may not carry it (RFC 9110 §6.5.1: framing,
+    /// routing, request modifiers, authentication, content processing).
+    #[inline]
+    pub fn is_forbidden_in_trailer(self) -> bool {
+        self.has(HEAD)
+    }
+
+    #[inline]
+    fn has(self, trait_: u8) -> bool {
+        TABLE
+            .get(self as usize)
+            .is_some_and(|row| row.traits & trait_ != 0)
+    }
+}
+
+/// A set of [`Known`] names: which of them a head has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownSet(u128);
+
+const _: () = assert!(TABLE.len() <= 128, "KnownSet is one u128");
+
+impl KnownSet {
+    /// Whether the name is in the set.
+    #[inline]
+    pub fn contains(self, name: Known) -> bool {
+        self.0 & (1 << name as u8) != 0
+    }
+
+    /// Adds the name.
+    #[inline]
+    pub fn insert(&mut self, name: Known) {
+        self.0 |= 1 << name as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn the_table_is_ordered_by_length_and_every_name_finds_itself() {
+        for pair in TABLE.windows(2) {
+            assert!(
+                pair[0].name.len() <= pair[1].name.len(),
+                "{} before {}",
+                pair[0].name,
+                pair[1].name
+            );
+        }
+        for (index, row) in TABLE.iter().enumerate() {
+            assert!(row.name.len() <= LENGTH_MAX, "{}", row.name);
+            assert_eq!(row.known as usize, index);
+            assert_eq!(Known::of(row.name.as_bytes()), Some(row.known));
+            assert_eq!(
+                Known::of(row.name.to_ascii_uppercase().as_bytes()),
+                Some(row.known)
+            );
+            assert_eq!(
+                Known::of(row.name.to_ascii_lowercase().as_bytes()),
+                Some(row.known)
+            );
+            assert_eq!(row.known.name(), row.name);
+        }
+    }
+
+    #[test]
+    fn near_misses_are_not_known() {
+        for name in [
+            "",
+            "Hos",
+            "Hosts",
+            "Content_Length",
+            "Content-Lengti",
+            "TRANSFER-ENCODIN\u{7}",
+        ] {
+            assert_eq!(Known::of(name.as_bytes()), None, "{name}");
+        }
+        assert_eq!(Known::of(&[b'a'; 300]), None);
+    }
+
+    #[test]
+    fn traits_are_those_of_the_rfc_and_of_nginx() {
+        assert!(Known::Connection.is_hop_by_hop() && Known::Te.is_hop_by_hop());
+        assert!(!Known::Host.is_hop_by_hop() && !Known::Date.is_hop_by_hop());
+        assert!(Known::ContentLength.is_single_in_request());
+        assert!(!Known::Cookie.is_single_in_request());
+        assert!(Known::Server.is_first_in_response() && !Known::SetCookie.is_first_in_response());
+        assert!(Known::TransferEncoding.is_forbidden_in_trailer());
+        assert!(!Known::Etag.is_forbidden_in_trailer());
+    }
+}

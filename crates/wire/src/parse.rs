@@ -1,0 +1,336 @@
+//! The incremental head parser, for requests and responses.
+//!
+//! Not a reader: the caller owns the buffer, appends to it and calls again.
+//! Work is linear in the bytes seen, however they arrive: a line cut off by
+//! the end of the buffer is searched for its end from where the last search
+//! stopped, and parsed once it is whole.
+//!
+//! Invariant: how a head is split over calls never changes what is accepted.
+
+mod request_line;
+mod status_line;
+
+use crate::field::{self, Line, Side, Spelling};
+use crate::head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
+use crate::known::Known;
+use crate::violation::Violation;
+
+/// No head is parsed out of a longer buffer: spans are `u32`.
+pub const HEAD_BYTES_MAX: usize = 1 << 30;
+
+/// Most fields of a response; nginx bounds them only by `proxy_buffer_size`.
+pub const RESPONSE_FIELDS_MAX: usize = 4096;
+
+/// Most dropped lines kept for the log in [`RequestHead::ignored`].
+pub const IGNORED_KEPT: usize = 32;
+
+/// A status line still incomplete is judged early up to this length, so that an
+/// origin that speaks no HTTP is recognised without waiting for a line end.
+const STATUS_LINE_EARLY: usize = 64;
+
+/// How far a parse came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes are needed.
+    Partial {
+        /// Whether the request or status line is complete.
+        line_done: bool,
+        /// Where the unfinished line begins; everything before it is parsed.
+        offset: usize,
+    },
+    /// The head is complete; its `len` bytes are parsed.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Start,
+    FirstLine,
+    Fields,
+    Done,
+}
+
+/// Parses one head at a time out of a growing buffer.
+///
+/// Give it the same buffer with more bytes until it is done, then
+/// [`reset`](Parser::reset) it. It owns no allocation.
+#[derive(Clone, Debug, Default)]
+pub struct Parser {
+    stage: Stage,
+    /// Where the line being parsed begins.
+    line: usize,
+    /// Up to here the line is known to have no end.
+    searched: usize,
+    method_done: bool,
+    fault: Span,
+}
+
+impl Parser {
+    /// A parser at the start of a head.
+    pub fn new() -> Parser {
+        Parser::default()
+    }
+
+    /// Starts over with the next head, at the start of a buffer.
+    pub fn reset(&mut self) {
+        *self = Parser::default();
+    }
+
+    /// After a refusal: from the start of the refused line to the byte that was
+    /// one too many, both included. nginx's log quotes these bytes.
+    pub fn fault(&self) -> Span {
+        self.fault
+    }
+
+    /// Parses a request head (RFC 9112 §3).
+    ///
+    /// Leading empty lines are skipped and counted in `len`. The buffer must
+    /// begin with the same bytes at each call of one head. Answers 414 or 494
+    /// for nothing: how much to buffer is the caller's decision.
+    pub fn request(
+        &mut self,
+        buf: &[u8],
+        policy: &HeadPolicy,
+        out: &mut RequestHead,
+    ) -> Result<Progress, Violation> {
+        if buf.len() > HEAD_BYTES_MAX {
+            return Err(Violation::HeadTooLarge);
+        }
+        if self.stage == Stage::Start {
+            let rest = buf.get(self.line..).unwrap_or_default();
+            self.line += rest
+                .iter()
+                .take_while(|&&b| b == b'\r' || b == b'\n')
+                .count();
+            self.searched = self.line;
+            if self.line >= buf.len() {
+                return Ok(self.partial());
+            }
+            out.clear();
+            self.stage = Stage::FirstLine;
+        }
+        if self.stage == Stage::FirstLine && !self.request_line(buf, out)? {
+            return Ok(self.partial());
+        }
+        while self.stage == Stage::Fields {
+            match self.field_line(buf, Side::Client) {
+                Line::Field {
+                    field,
+                    spelling,
+                    next,
+                } => {
+                    self.keep_request_field(buf, policy, out, field, spelling)?;
+                    self.step(next);
+                }
+                Line::Skipped { next } => self.step(next),
+                Line::End { next } => {
+                    out.len = next;
+                    self.stage = Stage::Done;
+                }
+                Line::Need => {
+                    self.searched = buf.len();
+                    return Ok(self.partial());
+                }
+                Line::Bad { at } => return Err(self.refuse(at, Violation::InvalidField)),
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Parses a response head (RFC 9112 §4).
+    ///
+    /// [`Violation::NoStatusLine`] as soon as the first bytes cannot become a
+    /// status line; the caller may then take the whole stream for an HTTP/0.9
+    /// body, as nginx does.
+    pub fn response(&mut self, buf: &[u8], out: &mut ResponseHead) -> Result<Progress, Violation> {
+        if buf.len() > HEAD_BYTES_MAX {
+            return Err(Violation::UpstreamHeadTooLarge);
+        }
+        if self.stage == Stage::Start {
+            out.clear();
+            self.stage = Stage::FirstLine;
+        }
+        if self.stage == Stage::FirstLine && !self.status_line(buf, out)? {
+            return Ok(self.partial());
+        }
+        while self.stage == Stage::Fields {
+            match self.field_line(buf, Side::Origin) {
+                Line::Field { field, next, .. } => {
+                    if out.fields.len() >= RESPONSE_FIELDS_MAX {
+                        return Err(self.refuse(next, Violation::UpstreamHeadTooLarge));
+                    }
+                    if let Some(known) = field.known {
+                        out.seen.insert(known);
+                    }
+                    out.fields.push(field);
+                    self.step(next);
+                }
+                Line::Skipped { next } => self.step(next),
+                Line::End { next } => {
+                    out.len = next;
+                    self.stage = Stage::Done;
+                }
+                Line::Need => {
+                    self.searched = buf.len();
+                    return Ok(self.partial());
+                }
+                Line::Bad { at } => return Err(self.refuse(at, Violation::UpstreamInvalidField)),
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Parses the request line when it is complete.
+    fn request_line(&mut self, buf: &[u8], out: &mut RequestHead) -> Result<bool, Violation> {
+        let Some(end) = self.line_end(buf) else {
+            self.check_method(buf)?;
+            self.searched = buf.len();
+            return Ok(false);
+        };
+        let start = self.line;
+        let line = buf.get(start..end).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if let Err(bad) = request_line::parse(line, start, out) {
+            return Err(self.refuse(start + bad.at, bad.violation));
+        }
+        out.line = Span::new(start, start + line.len());
+        self.step(end + 1);
+        self.stage = Stage::Fields;
+        if out.version == Version::Http09 {
+            out.len = end + 1;
+            self.stage = Stage::Done;
+        }
+        Ok(true)
+    }
+
+    /// Refuses a bad method before its line is complete, as nginx does: a TLS
+    /// handshake on a plain port need not contain a line end.
+    fn check_method(&mut self, buf: &[u8]) -> Result<(), Violation> {
+        if self.method_done {
+            return Ok(());
+        }
+        for (at, &byte) in buf.iter().enumerate().skip(self.searched) {
+            if byte == b' ' && at > self.line {
+                self.method_done = true;
+                break;
+            }
+            if !request_line::is_method_byte(byte) {
+                return Err(self.refuse(at, Violation::InvalidMethod));
+            }
+        }
+        Ok(())
+    }
+
+    /// Parses the status line when it is complete.
+    fn status_line(&mut self, buf: &[u8], out: &mut ResponseHead) -> Result<bool, Violation> {
+        let Some(end) = self.line_end(buf) else {
+            self.searched = buf.len();
+            if buf.len() <= STATUS_LINE_EARLY && !status_line::may_become_one(buf) {
+                return Err(self.refuse(0, Violation::NoStatusLine));
+            }
+            return Ok(false);
+        };
+        let line = buf.get(..end).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if status_line::parse(line, out).is_none() {
+            return Err(self.refuse(0, Violation::NoStatusLine));
+        }
+        self.step(end + 1);
+        self.stage = Stage::Fields;
+        Ok(true)
+    }
+
+    /// The field line at `self.line`, looked at only when it may be complete.
+    #[inline]
+    fn field_line(&mut self, buf: &[u8], side: Side) -> Line {
+        if self.searched > self.line && self.line_end(buf).is_none() {
+            return Line::Need;
+        }
+        field::line(buf, self.line, side)
+    }
+
+    /// Judges a request's field and keeps it, or not.
+    #[inline]
+    fn keep_request_field(
+        &mut self,
+        buf: &[u8],
+        policy: &HeadPolicy,
+        out: &mut RequestHead,
+        field: Field,
+        spelling: Spelling,
+    ) -> Result<(), Violation> {
+        let valid = match spelling {
+            Spelling::Plain => true,
+            Spelling::Underscore => policy.underscores,
+            Spelling::Odd => false,
+        };
+        let end = field.value.end.max(field.name.end);
+        if !valid {
+            match policy.invalid_fields {
+                InvalidFields::Keep => {}
+                InvalidFields::Refuse => {
+                    let at = bad_name_byte(buf, field.name);
+                    return Err(self.refuse(at, Violation::InvalidField));
+                }
+                InvalidFields::Drop => {
+                    if out.ignored.len() < IGNORED_KEPT {
+                        out.ignored.push(Span {
+                            start: field.name.start,
+                            end,
+                        });
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        if out.fields.len() >= policy.fields_max {
+            return Err(self.refuse(end as usize, Violation::TooManyFields));
+        }
+        if let Some(known) = field.known {
+            if known.is_single_in_request() && out.seen.contains(known) {
+                let violation = match known {
+                    Known::Host => Violation::DuplicateHost,
+                    _ => Violation::DuplicateField,
+                };
+                return Err(self.refuse(end as usize, violation));
+            }
+            out.seen.insert(known);
+        }
+        out.fields.push(field);
+        Ok(())
+    }
+
+    /// The position of the LF that ends the current line.
+    fn line_end(&self, buf: &[u8]) -> Option<usize> {
+        let from = self.searched.max(self.line);
+        let length = memchr::memchr(b'\n', buf.get(from..)?)?;
+        Some(from + length)
+    }
+
+    #[inline]
+    fn step(&mut self, next: usize) {
+        self.line = next;
+        self.searched = next;
+    }
+
+    fn refuse(&mut self, at: usize, violation: Violation) -> Violation {
+        self.fault = Span::new(self.line, at.saturating_add(1));
+        violation
+    }
+
+    fn partial(&self) -> Progress {
+        Progress::Partial {
+            line_done: self.stage == Stage::Fields,
+            offset: self.line,
+        }
+    }
+}
+
+fn bad_name_byte(buf: &[u8], name: Span) -> usize {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || *b == b'-';
+    name.start as usize + name.of(buf).iter().take_while(|b| plain(b)).count()
+}
+
+#[cfg(test)]
+mod tests;

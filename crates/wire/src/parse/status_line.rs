@@ -1,0 +1,126 @@
+//! `HTTP/x.y SP NNN [SP reason]`, one line without its end.
+//!
+//! Decided by nginx's ngx_http_parse_status_line: any version with a major of
+//! at least 1, spaces repeated before the code, `403.1` for old IIS, a reason
+//! of any bytes but CR, or none.
+
+use crate::head::{ResponseHead, Span, Version};
+
+/// Fills `out` from the line at the start of the buffer; `None` when it is no
+/// status line.
+pub(super) fn parse(line: &[u8], out: &mut ResponseHead) -> Option<()> {
+    let Seen::Code {
+        version,
+        start,
+        code,
+    } = prefix(line)
+    else {
+        return None;
+    };
+    let reason = match line.get(start + 3) {
+        None => start + 3,
+        Some(b' ' | b'.') => start + 4,
+        Some(_) => return None,
+    };
+    if memchr::memchr(b'\r', line.get(reason..)?).is_some() {
+        return None;
+    }
+    out.version = version;
+    out.status = code;
+    out.status_line = Span::new(start, line.len());
+    out.reason = Span::new(reason, line.len());
+    Some(())
+}
+
+/// Whether these first bytes may yet become a status line.
+pub(super) fn may_become_one(bytes: &[u8]) -> bool {
+    match prefix(bytes) {
+        Seen::Never => false,
+        Seen::Short => true,
+        Seen::Code { start, .. } => {
+            matches!(bytes.get(start + 3), None | Some(b' ' | b'.' | b'\r'))
+        }
+    }
+}
+
+enum Seen {
+    /// Not a status line, whatever follows.
+    Never,
+    /// Nothing wrong so far, but the code is not complete.
+    Short,
+    Code {
+        version: Version,
+        start: usize,
+        code: u16,
+    },
+}
+
+/// nginx refuses versions of more digits.
+const VERSION_DIGITS_MAX: usize = 3;
+
+fn prefix(line: &[u8]) -> Seen {
+    const NAME: &[u8] = b"HTTP/";
+    if line.len() < NAME.len() {
+        return if NAME.starts_with(line) {
+            Seen::Short
+        } else {
+            Seen::Never
+        };
+    }
+    if !line.starts_with(NAME) {
+        return Seen::Never;
+    }
+    let mut at = NAME.len();
+    let (major, minor) = match (number(line, &mut at, b'.'), number(line, &mut at, b' ')) {
+        (Digits::Never, _) | (Digits::Value(0), _) | (_, Digits::Never) => return Seen::Never,
+        (Digits::Value(major), Digits::Value(minor)) => (major, minor),
+        (_, _) => return Seen::Short,
+    };
+    if line.get(NAME.len()) == Some(&b'0') {
+        return Seen::Never;
+    }
+    let version = if major > 1 || minor > 0 {
+        Version::Http11
+    } else {
+        Version::Http10
+    };
+    let rest = line.get(at..).unwrap_or_default();
+    let start = at + rest.iter().take_while(|&&b| b == b' ').count();
+    let mut code = 0;
+    for position in start..start + 3 {
+        match line.get(position) {
+            Some(digit @ b'0'..=b'9') => code = code * 10 + u16::from(digit - b'0'),
+            Some(_) => return Seen::Never,
+            None => return Seen::Short,
+        }
+    }
+    Seen::Code {
+        version,
+        start,
+        code,
+    }
+}
+
+enum Digits {
+    Never,
+    Short,
+    Value(u32),
+}
+
+/// One to three digits and the byte that must follow them.
+fn number(line: &[u8], at: &mut usize, end: u8) -> Digits {
+    let mut value = 0;
+    for count in 0..=VERSION_DIGITS_MAX {
+        match line.get(*at) {
+            None => return Digits::Short,
+            Some(&byte) if byte == end && count > 0 => {
+                *at += 1;
+                return Digits::Value(value);
+            }
+            Some(digit @ b'0'..=b'9') => value = value * 10 + u32::from(digit - b'0'),
+            Some(_) => return Digits::Never,
+        }
+        *at += 1;
+    }
+    Digits::Never
+}
