@@ -241,6 +241,7 @@ impl Decoder {
     }
 
     fn parse_trailer(&mut self) -> Result<(), Violation> {
+        self.fields.clear();
         let mut at = 0;
         let mut lines = 0;
         while at < self.trailer.len() {

@@ -75,7 +75,7 @@ pub enum Version {
 /// A request's line and fields.
 ///
 /// All spans are ranges of the buffer given to [`crate::Parser::request`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestHead {
     /// The method, as sent: `[A-Z_-]+`.
     pub method: Span,
@@ -145,7 +145,7 @@ impl RequestHead {
 /// A response's status line and fields.
 ///
 /// All spans are ranges of the buffer given to [`crate::Parser::response`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseHead {
     /// Protocol version.
     pub version: Version,

@@ -266,6 +266,7 @@ impl Parser {
             Spelling::Odd => false,
         };
         let end = field.value.end.max(field.name.end);
+        let last = (end as usize).saturating_sub(1);
         if !valid {
             match policy.invalid_fields {
                 InvalidFields::Keep => {}
@@ -285,7 +286,7 @@ impl Parser {
             }
         }
         if out.fields.len() >= policy.fields_max {
-            return Err(self.refuse(end as usize, Violation::TooManyFields));
+            return Err(self.refuse(last, Violation::TooManyFields));
         }
         if let Some(known) = field.known {
             if known.is_single_in_request() && out.seen.contains(known) {
@@ -293,7 +294,7 @@ impl Parser {
                     Known::Host => Violation::DuplicateHost,
                     _ => Violation::DuplicateField,
                 };
-                return Err(self.refuse(end as usize, violation));
+                return Err(self.refuse(last, violation));
             }
             out.seen.insert(known);
         }
