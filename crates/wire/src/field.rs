@@ -69,14 +69,79 @@ const fn name_classes() -> [u8; 256] {
     table
 }
 
-/// Reads the line that begins at `start`.
+/// How far a line was read when the buffer ended in the middle of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Resume {
+    /// The next byte to look at.
+    at: usize,
+    /// What the name is made of, so far.
+    class: u8,
+    /// Where the name ends, once it has.
+    name_end: Option<usize>,
+}
+
+impl Resume {
+    /// At the start of a line.
+    #[inline]
+    pub(crate) fn at(start: usize) -> Resume {
+        Resume {
+            at: start,
+            class: 0,
+            name_end: None,
+        }
+    }
+}
+
+/// Reads the line that begins at `start`, from where `resume` says.
 #[inline]
-pub(crate) fn line(buf: &[u8], start: usize, side: Side) -> Line {
-    let mut at = start;
-    let mut class = 0;
+pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
+    let name_end = match resume.name_end {
+        Some(end) => end,
+        None => match name(buf, start, resume, side) {
+            Ok(end) => end,
+            Err(line) => return line,
+        },
+    };
+    let (value, next) = match value(buf, resume, side) {
+        Value::Found { value, next } => (value, next),
+        Value::Need => return Line::Need,
+        Value::Bad { at } => return Line::Bad { at },
+    };
+    let value_start = match buf.get(name_end) {
+        Some(b':') => name_end + 1,
+        _ => name_end,
+    };
+    let name = Span::new(start, name_end);
+    let known = Known::of(name.of(buf));
+    Line::Field {
+        field: Field {
+            name,
+            value: trimmed(buf, value_start, value),
+            known,
+        },
+        spelling: match resume.class {
+            0 => Spelling::Plain,
+            UNDERSCORE => Spelling::Underscore,
+            _ => Spelling::Odd,
+        },
+        next,
+    }
+}
+
+/// Reads a name up to the byte that ends it; `Err` when the line is none with a
+/// name, or not yet.
+#[inline]
+fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usize, Line> {
+    let mut at = resume.at;
+    let mut class = resume.class;
     let stop = loop {
         let Some(&byte) = buf.get(at) else {
-            return Line::Need;
+            *resume = Resume {
+                at,
+                class,
+                name_end: None,
+            };
+            return Err(Line::Need);
         };
         let found = NAME[byte as usize];
         if found & STOP != 0 {
@@ -86,38 +151,31 @@ pub(crate) fn line(buf: &[u8], start: usize, side: Side) -> Line {
         at += 1;
     };
     if at == start {
-        return no_name(buf, start, stop);
+        return Err(no_name(buf, start, stop));
     }
     if side == Side::Origin && buf.get(start..start + 5) == Some(b"HTTP/") {
-        return match memchr::memchr(b'\n', buf.get(at..).unwrap_or_default()) {
-            Some(length) => Line::Skipped {
-                next: at + length + 1,
-            },
-            None => Line::Need,
-        };
+        return Err(skip(buf, at, resume));
     }
-    let name = Span::new(start, at);
-    let value_start = match stop {
+    resume.at = match stop {
         b':' => at + 1,
         // nginx: a line without a colon is a field with an empty value.
         b'\r' | b'\n' => at,
-        _ => return Line::Bad { at },
+        _ => return Err(Line::Bad { at }),
     };
-    let (value, next) = match value(buf, value_start, side) {
-        Value::Found { value, next } => (value, next),
-        Value::Need => return Line::Need,
-        Value::Bad { at } => return Line::Bad { at },
-    };
-    let spelling = match class {
-        0 => Spelling::Plain,
-        UNDERSCORE => Spelling::Underscore,
-        _ => Spelling::Odd,
-    };
-    let known = Known::of(name.of(buf));
-    Line::Field {
-        field: Field { name, value, known },
-        spelling,
-        next,
+    resume.class = class;
+    resume.name_end = Some(at);
+    Ok(at)
+}
+
+fn skip(buf: &[u8], from: usize, resume: &mut Resume) -> Line {
+    match memchr::memchr(b'\n', buf.get(from..).unwrap_or_default()) {
+        Some(length) => Line::Skipped {
+            next: from + length + 1,
+        },
+        None => {
+            resume.at = buf.len();
+            Line::Need
+        }
     }
 }
 
@@ -132,19 +190,27 @@ fn no_name(buf: &[u8], start: usize, first: u8) -> Line {
 }
 
 enum Value {
-    Found { value: Span, next: usize },
+    /// The value ends before this byte, its line before `next`.
+    Found {
+        value: usize,
+        next: usize,
+    },
     Need,
-    Bad { at: usize },
+    Bad {
+        at: usize,
+    },
 }
 
+/// Finds the end of a value.
 #[inline]
-fn value(buf: &[u8], start: usize, side: Side) -> Value {
-    let rest = buf.get(start..).unwrap_or_default();
+fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
+    let rest = buf.get(resume.at..).unwrap_or_default();
     let Some(length) = memchr::memchr3(b'\n', b'\r', 0, rest) else {
+        resume.at = buf.len();
         return Value::Need;
     };
-    let mut at = start + length;
-    let raw = rest.get(..length).unwrap_or_default();
+    let value = resume.at + length;
+    let mut at = value;
     loop {
         match (buf.get(at), buf.get(at + 1)) {
             (Some(b'\n'), _) => break,
@@ -153,21 +219,29 @@ fn value(buf: &[u8], start: usize, side: Side) -> Value {
                 break;
             }
             (Some(b'\r'), Some(b'\r')) if side == Side::Origin => at += 1,
-            (Some(b'\r') | None, None) => return Value::Need,
+            (Some(b'\r'), None) => {
+                resume.at = value;
+                return Value::Need;
+            }
             (_, _) => return Value::Bad { at },
         }
     }
-    let lead = raw.iter().take_while(|&&b| is_space(b)).count();
-    let tail = raw
-        .iter()
-        .skip(lead)
-        .rev()
-        .take_while(|&&b| is_space(b))
-        .count();
     Value::Found {
-        value: Span::new(start + lead, start + length - tail),
+        value,
         next: at + 1,
     }
+}
+
+/// `start..end` without surrounding OWS.
+#[inline]
+fn trimmed(buf: &[u8], mut start: usize, mut end: usize) -> Span {
+    while start < end && buf.get(start).copied().is_some_and(is_space) {
+        start += 1;
+    }
+    while start < end && buf.get(end - 1).copied().is_some_and(is_space) {
+        end -= 1;
+    }
+    Span::new(start, end)
 }
 
 /// RFC 9110 §5.6.3: OWS.

@@ -2,15 +2,14 @@
 //!
 //! Not a reader: the caller owns the buffer, appends to it and calls again.
 //! Work is linear in the bytes seen, however they arrive: a line cut off by
-//! the end of the buffer is searched for its end from where the last search
-//! stopped, and parsed once it is whole.
+//! the end of the buffer is read on from where the last look stopped.
 //!
-//! Invariant: how a head is split over calls never changes what is accepted.
+//! Invariant: how a head is split over calls never changes the result.
 
 mod request_line;
 mod status_line;
 
-use crate::field::{self, Line, Side, Spelling};
+use crate::field::{self, Line, Resume, Side, Spelling};
 use crate::head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
 use crate::known::Known;
 use crate::violation::Violation;
@@ -24,7 +23,7 @@ pub const RESPONSE_FIELDS_MAX: usize = 4096;
 /// Most dropped lines kept for the log in [`RequestHead::ignored`].
 pub const IGNORED_KEPT: usize = 32;
 
-/// A status line still incomplete is judged early up to this length, so that an
+/// The first bytes of an incomplete status line are judged early, so that an
 /// origin that speaks no HTTP is recognised without waiting for a line end.
 const STATUS_LINE_EARLY: usize = 64;
 
@@ -60,8 +59,9 @@ pub struct Parser {
     stage: Stage,
     /// Where the line being parsed begins.
     line: usize,
-    /// Up to here the line is known to have no end.
+    /// Up to here the first line is known to have no end.
     searched: usize,
+    resume: Resume,
     method_done: bool,
     fault: Span,
 }
@@ -114,7 +114,7 @@ impl Parser {
             return Ok(self.partial());
         }
         while self.stage == Stage::Fields {
-            match self.field_line(buf, Side::Client) {
+            match field::line(buf, self.line, &mut self.resume, Side::Client) {
                 Line::Field {
                     field,
                     spelling,
@@ -128,10 +128,7 @@ impl Parser {
                     out.len = next;
                     self.stage = Stage::Done;
                 }
-                Line::Need => {
-                    self.searched = buf.len();
-                    return Ok(self.partial());
-                }
+                Line::Need => return Ok(self.partial()),
                 Line::Bad { at } => return Err(self.refuse(at, Violation::InvalidField)),
             }
         }
@@ -155,7 +152,7 @@ impl Parser {
             return Ok(self.partial());
         }
         while self.stage == Stage::Fields {
-            match self.field_line(buf, Side::Origin) {
+            match field::line(buf, self.line, &mut self.resume, Side::Origin) {
                 Line::Field { field, next, .. } => {
                     if out.fields.len() >= RESPONSE_FIELDS_MAX {
                         return Err(self.refuse(next, Violation::UpstreamHeadTooLarge));
@@ -171,10 +168,7 @@ impl Parser {
                     out.len = next;
                     self.stage = Stage::Done;
                 }
-                Line::Need => {
-                    self.searched = buf.len();
-                    return Ok(self.partial());
-                }
+                Line::Need => return Ok(self.partial()),
                 Line::Bad { at } => return Err(self.refuse(at, Violation::UpstreamInvalidField)),
             }
         }
@@ -226,7 +220,8 @@ impl Parser {
     fn status_line(&mut self, buf: &[u8], out: &mut ResponseHead) -> Result<bool, Violation> {
         let Some(end) = self.line_end(buf) else {
             self.searched = buf.len();
-            if buf.len() <= STATUS_LINE_EARLY && !status_line::may_become_one(buf) {
+            let early = buf.get(..STATUS_LINE_EARLY).unwrap_or(buf);
+            if !status_line::may_become_one(early) {
                 return Err(self.refuse(0, Violation::NoStatusLine));
             }
             return Ok(false);
@@ -239,15 +234,6 @@ impl Parser {
         self.step(end + 1);
         self.stage = Stage::Fields;
         Ok(true)
-    }
-
-    /// The field line at `self.line`, looked at only when it may be complete.
-    #[inline]
-    fn field_line(&mut self, buf: &[u8], side: Side) -> Line {
-        if self.searched > self.line && self.line_end(buf).is_none() {
-            return Line::Need;
-        }
-        field::line(buf, self.line, side)
     }
 
     /// Judges a request's field and keeps it, or not.
@@ -312,7 +298,7 @@ impl Parser {
     #[inline]
     fn step(&mut self, next: usize) {
         self.line = next;
-        self.searched = next;
+        self.resume = Resume::at(next);
     }
 
     fn refuse(&mut self, at: usize, violation: Violation) -> Violation {
