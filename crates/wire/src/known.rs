@@ -119,7 +119,7 @@ known! {
 const LENGTH_MAX: usize = 25;
 
 /// `BY_LENGTH[n]..BY_LENGTH[n + 1]` are the rows whose name has n bytes.
-const BY_LENGTH: [u8; LENGTH_MAX + 2] = by_length();
+static BY_LENGTH: [u8; LENGTH_MAX + 2] = by_length();
 
 const fn by_length() -> [u8; LENGTH_MAX + 2] {
     let mut index = [0u8; LENGTH_MAX + 2];
@@ -139,21 +139,39 @@ const fn by_length() -> [u8; LENGTH_MAX + 2] {
     index
 }
 
+/// First and last byte of each name: names of one length rarely share both, so
+/// that a lookup compares at most one name in full, and none on most misses.
+static KEYS: [u16; TABLE.len()] = keys();
+
+const fn keys() -> [u16; TABLE.len()] {
+    let mut keys = [0; TABLE.len()];
+    let mut row = 0;
+    while row < TABLE.len() {
+        let name = TABLE[row].name.as_bytes();
+        keys[row] = key(name[0], name[name.len() - 1]);
+        row += 1;
+    }
+    keys
+}
+
+const fn key(first: u8, last: u8) -> u16 {
+    (first as u16 | 0x20) << 8 | last as u16 | 0x20
+}
+
 impl Known {
     /// The entry for this name, in any case; `None` for a name not in the table.
     #[inline]
     pub fn of(name: &[u8]) -> Option<Known> {
         let start = *BY_LENGTH.get(name.len())? as usize;
         let end = *BY_LENGTH.get(name.len() + 1)? as usize;
-        let first = name.first()? | 0x20;
-        TABLE
-            .get(start..end)?
-            .iter()
-            .find(|row| {
-                let bytes = row.name.as_bytes();
-                bytes.first().map(|b| b | 0x20) == Some(first) && bytes.eq_ignore_ascii_case(name)
-            })
-            .map(|row| row.known)
+        let wanted = key(*name.first()?, *name.last()?);
+        let candidates = KEYS.get(start..end)?.iter().zip(TABLE.get(start..end)?);
+        for (&key, row) in candidates {
+            if key == wanted && row.name.as_bytes().eq_ignore_ascii_case(name) {
+                return Some(row.known);
+            }
+        }
+        None
     }
 
     /// The name in its usual spelling.

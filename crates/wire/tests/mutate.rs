@@ -2,6 +2,8 @@
 //! properties of `mutate/oracle.rs`. `WEIR_FUZZ_ROUNDS` sets the rounds per
 //! target, `WEIR_FUZZ_SEED` another beginning; a failure prints its input.
 
+#![allow(clippy::panic)]
+
 #[path = "mutate/oracle.rs"]
 mod oracle;
 
