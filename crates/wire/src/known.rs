@@ -158,6 +158,38 @@ const fn key(first: u8, last: u8) -> u16 {
     (first as u16 | 0x20) << 8 | last as u16 | 0x20
 }
 
+/// Whether a name is the table's, in any case; both have one length.
+///
+/// Eight bytes at a time, the last eight overlapping. The case bit is ignored
+/// only where the table has a letter: of `[0-9A-Za-z-]` only letters have 0x40.
+#[inline]
+fn same(name: &[u8], table: &[u8]) -> bool {
+    const WORD: usize = 8;
+    let Some(last) = name.len().checked_sub(WORD) else {
+        return name.eq_ignore_ascii_case(table);
+    };
+    let mut at = 0;
+    loop {
+        let (Some(ours), Some(theirs)) = (word(name, at), word(table, at)) else {
+            return false;
+        };
+        let case = (theirs & 0x4040_4040_4040_4040) >> 1;
+        if ours | case != theirs | case {
+            return false;
+        }
+        if at == last {
+            return true;
+        }
+        at = (at + WORD).min(last);
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*word))
+}
+
 impl Known {
     /// The entry for this name, in any case; `None` for a name not in the table.
     #[inline]
@@ -167,7 +199,7 @@ impl Known {
         let wanted = key(*name.first()?, *name.last()?);
         let candidates = KEYS.get(start..end)?.iter().zip(TABLE.get(start..end)?);
         for (&key, row) in candidates {
-            if key == wanted && row.name.as_bytes().eq_ignore_ascii_case(name) {
+            if key == wanted && same(name, row.name.as_bytes()) {
                 return Some(row.known);
             }
         }
@@ -278,6 +310,18 @@ mod tests {
             assert_eq!(Known::of(name.as_bytes()), None, "{name}");
         }
         assert_eq!(Known::of(&[b'a'; 300]), None);
+        for row in TABLE {
+            for at in 0..row.name.len() {
+                for bit in [0x01, 0x10, 0x20, 0x40, 0x80] {
+                    let mut name = row.name.as_bytes().to_vec();
+                    name[at] ^= bit;
+                    let exact = TABLE
+                        .iter()
+                        .find(|row| row.name.as_bytes().eq_ignore_ascii_case(&name));
+                    assert_eq!(Known::of(&name), exact.map(|row| row.known));
+                }
+            }
+        }
     }
 
     #[test]
