@@ -4,6 +4,7 @@
 //! An idle connection holds no buffer: bytes are read into one scratch buffer and either
 //! leave in the same turn or, when the other socket is full, wait in that socket's `out`.
 //! While `out` holds anything its source is not read, so TCP does the back-pressure.
+//! Bodies pass by read and write: `splice` through a 1 MiB pipe was tried and cost the same.
 
 use crate::flags::Flags;
 use crate::http::{self, Length, Unfinished};
