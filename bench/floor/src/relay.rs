@@ -27,7 +27,15 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     let origin = flags.address("origin")?;
     let host = origin.to_string();
     let (conns, free, pool) = (Vec::new(), Vec::new(), Vec::new());
-    let mut relay = Relay { poll, origin, host, conns, free, pool, head: Vec::new() };
+    let mut relay = Relay {
+        poll,
+        origin,
+        host,
+        conns,
+        free,
+        pool,
+        head: Vec::new(),
+    };
     let mut events = Vec::new();
     let mut scratch = vec![0; SCRATCH];
     loop {
@@ -127,7 +135,9 @@ impl Relay {
     }
 
     fn may_read(&mut self, at: usize) -> bool {
-        let Some(conn) = self.get(at) else { return false };
+        let Some(conn) = self.get(at) else {
+            return false;
+        };
         if !conn.readable || conn.closing {
             return false;
         }
@@ -169,11 +179,16 @@ impl Relay {
     }
 
     fn head(&mut self, at: usize, bytes: &[u8]) {
-        let Some(client) = self.get(at).map(|conn| conn.client) else { return };
+        let Some(client) = self.get(at).map(|conn| conn.client) else {
+            return;
+        };
         let mut head = std::mem::take(&mut self.head);
         head.clear();
-        let outcome =
-            if client { self.request(at, bytes, &mut head) } else { self.answer(at, bytes, &mut head) };
+        let outcome = if client {
+            self.request(at, bytes, &mut head)
+        } else {
+            self.answer(at, bytes, &mut head)
+        };
         self.head = head;
         match outcome {
             Ok(()) => self.body_done(at),
@@ -201,12 +216,18 @@ impl Relay {
             conn.phase = Phase::Body(request.body - body.len() as u64);
             conn.held.extend_from_slice(rest);
         }
-        if self.send(up, head, body) { Ok(()) } else { Err(Unfinished::Bad) }
+        if self.send(up, head, body) {
+            Ok(())
+        } else {
+            Err(Unfinished::Bad)
+        }
     }
 
     fn answer(&mut self, at: usize, bytes: &[u8], head: &mut Vec<u8>) -> Result<(), Unfinished> {
         let client = self.get(at).map_or(NONE, |conn| conn.peer);
-        let (last, bodiless) = self.get(client).map_or((true, false), |conn| (conn.last, conn.bodiless));
+        let (last, bodiless) = self
+            .get(client)
+            .map_or((true, false), |conn| (conn.last, conn.bodiless));
         let response = http::rewrite_response(bytes, last, head)?;
         let rest = bytes.get(response.len..).unwrap_or_default();
         let body = match response.length {
@@ -228,7 +249,11 @@ impl Relay {
         {
             conn.phase = Phase::Raw;
         }
-        if self.send(client, head, body) { Ok(()) } else { Err(Unfinished::Bad) }
+        if self.send(client, head, body) {
+            Ok(())
+        } else {
+            Err(Unfinished::Bad)
+        }
     }
 
     /// A body came to its end: the client waits for its answer, or the exchange is over.
@@ -291,7 +316,9 @@ impl Relay {
 
     /// Sends now what the socket takes and keeps the rest; false when it is dead.
     fn send(&mut self, at: usize, first: &[u8], second: &[u8]) -> bool {
-        let Some(Some(conn)) = self.conns.get_mut(at) else { return false };
+        let Some(Some(conn)) = self.conns.get_mut(at) else {
+            return false;
+        };
         if !conn.out.is_empty() {
             conn.out.extend_from_slice(first);
             conn.out.extend_from_slice(second);
@@ -308,8 +335,13 @@ impl Relay {
         if sent == first.len() + second.len() {
             return true;
         }
-        conn.out.extend_from_slice(first.get(sent..).unwrap_or_default());
-        conn.out.extend_from_slice(second.get(sent.saturating_sub(first.len())..).unwrap_or_default());
+        conn.out
+            .extend_from_slice(first.get(sent..).unwrap_or_default());
+        conn.out.extend_from_slice(
+            second
+                .get(sent.saturating_sub(first.len())..)
+                .unwrap_or_default(),
+        );
         if conn.watches_writing {
             return true;
         }
@@ -319,7 +351,9 @@ impl Relay {
 
     /// Sends what waited; false when the connection is dead or was only waiting for this.
     fn flush(&mut self, at: usize) -> bool {
-        let Some(conn) = self.get(at) else { return false };
+        let Some(conn) = self.get(at) else {
+            return false;
+        };
         match sys::write(&conn.fd, &conn.out, &[]) {
             Moved::Bytes(n) => drop(conn.out.drain(..n)),
             Moved::Blocked => {}

@@ -27,12 +27,21 @@ pub fn upgrade_request(target: SocketAddr) -> Vec<u8> {
 pub fn run(flags: &Flags) -> io::Result<()> {
     let target = flags.address("target")?;
     let deadline = Instant::now() + Duration::from_secs(flags.need("seconds")?);
-    let mut load = Load { poll: Poll::new()?, conns: Vec::new(), frame: frame(), trips: 0 };
+    let mut load = Load {
+        poll: Poll::new()?,
+        conns: Vec::new(),
+        frame: frame(),
+        trips: 0,
+    };
     let upgrade = upgrade_request(target);
     for at in 0..flags.need("conns")? {
         let fd = sys::connect(target)?;
         load.poll.add(&fd, at, true)?;
-        load.conns.push(Conn { fd, stage: Stage::Connecting, got: Vec::new() });
+        load.conns.push(Conn {
+            fd,
+            stage: Stage::Connecting,
+            got: Vec::new(),
+        });
     }
     let (mut events, mut scratch) = (Vec::new(), vec![0; SCRATCH]);
     loop {
@@ -45,7 +54,11 @@ pub fn run(flags: &Flags) -> io::Result<()> {
             load.event(event, &upgrade, &mut scratch)?;
         }
     }
-    let stuck = load.conns.iter().filter(|conn| conn.stage != Stage::Echo).count();
+    let stuck = load
+        .conns
+        .iter()
+        .filter(|conn| conn.stage != Stage::Echo)
+        .count();
     println!(r#"{{"requests": {}, "errors": {stuck}}}"#, load.trips);
     Ok(())
 }
@@ -79,7 +92,9 @@ struct Load {
 
 impl Load {
     fn event(&mut self, event: &sys::Event, upgrade: &[u8], scratch: &mut [u8]) -> io::Result<()> {
-        let Some(conn) = self.conns.get_mut(event.token) else { return Ok(()) };
+        let Some(conn) = self.conns.get_mut(event.token) else {
+            return Ok(());
+        };
         if event.writable && conn.stage == Stage::Connecting {
             send(&conn.fd, upgrade)?;
             conn.stage = Stage::Switching;
@@ -88,7 +103,9 @@ impl Load {
             return Ok(());
         }
         match sys::read(&conn.fd, scratch) {
-            Moved::Bytes(n) => conn.got.extend_from_slice(scratch.get(..n).unwrap_or_default()),
+            Moved::Bytes(n) => conn
+                .got
+                .extend_from_slice(scratch.get(..n).unwrap_or_default()),
             Moved::Blocked => return Ok(()),
             Moved::Ended => return Err(io::Error::other("the target closed a connection")),
         }
