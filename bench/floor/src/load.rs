@@ -148,7 +148,10 @@ impl Load {
         let Some(conn) = self.conns.get_mut(event.token) else {
             return Ok(());
         };
-        while event.readable {
+        if !event.readable {
+            return Ok(());
+        }
+        loop {
             let n = match sys::read(&conn.fd, scratch) {
                 Moved::Bytes(n) => n,
                 Moved::Blocked => break,
