@@ -44,16 +44,16 @@ WORKLOADS = [
 ]
 
 
-def run(workload, peer, seconds):
+def run(workload, peer, origin, seconds):
     """One run against a started peer: {"value": in the workload's unit, ...}."""
-    return _idle(workload, peer) if workload.kind == "idle" else _busy(workload, peer, seconds)
+    return _idle(workload, peer) if workload.kind == "idle" else _busy(workload, peer, origin, seconds)
 
 
-def _busy(workload, peer, seconds):
-    cpu, busy, begun = proc.cpu(peer.pid), proc.core_busy_ns(PEER_CORE), time.monotonic_ns()
+def _busy(workload, peer, origin, seconds):
+    before = _Reading(peer, origin)
     said = {"wrk": _wrk, "rate": _rate, "ws": _ws}[workload.kind](workload, peer.listen, seconds)
-    cpu, busy = proc.cpu(peer.pid).since(cpu), proc.core_busy_ns(PEER_CORE) - busy
-    elapsed = time.monotonic_ns() - begun
+    after = _Reading(peer, origin)
+    cpu, elapsed = after.peer.since(before.peer), after.at - before.at
     requests = said["requests"]
     if said["errors"] or not requests:
         raise PeerFailed(f"{peer.name}: {said['errors']} errors in {requests} requests")
@@ -62,8 +62,24 @@ def _busy(workload, peer, seconds):
         "value": cpu.total_ns / 1000 / requests,
         "user_share": round(cpu.user_ns / ticks, 3),
         "busy": round(cpu.total_ns / elapsed, 3),
-        "foreign": round(max(busy - cpu.total_ns, 0) / elapsed, 3),
+        "foreign": round(after.foreign_since(before) / elapsed, 3),
     }
+
+
+class _Reading:
+    """The clocks of both cores and of the three parties at one instant, in nanoseconds."""
+
+    def __init__(self, peer, origin):
+        self.at = time.monotonic_ns()
+        self.peer = proc.cpu(peer.pid)
+        self.cores = [proc.core_busy_ns(PEER_CORE), proc.core_busy_ns(LOAD_CORE)]
+        generators = resource.getrusage(resource.RUSAGE_CHILDREN)  # those that have ended
+        self.load = proc.cpu(origin.pid).total_ns + int((generators.ru_utime + generators.ru_stime) * 1e9)
+
+    def foreign_since(self, before):
+        """The time strangers had on the core that suffered more from them."""
+        peers_core, load_core = (now - then for now, then in zip(self.cores, before.cores))
+        return max(peers_core - self.peer.since(before.peer).total_ns, load_core - (self.load - before.load), 0)
 
 
 def _wrk(workload, target, seconds):
