@@ -304,7 +304,7 @@ fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     if exchange.target_is_valid {
         line.extend_from_slice(exchange.request.target());
     } else {
-        weir_wire::escape::uri(&exchange.uri, line);
+        weir_wire::escape::escape_uri(&exchange.uri, line);
         if !exchange.args.is_empty() {
             line.push(b'?');
             line.extend_from_slice(&exchange.args);

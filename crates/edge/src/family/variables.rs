@@ -21,7 +21,7 @@ use crate::log::{hostname, time};
 use crate::respond::VERSION;
 use crate::variable::{Argument, Variable};
 
-pub(crate) use self::fields::{cookie, joined, set_cookie};
+pub(crate) use self::fields::{joined, set_cookie};
 
 crate::settings! {}
 

@@ -117,7 +117,7 @@ fn is_named(field: &[u8], name: &[u8]) -> bool {
 }
 
 /// The value of a cookie in one `Cookie` field; names are compared without case, as nginx does.
-pub(crate) fn cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+fn cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     line.split(|byte| matches!(byte, b';' | b',')).find_map(|pair| {
         let pair = pair.trim_ascii_start();
         let value = pair.get(name.len()..)?.trim_ascii_start().strip_prefix(b"=")?;

@@ -128,7 +128,7 @@ pub fn body(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 /// `$request_body_file`: not found unless the body is in a file.
 pub fn body_file(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     match &exchange.body {
-        RequestBody::File { path: Some(path), .. } => text(out, path.as_bytes()),
+        RequestBody::File { path, .. } => text(out, path.as_bytes()),
         _ => false,
     }
 }
