@@ -163,9 +163,14 @@ pub fn open_all(conf: &Conf) -> Result<(), String> {
     errors.chain(&conf.declared.log.files).try_for_each(|file| file.open())
 }
 
+/// Writes what this thread holds back; at the end, and on each worker before `reopen`.
+pub fn flush() {
+    crate::family::log::flush();
+}
+
 /// USR1: opens every log file again by its name. What cannot be opened stays as it was, and is told.
 ///
-/// Lines that workers hold back go to the old file: run `family::log::flush` on each worker before.
+/// Lines that workers hold back go to the old file: run `flush` on each worker before.
 pub fn reopen() {
     for what in file::reopen_all() {
         global(Level::Emerg, format_args!("{what}"));
