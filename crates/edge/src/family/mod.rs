@@ -132,15 +132,6 @@ families! {
     upstream
 }
 
-/// Runs every family's part of the log phase.
-pub fn log_phase(exchange: &mut Exchange<'_>) {
-    for family in FAMILIES {
-        if let Some(log) = family.log {
-            log(exchange);
-        }
-    }
-}
-
 /// The order in which filters change a response's head, first to last.
 pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "range", "gzip"];
 
