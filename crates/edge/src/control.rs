@@ -236,6 +236,7 @@ impl Running {
 
     /// Answers signals until told to stop.
     pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
+        log::leave_terminal();
         let handle = signals.handle();
         let left = self.left.clone();
         let mut quitting = false;

@@ -15,6 +15,7 @@ pub mod time;
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use weir_meter::Step;
@@ -123,8 +124,8 @@ static PROCESS: LazyLock<RwLock<Process>> =
 /// Opens the log used until a configuration is in force: the file of `-e`, or stderr for `stderr` and nothing.
 ///
 /// A file that cannot be opened is told on stderr, which then takes its place, as in nginx.
-pub fn start(path: &str) {
-    let standard = match path {
+pub fn open_default(path: &Path) {
+    let standard = match path.to_str().unwrap_or_default() {
         "" | "stderr" => None,
         path => {
             let file = LogFile::shared(path);
@@ -272,11 +273,8 @@ fn line_about_process(level: Level, message: fmt::Arguments<'_>, may_show: bool)
 fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     let request = &exchange.request;
     let has_head = !request.line().is_empty();
-    // nginx forgets its action when a head is complete, and has none while it walks through the phases.
-    let is_reading =
-        matches!(exchange.step, Step::AwaitRequest | Step::Keepalive | Step::ReadLine | Step::ReadHead);
-    if !(is_reading && request.head.len > 0) {
-        push(line, format_args!(" while {}", exchange.step.doing()));
+    if let Some(step) = shown_step(exchange) {
+        push(line, format_args!(" while {}", step.doing()));
     }
     line.extend_from_slice(b", client: ");
     crate::family::variables::push_address(&exchange.client.remote, line);
@@ -299,6 +297,25 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     }
 }
 
+/// nginx forgets its action when a head is complete, and has none while it walks through the phases.
+fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
+    let request = &exchange.request;
+    match exchange.step {
+        Step::AwaitRequest | Step::Keepalive | Step::ReadLine | Step::ReadHead => {
+            if request.head.len > 0 {
+                None
+            } else if !request.line().is_empty() {
+                Some(Step::ReadHead)
+            } else if !request.bytes.is_empty() {
+                Some(Step::ReadLine)
+            } else {
+                Some(exchange.step)
+            }
+        }
+        step => Some(step),
+    }
+}
+
 /// `, upstream: "http://ADDRESS/URI"`, as far as there was an attempt in this location.
 fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     let Some(last) = exchange.tries.last() else { return };
@@ -306,15 +323,8 @@ fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     if last.peer.starts_with("unix:") {
         line.push(b':');
     }
-    if exchange.target_is_valid {
-        line.extend_from_slice(exchange.request.target());
-    } else {
-        weir_wire::escape::escape_uri(&exchange.uri, line);
-        if !exchange.args.is_empty() {
-            line.push(b'?');
-            line.extend_from_slice(&exchange.args);
-        }
-    }
+    let pass = exchange.location.values.proxy.pass.as_deref();
+    crate::family::proxy::request::push_target(exchange, pass, None, line);
     line.push(b'"');
 }
 
