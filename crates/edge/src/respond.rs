@@ -79,6 +79,7 @@ pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<S
     let mut out = exchange.worker.lease_out();
     let result = send_with(exchange, conn, source, framing, &mut out).await;
     exchange.worker.return_out(out);
+    exchange.complete = result.is_ok();
     if result.is_err() {
         exchange.keeps_alive = false;
     }
