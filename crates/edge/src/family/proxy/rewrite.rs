@@ -5,12 +5,15 @@
 //! What a change matches is text or a regular expression, never a parsed URL: a prefix is a prefix of bytes.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_redirect>
 
+mod cookie;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use weir_conf::Statement;
 use weir_wire::Known;
 
+use self::cookie::{Cookie, FLAG_WORDS, Flags};
 use super::Pass;
 use crate::build::{Build, Kind};
 use crate::conf::SharedRegex;
@@ -97,13 +100,23 @@ pub fn cookie_domain(b: &mut Build<'_>, statement: &Statement) -> Result<(), Ref
     let (from, to) = (statement.text(0), statement.text(1));
     // nginx: domains are compared without regard to case, whether the pattern is `~` or `~*`.
     let change = match from.strip_prefix('~') {
-        Some(pattern) => Change { what: What::Regex(regex(b, pattern, true)?), to: b.template(to)? },
+        Some(pattern) => Change {
+            what: What::Regex(regex(b, pattern, true)?),
+            to: b.template(to)?,
+        },
         None => {
             let from = b.template(from.strip_prefix('.').unwrap_or(from))?;
-            Change { what: What::Domain(from), to: b.template(to.strip_prefix('.').unwrap_or(to))? }
+            Change {
+                what: What::Domain(from),
+                to: b.template(to.strip_prefix('.').unwrap_or(to))?,
+            }
         }
     };
-    b.settings().proxy.cookie_domain.get_or_insert_default().push(change);
+    b.settings()
+        .proxy
+        .cookie_domain
+        .get_or_insert_default()
+        .push(change);
     Ok(())
 }
 
@@ -115,7 +128,11 @@ pub fn cookie_path(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
         return Ok(());
     }
     let change = prefix_change(b, statement)?;
-    b.settings().proxy.cookie_path.get_or_insert_default().push(change);
+    b.settings()
+        .proxy
+        .cookie_path
+        .get_or_insert_default()
+        .push(change);
     Ok(())
 }
 
@@ -131,7 +148,11 @@ pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
         Some(pattern) => CookieName::Regex(regex(b, pattern, true)?),
         None => CookieName::Text(b.template(name)?),
     };
-    let mut flags = CookieFlags { cookie, fixed: Flags::default(), computed: Vec::new() };
+    let mut flags = CookieFlags {
+        cookie,
+        fixed: Flags::default(),
+        computed: Vec::new(),
+    };
     for word in statement.args.iter().skip(1) {
         let template = b.template(&word.text)?;
         match template.literal() {
@@ -142,14 +163,22 @@ pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
             None => flags.computed.push(template),
         }
     }
-    b.settings().proxy.cookie_flags.get_or_insert_default().push(flags);
+    b.settings()
+        .proxy
+        .cookie_flags
+        .get_or_insert_default()
+        .push(flags);
     Ok(())
 }
 
 /// The value of Location, or of Refresh (what follows its `url=`), changed; `None` when it stays as it is.
 ///
 /// Allocates only when something changes or the configuration's pattern holds variables.
-pub fn location(exchange: &mut Exchange<'_>, known: Option<Known>, value: &[u8]) -> Option<Vec<u8>> {
+pub fn location(
+    exchange: &mut Exchange<'_>,
+    known: Option<Known>,
+    value: &[u8],
+) -> Option<Vec<u8>> {
     let place = exchange.location;
     let proxy = &place.values.proxy;
     let start = match known {
@@ -171,13 +200,18 @@ pub fn location(exchange: &mut Exchange<'_>, known: Option<Known>, value: &[u8])
 /// The value of Set-Cookie with domain, path and flags changed; `None` when it stays as it is.
 pub fn cookie(exchange: &mut Exchange<'_>, value: &[u8]) -> Option<Vec<u8>> {
     let proxy = &exchange.location.values.proxy;
-    if proxy.cookie_domain.is_empty() && proxy.cookie_path.is_empty() && proxy.cookie_flags.is_empty() {
+    if proxy.cookie_domain.is_empty()
+        && proxy.cookie_path.is_empty()
+        && proxy.cookie_flags.is_empty()
+    {
         return None;
     }
     let mut cookie = Cookie::parse(value)?;
     let mut changed = false;
     for attribute in &mut cookie.attributes {
-        let Some(text) = &attribute.value else { continue };
+        let Some(text) = &attribute.value else {
+            continue;
+        };
         let changes = if attribute.name.eq_ignore_ascii_case(b"domain") {
             &proxy.cookie_domain
         } else if attribute.name.eq_ignore_ascii_case(b"path") {
@@ -249,7 +283,10 @@ fn prefix_change(b: &mut Build<'_>, statement: &Statement) -> Result<Change, Ref
         (None, Some(pattern)) => What::Regex(regex(b, pattern, false)?),
         (None, None) => What::Prefix(b.template(from)?),
     };
-    Ok(Change { what, to: b.template(statement.text(1))? })
+    Ok(Change {
+        what,
+        to: b.template(statement.text(1))?,
+    })
 }
 
 /// `proxy_redirect default`: the change that `Redirects::Default` implies, for this block's `proxy_pass`.
@@ -259,7 +296,9 @@ fn written_default(b: &mut Build<'_>) -> Result<Change, Refusal> {
         _ => String::new(),
     };
     let Some(Some(pass)) = &b.settings().proxy.pass else {
-        return Err(Refusal::whole("\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive"));
+        return Err(Refusal::whole(
+            "\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive",
+        ));
     };
     if pass.template.is_some() {
         return Err(Refusal::whole(
@@ -267,11 +306,15 @@ fn written_default(b: &mut Build<'_>) -> Result<Change, Refusal> {
         ));
     }
     let from = pass_text(pass).concat();
-    Ok(Change { what: What::Prefix(Template::fixed(from)), to: Template::fixed(implied_to(pass, &name)) })
+    Ok(Change {
+        what: What::Prefix(Template::fixed(from)),
+        to: Template::fixed(implied_to(pass, &name)),
+    })
 }
 
 fn regex(b: &mut Build<'_>, pattern: &str, caseless: bool) -> Result<SharedRegex, Refusal> {
-    let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group)).map_err(Refusal::whole)?;
+    let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group))
+        .map_err(Refusal::whole)?;
     Ok(Arc::new(regex))
 }
 
@@ -289,12 +332,19 @@ fn warn_of_flag(b: &mut Build<'_>, word: &str) {
 /// Where the URL of a Refresh begins: after the first `url=`.
 fn url_in_refresh(value: &[u8]) -> Option<usize> {
     const MARK: &[u8] = b"url=";
-    value.windows(MARK.len()).position(|window| window.eq_ignore_ascii_case(MARK)).map(|at| at + MARK.len())
+    value
+        .windows(MARK.len())
+        .position(|window| window.eq_ignore_ascii_case(MARK))
+        .map(|at| at + MARK.len())
 }
 
 /// The text of a `proxy_pass` without variables, in the pieces it is kept in.
 fn pass_text(pass: &Pass) -> [&[u8]; 4] {
-    let colon: &[u8] = if pass.uri.is_some() && pass.url.starts_with("unix:") { b":" } else { b"" };
+    let colon: &[u8] = if pass.uri.is_some() && pass.url.starts_with("unix:") {
+        b":"
+    } else {
+        b""
+    };
     // nginx: without a URI the pattern ends in a slash, lest `http://a` fit `http://a.example`.
     let uri = pass.uri.as_deref().unwrap_or("/");
     [b"http://", pass.url.as_bytes(), colon, uri.as_bytes()]
@@ -302,7 +352,11 @@ fn pass_text(pass: &Pass) -> [&[u8]; 4] {
 
 /// What takes that text's place.
 fn implied_to<'t>(pass: &Pass, location_name: &'t str) -> &'t str {
-    if pass.uri.is_some() { location_name } else { "/" }
+    if pass.uri.is_some() {
+        location_name
+    } else {
+        "/"
+    }
 }
 
 /// The change made where no `proxy_redirect` is written.
@@ -311,12 +365,19 @@ fn implied(pass: &Pass, location_name: &str, value: &[u8], start: usize) -> Opti
         return None;
     }
     let (before, subject) = value.split_at_checked(start)?;
-    let rest = pass_text(pass).iter().try_fold(subject, |rest, piece| rest.strip_prefix(*piece))?;
+    let rest = pass_text(pass)
+        .iter()
+        .try_fold(subject, |rest, piece| rest.strip_prefix(*piece))?;
     Some([before, implied_to(pass, location_name).as_bytes(), rest].concat())
 }
 
 /// Makes the first change that fits `value` from `start` on; the whole value comes back.
-fn first_change(exchange: &mut Exchange<'_>, changes: &[Change], value: &[u8], start: usize) -> Option<Vec<u8>> {
+fn first_change(
+    exchange: &mut Exchange<'_>,
+    changes: &[Change],
+    value: &[u8],
+    start: usize,
+) -> Option<Vec<u8>> {
     let (before, subject) = value.split_at_checked(start)?;
     changes.iter().find_map(|change| {
         let (kept, rest) = change.what.fits(exchange, subject)?;
@@ -331,7 +392,11 @@ fn first_change(exchange: &mut Exchange<'_>, changes: &[Change], value: &[u8], s
 
 impl What {
     /// What stays before and after the part to replace; `None` when there is none. A regex sets the captures.
-    fn fits<'v>(&self, exchange: &mut Exchange<'_>, subject: &'v [u8]) -> Option<(&'v [u8], &'v [u8])> {
+    fn fits<'v>(
+        &self,
+        exchange: &mut Exchange<'_>,
+        subject: &'v [u8],
+    ) -> Option<(&'v [u8], &'v [u8])> {
         match self {
             What::Prefix(from) => {
                 let from = text_of(from, exchange);
@@ -341,7 +406,10 @@ impl What {
                 let from = text_of(from, exchange);
                 domain_fits(subject, &from).map(|dot| (dot, &[][..]))
             }
-            What::Regex(regex) => exchange.slots.capture(regex, subject).then_some((&[][..], &[][..])),
+            What::Regex(regex) => exchange
+                .slots
+                .capture(regex, subject)
+                .then_some((&[][..], &[][..])),
         }
     }
 }
@@ -383,142 +451,162 @@ impl CookieName {
     }
 }
 
-/// A set of flags to put on a cookie or to take off it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Flags(u8);
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-const SECURE: Flags = Flags(1);
-const NO_SECURE: Flags = Flags(1 << 1);
-const HTTP_ONLY: Flags = Flags(1 << 2);
-const NO_HTTP_ONLY: Flags = Flags(1 << 3);
-const STRICT: Flags = Flags(1 << 4);
-const LAX: Flags = Flags(1 << 5);
-const NONE: Flags = Flags(1 << 6);
-const NO_SAME_SITE: Flags = Flags(1 << 7);
+    use weir_conf::MemoryFiles;
 
-const FLAG_WORDS: [(&str, Flags); 8] = [
-    ("secure", SECURE),
-    ("nosecure", NO_SECURE),
-    ("httponly", HTTP_ONLY),
-    ("nohttponly", NO_HTTP_ONLY),
-    ("samesite=strict", STRICT),
-    ("samesite=lax", LAX),
-    ("samesite=none", NONE),
-    ("nosamesite", NO_SAME_SITE),
-];
+    use super::*;
+    use crate::build::Paths;
 
-/// Of several, the first is set, as in nginx.
-const SAME_SITE: [(Flags, &[u8]); 3] = [(STRICT, b"Strict"), (LAX, b"Lax"), (NONE, b"None")];
-
-impl Flags {
-    fn of_word(word: &[u8]) -> Option<Flags> {
-        FLAG_WORDS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word)).map(|(_, flag)| *flag)
+    /// What is wrong with a location of these statements.
+    fn problems(statements: &str) -> Vec<String> {
+        let text = format!("http {{ server {{ location /a/ {{ {statements} }} }} }}");
+        let files = MemoryFiles::new().with("/nginx.conf", text);
+        let (tree, problems) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
+        assert_eq!(problems, []);
+        let (build, _) = Build::new(Paths::default(), &|_| Ok(Vec::new())).read(&tree.root);
+        build
+            .problems
+            .into_iter()
+            .map(|problem| problem.what)
+            .collect()
     }
 
-    fn add(&mut self, flag: Flags) {
-        self.0 |= flag.0;
+    #[test]
+    fn statements_are_refused_in_nginx_words() {
+        let default = "proxy_redirect default";
+        for (statements, expected) in [
+            (
+                "proxy_pass http://[::1]; proxy_redirect default; proxy_redirect /x /y; proxy_redirect ~^(.+)$ $1;",
+                None,
+            ),
+            ("proxy_redirect off;", None),
+            (
+                "proxy_redirect on;",
+                Some("invalid parameter \"on\"".to_owned()),
+            ),
+            (
+                "proxy_redirect off; proxy_redirect off;",
+                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
+            ),
+            (
+                "proxy_redirect off; proxy_redirect /x /y;",
+                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
+            ),
+            (
+                "proxy_redirect /x /y; proxy_redirect off;",
+                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
+            ),
+            (
+                "proxy_redirect default;",
+                Some(format!(
+                    "\"{default}\" should be placed after the \"proxy_pass\" directive"
+                )),
+            ),
+            (
+                "proxy_pass http://$host; proxy_redirect default;",
+                Some(format!(
+                    "\"{default}\" cannot be used with \"proxy_pass\" directive with variables"
+                )),
+            ),
+            ("proxy_cookie_path off;", None),
+            ("proxy_cookie_path /a /b; proxy_cookie_path ~*^/c /d;", None),
+            (
+                "proxy_cookie_path default;",
+                Some("invalid parameter \"default\"".to_owned()),
+            ),
+            (
+                "proxy_cookie_path off; proxy_cookie_path /a /b;",
+                Some("\"proxy_cookie_path\" directive is duplicate".to_owned()),
+            ),
+            (
+                "proxy_cookie_domain .a .b; proxy_cookie_domain off;",
+                Some("\"proxy_cookie_domain\" directive is duplicate".to_owned()),
+            ),
+            ("proxy_cookie_flags one secure $arg_x;", None),
+            (
+                "proxy_cookie_flags one;",
+                Some("invalid parameter \"one\"".to_owned()),
+            ),
+            (
+                "proxy_cookie_flags one secur;",
+                Some("flag \"secur\" in \"proxy_cookie_flags\" has no effect".to_owned()),
+            ),
+        ] {
+            assert_eq!(
+                problems(statements),
+                Vec::from_iter(expected),
+                "{statements}"
+            );
+        }
+        assert!(
+            problems("proxy_redirect ~( /;")
+                .concat()
+                .starts_with("pcre2_compile() failed: ")
+        );
     }
 
-    fn has(self, flag: Flags) -> bool {
-        self.0 & flag.0 != 0
-    }
-
-    /// Whether the flag was there; it is not any more.
-    fn take(&mut self, flag: Flags) -> bool {
-        let had = self.has(flag);
-        self.0 &= !flag.0;
-        had
-    }
-
-    fn take_same_site(&mut self) -> Option<&'static [u8]> {
-        SAME_SITE.iter().find(|(flag, _)| self.take(*flag)).map(|(_, value)| *value)
-    }
-}
-
-/// A Set-Cookie value in its parts (RFC 6265 §4.1.1), spaces around them dropped.
-struct Cookie<'v> {
-    /// The cookie itself.
-    pair: Attribute<'v>,
-    attributes: Vec<Attribute<'v>>,
-}
-
-/// `name` or `name=value`.
-struct Attribute<'v> {
-    name: &'v [u8],
-    value: Option<Cow<'v, [u8]>>,
-}
-
-impl<'v> Attribute<'v> {
-    fn parse(text: &'v [u8]) -> Attribute<'v> {
-        match memchr::memchr(b'=', text).and_then(|at| text.split_at_checked(at)) {
-            Some((name, value)) => {
-                let value = value.get(1..).unwrap_or_default();
-                Attribute { name: trim(name), value: Some(Cow::Borrowed(trim(value))) }
-            }
-            None => Attribute { name: trim(text), value: None },
+    fn pass(url: &str, uri: Option<&str>) -> Pass {
+        Pass {
+            url: url.to_owned(),
+            template: None,
+            host: String::new(),
+            port: String::new(),
+            uri: uri.map(str::to_owned),
+            replaces: 0,
+            group: None,
         }
     }
 
-    fn append(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.name);
-        if let Some(value) = &self.value {
-            out.push(b'=');
-            out.extend_from_slice(value);
-        }
-    }
-}
-
-impl<'v> Cookie<'v> {
-    /// `None` where the cookie itself has no `=`; such a field nginx leaves alone.
-    fn parse(value: &'v [u8]) -> Option<Cookie<'v>> {
-        let mut parts = value.split(|byte| *byte == b';').map(Attribute::parse);
-        let pair = parts.next().filter(|pair| pair.value.is_some())?;
-        Some(Cookie { pair, attributes: parts.collect() })
-    }
-
-    /// Puts flags on and takes others off. A flag that stands there already stays where and as it is.
-    fn edit(&mut self, mut flags: Flags) {
-        self.attributes.retain_mut(|attribute| {
-            if attribute.name.eq_ignore_ascii_case(b"secure") {
-                flags.take(SECURE) || !flags.has(NO_SECURE)
-            } else if attribute.name.eq_ignore_ascii_case(b"httponly") {
-                flags.take(HTTP_ONLY) || !flags.has(NO_HTTP_ONLY)
-            } else if attribute.name.eq_ignore_ascii_case(b"samesite") {
-                let Some(wanted) = flags.take_same_site() else { return !flags.has(NO_SAME_SITE) };
-                if !attribute.value.as_ref().is_some_and(|value| value.eq_ignore_ascii_case(wanted)) {
-                    *attribute = Attribute { name: b"SameSite", value: Some(Cow::Borrowed(wanted)) };
-                }
-                true
-            } else {
-                true
-            }
-        });
-        if flags.take(SECURE) {
-            self.attributes.push(Attribute { name: b"Secure", value: None });
-        }
-        if flags.take(HTTP_ONLY) {
-            self.attributes.push(Attribute { name: b"HttpOnly", value: None });
-        }
-        if let Some(value) = flags.take_same_site() {
-            self.attributes.push(Attribute { name: b"SameSite", value: Some(Cow::Borrowed(value)) });
+    #[test]
+    fn the_address_of_proxy_pass_becomes_the_location() {
+        for (url, uri, value, expected) in [
+            ("a:81", Some("/in/"), "http://a:81/in/x", Some("/out/x")),
+            ("a:81", Some("/in/"), "http://a:81/in", None),
+            ("a:81", None, "http://a:81/in/x", Some("/in/x")),
+            ("a:81", None, "http://a:81", None),
+            ("a:8", None, "http://a:81/", None),
+            ("a:81", None, "https://a:81/", None),
+            ("a:81", None, "/x", None),
+            (
+                "unix:/s",
+                Some("/in/"),
+                "http://unix:/s:/in/x",
+                Some("/out/x"),
+            ),
+            ("unix:/s", None, "http://unix:/s/x", Some("/x")),
+        ] {
+            let changed = implied(&pass(url, uri), "/out/", value.as_bytes(), 0);
+            assert_eq!(
+                changed.as_deref(),
+                expected.map(str::as_bytes),
+                "{url} {uri:?} {value}"
+            );
         }
     }
 
-    /// The parts joined by `; `.
-    fn text(&self, expected: usize) -> Vec<u8> {
-        let mut out = Vec::with_capacity(expected);
-        self.pair.append(&mut out);
-        for attribute in &self.attributes {
-            out.extend_from_slice(b"; ");
-            attribute.append(&mut out);
-        }
-        out
+    #[test]
+    fn a_refresh_is_changed_behind_its_url() {
+        let value = b"7; URL=http://a/in/x";
+        let start = url_in_refresh(value).unwrap();
+        assert_eq!(
+            implied(&pass("a", Some("/in/")), "/out/", value, start).unwrap(),
+            b"7; URL=/out/x"
+        );
+        assert_eq!(url_in_refresh(b"7"), None);
+        assert_eq!(url_in_refresh(b"7; url"), None);
+        assert_eq!(url_in_refresh(b"url="), Some(4));
     }
-}
 
-/// nginx drops spaces only, not tabs.
-fn trim(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|byte| *byte != b' ').unwrap_or(text.len());
-    let end = text.iter().rposition(|byte| *byte != b' ').map_or(start, |last| last + 1);
-    text.get(start..end).unwrap_or_default()
+    #[test]
+    fn domains_are_compared_without_dot_and_case() {
+        assert_eq!(domain_fits(b"WWW.a", b"www.A"), Some(&b""[..]));
+        assert_eq!(domain_fits(b".www.a", b"www.a"), Some(&b"."[..]));
+        assert_eq!(domain_fits(b"..www.a", b"www.a"), None);
+        assert_eq!(domain_fits(b"a", b"www.a"), None);
+        assert_eq!(domain_fits(b"", b"a"), None);
+        assert_eq!(domain_fits(b".", b""), Some(&b"."[..]));
+    }
 }
