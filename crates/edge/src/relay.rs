@@ -65,6 +65,7 @@ pub async fn run(
         spill: None,
         framing,
         ended: false,
+        is_broken: false,
         pace,
         read_pace,
         read_next: source.exact_left().map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
@@ -163,6 +164,8 @@ struct Relay {
     spill: Option<Spill>,
     framing: Framing,
     ended: bool,
+    /// The temporary file failed: the answer cannot be completed.
+    is_broken: bool,
     pace: Option<Pace>,
     read_pace: Option<Pace>,
     read_next: usize,
@@ -200,6 +203,9 @@ impl Relay {
         conn.deadline.set(timeout);
         poll_fn(|_| {
             loop {
+                if self.is_broken {
+                    return Poll::Ready(Err(End::Client(Gone::Cut)));
+                }
                 let wrote = match self.poll_write(exchange, conn, timeout) {
                     Poll::Ready(Ok(wrote)) => wrote,
                     Poll::Ready(Err(gone)) => return Poll::Ready(Err(End::Client(gone))),
@@ -242,8 +248,12 @@ impl Relay {
     fn poll_write(&mut self, exchange: &mut Exchange<'_>, conn: &mut Conn, timeout: std::time::Duration) -> Poll<Result<bool, Gone>> {
         let mut progress = false;
         loop {
-            if self.queue.is_empty() && !self.unspill() {
-                return Poll::Ready(Ok(progress));
+            if self.queue.is_empty() {
+                match self.unspill(exchange) {
+                    Ok(true) => {}
+                    Ok(false) => return Poll::Ready(Ok(progress)),
+                    Err(gone) => return Poll::Ready(Err(gone)),
+                }
             }
             let mut limit = usize::MAX;
             if let Some(pace) = &self.pace {
@@ -422,40 +432,32 @@ impl Relay {
             match spill.file.write_all_at(&piece, spill.written) {
                 Ok(()) => spill.written += piece.len() as u64,
                 Err(error) => {
-                    // A full disk costs memory, not the answer: the piece waits there instead, in order.
                     exchange.log(Level::Crit, format_args!("pwritev() to a temporary file failed: {error}"));
-                    self.unspill_all();
-                    self.push(piece, body);
+                    self.is_broken = true;
                 }
             }
         }
     }
 
     /// Brings the next part of the file back; `false` when there is none.
-    fn unspill(&mut self) -> bool {
-        let Some(spill) = &mut self.spill else { return false };
+    fn unspill(&mut self, exchange: &mut Exchange<'_>) -> Result<bool, Gone> {
+        let Some(spill) = &mut self.spill else { return Ok(false) };
         let count = (spill.written - spill.read).min(READ_BYTES as u64) as usize;
-        if count == 0 {
-            self.spill = None;
-            return false;
-        }
         let mut bytes = buffer::lease(count);
         bytes.resize(count, 0);
-        if spill.file.read_exact_at(&mut bytes, spill.read).is_err() {
-            self.spill = None;
-            return false;
+        if let Err(error) = spill.file.read_exact_at(&mut bytes, spill.read) {
+            exchange.log(Level::Crit, format_args!("pread() of a temporary file failed: {error}"));
+            return Err(Gone::Cut);
         }
         spill.read += count as u64;
         if spill.read == spill.written {
             self.spill = None;
         }
-        // What of it is framing is counted as body here: a few bytes a piece.
-        self.push(bytes, count as u64);
-        true
-    }
-
-    fn unspill_all(&mut self) {
-        while self.unspill() {}
+        if count > 0 {
+            // What of it is framing is counted as body here: a few bytes a piece.
+            self.push(bytes, count as u64);
+        }
+        Ok(count > 0)
     }
 }
 

@@ -234,19 +234,29 @@ impl Source {
         Ok(())
     }
 
-    /// Ends a complete body: the connection goes to the pool if it may, the peer is given back in good standing.
-    pub fn finish(mut self, exchange: &mut Exchange<'_>) {
-        if let Some(link) = self.link.take()
-            && self.is_done()
-        {
+    /// The connection may not carry another exchange.
+    pub fn forbid_reuse(&mut self) {
+        self.may_be_kept = false;
+    }
+
+    /// Ends a complete body as soon as it was read, before it is written: the connection goes to the pool if
+    /// it may, the peer is given back in good standing.
+    pub fn finish_early(&mut self, exchange: &mut Exchange<'_>) {
+        let Some(link) = self.link.take() else { return };
+        if self.is_done() {
             keep(exchange, &self.hold.group, link, self.may_be_kept);
         }
         self.end(exchange, Outcome::Ok);
     }
 
+    /// The same, where it may have happened already.
+    pub fn finish_if_open(mut self, exchange: &mut Exchange<'_>) {
+        self.finish_early(exchange);
+    }
+
     /// Ends an answer whose body nobody wants: a connection that still owes bytes is closed.
-    pub fn finish_unread(self, exchange: &mut Exchange<'_>) {
-        self.finish(exchange);
+    pub fn finish_unread(mut self, exchange: &mut Exchange<'_>) {
+        self.finish_early(exchange);
     }
 
     /// Ends a broken body: the connection is closed.
