@@ -98,7 +98,7 @@ pub fn cookie_domain(b: &mut Build<'_>, statement: &Statement) -> Result<(), Ref
         return Ok(());
     }
     let (from, to) = (statement.text(0), statement.text(1));
-    // nginx: domains are compared without regard to case, whether the pattern is `~` or `~*`.
+    // nginx: domains are compared without regard to case, so there is no `~*` beside `~`.
     let change = match from.strip_prefix('~') {
         Some(pattern) => Change {
             what: What::Regex(regex(b, pattern, true)?),
