@@ -11,12 +11,14 @@
 
 pub mod body;
 pub mod build;
+pub mod cidr;
 pub mod conf;
 pub mod counters;
 pub mod directive;
 pub mod exchange;
 pub mod family;
 pub mod fields;
+pub mod host_table;
 pub mod log;
 pub mod nginx_only;
 pub mod phase;

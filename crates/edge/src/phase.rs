@@ -220,16 +220,15 @@ fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
 
 /// The location's rewrites, then its handlers.
 fn inside(exchange: &mut Exchange<'_>) -> Step {
-    let location = exchange.location;
-    exchange.limit_rate = None;
-    // nginx: a request that limit_except leaves out is handled by the settings of that block.
-    if let Some((methods, other)) = &location.limit_except
+    exchange.uri_changed = false;
+    // nginx: a request that limit_except leaves out is handled by the settings of that block, rewrites included.
+    if let Some((methods, other)) = &exchange.location.limit_except
         && !methods.has(exchange.request.method())
     {
         exchange.enter(*other);
     }
+    let location = exchange.location;
     if !location.rules.is_empty() {
-        exchange.uri_changed = false;
         match rewrite::run(exchange, &location.rules) {
             rewrite::Flow::Continue | rewrite::Flow::Break => {}
             rewrite::Flow::Last => {
