@@ -334,6 +334,8 @@ pub struct Exchange<'c> {
     pub bytes_sent: u64,
     /// Bytes of the request, head and body.
     pub request_length: u64,
+    /// The client's address as a trusted proxy told it (`set_real_ip_from`).
+    pub told_address: Option<SocketAddress>,
 }
 
 /// nginx allows ten internal redirects.
@@ -383,7 +385,13 @@ impl<'c> Exchange<'c> {
             body_bytes_sent: 0,
             bytes_sent: 0,
             request_length: 0,
+            told_address: None,
         }
+    }
+
+    /// The client's address: what a trusted proxy told, else the connection's.
+    pub fn remote(&self) -> &SocketAddress {
+        self.told_address.as_ref().unwrap_or(&self.client.remote)
     }
 
     /// Ends the exchange; its memory and the bytes after this request come back.

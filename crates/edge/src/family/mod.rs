@@ -122,6 +122,16 @@ families! {
     server
     location
     rewrite
+    realip
+    map
+    geo
+    split_clients
+    referer
+    stub_status
+    limit_req
+    limit_conn
+    access
+    auth_basic
 }
 
 /// The order in which filters change a response's head, first to last.
