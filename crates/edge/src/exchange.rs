@@ -340,6 +340,12 @@ pub struct Exchange<'c> {
     pub request_length: u64,
     /// The client's address as a trusted proxy told it (`set_real_ip_from`).
     pub told_address: Option<SocketAddress>,
+    /// `$limit_req_status`; empty until a limit was asked.
+    pub limit_req_status: &'static str,
+    /// `$limit_conn_status`; empty until a limit was asked.
+    pub limit_conn_status: &'static str,
+    /// Places taken under `limit_conn`, given back with the end of the exchange.
+    pub held: Vec<crate::family::limit_conn::Held>,
 }
 
 /// nginx allows ten internal redirects.
@@ -392,6 +398,9 @@ impl<'c> Exchange<'c> {
             bytes_sent: 0,
             request_length: 0,
             told_address: None,
+            limit_req_status: "",
+            limit_conn_status: "",
+            held: Vec::new(),
         }
     }
 

@@ -29,3 +29,4 @@ pub mod settings;
 pub mod value;
 pub mod variable;
 pub mod worker;
+pub mod zone;
