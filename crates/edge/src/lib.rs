@@ -9,6 +9,7 @@
 //! configuration has no side effects; no byte from outside can panic.
 #![forbid(unsafe_code)]
 
+pub mod base64;
 pub mod body;
 pub mod build;
 pub mod cidr;
