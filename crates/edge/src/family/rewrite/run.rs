@@ -13,7 +13,7 @@ use crate::exchange::Exchange;
 use crate::log::Level;
 use crate::regex::Regex;
 use crate::respond::Body;
-use crate::variable::{Template, VariableId};
+use crate::variable::Template;
 
 /// What a list of rules came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -266,7 +266,7 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
     response.status = status;
     response.content_length = Some(text.len() as u64);
     response.body = if text.is_empty() { Body::Empty } else { Body::Bytes(text) };
-    crate::family::types::set_content_type(exchange);
+    crate::family::static_files::set_content_type(exchange);
     Flow::Respond
 }
 
