@@ -2,13 +2,14 @@
 //! as `directive`, `line`, `args`, with `includes`, `block` and `comment` where they apply.
 //!
 //! Each file is shown as written, with its `include` statements and the indices of what they
-//! brought in. `line` is the line the directive's name stands on.
+//! brought in. `line` is the line the directive's name stands on. Words are as crossplane gives
+//! them: quotes taken off but escapes such as `\n` kept, and `if` without its parentheses.
 
 use serde_json::{Map, Value, json};
 
 use crate::parse::parse;
 use crate::problem::{Level, Problem};
-use crate::tree::{Comment, Source, Statement, Tree};
+use crate::tree::{Comment, Source, Statement, Tree, Word};
 
 /// The payload for a loaded configuration and its problems, without comments.
 ///
@@ -56,6 +57,10 @@ fn payload(
         let mut rows = Rows {
             tree,
             source,
+            line: Line {
+                number: 1,
+                offset: 0,
+            },
             comments: comments.iter().peekable(),
         };
         let mut block = rows.block(&parsed.statements);
@@ -87,10 +92,17 @@ fn error_of(problem: &Problem, tree: &Tree, file: Option<&str>) -> Value {
     Value::Object(row)
 }
 
+/// A line counted so far: statements come in rising order, so each byte is counted once.
+struct Line {
+    number: usize,
+    offset: usize,
+}
+
 /// Turns the statements of one file into rows, weaving its comments in by place.
 struct Rows<'a> {
     tree: &'a Tree,
     source: &'a Source,
+    line: Line,
     comments: std::iter::Peekable<std::slice::Iter<'a, Comment>>,
 }
 
@@ -105,16 +117,19 @@ impl Rows<'_> {
     }
 
     fn row(&mut self, statement: &Statement) -> Value {
-        let args: Vec<&str> = statement
+        let mut args: Vec<String> = statement
             .args
             .iter()
-            .map(|word| word.text.as_str())
+            .map(|word| written(word, &self.source.bytes))
             .collect();
+        if statement.name == "if" {
+            args = condition(args);
+        }
         let mut row = Map::new();
         row.insert("directive".to_owned(), json!(statement.name.text));
         row.insert(
             "line".to_owned(),
-            json!(self.source.line_of(statement.at.span.start)),
+            json!(self.line_of(statement.at.span.start)),
         );
         row.insert("args".to_owned(), json!(args));
         let brought_in = self
@@ -136,6 +151,18 @@ impl Rows<'_> {
         Value::Object(row)
     }
 
+    fn line_of(&mut self, offset: u32) -> usize {
+        let offset = offset as usize;
+        let passed = self
+            .source
+            .bytes
+            .get(self.line.offset..offset)
+            .unwrap_or_default();
+        self.line.number += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.line.offset = offset;
+        self.line.number
+    }
+
     /// Rows for the comments that stand before this byte.
     fn comments_until(&mut self, end: u32) -> Vec<Value> {
         let mut rows = Vec::new();
@@ -149,4 +176,57 @@ impl Rows<'_> {
         }
         rows
     }
+}
+
+/// A word as crossplane gives it: without its quotes, only the same quote unescaped inside.
+fn written(word: &Word, source: &[u8]) -> String {
+    let raw = String::from_utf8_lossy(word.at.span.of(source));
+    match word.quoted {
+        Some(quote @ ('"' | '\'')) => {
+            let inner = raw.strip_prefix(quote).unwrap_or(&raw);
+            let inner = inner.strip_suffix(quote).unwrap_or(inner);
+            unescaped(inner, quote)
+        }
+        _ => raw.into_owned(),
+    }
+}
+
+/// The text with `\` before this quote dropped, every other escape left whole.
+fn unescaped(text: &str, quote: char) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, chars.clone().next()) {
+            ('\\', Some(next)) => {
+                chars.next();
+                if next != quote {
+                    kept.push(c);
+                }
+                kept.push(next);
+            }
+            _ => kept.push(c),
+        }
+    }
+    kept
+}
+
+/// The arguments of an `if` without the parentheses around them.
+fn condition(mut args: Vec<String>) -> Vec<String> {
+    let opens = args.first().is_some_and(|arg| arg.starts_with('('));
+    let closes = args.last().is_some_and(|arg| arg.ends_with(')'));
+    if !(opens && closes) {
+        return args;
+    }
+    if let Some(first) = args.first_mut() {
+        first.remove(0);
+    }
+    if let Some(last) = args.last_mut() {
+        last.pop();
+    }
+    let last = args.len().saturating_sub(1);
+    let is_kept = |(index, arg): (usize, String)| {
+        let is_edge = index == 0 || index == last;
+        (!(is_edge && arg.is_empty())).then_some(arg)
+    };
+    args.into_iter().enumerate().filter_map(is_kept).collect()
 }

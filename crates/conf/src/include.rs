@@ -35,6 +35,9 @@ pub const INCLUDE_DEPTH_MAX: usize = 64;
 /// Statements one configuration may have, those of a file counted each time it is included.
 pub const STATEMENTS_MAX: usize = 4_000_000;
 
+/// Problems reported of one configuration.
+const LOAD_PROBLEMS_MAX: usize = 1_000;
+
 /// Bytes one file may have: spans are 32 bits wide.
 const FILE_BYTES_MAX: usize = 1 << 30;
 
@@ -59,15 +62,7 @@ pub fn load_with_globals(
     opaque: &dyn Fn(&str) -> bool,
     globals: &str,
 ) -> (Tree, Vec<Problem>) {
-    let mut loader = Loader {
-        files,
-        conf_prefix,
-        opaque,
-        tree: Tree::default(),
-        problems: Vec::new(),
-        open: Vec::new(),
-        statements: 0,
-    };
+    let mut loader = Loader::new(files, conf_prefix, opaque);
     let mut root = Vec::new();
     if !globals.is_empty() {
         root.extend(loader.command_line(globals));
@@ -101,12 +96,29 @@ struct Loader<'a> {
     open: Vec<u32>,
     /// Statements met so far.
     statements: usize,
+    statements_max: usize,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    fn new(
+        files: &'a dyn Files,
+        conf_prefix: &'a str,
+        opaque: &'a dyn Fn(&str) -> bool,
+    ) -> Loader<'a> {
+        Loader {
+            files,
+            conf_prefix,
+            opaque,
+            tree: Tree::default(),
+            problems: Vec::new(),
+            open: Vec::new(),
+            statements: 0,
+            statements_max: STATEMENTS_MAX,
+        }
+    }
+
     fn command_line(&mut self, globals: &str) -> Vec<Statement> {
         let file = self.next_file();
-        // nginx: what -g says is ended by a ";" of its own when it lacks one.
         let parsed = parse_command_line(globals.as_bytes(), file);
         self.tree.files.push(Source {
             name: "command line".to_owned(),
@@ -118,6 +130,13 @@ impl Loader<'_> {
         let statements = self.expand(parsed.statements, 0);
         self.open.pop();
         statements
+    }
+
+    /// Notes a problem, unless there are [`LOAD_PROBLEMS_MAX`] already.
+    fn report(&mut self, problem: Problem) {
+        if self.problems.len() < LOAD_PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
     }
 
     fn next_file(&self) -> u32 {
@@ -165,7 +184,9 @@ impl Loader<'_> {
             .first()
             .is_some_and(|first| !self.problems.contains(first))
         {
-            self.problems.extend(problems);
+            problems
+                .into_iter()
+                .for_each(|problem| self.report(problem));
         }
         self.open.push(file);
         let statements = self.expand(statements, block_depth);
@@ -177,11 +198,13 @@ impl Loader<'_> {
         let mut expanded = Vec::with_capacity(statements.len());
         for mut statement in statements {
             self.statements += 1;
-            if self.statements > STATEMENTS_MAX {
-                if self.statements == STATEMENTS_MAX + 1 {
-                    let what =
-                        format!("the configuration has more than {STATEMENTS_MAX} statements");
-                    self.problems.push(Problem::emerg(what, statement.at));
+            if self.statements > self.statements_max {
+                if self.statements == self.statements_max + 1 {
+                    let what = format!(
+                        "the configuration has more than {} statements",
+                        self.statements_max
+                    );
+                    self.report(Problem::emerg(what, statement.at));
                 }
                 break;
             }
@@ -205,7 +228,7 @@ impl Loader<'_> {
     ) -> Vec<Statement> {
         if block_depth > BLOCK_DEPTH_MAX {
             let what = format!("blocks are nested deeper than {BLOCK_DEPTH_MAX}");
-            self.problems.push(Problem::emerg(what, head.at));
+            self.report(Problem::emerg(what, head.at));
             return Vec::new();
         }
         self.expand(block, block_depth)
@@ -235,7 +258,7 @@ impl Loader<'_> {
                 Ok(paths) => paths,
                 Err(error) => {
                     let what = failure("glob()", &full, &error);
-                    self.problems.push(Problem::emerg(what, path.at));
+                    self.report(Problem::emerg(what, path.at));
                     return Vec::new();
                 }
             }
@@ -257,7 +280,7 @@ impl Loader<'_> {
                     }
                     statements.extend(self.statements_of(file, block_depth));
                 }
-                Err(what) => self.problems.push(Problem::emerg(what, path.at)),
+                Err(what) => self.report(Problem::emerg(what, path.at)),
             }
         }
         statements
@@ -319,4 +342,82 @@ fn failure(call: &str, path: &str, error: &io::Error) -> String {
         (None, _) => error.to_string(),
     };
     format!("{call} \"{path}\" failed ({reason})")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+    use crate::MemoryFiles;
+
+    fn whats(problems: &[Problem]) -> Vec<&str> {
+        problems
+            .iter()
+            .map(|problem| problem.what.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn includes_end_at_their_depth() {
+        let mut files = MemoryFiles::new();
+        for depth in 0..=INCLUDE_DEPTH_MAX {
+            files = files.with(&format!("/{depth}"), format!("include {};\n", depth + 1));
+        }
+        let (_, problems) = load(&files, "/0", "/", &|_| false);
+        assert_eq!(whats(&problems), ["files are included more than 64 deep"]);
+    }
+
+    #[test]
+    fn included_blocks_count_for_the_depth_of_blocks() {
+        let nested =
+            |depth: usize, inner| format!("{}{inner}{}", "a {".repeat(depth), "}".repeat(depth));
+        let load = |depth| {
+            let files = MemoryFiles::new()
+                .with("/0", nested(depth, "include 1;"))
+                .with("/1", nested(BLOCK_DEPTH_MAX / 2, "b;"));
+            load(&files, "/0", "/", &|_| false).1
+        };
+        assert_eq!(load(BLOCK_DEPTH_MAX / 2), []);
+        let problems = load(BLOCK_DEPTH_MAX / 2 + 1);
+        assert_eq!(whats(&problems), ["blocks are nested deeper than 256"]);
+    }
+
+    #[test]
+    fn files_that_include_each_other_many_times_end_too() {
+        let mut files = MemoryFiles::new();
+        for depth in 0..20 {
+            let twice = format!("include {0};\ninclude {0};\n", depth + 1);
+            files = files.with(&format!("/{depth}"), twice);
+        }
+        files = files.with("/20", "a;");
+        let mut loader = Loader::new(&files, "/", &|_| false);
+        loader.statements_max = 500;
+        let main = loader.source("/0").unwrap();
+        loader.statements_of(main, 0);
+        assert_eq!(
+            whats(&loader.problems),
+            ["the configuration has more than 500 statements"]
+        );
+        assert_eq!(loader.tree.files.len(), 21);
+    }
+
+    #[test]
+    fn failed_calls_are_told_as_nginx_does() {
+        let told = |error: io::Error| failure("open()", "/x", &error);
+        let denied = "open() \"/x\" failed (13: Permission denied)";
+        assert_eq!(told(io::Error::from_raw_os_error(13)), denied);
+        let directory = "pread() \"/x\" failed (21: Is a directory)";
+        assert_eq!(told(io::Error::from_raw_os_error(21)), directory);
+        let missing = "open() \"/x\" failed (2: No such file or directory)";
+        assert_eq!(told(io::ErrorKind::NotFound.into()), missing);
+    }
+
+    #[test]
+    fn relative_names_are_below_the_prefix() {
+        assert_eq!(full_name("/etc/nginx/", "a"), "/etc/nginx/a");
+        assert_eq!(full_name("/etc/nginx", "a"), "/etc/nginx/a");
+        assert_eq!(full_name("/etc/nginx", "/a"), "/a");
+        assert_eq!(full_name("", "a"), "a");
+    }
 }

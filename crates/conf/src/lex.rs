@@ -14,6 +14,9 @@ use crate::tree::{At, Comment, Span, Word};
 /// comment counts as a parameter.
 pub const PARAMETER_BYTES_MAX: usize = 4096;
 
+/// Problems reported of one file; what is wrong after so many is not worth reading.
+pub const PROBLEMS_MAX: usize = 100;
+
 /// What ended a run of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -52,6 +55,40 @@ enum Mode {
     Closed,
 }
 
+impl Mode {
+    fn quote(self) -> Option<u8> {
+        match self {
+            Mode::Quoted(quote) => Some(quote),
+            Mode::Gap | Mode::Bare | Mode::Closed => None,
+        }
+    }
+}
+
+/// What is known while the words of one statement go by.
+struct Reading {
+    mode: Mode,
+    /// First byte of the word, or of the last gap or comment: what counts as one parameter.
+    start: usize,
+    /// The line of `start`.
+    line: u32,
+    /// Whether the byte before was a `$`: a `{` then belongs to the word.
+    after_dollar: bool,
+    /// Whether the byte before was a `\`: the next one means nothing.
+    is_hidden: bool,
+}
+
+impl Reading {
+    fn at(start: usize, line: u32) -> Reading {
+        Reading {
+            mode: Mode::Gap,
+            start,
+            line,
+            after_dollar: false,
+            is_hidden: false,
+        }
+    }
+}
+
 impl<'a> Lexer<'a> {
     pub(crate) fn new(bytes: &'a [u8], file: u32, is_command_line: bool) -> Lexer<'a> {
         Lexer {
@@ -78,118 +115,105 @@ impl<'a> Lexer<'a> {
     }
 
     fn read(&mut self, words: &mut Vec<Word>) -> (Turn, At) {
-        let mut mode = Mode::Gap;
-        let mut start = self.pos;
-        let mut start_line = self.line;
-        let mut after_dollar = false;
-        let mut is_hidden = false;
+        let mut now = Reading::at(self.pos, self.line);
         loop {
-            if self.is_too_long(start) {
-                let quote = if let Mode::Quoted(quote) = mode {
-                    Some(quote)
-                } else {
-                    None
-                };
-                self.too_long(start, start_line, quote);
-                if quote.is_some() {
-                    // What follows a lost quote cannot be told apart; the rest is not read.
-                    self.pos = self.bytes.len();
-                    self.is_cut_short = true;
-                    words.clear();
-                    return (Turn::Eof, self.at(start, start));
-                }
+            if self.is_too_long(now.start) && self.too_long(&now) {
+                words.clear();
+                return (Turn::Eof, self.end());
             }
             let Some(byte) = self.take() else {
-                return self.end_of_file(words, mode, start);
+                return self.end_of_file(words, &now);
             };
-            if std::mem::take(&mut is_hidden) {
+            if std::mem::take(&mut now.is_hidden) {
                 continue;
             }
-
-            if mode == Mode::Closed {
-                match byte {
-                    b' ' | b'\t' | b'\r' | b'\n' => {
-                        mode = Mode::Gap;
-                        continue;
-                    }
-                    b';' => return (Turn::End, self.here()),
-                    b'{' => return (Turn::Open, self.here()),
-                    b')' => mode = Mode::Gap,
-                    other => {
-                        self.unexpected(
-                            other,
-                            Some("put a space or \";\" after the closing quote"),
-                        );
-                        mode = Mode::Gap;
-                    }
-                }
-            }
-
-            match mode {
-                Mode::Gap => {
-                    start = self.pos - 1;
-                    start_line = self.line;
-                    match byte {
-                        b' ' | b'\t' | b'\r' | b'\n' => {}
-                        b';' | b'{' if words.is_empty() => {
-                            self.unexpected(byte, None);
-                            if byte == b'{' {
-                                return (Turn::Open, self.here());
-                            }
-                        }
-                        b';' => return (Turn::End, self.here()),
-                        b'{' => return (Turn::Open, self.here()),
-                        b'}' => {
-                            if !words.is_empty() {
-                                self.unexpected(byte, Some("put a \";\" before it"));
-                            }
-                            return (Turn::Close, self.here());
-                        }
-                        b'#' => self.comment(start),
-                        b'\\' => {
-                            is_hidden = true;
-                            mode = Mode::Bare;
-                        }
-                        b'"' | b'\'' => {
-                            start = self.pos;
-                            after_dollar = false;
-                            mode = Mode::Quoted(byte);
-                        }
-                        _ => {
-                            after_dollar = byte == b'$';
-                            mode = Mode::Bare;
-                        }
-                    }
-                }
-                Mode::Bare | Mode::Quoted(_) => {
-                    if byte == b'{' && after_dollar {
-                        continue;
-                    }
-                    after_dollar = byte == b'$';
-                    match (mode, byte) {
-                        (_, b'\\') => is_hidden = true,
-                        (Mode::Quoted(quote), _) if byte == quote => {
-                            self.push(words, start, self.pos - 1, Some(quote));
-                            mode = Mode::Closed;
-                        }
-                        (Mode::Bare, b' ' | b'\t' | b'\r' | b'\n') => {
-                            self.push(words, start, self.pos - 1, None);
-                            mode = Mode::Gap;
-                        }
-                        (Mode::Bare, b';') => {
-                            self.push(words, start, self.pos - 1, None);
-                            return (Turn::End, self.here());
-                        }
-                        (Mode::Bare, b'{') => {
-                            self.push(words, start, self.pos - 1, None);
-                            return (Turn::Open, self.here());
-                        }
-                        _ => {}
-                    }
-                }
-                Mode::Closed => {}
+            let turn = match now.mode {
+                Mode::Closed => self.after_quote(byte, &mut now, words),
+                Mode::Gap => self.between(byte, &mut now, words),
+                Mode::Bare | Mode::Quoted(_) => self.inside(byte, &mut now, words),
+            };
+            if let Some(turn) = turn {
+                return (turn, self.here());
             }
         }
+    }
+
+    /// A byte right after a closing quote.
+    fn after_quote(&mut self, byte: u8, now: &mut Reading, words: &[Word]) -> Option<Turn> {
+        match byte {
+            b';' => return Some(Turn::End),
+            b'{' => return Some(Turn::Open),
+            b' ' | b'\t' | b'\r' | b'\n' => {
+                now.mode = Mode::Gap;
+                return None;
+            }
+            // nginx: if ($a = "b") {
+            b')' => {}
+            _ => self.unexpected(byte, Some("put a space or \";\" after the closing quote")),
+        }
+        self.between(byte, now, words)
+    }
+
+    /// A byte where a word may begin.
+    fn between(&mut self, byte: u8, now: &mut Reading, words: &[Word]) -> Option<Turn> {
+        now.mode = Mode::Gap;
+        now.start = self.pos - 1;
+        now.line = self.line;
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => {}
+            b';' if words.is_empty() => self.unexpected(byte, None),
+            b';' => return Some(Turn::End),
+            b'{' => {
+                if words.is_empty() {
+                    self.unexpected(byte, None);
+                }
+                return Some(Turn::Open);
+            }
+            b'}' => {
+                if !words.is_empty() {
+                    self.unexpected(byte, Some("put a \";\" before it"));
+                }
+                return Some(Turn::Close);
+            }
+            b'#' => self.comment(now.start),
+            b'"' | b'\'' => {
+                now.start = self.pos;
+                now.after_dollar = false;
+                now.mode = Mode::Quoted(byte);
+            }
+            _ => {
+                now.is_hidden = byte == b'\\';
+                now.after_dollar = byte == b'$';
+                now.mode = Mode::Bare;
+            }
+        }
+        None
+    }
+
+    /// A byte inside a word.
+    fn inside(&self, byte: u8, now: &mut Reading, words: &mut Vec<Word>) -> Option<Turn> {
+        if byte == b'{' && now.after_dollar {
+            return None;
+        }
+        now.after_dollar = byte == b'$';
+        now.is_hidden = byte == b'\\';
+        let (end, quote) = (self.pos - 1, now.mode.quote());
+        if quote.is_some() {
+            if quote == Some(byte) {
+                self.push(words, now.start, end, quote);
+                now.mode = Mode::Closed;
+            }
+            return None;
+        }
+        let turn = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => None,
+            b';' => Some(Turn::End),
+            b'{' => Some(Turn::Open),
+            _ => return None,
+        };
+        self.push(words, now.start, end, None);
+        now.mode = Mode::Gap;
+        turn
     }
 
     /// The raw text from here to the `}` that closes an opaque block, which is consumed; `None`
@@ -215,6 +239,14 @@ impl<'a> Lexer<'a> {
     /// The place where reading stopped.
     pub(crate) fn end(&self) -> At {
         self.at(self.pos, self.pos)
+    }
+
+    /// Notes a problem, unless there are [`PROBLEMS_MAX`] already: a file that is no
+    /// configuration at all has a problem a byte.
+    pub(crate) fn report(&mut self, problem: Problem) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
     }
 
     /// A place at the current line.
@@ -244,7 +276,10 @@ impl<'a> Lexer<'a> {
     }
 
     fn is_too_long(&self, start: usize) -> bool {
-        self.pos - start == PARAMETER_BYTES_MAX && self.pos < self.bytes.len()
+        // nginx: the text of -g is one buffer already and has no such limit.
+        !self.is_command_line
+            && self.pos - start == PARAMETER_BYTES_MAX
+            && self.pos < self.bytes.len()
     }
 
     fn push(&self, words: &mut Vec<Word>, start: usize, end: usize, quote: Option<u8>) {
@@ -259,10 +294,10 @@ impl<'a> Lexer<'a> {
 
     /// Skips to the end of the line; `start` is where the `#` stands.
     fn comment(&mut self, start: usize) {
-        let line = self.line;
+        let now = Reading::at(start, self.line);
         while self.bytes.get(self.pos).is_some_and(|byte| *byte != b'\n') {
             if self.is_too_long(start) {
-                self.too_long(start, line, None);
+                self.too_long(&now);
             }
             self.pos += 1;
         }
@@ -271,45 +306,72 @@ impl<'a> Lexer<'a> {
             .get(start + 1..self.pos)
             .unwrap_or_default()
             .to_vec();
-        self.comments.push(Comment {
-            text,
-            at: self.at(start, self.pos),
-        });
+        let at = self.at(start, self.pos);
+        self.comments.push(Comment { text, at });
     }
 
+    /// Reports the byte just taken, or the whole character it begins.
     fn unexpected(&mut self, byte: u8, todo: Option<&str>) {
-        let what = match byte {
-            0x20..0x7f => format!("unexpected \"{}\"", char::from(byte)),
-            _ => format!("unexpected \"\\x{byte:02x}\""),
+        let start = self.pos - 1;
+        let mut at = self.here();
+        let is_character = |length: &usize| {
+            let bytes = self.bytes.get(start..start + length);
+            bytes.is_some_and(|bytes| std::str::from_utf8(bytes).is_ok())
         };
-        let mut problem = Problem::emerg(what, self.here());
+        let what = match (1..=4usize).find(is_character) {
+            Some(length) => {
+                at = self.at(start, start + length);
+                format!(
+                    "unexpected \"{}\"",
+                    String::from_utf8_lossy(at.span.of(self.bytes))
+                )
+            }
+            None => format!("unexpected \"\\x{byte:02x}\""),
+        };
+        let mut problem = Problem::emerg(what, at);
         problem.todo = todo.map(str::to_owned);
-        self.problems.push(problem);
+        self.report(problem);
     }
 
-    fn too_long(&mut self, start: usize, start_line: u32, quote: Option<u8>) {
-        let shown = self.bytes.get(start..start + 10).unwrap_or_default();
+    /// Reports a parameter that fills the buffer; true when reading cannot go on: what follows a
+    /// lost quote cannot be told apart.
+    fn too_long(&mut self, now: &Reading) -> bool {
+        let shown = Span {
+            start: narrow(now.start),
+            end: narrow(now.start + 10),
+        };
+        let quote = now.mode.quote();
         let what = match quote {
             Some(quote) => format!(
                 "too long parameter, probably missing terminating \"{}\" character",
                 char::from(quote)
             ),
-            None => format!(
-                "too long parameter \"{}...\" started",
-                String::from_utf8_lossy(shown)
-            ),
+            None => {
+                let shown = String::from_utf8_lossy(shown.of(self.bytes));
+                format!("too long parameter \"{shown}...\" started")
+            }
         };
-        let mut at = self.at(start, start + shown.len());
-        at.line = start_line;
-        self.problems.push(Problem::emerg(what, at).todo(&format!(
+        let at = At {
+            file: self.file,
+            line: now.line,
+            span: shown,
+        };
+        let remedy = format!(
             "a parameter or a comment may have {} bytes",
             PARAMETER_BYTES_MAX - 1
-        )));
+        );
+        self.report(Problem::emerg(what, at).todo(&remedy));
+        if quote.is_some() {
+            self.pos = self.bytes.len();
+            self.is_cut_short = true;
+        }
+        quote.is_some()
     }
 
-    fn end_of_file(&mut self, words: &[Word], mode: Mode, start: usize) -> (Turn, At) {
+    fn end_of_file(&mut self, words: &[Word], now: &Reading) -> (Turn, At) {
+        let start = now.start;
         let end = self.at(self.pos, self.pos);
-        if words.is_empty() && matches!(mode, Mode::Gap) {
+        if words.is_empty() && now.mode == Mode::Gap {
             return (Turn::Eof, end);
         }
         let what = if self.is_command_line {
@@ -323,11 +385,11 @@ impl<'a> Lexer<'a> {
             .map_or(self.at(start, self.pos), |word| word.at);
         at.line = self.line;
         let mut problem = Problem::emerg(what.to_owned(), at);
-        if let Mode::Quoted(quote) = mode {
+        if let Some(quote) = now.mode.quote() {
             problem.at = Some(self.at(start.saturating_sub(1), start));
             problem.todo = Some(format!("this {} is never closed", char::from(quote)));
         }
-        self.problems.push(problem);
+        self.report(problem);
         self.is_cut_short = true;
         (Turn::Eof, end)
     }
@@ -356,4 +418,72 @@ pub(crate) fn decode(raw: &[u8]) -> Vec<u8> {
         text.push(decoded.unwrap_or(byte));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+    use crate::parse::parse;
+
+    fn problems(text: &str) -> Vec<(String, u32)> {
+        let parsed = parse(text.as_bytes(), 0, &|_| false);
+        let found = parsed.problems.into_iter();
+        found
+            .map(|problem| (problem.what, problem.at.map_or(0, |at| at.line)))
+            .collect()
+    }
+
+    /// The lengths were tried on nginx: these pass, one byte more does not.
+    #[test]
+    fn a_parameter_stays_below_the_buffer() {
+        let cases = [
+            (
+                4095,
+                "",
+                ";",
+                "too long parameter \"xxxxxxxxxx...\" started",
+            ),
+            (
+                4094,
+                "\"",
+                "\";",
+                "too long parameter \"xxxxxxxxxx...\" started",
+            ),
+            (
+                4094,
+                "\\",
+                ";",
+                "too long parameter \"\\xxxxxxxxx...\" started",
+            ),
+            (
+                4094,
+                "#",
+                "\nx;",
+                "too long parameter \"#xxxxxxxxx...\" started",
+            ),
+        ];
+        for (length, before, after, message) in cases {
+            let text = |length| format!("a 1;\nb 1;\n{before}{}{after}\n", "x".repeat(length));
+            assert_eq!(problems(&text(length)), [], "{before}");
+            assert_eq!(
+                problems(&text(length + 1)),
+                [(message.to_owned(), 3)],
+                "{before}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lost_quote_ends_the_reading() {
+        let text = format!("a 1;\nb {{\nc \"lost;\n{}}}\n", "d 1;\n".repeat(1000));
+        let message = "too long parameter, probably missing terminating \"\"\" character";
+        assert_eq!(problems(&text), [(message.to_owned(), 3)]);
+    }
+
+    #[test]
+    fn only_nginx_s_escapes_are_resolved() {
+        assert_eq!(decode(br#"\"\'\\\t\r\n\a\.\"#), b"\"'\\\t\r\n\\a\\.\\");
+    }
 }

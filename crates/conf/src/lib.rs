@@ -24,7 +24,7 @@ mod tree;
 
 pub use crossplane::{crossplane, crossplane_with_comments};
 pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, STATEMENTS_MAX, load, load_with_globals};
-pub use lex::PARAMETER_BYTES_MAX;
+pub use lex::{PARAMETER_BYTES_MAX, PROBLEMS_MAX};
 pub use memory::MemoryFiles;
 pub use parse::{BLOCK_DEPTH_MAX, Parsed, parse};
 pub use print::{lay_out, print, quote};

@@ -43,6 +43,8 @@ struct Parser<'a> {
     open: Vec<Open>,
     /// Braces open beyond what `open` may hold.
     too_deep: usize,
+    /// Whether an opaque block had no end: looking for the next one's would find none either.
+    is_opaque_lost: bool,
 }
 
 /// A block whose `}` has not come yet.
@@ -69,6 +71,7 @@ impl<'a> Parser<'a> {
             statements: Vec::new(),
             open: Vec::new(),
             too_deep: 0,
+            is_opaque_lost: false,
         }
     }
 
@@ -118,15 +121,17 @@ impl<'a> Parser<'a> {
         }
         let mut head = statement(words, brace);
         if let Some(head) = &mut head
+            && !self.is_opaque_lost
             && (self.opaque)(&head.name.text)
-            && let Some(text) = self.lexer.raw_block()
         {
-            head.end = self
-                .lexer
-                .at(text.at.span.end as usize, text.at.span.end as usize + 1);
-            head.args.push(text);
-            self.statements.push(std::mem::take(head));
-            return;
+            if let Some(text) = self.lexer.raw_block() {
+                let close = text.at.span.end as usize;
+                head.end = self.lexer.at(close, close + 1);
+                head.args.push(text);
+                self.statements.push(std::mem::take(head));
+                return;
+            }
+            self.is_opaque_lost = true;
         }
         let before = std::mem::take(&mut self.statements);
         self.open.push(Open {
@@ -190,7 +195,7 @@ impl<'a> Parser<'a> {
     }
 
     fn problem(&mut self, what: String, at: At) {
-        self.lexer.problems.push(Problem::emerg(what, at));
+        self.lexer.report(Problem::emerg(what, at));
     }
 }
 
@@ -262,7 +267,8 @@ fn lua_string_length(text: &[u8], quote: u8) -> usize {
     text.len()
 }
 
-/// Bytes of a Lua long string (`[[…]]`, `[==[…]==]`), if one starts here.
+/// Bytes of a Lua long string (`[[…]]`, `[==[…]==]`), if one starts here; all of the text when
+/// the string has no end.
 fn lua_long_length(text: &[u8]) -> Option<usize> {
     let level = text
         .strip_prefix(b"[")?
@@ -272,10 +278,45 @@ fn lua_long_length(text: &[u8]) -> Option<usize> {
     if text.get(level + 1) != Some(&b'[') {
         return None;
     }
+    let opening = level + 2;
     let closing = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
-    let body = text.get(level + 2..).unwrap_or_default();
+    let body = text.get(opening..).unwrap_or_default();
     let found = body
         .windows(closing.len())
-        .position(|window| window == closing)?;
-    Some(level + 2 + found + closing.len())
+        .position(|window| window == closing);
+    Some(found.map_or(text.len(), |length| opening + length + closing.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn nesting_ends_at_its_limit_and_reading_goes_on() {
+        let nested = |depth| format!("{}b;{}\nc;", "a {".repeat(depth), "}".repeat(depth));
+        let parsed = parse(nested(BLOCK_DEPTH_MAX).as_bytes(), 0, &|_| false);
+        assert_eq!((parsed.problems.len(), parsed.statements.len()), (0, 2));
+
+        let parsed = parse(nested(100_000).as_bytes(), 0, &|_| false);
+        let found: Vec<&str> = parsed.problems.iter().map(|p| p.what.as_str()).collect();
+        assert_eq!(found, ["blocks are nested deeper than 256"]);
+        assert_eq!(parsed.statements.len(), 2);
+    }
+
+    #[test]
+    fn braces_in_lua_strings_and_comments_do_not_count() {
+        let length = |text: &str| lua_block_length(text.as_bytes());
+        assert_eq!(length("a}"), Some(1));
+        assert_eq!(length("{}}"), Some(2));
+        assert_eq!(length("'}' }"), Some(4));
+        assert_eq!(length("'\\'}' }"), Some(6));
+        assert_eq!(length("--}\n}"), Some(4));
+        assert_eq!(length("--[[}\n]]}"), Some(8));
+        assert_eq!(length("[=[ ]] } ]=]}"), Some(12));
+        assert_eq!(length("t[1]}"), Some(4));
+        assert_eq!(length("[[ }"), None);
+        assert_eq!(length("{}"), None);
+    }
 }

@@ -149,9 +149,9 @@ fn excerpt(source: &Source, span: Span, beside: &str) -> String {
         .collect();
     let carets = "^".repeat(marked.len().max(1));
     let number = source.line_of(span.start);
-    let first = format!("{number:GUTTER$} | {}", shown.trim_end());
+    let first = format!("{number:GUTTER$} | {}", shown);
     let second = format!("{:GUTTER$} | {indent}{carets} {beside}", "");
-    format!("{first}\n{}\n", second.trim_end())
+    format!("{}\n{}\n", first.trim_end(), second.trim_end())
 }
 
 /// Characters safe to show: control bytes other than a tab become U+FFFD.
@@ -251,4 +251,113 @@ fn edits(from: &str, to: &str) -> usize {
         previous = Some(a);
     }
     old.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn only_a_near_name_is_meant() {
+        let names = [
+            "proxy_pass",
+            "proxy_bind",
+            "root",
+            "return",
+            "listen",
+            "map",
+        ];
+        let meant = |name| did_you_mean(name, names);
+        assert_eq!(meant("proxy_pas"), Some("proxy_pass"));
+        assert_eq!(meant("proxypass"), Some("proxy_pass"));
+        assert_eq!(meant("porxy_pass"), Some("proxy_pass"));
+        assert_eq!(meant("rot"), Some("root"));
+        assert_eq!(meant("lsiten"), Some("listen"));
+        assert_eq!(meant("mpa"), Some("map"));
+        assert_eq!(meant("fastcgi_pass"), None);
+        assert_eq!(meant("x"), None);
+        assert_eq!(meant(&"proxy_pass".repeat(10)), None);
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        let cases = [
+            ("", "", 0),
+            ("a", "", 1),
+            ("", "ab", 2),
+            ("ab", "ba", 1),
+            ("abc", "axc", 1),
+        ];
+        for (from, to, expected) in cases {
+            assert_eq!(edits(from, to), expected, "{from} {to}");
+            assert_eq!(edits(to, from), expected, "{to} {from}");
+        }
+        assert_eq!(edits("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn a_did_you_mean_stands_beside_the_caret_and_remedies_below() {
+        let source = Source {
+            name: "f".to_owned(),
+            bytes: b"a;\n\tb c;".to_vec(),
+            ..Source::default()
+        };
+        let tree = Tree {
+            files: vec![source],
+            ..Tree::default()
+        };
+        let at = At {
+            file: 0,
+            line: 7,
+            span: Span { start: 4, end: 5 },
+        };
+        let problem = Problem::warn("no \"b\"".to_owned(), at);
+        let problem = problem.todo("did you mean \"bb\"?").todo("or keep nginx");
+        let expected = "weir: [warn] no \"b\" in f:7\n    2 | \tb c;\n      | \t^ did you mean \"bb\"?\n      = or keep nginx\n";
+        assert_eq!(render(&problem, &tree, "weir"), expected);
+    }
+
+    #[test]
+    fn a_place_outside_the_source_is_shown_without_panic() {
+        let tree = Tree {
+            files: vec![Source::default()],
+            ..Tree::default()
+        };
+        let far = At {
+            file: 0,
+            line: 1,
+            span: Span { start: 90, end: 80 },
+        };
+        let shown = render(&Problem::emerg("x".to_owned(), far), &tree, "p");
+        assert_eq!(shown, "p: [emerg] x in :1\n    1 |\n      | ^\n");
+        let elsewhere = At { file: 9, ..far };
+        assert_eq!(
+            render(&Problem::emerg("x".to_owned(), elsewhere), &tree, "p"),
+            "p: [emerg] x\n"
+        );
+    }
+
+    #[test]
+    fn control_bytes_do_not_reach_the_terminal() {
+        let source = Source {
+            bytes: b"\x1b[2J\r\n".to_vec(),
+            ..Source::default()
+        };
+        let tree = Tree {
+            files: vec![source],
+            ..Tree::default()
+        };
+        let at = At {
+            file: 0,
+            line: 1,
+            span: Span { start: 1, end: 2 },
+        };
+        let shown = render(&Problem::emerg("x".to_owned(), at), &tree, "p");
+        assert!(
+            !shown.contains('\x1b') && shown.contains("\u{fffd}[2J\n"),
+            "{shown:?}"
+        );
+    }
 }

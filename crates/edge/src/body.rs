@@ -1,6 +1,23 @@
-//! The request's body: read before the upstream is asked, or passed on as it comes.
+//! The request's body: read before the upstream is asked, passed on as it comes, or thrown away.
+//!
+//! One reader decodes it wherever it goes; its bytes come from behind the head first, then from the socket.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_net::clock;
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::{BodyLength, Known, Version, Violation};
+
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::family::core::BodyInFile;
+use crate::log::Level;
 
 /// Where the request's body is.
 #[derive(Default)]
@@ -8,7 +25,7 @@ pub enum RequestBody {
     /// Not read yet; some of it may stand behind the head.
     #[default]
     Unread,
-    /// There is none, or it was read and thrown away.
+    /// There is none, or it was read and thrown away or passed on.
     Gone,
     /// In memory.
     Memory(Vec<u8>),
@@ -16,8 +33,8 @@ pub enum RequestBody {
     File {
         /// Open for reading.
         file: File,
-        /// Its name; `None` once it was unlinked.
-        path: Option<String>,
+        /// Its name.
+        path: String,
         /// Its length.
         length: u64,
         /// Removed when the exchange ends.
@@ -33,5 +50,293 @@ impl RequestBody {
             RequestBody::Memory(bytes) => bytes.len() as u64,
             RequestBody::File { length, .. } => *length,
         }
+    }
+}
+
+/// Why a body could not be read.
+#[derive(Debug)]
+pub enum Failed {
+    /// Refused: the exchange ends with this status and the connection with it.
+    Status(u16),
+    /// The client is gone.
+    Gone(Gone),
+}
+
+/// Bytes read from a client at a time.
+const READ_BYTES: usize = 64 << 10;
+
+/// Reads one request's body. Made when the first byte is wanted.
+pub struct Reader {
+    left: Left,
+    taken: u64,
+}
+
+enum Left {
+    Nothing,
+    Exact(u64),
+    Chunked(Box<Decoder>),
+}
+
+impl Reader {
+    fn of(length: Option<BodyLength>) -> Reader {
+        let left = match length {
+            None | Some(BodyLength::None | BodyLength::UntilClose | BodyLength::Exact(0)) => Left::Nothing,
+            Some(BodyLength::Exact(length)) => Left::Exact(length),
+            Some(BodyLength::Chunked) => Left::Chunked(Box::new(Decoder::new())),
+        };
+        Reader { left, taken: 0 }
+    }
+
+    /// Whether the body was read to its end.
+    pub fn is_done(&self) -> bool {
+        matches!(self.left, Left::Nothing)
+    }
+}
+
+/// Whether nothing of the body is left to read.
+pub fn is_consumed(exchange: &Exchange<'_>) -> bool {
+    match &exchange.reader {
+        Some(reader) => reader.is_done(),
+        None => Reader::of(exchange.request.length).is_done(),
+    }
+}
+
+/// nginx: checked when the location is found, against the length the head tells.
+pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
+    let max = exchange.location.values.core.body_max;
+    match exchange.request.length {
+        Some(BodyLength::Exact(length)) if max > 0 && length > max && exchange.reader.is_none() => {
+            exchange.log(Level::Error, format_args!("client intended to send too large body: {length} bytes"));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Appends body bytes to `out`: `Ready(Ok(true))` when the body is complete. `Pending` until the client sends.
+pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) -> Poll<Result<bool, Failed>> {
+    if exchange.reader.is_none() {
+        exchange.reader = Some(Reader::of(exchange.request.length));
+    }
+    loop {
+        match take(exchange, out) {
+            Ok(Taken::End) => return Poll::Ready(Ok(true)),
+            Ok(Taken::Some) => return Poll::Ready(Ok(false)),
+            Ok(Taken::Nothing) => {}
+            Err(failed) => return Poll::Ready(Err(failed)),
+        }
+        // Everything buffered was taken: the head stays, new bytes go behind it.
+        let request = &mut exchange.request;
+        request.bytes.truncate(request.head.len);
+        request.used = request.head.len;
+        match conn.stream().try_read_vec(&mut request.bytes, READ_BYTES) {
+            Ok(0) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(io::ErrorKind::UnexpectedEof.into())))),
+            Ok(count) => exchange.request_length += count as u64,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if conn.stream().poll_readable().is_ready() {
+                    continue;
+                }
+                return Poll::Pending;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(error)))),
+        }
+    }
+}
+
+enum Taken {
+    Nothing,
+    Some,
+    End,
+}
+
+/// Decodes what stands behind the head.
+fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed> {
+    let max = exchange.location.values.core.body_max;
+    let Some(reader) = &mut exchange.reader else { return Ok(Taken::End) };
+    let request = &mut exchange.request;
+    let before = out.len();
+    match &mut reader.left {
+        Left::Nothing => return Ok(Taken::End),
+        Left::Exact(left) => {
+            let available = request.bytes.len().saturating_sub(request.used);
+            let count = usize::try_from(*left).unwrap_or(available).min(available);
+            out.extend_from_slice(request.bytes.get(request.used..request.used + count).unwrap_or_default());
+            request.used += count;
+            *left -= count as u64;
+            if *left == 0 {
+                reader.left = Left::Nothing;
+            }
+        }
+        Left::Chunked(decoder) => loop {
+            match decoder.next(&request.bytes, &mut request.used) {
+                Ok(ChunkEvent::Data { start, end }) => {
+                    out.extend_from_slice(request.bytes.get(start..end).unwrap_or_default());
+                }
+                Ok(ChunkEvent::NeedMore) => break,
+                Ok(ChunkEvent::End) => {
+                    reader.left = Left::Nothing;
+                    break;
+                }
+                Err(violation) => return Err(refuse(exchange, violation)),
+            }
+        },
+    }
+    let got = (out.len() - before) as u64;
+    reader.taken += got;
+    let taken = reader.taken;
+    let is_done = reader.is_done();
+    if max > 0 && taken > max && !matches!(exchange.request.length, Some(BodyLength::Exact(_))) && !exchange.discards_body {
+        exchange.log(Level::Error, format_args!("client intended to send too large chunked body: {taken} bytes"));
+        exchange.keeps_alive = false;
+        return Err(Failed::Status(413));
+    }
+    Ok(if is_done {
+        Taken::End
+    } else if got > 0 {
+        Taken::Some
+    } else {
+        Taken::Nothing
+    })
+}
+
+fn refuse(exchange: &mut Exchange<'_>, violation: Violation) -> Failed {
+    exchange.keeps_alive = false;
+    exchange.log(Level::Error, format_args!("{}", violation.message()));
+    Failed::Status(violation.status())
+}
+
+/// Tells a client that waits for it to go on (RFC 9110 §10.1.1), once.
+pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Gone> {
+    if exchange.expectation_met || exchange.request.version() != Version::Http11 {
+        return Ok(());
+    }
+    exchange.expectation_met = true;
+    let expects = exchange.request.field(Known::Expect).is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+    if !expects || !exchange.request.unread().is_empty() {
+        return Ok(());
+    }
+    let timeout = exchange.location.values.core.send_timeout;
+    conn.write_all(&mut [io::IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")], timeout).await
+}
+
+/// Reads the whole body, to memory or to a file as `client_body_buffer_size` and `client_body_in_file_only` say.
+pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Failed> {
+    if !matches!(exchange.body, RequestBody::Unread) {
+        return Ok(());
+    }
+    exchange.step = weir_meter::Step::ReadBody;
+    welcome(exchange, conn).await.map_err(Failed::Gone)?;
+    let core = &exchange.location.values.core;
+    let (timeout, memory_max, in_file) = (core.body_timeout, core.body_buffer, core.body_in_file);
+    let mut bytes = Vec::new();
+    let mut file: Option<(File, String, u64)> = None;
+    loop {
+        let done = next(exchange, conn, &mut bytes, timeout).await?;
+        let overflows = bytes.len() as u64 > memory_max || in_file != BodyInFile::Off;
+        if overflows && file.is_none() && (!bytes.is_empty() || done) {
+            let path = exchange.location.values.core.body_temp_path.clone();
+            let Some((opened, name)) = temporary(exchange, path.as_deref(), "client_body_temp") else {
+                return Err(Failed::Status(500));
+            };
+            if in_file == BodyInFile::Off {
+                exchange.log(Level::Warn, format_args!("a client request body is buffered to a temporary file {name}"));
+            }
+            file = Some((opened, name, 0));
+        }
+        if let Some((file, name, length)) = &mut file {
+            if let Err(error) = file.write_all_at(&bytes, *length) {
+                let name = name.clone();
+                exchange.log(Level::Crit, format_args!("pwrite() \"{name}\" failed: {error}"));
+                return Err(Failed::Status(500));
+            }
+            *length += bytes.len() as u64;
+            bytes.clear();
+        }
+        if done {
+            break;
+        }
+    }
+    exchange.body = match file {
+        None if bytes.is_empty() => RequestBody::Gone,
+        None => RequestBody::Memory(bytes),
+        Some((file, path, length)) => RequestBody::File { file, path, length, remove: in_file != BodyInFile::On },
+    };
+    Ok(())
+}
+
+async fn next(exchange: &mut Exchange<'_>, conn: &mut Conn, out: &mut Vec<u8>, timeout: Duration) -> Result<bool, Failed> {
+    conn.deadline.set(timeout);
+    let got = poll_fn(|_| {
+        if let Poll::Ready(read) = poll_read(exchange, conn, out) {
+            return Poll::Ready(Some(read));
+        }
+        conn.deadline.poll_expired().map(|()| None)
+    })
+    .await;
+    match got {
+        Some(read) => read,
+        None => {
+            exchange.keeps_alive = false;
+            exchange.log(Level::Info, format_args!("client timed out (110: Connection timed out)"));
+            Err(Failed::Status(408))
+        }
+    }
+}
+
+/// Reads and forgets what nobody wanted, so that the connection can go on; bounded as a lingering close is.
+pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Gone> {
+    if is_consumed(exchange) {
+        return Ok(());
+    }
+    exchange.discards_body = true;
+    let core = &exchange.location.values.core;
+    let (timeout, until) = (core.lingering_timeout, clock::now() + core.lingering_time);
+    let mut sink = Vec::new();
+    loop {
+        sink.clear();
+        match next(exchange, conn, &mut sink, timeout).await {
+            Ok(true) => return Ok(()),
+            Ok(false) if clock::now() < until => {}
+            Ok(false) => return Err(Gone::TimedOut),
+            Err(Failed::Gone(gone)) => return Err(gone),
+            Err(Failed::Status(_)) => return Err(Gone::Cut),
+        }
+    }
+}
+
+static NEXT_FILE: AtomicU64 = AtomicU64::new(1);
+
+/// How many names are tried for a temporary file.
+const NAMES_MAX: u32 = 10_000;
+
+/// Creates a temporary file in `path`, or in `default` under the prefix; `None` after saying why in the log.
+pub fn temporary(exchange: &mut Exchange<'_>, path: Option<&str>, default: &str) -> Option<(File, String)> {
+    let directory = path.map_or_else(|| format!("{}{default}", exchange.conf.paths.prefix), str::to_owned);
+    for _ in 0..NAMES_MAX {
+        let number = NEXT_FILE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{directory}/{number:010}");
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&name) {
+            Ok(file) => return Some((file, name)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound && std::fs::create_dir_all(&directory).is_ok() => {}
+            Err(error) => {
+                let error = crate::log::Os(&error);
+                exchange.log(Level::Crit, format_args!("open() \"{name}\" failed {error}"));
+                return None;
+            }
+        }
+    }
+    exchange.log(Level::Crit, format_args!("no free name for a temporary file in \"{directory}\""));
+    None
+}
+
+/// Removes the body's file at the end of the exchange.
+pub fn remove(exchange: &mut Exchange<'_>) {
+    if let RequestBody::File { path, remove: true, .. } = &exchange.body
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        let path = path.clone();
+        exchange.log(Level::Crit, format_args!("unlink() \"{path}\" failed: {error}"));
     }
 }

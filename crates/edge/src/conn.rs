@@ -24,7 +24,7 @@ use crate::log::{self, Level};
 use crate::phase::{self, From, Outcome};
 use crate::respond;
 use crate::special;
-use crate::upstream::forward;
+use crate::family::upstream::forward;
 use crate::worker::{Generation, Worker};
 
 /// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
@@ -396,6 +396,7 @@ fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation>
     let raw = path.of(&exchange.request.bytes);
     let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)?;
     exchange.target_is_valid = true;
+    exchange.uri_was_quoted = target.quoted;
     if !target.complex {
         exchange.uri.clear();
         exchange.uri.extend_from_slice(target.path(raw, &[]));

@@ -294,6 +294,10 @@ pub struct Exchange<'c> {
     pub args: Vec<u8>,
     /// The target can go upstream as the client wrote it: not rewritten, nothing was normalised away.
     pub target_is_valid: bool,
+    /// The path held percent escapes: they are put back when it goes upstream.
+    pub uri_was_quoted: bool,
+    /// `$proxy_host` where `proxy_pass` has variables.
+    pub proxy_host: Option<Vec<u8>>,
     /// The answer.
     pub response: Response,
     /// The request's body.
@@ -363,6 +367,8 @@ impl<'c> Exchange<'c> {
             uri: parts.uri,
             args: parts.args,
             target_is_valid: false,
+            uri_was_quoted: false,
+            proxy_host: None,
             response: parts.response,
             body: RequestBody::default(),
             slots: parts.slots,

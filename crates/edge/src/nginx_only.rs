@@ -1,16 +1,354 @@
-//! Directives of nginx that weir does not have.
+//! The directives people write for nginx: what weir says of one it does not have itself.
+//!
+//! The table holds every name of nginx 1.31.5, of NGINX Plus and of the usual separate modules,
+//! so a name that is not here either is a typing error. The edge asks only about names none of
+//! its families defines; that a name is listed says nothing about weir having it.
+//!
+//! Invariant: rows are sorted by name, and each has a remedy.
 
-/// One directive.
-pub struct Entry;
+mod data;
+
+/// One directive of nginx or of a module for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// The directive's name.
+    pub name: &'static str,
+    /// The modules that define it, `, ` between them: nginx's own by their source name, else
+    /// `NGINX Plus`, `removed from nginx`, or `separate module NAME`.
+    pub modules: &'static str,
+    /// Where it may stand, `, ` between the places: `main`, `events`, `http`, `server`,
+    /// `location`, `if in server`, `if in location`, `limit_except`, `upstream`, `mail`,
+    /// `mail server`, `stream`, `stream server`, `stream upstream`, or `any`.
+    pub contexts: &'static str,
+}
 
 impl Entry {
-    /// What to use instead.
-    pub fn remedy(&self) -> String {
-        String::new()
+    /// Whether it may stand in this context, named as in [`Entry::contexts`].
+    pub fn is_allowed_in(&self, context: &str) -> bool {
+        self.contexts
+            .split(", ")
+            .any(|one| one == context || one == "any")
+    }
+
+    /// Whose directive it is, for the sentence `"NAME" is …`.
+    pub fn origin(&self) -> Origin {
+        match self.modules {
+            "NGINX Plus" => Origin::Commercial,
+            "removed from nginx" => Origin::Removed,
+            modules if modules.starts_with("ngx_") || modules == "nginx" => Origin::Nginx,
+            _ => Origin::SeparateModule,
+        }
+    }
+
+    /// What to do instead, in one line: the first rule that fits in [`REMEDIES`].
+    pub fn remedy(&self) -> &'static str {
+        let fits = |(rule, _): &&(Rule, &str)| rule.fits(self);
+        REMEDIES
+            .iter()
+            .find(fits)
+            .map_or(NO_COUNTERPART, |(_, remedy)| *remedy)
     }
 }
 
-/// Looks a name up.
-pub fn lookup(_name: &str) -> Option<&'static Entry> {
-    None
+/// Whose directive an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Open-source nginx has it.
+    Nginx,
+    /// Only NGINX Plus has it.
+    Commercial,
+    /// A module that is not part of nginx has it.
+    SeparateModule,
+    /// Older versions of nginx had it.
+    Removed,
+}
+
+impl Origin {
+    /// The words after `is `: `an nginx directive`, `a directive of NGINX Plus`, ….
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Origin::Nginx => "an nginx directive",
+            Origin::Commercial => "a directive of NGINX Plus",
+            Origin::SeparateModule => "a directive of a separate nginx module",
+            Origin::Removed => "a directive removed from nginx",
+        }
+    }
+}
+
+/// The entry of a name, if nginx or a known module for it has such a directive.
+pub fn lookup(name: &str) -> Option<&'static Entry> {
+    let index = data::ENTRIES
+        .binary_search_by(|entry| entry.name.cmp(name))
+        .ok()?;
+    data::ENTRIES.get(index)
+}
+
+/// Every known name, sorted: candidates for `did you mean`.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    data::ENTRIES.iter().map(|entry| entry.name)
+}
+
+/// Which entries a remedy is for.
+enum Rule {
+    /// The directive of this name.
+    Name(&'static str),
+    /// Directives whose names begin so.
+    Names(&'static str),
+    /// Directives whose first module begins so.
+    Module(&'static str),
+}
+
+impl Rule {
+    fn fits(&self, entry: &Entry) -> bool {
+        match self {
+            Rule::Name(name) => entry.name == *name,
+            Rule::Names(start) => entry.name.starts_with(start),
+            Rule::Module(start) => entry.modules.starts_with(start),
+        }
+    }
+}
+
+use Rule::{Module, Name, Names};
+
+const NO_COUNTERPART: &str = "weir has no counterpart: keep nginx for this server or location";
+const NOTHING_TO_TUNE: &str =
+    "it tunes how nginx itself works inside, which weir does not share: remove the line";
+const AT_THE_ORIGIN: &str =
+    "let the origin answer with the final body, or keep nginx for this location";
+const COMPUTE: &str = "compute the value with map, set or rewrite where that is enough, let the \
+                       origin decide, or keep nginx for this location";
+const PLAIN_ORIGIN: &str = "reach the origin by plain http:// over a network you trust, or keep \
+                            nginx for this location";
+const TLS_IN_FRONT: &str = "remove it if what it asks for is the default anyway, or keep nginx for \
+                            the TLS of this server";
+const FIND_THE_CLIENT_S_PLACE: &str =
+    "choose by address with geo, which needs no database, or keep nginx for this server";
+const WATCH: &str = "watch weir's own live status instead: remove the line";
+const JWT: &str =
+    "let the application, or an auth_request to it, check the token, or keep NGINX Plus";
+const FASTCGI: &str = "give the FastCGI application an HTTP server of its own and use proxy_pass, \
+                       or keep nginx for this location";
+const UWSGI: &str = "let uWSGI speak HTTP (its http-socket option) and use proxy_pass, or keep \
+                     nginx for this location";
+const SCGI: &str = "let the SCGI application speak HTTP and use proxy_pass, or keep nginx for \
+                    this location";
+
+/// Remedies in order of trust: the first rule that fits an entry speaks for it.
+#[rustfmt::skip]
+static REMEDIES: &[(Rule, &str)] = &[
+    // Names that need a sentence of their own.
+    (Name("load_module"), "weir loads no modules: remove the line; a directive of the module that weir lacks is named where it stands"),
+    (Name("ssl"), "write \"listen ADDRESS ssl;\" instead of \"ssl on;\", as nginx since 1.25.1 demands"),
+    (Name("limit_zone"), "write limit_conn_zone instead, as nginx since 1.7.6 demands"),
+    (Names("spdy_"), "remove the line: SPDY is gone from clients and from nginx"),
+    (Name("http2_push"), "send a Link: rel=preload header with add_header: clients no longer take pushes"),
+    (Name("http2_push_preload"), "remove the line: clients no longer take pushes"),
+    (Name("post_action"), "use mirror, or let the application do the second step"),
+    (Name("debug_points"), "it stops nginx in its debugger: remove the line"),
+    (Name("debug_connection"), "set the level with error_log: remove the line"),
+    (Name("env"), "set the environment where weir is started (systemd: Environment=)"),
+    (Name("working_directory"), "set it where weir is started (systemd: WorkingDirectory=)"),
+    (Name("worker_priority"), "set it where weir is started (systemd: Nice=)"),
+    (Name("worker_rlimit_core"), "set it where weir is started (systemd: LimitCORE=)"),
+    (Name("ssl_engine"), "OpenSSL engines are not loaded: use a key file"),
+    (Name("stub_status"), WATCH),
+    (Name("mirror"), "copy requests where they arrive (the application, or a tool such as goreplay), or keep nginx for this location"),
+    (Name("slice"), "let proxy_cache store whole answers, or keep nginx for this location"),
+    (Name("perl_modules"), COMPUTE),
+    // Protocols to the origin.
+    (Names("fastcgi_"), FASTCGI),
+    (Names("uwsgi_"), UWSGI),
+    (Names("scgi_"), SCGI),
+    (Names("grpc_"), "keep nginx for gRPC: it needs HTTP/2 up to the origin"),
+    (Names("memcached_"), "let the application read memcached, or use proxy_cache, or keep nginx for this location"),
+    (Names("proxy_ssl_"), PLAIN_ORIGIN),
+    (Names("tunnel_"), "keep nginx for CONNECT: weir is no forward proxy"),
+    // Whole areas.
+    (Module("ngx_mail"), "weir is no mail proxy: keep nginx for mail"),
+    (Module("ngx_stream"), "weir proxies HTTP only: keep nginx, or HAProxy, for plain TCP and UDP"),
+    (Module("ngx_http_v2"), "remove the line: clients fall back to HTTP/1.1, or keep nginx for HTTP/2 in front"),
+    (Module("ngx_http_v3"), "remove the line: clients fall back to TCP, or keep nginx for HTTP/3 in front"),
+    (Names("quic_"), "remove the line: clients fall back to TCP, or keep nginx for HTTP/3 in front"),
+    (Module("ngx_http_ssl"), TLS_IN_FRONT),
+    (Names("ssl_"), TLS_IN_FRONT),
+    // Bodies and values made inside nginx.
+    (Module("ngx_http_xslt"), "transform XML at the origin, or keep nginx for this location"),
+    (Module("ngx_http_image_filter"), "resize images at the origin or in an image service, or keep nginx for this location"),
+    (Module("ngx_http_perl"), COMPUTE),
+    (Module("ngx_http_ssi"), "assemble the page at the origin, or keep nginx for this location"),
+    (Module("ngx_http_sub_filter"), AT_THE_ORIGIN),
+    (Module("ngx_http_addition_filter"), AT_THE_ORIGIN),
+    (Module("ngx_http_charset_filter"), "name the charset in the origin's Content-Type; bodies are not recoded: keep nginx for that"),
+    (Module("ngx_http_gunzip"), "proxy_set_header Accept-Encoding \"\" asks the origin for plain bodies"),
+    (Module("ngx_http_geoip"), FIND_THE_CLIENT_S_PLACE),
+    (Module("ngx_http_browser"), "match $http_user_agent with map"),
+    (Module("ngx_http_userid"), "set the cookie in the application, or keep nginx for this location"),
+    (Module("ngx_http_secure_link"), "check signed links in the application, or keep nginx for this location"),
+    // Files.
+    (Module("ngx_http_dav"), "use a WebDAV server behind proxy_pass, or keep nginx for this location"),
+    (Module("ngx_http_flv"), "keep nginx for seeking in FLV files"),
+    (Module("ngx_http_mp4"), "players seek by byte range, which needs no directive: remove it, or keep nginx"),
+    (Module("ngx_http_random_index"), "keep nginx for this location"),
+    (Module("ngx_http_autoindex"), "list directories with a file server behind proxy_pass, or keep nginx for this location"),
+    (Module("ngx_http_empty_gif"), "answer with \"return 204;\", or put the file on disk"),
+    (Module("ngx_http_gzip_static"), "gzip compresses on the way: remove the line, or keep nginx for this location"),
+    // The inside of nginx.
+    (Module("ngx_http_degradation"), "limit load with limit_req and limit_conn"),
+    (Module("ngx_google_perftools"), "profile with perf: remove the line"),
+    (Module("ngx_event"), NOTHING_TO_TUNE),
+    (Module("ngx_epoll"), NOTHING_TO_TUNE),
+    (Module("ngx_kqueue"), NOTHING_TO_TUNE),
+    (Module("ngx_devpoll"), NOTHING_TO_TUNE),
+    (Module("ngx_iocp"), NOTHING_TO_TUNE),
+    (Module("ngx_regex"), NOTHING_TO_TUNE),
+    (Module("ngx_thread_pool"), NOTHING_TO_TUNE),
+    (Module("ngx_http_copy_filter"), NOTHING_TO_TUNE),
+    (Names("aio"), NOTHING_TO_TUNE),
+    (Names("directio"), NOTHING_TO_TUNE),
+    (Names("msie_"), "remove the line: it is for browsers that are gone"),
+    (Names("open_file_cache"), NOTHING_TO_TUNE),
+    (Names("server_names_hash_"), NOTHING_TO_TUNE),
+    (Names("types_hash_"), NOTHING_TO_TUNE),
+    (Names("variables_hash_"), NOTHING_TO_TUNE),
+    (Names("map_hash_"), NOTHING_TO_TUNE),
+    (Names("proxy_headers_hash_"), NOTHING_TO_TUNE),
+    (Names("referer_hash_"), NOTHING_TO_TUNE),
+    (Name("connection_pool_size"), NOTHING_TO_TUNE),
+    (Name("request_pool_size"), NOTHING_TO_TUNE),
+    (Name("read_ahead"), NOTHING_TO_TUNE),
+    (Name("send_lowat"), NOTHING_TO_TUNE),
+    (Name("proxy_send_lowat"), NOTHING_TO_TUNE),
+    (Name("postpone_output"), NOTHING_TO_TUNE),
+    (Name("timer_resolution"), NOTHING_TO_TUNE),
+    (Name("lock_file"), NOTHING_TO_TUNE),
+    (Name("master_process"), NOTHING_TO_TUNE),
+    // NGINX Plus.
+    (Names("auth_jwt"), JWT),
+    (Name("auth_require"), JWT),
+    (Names("auth_oidc"), "let the application, or an auth_request to a login proxy, sign users in, or keep NGINX Plus"),
+    (Name("oidc_provider"), "let the application, or an auth_request to a login proxy, sign users in, or keep NGINX Plus"),
+    (Names("keyval"), "use map with an included file, and reload when it changes, or keep NGINX Plus"),
+    (Names("zone_sync"), "weir's instances share no state: keep NGINX Plus, or send one key to one instance with hash"),
+    (Names("status"), WATCH),
+    (Name("api"), WATCH),
+    (Name("upstream_conf"), "change the upstream block and reload: no request is lost"),
+    (Name("state"), "write the servers into the upstream block and reload: no request is lost"),
+    (Name("sticky_cookie_insert"), "write sticky cookie, as nginx since 1.29.6 does, or use ip_hash"),
+    (Name("internal_redirect"), "use error_page, rewrite or try_files"),
+    (Names("session_log"), "log with access_log, one line a request, or keep NGINX Plus"),
+    (Names("hls"), "cut the stream into segments with ffmpeg and serve the files, or keep NGINX Plus"),
+    (Names("f4f"), "serve HLS or DASH segments as files: HDS is gone from players"),
+    (Names("mqtt"), "keep NGINX Plus, or a broker, for MQTT"),
+    (Name("ntlm"), "let clients sign in by another scheme: NTLM ties a connection to a user; or keep NGINX Plus"),
+    (Module("NGINX Plus"), "keep NGINX Plus for this server or location"),
+    // Separate modules.
+    (Names("js_"), COMPUTE),
+    (Names("brotli"), "use gzip, or let the origin compress: its Content-Encoding passes through"),
+    (Names("zstd"), "use gzip, or let the origin compress: its Content-Encoding passes through"),
+    (Names("more_set_input_headers"), "use proxy_set_header"),
+    (Names("more_clear_input_headers"), "use proxy_set_header NAME \"\""),
+    (Names("more_set_headers"), "use add_header, with proxy_hide_header for a field the origin sends"),
+    (Names("more_clear_headers"), "use proxy_hide_header"),
+    (Names("echo"), "use return 200 TEXT"),
+    (Names("subs_filter"), AT_THE_ORIGIN),
+    (Names("geoip2"), FIND_THE_CLIENT_S_PLACE),
+    (Names("vhost_traffic_status"), WATCH),
+    (Names("rtmp"), "keep nginx for RTMP"),
+    (Names("nchan"), "use a WebSocket server behind proxy_pass, or keep nginx for this location"),
+    (Names("otel_"), "let the application trace, passing its headers through, or keep nginx"),
+    (Names("acme_"), "fetch certificates with an ACME client such as certbot and reload"),
+    (Names("modsecurity"), "put a web application firewall in front, or keep nginx for this server"),
+    (Names("passenger"), "let the application server listen on a port and use proxy_pass"),
+    (Names("check"), "use health_check, or max_fails and fail_timeout"),
+    (Names("pagespeed"), "optimise pages when they are built: the module is no longer kept up"),
+    (Module("separate module lua"), COMPUTE),
+    (Module("separate module set-misc"), COMPUTE),
+    (Module("separate module"), "weir loads no modules: keep nginx for this server or location"),
+];
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_and_each_is_found() {
+        let names: Vec<&str> = names().collect();
+        assert!(names.is_sorted_by(|a, b| a < b));
+        for name in names {
+            assert_eq!(lookup(name).map(|entry| entry.name), Some(name));
+        }
+        assert_eq!(lookup("proxy_pas"), None);
+        assert_eq!(lookup(""), None);
+    }
+
+    #[test]
+    fn known_names_say_where_they_belong() {
+        let entry = lookup("fastcgi_pass").unwrap();
+        assert_eq!(entry.modules, "ngx_http_fastcgi_module");
+        assert_eq!(entry.contexts, "location, if in location");
+        assert!(entry.is_allowed_in("location") && !entry.is_allowed_in("server"));
+        assert!(lookup("include").unwrap().is_allowed_in("upstream"));
+        assert!(
+            lookup("ssl_preread")
+                .unwrap()
+                .is_allowed_in("stream server")
+        );
+        assert!(lookup("worker_processes").unwrap().is_allowed_in("main"));
+    }
+
+    #[test]
+    fn origins_are_told_apart() {
+        let origin = |name| lookup(name).unwrap().origin();
+        assert_eq!(origin("daemon"), Origin::Nginx);
+        assert_eq!(origin("xslt_stylesheet"), Origin::Nginx);
+        assert_eq!(origin("health_check"), Origin::Commercial);
+        assert_eq!(origin("zone_sync_server"), Origin::Commercial);
+        assert_eq!(origin("content_by_lua_block"), Origin::SeparateModule);
+        assert_eq!(origin("ssl"), Origin::Removed);
+    }
+
+    #[test]
+    fn each_rule_speaks_for_some_entry() {
+        let spoken = |index: usize| {
+            data::ENTRIES
+                .iter()
+                .any(|entry| REMEDIES.iter().position(|(rule, _)| rule.fits(entry)) == Some(index))
+        };
+        let silent: Vec<&str> = (0..REMEDIES.len())
+            .filter(|index| !spoken(*index))
+            .map(|index| REMEDIES[index].1)
+            .collect();
+        assert_eq!(silent, [""; 0]);
+    }
+
+    #[test]
+    fn a_remedy_is_one_sentence_for_a_terminal() {
+        for entry in data::ENTRIES {
+            let remedy = entry.remedy();
+            assert!(
+                !remedy.is_empty() && remedy.len() <= 160,
+                "{}: {remedy}",
+                entry.name
+            );
+            assert!(
+                !remedy.ends_with('.') && !remedy.contains('\n'),
+                "{}: {remedy}",
+                entry.name
+            );
+        }
+        assert!(
+            lookup("fastcgi_pass")
+                .unwrap()
+                .remedy()
+                .contains("proxy_pass")
+        );
+        assert!(
+            lookup("more_set_headers")
+                .unwrap()
+                .remedy()
+                .contains("add_header")
+        );
+    }
 }

@@ -18,7 +18,7 @@ use crate::log::Level;
 use crate::pace::Pace;
 use crate::relay;
 use crate::special;
-use crate::upstream::source::Source;
+use crate::family::upstream::source::Source;
 
 /// What a response carries after its head.
 #[derive(Default)]

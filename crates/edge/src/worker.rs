@@ -1,11 +1,298 @@
 //! One worker thread's own things: nothing here is shared, so nothing here is locked.
 
-use crate::counters::AllCounters;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// What a worker holds besides its connections.
+use weir_net::{Address, Listener, Listening, Stream, timer};
+use weir_wire::ResponseHead;
+
+use crate::conf::Conf;
+use crate::conn::{self, Shared};
+use crate::counters::{self, AllCounters, Counters};
+use crate::exchange::{Exchange, Parts};
+use crate::family::upstream::pool::Pools;
+use crate::log::{self, Level};
+
+/// A configuration with this worker's connections to its upstreams.
+pub struct Generation {
+    /// The configuration.
+    pub conf: Arc<Conf>,
+    /// Idle connections to upstreams.
+    pub pools: Pools,
+    /// Says so in the log when the last exchange of the generation is over.
+    _farewell: Farewell,
+}
+
+/// The last words of a generation on one worker (nginx: a worker process that exits).
+struct Farewell {
+    is_last: Cell<bool>,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        if !self.is_last.get() {
+            let pid = std::process::id();
+            log::global(Level::Notice, format_args!("worker process {pid} exited with code 0"));
+        }
+    }
+}
+
+impl Generation {
+    /// A configuration as one worker holds it.
+    pub fn new(conf: Arc<Conf>) -> Generation {
+        Generation { conf, pools: Pools::default(), _farewell: Farewell { is_last: Cell::new(false) } }
+    }
+
+    /// The listen for connections accepted on a socket; the local address is asked only where it decides.
+    pub fn listen_of(&self, socket: &Address, stream: &Stream) -> Option<usize> {
+        let socket = self.conf.sockets.iter().find(|known| known.address == *socket)?;
+        if socket.by_address.is_empty() {
+            return Some(socket.fallback);
+        }
+        let local = stream.local_addr().ok().and_then(|address| address.tcp());
+        Some(socket.listen_for(local.as_ref()))
+    }
+}
+
+/// Memory for exchanges kept for reuse, per worker.
+const SPARE_MAX: usize = 256;
+
+/// Larger buffers than this are not kept.
+const SPARE_BYTES_MAX: usize = 256 << 10;
+
+/// How long accepting pauses when the process is out of files (nginx: 500 ms).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// How often idle upstream connections are looked through.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
+
+/// What a worker holds.
 pub struct Worker {
     /// From 0.
     pub index: usize,
     /// The counters of all workers; only `counters[index]` is written here.
-    pub counters: AllCounters,
+    pub all_counters: AllCounters,
+    generation: RefCell<Rc<Generation>>,
+    draining: Cell<bool>,
+    connections: RefCell<slab::Slab<Rc<Shared>>>,
+    spare_parts: RefCell<Vec<Parts>>,
+    spare_out: RefCell<Vec<Vec<u8>>>,
+    peer_names: RefCell<HashMap<String, Rc<str>>>,
+    random: Cell<u64>,
+    /// Upstream connections open now, for `worker_connections`.
+    pub upstream_connections: Cell<usize>,
+}
+
+impl Worker {
+    /// A worker's things, before it accepts.
+    pub fn new(index: usize, conf: Arc<Conf>, all_counters: AllCounters, seed: u64) -> Rc<Worker> {
+        Rc::new(Worker {
+            index,
+            all_counters,
+            generation: RefCell::new(Rc::new(Generation::new(conf))),
+            draining: Cell::new(false),
+            connections: RefCell::new(slab::Slab::new()),
+            spare_parts: RefCell::new(Vec::new()),
+            spare_out: RefCell::new(Vec::new()),
+            peer_names: RefCell::new(HashMap::new()),
+            random: Cell::new(seed | 1),
+            upstream_connections: Cell::new(0),
+        })
+    }
+
+    /// The configuration in force.
+    pub fn generation(&self) -> Rc<Generation> {
+        self.generation.borrow().clone()
+    }
+
+    /// This worker's counters.
+    pub fn counters(&self) -> &Counters {
+        &self.all_counters[self.index]
+    }
+
+    /// Puts another configuration in force; exchanges under way end with theirs.
+    pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
+        let old = self.generation.replace(Rc::new(Generation::new(conf)));
+        if let Some(timeout) = self.generation().conf.main.process.shutdown_timeout {
+            let number = old.conf.generation;
+            let worker = self.clone();
+            weir_net::worker::spawn(async move {
+                timer::sleep(timeout).await;
+                worker.end_generation(number);
+            });
+        }
+    }
+
+    /// Ends every connection whose exchange began with this generation or an earlier one.
+    fn end_generation(&self, number: u32) {
+        for (_, shared) in self.connections.borrow().iter() {
+            if shared.generation.get() <= number {
+                shared.stream.shutdown();
+            }
+        }
+    }
+
+    /// Whether the worker is finishing its work.
+    pub fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// Stops keeping connections: idle ones close now, the others after their exchange.
+    pub fn drain(self: &Rc<Self>) {
+        if self.draining.replace(true) {
+            return;
+        }
+        for (_, shared) in self.connections.borrow().iter() {
+            if shared.is_idle.get() {
+                shared.stream.shutdown();
+            }
+        }
+        if let Some(timeout) = self.generation().conf.main.process.shutdown_timeout {
+            let worker = self.clone();
+            weir_net::worker::spawn(async move {
+                timer::sleep(timeout).await;
+                worker.end_generation(u32::MAX);
+            });
+        }
+    }
+
+    /// Client connections open now.
+    pub fn open_connections(&self) -> usize {
+        self.connections.borrow().len()
+    }
+
+    /// The number of the next connection: unique in the process (nginx: `$connection`).
+    pub fn next_connection_number(&self) -> u64 {
+        NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes a connection.
+    pub fn enlist(&self, shared: &Rc<Shared>) -> usize {
+        counters::add(&self.counters().handled, 1);
+        counters::shift(&self.counters().active, 1);
+        self.connections.borrow_mut().insert(shared.clone())
+    }
+
+    /// Forgets a connection.
+    pub fn strike_off(&self, key: usize) {
+        counters::shift(&self.counters().active, -1);
+        self.connections.borrow_mut().try_remove(key);
+    }
+
+    /// Called when a request's head is understood, before the first phase.
+    pub fn begin_request(&self, _exchange: &mut Exchange<'_>) {}
+
+    /// Memory for an exchange.
+    pub fn lease_parts(&self) -> Parts {
+        self.spare_parts.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub fn return_parts(&self, mut parts: Parts) {
+        parts.clear();
+        let mut spare = self.spare_parts.borrow_mut();
+        if spare.len() < SPARE_MAX && parts.capacity() <= SPARE_BYTES_MAX {
+            spare.push(parts);
+        }
+    }
+
+    /// An empty buffer to compose a head in.
+    pub fn lease_out(&self) -> Vec<u8> {
+        self.spare_out.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub fn return_out(&self, mut out: Vec<u8>) {
+        out.clear();
+        let mut spare = self.spare_out.borrow_mut();
+        if spare.len() < SPARE_MAX && out.capacity() > 0 && out.capacity() <= SPARE_BYTES_MAX {
+            spare.push(out);
+        }
+    }
+
+    /// A response head to parse into.
+    pub fn lease_response_head(&self) -> ResponseHead {
+        ResponseHead::new()
+    }
+
+    /// A peer's name, shared by all tries that ask it.
+    pub fn name_of(&self, name: &str) -> Rc<str> {
+        let mut names = self.peer_names.borrow_mut();
+        if let Some(known) = names.get(name) {
+            return known.clone();
+        }
+        if names.len() >= crate::family::upstream::group::MAX_PEERS {
+            names.clear();
+        }
+        let fresh: Rc<str> = name.into();
+        names.insert(name.to_owned(), fresh.clone());
+        fresh
+    }
+
+    /// A number below `below` (xorshift: spreads load, protects nothing).
+    pub fn random(&self, below: u32) -> u32 {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        if below == 0 { 0 } else { ((x >> 32) % u64::from(below)) as u32 }
+    }
+
+    /// Looks through idle upstream connections, as long as the worker lives.
+    pub async fn sweep(self: Rc<Self>) {
+        loop {
+            timer::sleep(SWEEP_EVERY).await;
+            let generation = self.generation();
+            let groups = &generation.conf.declared.upstream.groups;
+            generation.pools.sweep(|number| {
+                groups.get(number).map_or(Duration::ZERO, |upstream| Duration::from_millis(upstream.pooling.idle_timeout_ms))
+            });
+        }
+    }
+
+    /// Accepts on one socket until told otherwise.
+    pub async fn accept(self: Rc<Self>, listening: Listening, socket: Rc<Address>, go_on: Rc<Cell<bool>>) {
+        let listener = match Listener::new(&listening) {
+            Ok(listener) => listener,
+            Err(error) => {
+                log::global(Level::Emerg, format_args!("listening socket could not be registered {}", log::Os(&error)));
+                return;
+            }
+        };
+        while go_on.get() {
+            match listener.accept().await {
+                Ok((stream, remote)) => {
+                    if !go_on.get() {
+                        return;
+                    }
+                    self.accepted(stream, remote, &socket);
+                }
+                Err(error) => {
+                    log::global(Level::Crit, format_args!("accept4() failed {}", log::Os(&error)));
+                    timer::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn accepted(self: &Rc<Self>, stream: Stream, remote: Address, socket: &Rc<Address>) {
+        counters::add(&self.counters().accepted, 1);
+        let generation = self.generation();
+        if let Some(limit) = generation.conf.main.process.connections {
+            // nginx: listening sockets and upstream connections take places in the same table.
+            let used = self.open_connections() + self.upstream_connections.get() + generation.conf.sockets.len() + 1;
+            if used >= limit {
+                log::global(Level::Alert, format_args!("{limit} worker_connections are not enough"));
+                return;
+            }
+        }
+        weir_net::worker::spawn(conn::serve(self.clone(), stream, remote, socket.clone()));
+    }
 }

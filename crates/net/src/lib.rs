@@ -19,7 +19,7 @@ mod core;
 pub mod counts;
 pub mod listener;
 mod mailbox;
-// process
+pub mod process;
 mod slots;
 pub mod stream;
 mod sys;

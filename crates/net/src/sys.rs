@@ -7,7 +7,7 @@
 
 use crate::mailbox::LocalWake;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::{io, ptr};
 
@@ -115,4 +115,24 @@ pub(crate) fn recv_spare(
     // which begins at `buf.len()`, and `len` is at most that capacity.
     unsafe { buf.set_len(filled) };
     Ok(len)
+}
+
+/// Takes ownership of a listening socket our parent process left open for us.
+///
+/// `None`, and nothing is touched, if the number is not an open listening socket.
+pub(crate) fn adopt_inherited(number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: F_GETFD takes no pointer and any number; it tells whether it is open.
+    if number < 0 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return None;
+    }
+    // SAFETY: the descriptor was open a moment ago, and the borrow ends before
+    // anything here could close it.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+    if !crate::process::is_listening(borrowed) {
+        return None;
+    }
+    // SAFETY: open as just seen. It was opened by our parent, which named it for
+    // us to own; the caller asks for each number once, at start-up, before this
+    // process has opened listening sockets of its own.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -69,6 +69,7 @@ const fn name_classes() -> [u8; 256] {
     table
 }
 
+<<<<<<< HEAD
 /// Reads the line that begins at `start`.
 #[inline]
 pub(crate) fn line(buf: &[u8], start: usize, side: Side) -> Line {
@@ -77,6 +78,81 @@ pub(crate) fn line(buf: &[u8], start: usize, side: Side) -> Line {
     let stop = loop {
         let Some(&byte) = buf.get(at) else {
             return Line::Need;
+=======
+/// How far a line was read when the buffer ended in the middle of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Resume {
+    /// The next byte to look at.
+    at: usize,
+    /// What the name is made of, so far.
+    class: u8,
+    /// Where the name ends, once it has.
+    name_end: Option<usize>,
+}
+
+impl Resume {
+    /// At the start of a line.
+    #[inline]
+    pub(crate) fn at(start: usize) -> Resume {
+        Resume {
+            at: start,
+            class: 0,
+            name_end: None,
+        }
+    }
+}
+
+/// Reads the line that begins at `start`, from where `resume` says.
+#[inline]
+pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
+    let name_end = match resume.name_end {
+        Some(end) => end,
+        None => match name(buf, start, resume, side) {
+            Ok(end) => end,
+            Err(line) => return line,
+        },
+    };
+    let (value, next) = match value(buf, resume, side) {
+        Value::Found { value, next } => (value, next),
+        Value::Need => return Line::Need,
+        Value::Bad { at } => return Line::Bad { at },
+    };
+    let value_start = match buf.get(name_end) {
+        Some(b':') => name_end + 1,
+        _ => name_end,
+    };
+    let name = Span::new(start, name_end);
+    let known = Known::of(name.of(buf));
+    Line::Field {
+        field: Field {
+            name,
+            value: trimmed(buf, value_start, value),
+            known,
+        },
+        spelling: match resume.class {
+            0 => Spelling::Plain,
+            UNDERSCORE => Spelling::Underscore,
+            _ => Spelling::Odd,
+        },
+        next,
+    }
+}
+
+/// Reads a name up to the byte that ends it; `Err` when the line is none with a
+/// name, or not yet.
+#[inline]
+fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usize, Line> {
+    let mut at = resume.at;
+    let mut class = resume.class;
+    let stop = loop {
+        let Some(&byte) = buf.get(at) else {
+            *resume = Resume {
+                at,
+                class,
+                name_end: None,
+            };
+            return Err(Line::Need);
+>>>>>>> wire
         };
         let found = NAME[byte as usize];
         if found & STOP != 0 {
@@ -86,6 +162,7 @@ pub(crate) fn line(buf: &[u8], start: usize, side: Side) -> Line {
         at += 1;
     };
     if at == start {
+<<<<<<< HEAD
         return no_name(buf, start, stop);
     }
     if side == Side::Origin && buf.get(start..start + 5) == Some(b"HTTP/") {
@@ -118,6 +195,33 @@ pub(crate) fn line(buf: &[u8], start: usize, side: Side) -> Line {
         field: Field { name, value, known },
         spelling,
         next,
+=======
+        return Err(no_name(buf, start, stop));
+    }
+    if side == Side::Origin && buf.get(start..start + 5) == Some(b"HTTP/") {
+        return Err(skip(buf, at, resume));
+    }
+    resume.at = match stop {
+        b':' => at + 1,
+        // nginx: a line without a colon is a field with an empty value.
+        b'\r' | b'\n' => at,
+        _ => return Err(Line::Bad { at }),
+    };
+    resume.class = class;
+    resume.name_end = Some(at);
+    Ok(at)
+}
+
+fn skip(buf: &[u8], from: usize, resume: &mut Resume) -> Line {
+    match memchr::memchr(b'\n', buf.get(from..).unwrap_or_default()) {
+        Some(length) => Line::Skipped {
+            next: from + length + 1,
+        },
+        None => {
+            resume.at = buf.len();
+            Line::Need
+        }
+>>>>>>> wire
     }
 }
 
@@ -132,6 +236,7 @@ fn no_name(buf: &[u8], start: usize, first: u8) -> Line {
 }
 
 enum Value {
+<<<<<<< HEAD
     Found { value: Span, next: usize },
     Need,
     Bad { at: usize },
@@ -145,6 +250,29 @@ fn value(buf: &[u8], start: usize, side: Side) -> Value {
     };
     let mut at = start + length;
     let raw = rest.get(..length).unwrap_or_default();
+=======
+    /// The value ends before this byte, its line before `next`.
+    Found {
+        value: usize,
+        next: usize,
+    },
+    Need,
+    Bad {
+        at: usize,
+    },
+}
+
+/// Finds the end of a value.
+#[inline]
+fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
+    let rest = buf.get(resume.at..).unwrap_or_default();
+    let Some(length) = memchr::memchr3(b'\n', b'\r', 0, rest) else {
+        resume.at = buf.len();
+        return Value::Need;
+    };
+    let value = resume.at + length;
+    let mut at = value;
+>>>>>>> wire
     loop {
         match (buf.get(at), buf.get(at + 1)) {
             (Some(b'\n'), _) => break,
@@ -153,6 +281,7 @@ fn value(buf: &[u8], start: usize, side: Side) -> Value {
                 break;
             }
             (Some(b'\r'), Some(b'\r')) if side == Side::Origin => at += 1,
+<<<<<<< HEAD
             (Some(b'\r') | None, None) => return Value::Need,
             (_, _) => return Value::Bad { at },
         }
@@ -166,10 +295,36 @@ fn value(buf: &[u8], start: usize, side: Side) -> Value {
         .count();
     Value::Found {
         value: Span::new(start + lead, start + length - tail),
+=======
+            (Some(b'\r'), None) => {
+                resume.at = value;
+                return Value::Need;
+            }
+            (_, _) => return Value::Bad { at },
+        }
+    }
+    Value::Found {
+        value,
+>>>>>>> wire
         next: at + 1,
     }
 }
 
+<<<<<<< HEAD
+=======
+/// `start..end` without surrounding OWS.
+#[inline]
+fn trimmed(buf: &[u8], mut start: usize, mut end: usize) -> Span {
+    while start < end && buf.get(start).copied().is_some_and(is_space) {
+        start += 1;
+    }
+    while start < end && buf.get(end - 1).copied().is_some_and(is_space) {
+        end -= 1;
+    }
+    Span::new(start, end)
+}
+
+>>>>>>> wire
 /// RFC 9110 §5.6.3: OWS.
 #[inline]
 pub(crate) fn is_space(byte: u8) -> bool {

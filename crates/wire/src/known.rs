@@ -119,7 +119,11 @@ known! {
 const LENGTH_MAX: usize = 25;
 
 /// `BY_LENGTH[n]..BY_LENGTH[n + 1]` are the rows whose name has n bytes.
+<<<<<<< HEAD
 const BY_LENGTH: [u8; LENGTH_MAX + 2] = by_length();
+=======
+static BY_LENGTH: [u8; LENGTH_MAX + 2] = by_length();
+>>>>>>> wire
 
 const fn by_length() -> [u8; LENGTH_MAX + 2] {
     let mut index = [0u8; LENGTH_MAX + 2];
@@ -139,12 +143,67 @@ const fn by_length() -> [u8; LENGTH_MAX + 2] {
     index
 }
 
+<<<<<<< HEAD
+=======
+/// First and last byte of each name: names of one length rarely share both, so
+/// that a lookup compares at most one name in full, and none on most misses.
+static KEYS: [u16; TABLE.len()] = keys();
+
+const fn keys() -> [u16; TABLE.len()] {
+    let mut keys = [0; TABLE.len()];
+    let mut row = 0;
+    while row < TABLE.len() {
+        let name = TABLE[row].name.as_bytes();
+        keys[row] = key(name[0], name[name.len() - 1]);
+        row += 1;
+    }
+    keys
+}
+
+const fn key(first: u8, last: u8) -> u16 {
+    (first as u16 | 0x20) << 8 | last as u16 | 0x20
+}
+
+/// Whether a name is the table's, in any case; both have one length.
+///
+/// Eight bytes at a time, the last eight overlapping. The case bit is ignored
+/// only where the table has a letter: of `[0-9A-Za-z-]` only letters have 0x40.
+#[inline]
+fn same(name: &[u8], table: &[u8]) -> bool {
+    const WORD: usize = 8;
+    let Some(last) = name.len().checked_sub(WORD) else {
+        return name.eq_ignore_ascii_case(table);
+    };
+    let mut at = 0;
+    loop {
+        let (Some(ours), Some(theirs)) = (word(name, at), word(table, at)) else {
+            return false;
+        };
+        let case = (theirs & 0x4040_4040_4040_4040) >> 1;
+        if ours | case != theirs | case {
+            return false;
+        }
+        if at == last {
+            return true;
+        }
+        at = (at + WORD).min(last);
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*word))
+}
+
+>>>>>>> wire
 impl Known {
     /// The entry for this name, in any case; `None` for a name not in the table.
     #[inline]
     pub fn of(name: &[u8]) -> Option<Known> {
         let start = *BY_LENGTH.get(name.len())? as usize;
         let end = *BY_LENGTH.get(name.len() + 1)? as usize;
+<<<<<<< HEAD
         let first = name.first()? | 0x20;
         TABLE
             .get(start..end)?
@@ -154,6 +213,16 @@ impl Known {
                 bytes.first().map(|b| b | 0x20) == Some(first) && bytes.eq_ignore_ascii_case(name)
             })
             .map(|row| row.known)
+=======
+        let wanted = key(*name.first()?, *name.last()?);
+        let candidates = KEYS.get(start..end)?.iter().zip(TABLE.get(start..end)?);
+        for (&key, row) in candidates {
+            if key == wanted && same(name, row.name.as_bytes()) {
+                return Some(row.known);
+            }
+        }
+        None
+>>>>>>> wire
     }
 
     /// The name in its usual spelling.
@@ -260,6 +329,21 @@ mod tests {
             assert_eq!(Known::of(name.as_bytes()), None, "{name}");
         }
         assert_eq!(Known::of(&[b'a'; 300]), None);
+<<<<<<< HEAD
+=======
+        for row in TABLE {
+            for at in 0..row.name.len() {
+                for bit in [0x01, 0x10, 0x20, 0x40, 0x80] {
+                    let mut name = row.name.as_bytes().to_vec();
+                    name[at] ^= bit;
+                    let exact = TABLE
+                        .iter()
+                        .find(|row| row.name.as_bytes().eq_ignore_ascii_case(&name));
+                    assert_eq!(Known::of(&name), exact.map(|row| row.known));
+                }
+            }
+        }
+>>>>>>> wire
     }
 
     #[test]

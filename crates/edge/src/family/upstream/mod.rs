@@ -1,18 +1,333 @@
-//! The upstream group's deciding part: who may serve an exchange, who is
-//! chosen, what a failure costs the peer, and whether the exchange is retried.
+//! `upstream` and its `server`s: groups of peers, how one is chosen, and the connections kept to them.
 //!
-//! Pure code: no socket, no clock, no random source of its own. Seconds,
-//! milliseconds and random numbers come in as arguments, so every decision can
-//! be replayed in a test. Connections, pools and the exchange itself live
-//! elsewhere and only ask here.
+//! The deciding part (`group`, `balance`, `retry`, `budget`, `pool_policy`) is pure: no socket, no clock.
+//! `pool` keeps idle connections, `attempt` makes one try, `forward` walks from try to try, `source` reads
+//! the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
 
+pub mod attempt;
 pub mod balance;
 pub mod budget;
+pub mod forward;
 pub mod group;
 pub mod peer;
+pub mod pool;
 pub mod pool_policy;
 pub mod retry;
 pub mod selection;
+pub mod source;
 
 #[cfg(test)]
 mod simulation;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_conf::Statement;
+use weir_net::Address;
+
+use crate::build::{Build, Kind, Scope};
+use crate::directive::{Arity, Directive, HTTP, NONE, ONE, Refusal, UPSTREAM};
+use crate::family::Family;
+use crate::value;
+use crate::variable::Template;
+use balance::Policy;
+use budget::Budget;
+use group::{Group, GroupError};
+use peer::Peer;
+use pool_policy::PoolPolicy;
+
+crate::settings! {
+    /// The servers written so far in this block.
+    servers: Vec<Peer> = Vec::new(),
+    /// The method written in this block.
+    policy: Policy = Policy::RoundRobin,
+    /// The key of `hash`.
+    hash_key: Option<Template> = None,
+    /// `keepalive`.
+    keepalive: usize = IDLE_MAX_DEFAULT,
+    /// `keepalive_requests`.
+    keepalive_requests: u64 = 1000,
+    /// `keepalive_time`.
+    keepalive_time: Duration = Duration::from_secs(3600),
+    /// `keepalive_timeout`.
+    keepalive_timeout: Duration = Duration::from_secs(60),
+    /// `zone`: its name. weir's groups are shared by all workers with or without it.
+    zone: Option<String> = None,
+}
+
+/// Idle connections a worker keeps to a group that does not say `keepalive` (nginx: 32).
+pub const IDLE_MAX_DEFAULT: usize = 1024;
+
+/// All groups: those of `upstream` blocks, and those that a `proxy_pass` names by address.
+#[derive(Default)]
+pub struct Declared {
+    /// By number; `proxy_pass` keeps the number.
+    pub groups: Vec<Arc<Upstream>>,
+}
+
+impl Declared {
+    /// The number of the group of an `upstream` block.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.groups.iter().position(|upstream| !upstream.is_implicit && upstream.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The number of the group that stands for `host:port` written in a `proxy_pass`.
+    pub fn find_implicit(&self, name: &str) -> Option<usize> {
+        self.groups.iter().position(|upstream| upstream.is_implicit && upstream.name == name)
+    }
+}
+
+/// A group of peers with all that is needed to reach them.
+pub struct Upstream {
+    /// The name of the block, or `host:port`.
+    pub name: String,
+    /// Who serves.
+    pub group: Group,
+    /// Where the peers are, by the group's index.
+    pub addresses: Vec<Address>,
+    /// What may be spent on retries.
+    pub budget: Budget,
+    /// Which connections are kept.
+    pub pooling: PoolPolicy,
+    /// The key of `hash`.
+    pub hash_key: Option<Template>,
+    /// Named by a `proxy_pass`, not by a block.
+    pub is_implicit: bool,
+}
+
+impl Upstream {
+    /// A group for addresses that no block names.
+    pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, GroupError> {
+        let peers = addresses.iter().map(|address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) }).collect();
+        let group = Group::new(name, peers, Policy::RoundRobin)?;
+        let pooling = PoolPolicy { max_idle: IDLE_MAX_DEFAULT, ..PoolPolicy::default() };
+        Ok(Upstream {
+            name: name.to_owned(),
+            addresses: addresses.to_vec(),
+            group,
+            budget: Budget::default(),
+            pooling,
+            hash_key: None,
+            is_implicit: true,
+        })
+    }
+}
+
+const METHOD_NOTE: &str = "load balancing method redefined";
+
+/// The family.
+pub static FAMILY: Family = Family::new("upstream", &[
+    Directive::new("upstream", HTTP, ONE, "Defines a group of servers.", upstream).many().block(),
+    Directive::new("server", UPSTREAM, Arity::AtLeast(1),
+        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down.", server).many(),
+    Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
+        "Names the group's state. It is shared by all workers in any case.", zone),
+    Directive::new("least_conn", UPSTREAM, NONE, "Prefers the peer with the fewest active connections.",
+        |b, _| method(b, Policy::LeastConn)),
+    Directive::new("ip_hash", UPSTREAM, NONE, "Chooses by the client's address: three octets of IPv4, all of IPv6.",
+        |b, _| method(b, Policy::IpHash)),
+    Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "Chooses by a key; consistent moves few keys when peers change.", hash),
+    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "Chooses at random; two takes the better of two.", random),
+    Directive::new("keepalive", UPSTREAM, Arity::Between(1, 2), "Idle connections a worker keeps to the group; 0 keeps none.",
+        keepalive).default("1024 (nginx: 32)"),
+    Directive::new("keepalive_requests", UPSTREAM, ONE, "Requests one connection to a peer may carry.",
+        |b, s| { b.settings().upstream.keepalive_requests = Some(value::first_number(s)?); Ok(()) }).default("1000"),
+    Directive::new("keepalive_time", UPSTREAM, ONE, "How long one connection to a peer may be used.",
+        |b, s| { b.settings().upstream.keepalive_time = Some(value::time(s)?); Ok(()) }).default("1h"),
+    Directive::new("keepalive_timeout", UPSTREAM, ONE, "How long an idle connection to a peer is kept.",
+        |b, s| { b.settings().upstream.keepalive_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
+]);
+
+fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let name = statement.text(0).to_owned();
+    if b.declared.upstream.find(&name).is_some() {
+        return Err(Refusal::whole(format!("duplicate upstream \"{name}\"")));
+    }
+    let problems = b.problems.len();
+    let scope = b.block(Scope::new(Kind::Plain, UPSTREAM, b.at()), statement)?;
+    let settings = scope.settings.upstream;
+    if settings.servers.as_ref().is_none_or(Vec::is_empty) {
+        if b.problems.len() > problems {
+            return Ok(()); // the servers are wrong, not absent
+        }
+        return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;"));
+    }
+    let values = settings.values();
+    let all: Vec<Peer> = values.servers;
+    let ordered: Vec<&Peer> = all.iter().filter(|peer| !peer.backup).chain(all.iter().filter(|peer| peer.backup)).collect();
+    let mut addresses = Vec::with_capacity(ordered.len());
+    for peer in &ordered {
+        match parse_address(&peer.address) {
+            Some(address) => addresses.push(address),
+            None => return Err(Refusal::whole(format!("invalid address \"{}\"", peer.address))),
+        }
+    }
+    if all.iter().any(|peer| peer.backup)
+        && matches!(values.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. })
+    {
+        return Err(Refusal::whole("balancing method does not support parameter \"backup\""));
+    }
+    let group = Group::new(&name, all, values.policy).map_err(|error| Refusal::whole(error.to_string()))?;
+    let pooling = PoolPolicy {
+        max_idle: values.keepalive,
+        max_requests: values.keepalive_requests,
+        max_age_ms: values.keepalive_time.as_millis() as u64,
+        idle_timeout_ms: values.keepalive_timeout.as_millis() as u64,
+    };
+    b.declared.upstream.groups.push(Arc::new(Upstream {
+        name,
+        group,
+        addresses,
+        budget: Budget::default(),
+        pooling,
+        hash_key: values.hash_key,
+        is_implicit: false,
+    }));
+    Ok(())
+}
+
+fn parse_address(text: &str) -> Option<Address> {
+    match text.strip_prefix("unix:") {
+        Some(path) => Some(Address::Unix(path.into())),
+        None => text.parse::<SocketAddr>().ok().map(Address::Tcp),
+    }
+}
+
+/// The addresses of `HOST[:PORT]` or `unix:PATH`; `default_port` where none is written.
+pub fn resolve(b: &Build<'_>, text: &str, default_port: u16) -> Result<Vec<Address>, Refusal> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        if path.is_empty() {
+            return Err(Refusal::whole(format!("no path in the unix domain socket in upstream \"{text}\"")));
+        }
+        return Ok(vec![Address::Unix(path.into())]);
+    }
+    let (host, port) = split_host_port(text);
+    let port = match port {
+        None => default_port,
+        Some(port) => match port.parse::<u16>() {
+            Ok(port) if port > 0 => port,
+            Ok(_) | Err(_) => return Err(Refusal::whole(format!("invalid port in upstream \"{text}\""))),
+        },
+    };
+    if host.is_empty() {
+        return Err(Refusal::whole(format!("no host in upstream \"{text}\"")));
+    }
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if let Ok(ip) = bare.parse() {
+        return Ok(vec![Address::Tcp(SocketAddr::new(ip, port))]);
+    }
+    let found = (b.resolve)(host).map_err(|_| {
+        Refusal::whole(format!("host not found in upstream \"{text}\""))
+            .todo("the name must be known when the configuration is read: /etc/hosts or DNS")
+    })?;
+    let mut addresses: Vec<Address> = Vec::new();
+    for address in found {
+        let address = Address::Tcp(SocketAddr::new(address.ip(), port));
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    Ok(addresses)
+}
+
+/// Host and port of an authority; brackets stay on an IPv6 address.
+pub fn split_host_port(text: &str) -> (&str, Option<&str>) {
+    if text.starts_with('[') {
+        return match text.find("]:") {
+            Some(at) => (&text[..=at], Some(&text[at + 2..])),
+            None => (text, None),
+        };
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    }
+}
+
+fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let written = statement.text(0).to_owned();
+    let mut pattern = Peer { server: written.clone(), ..Peer::new(written.clone()) };
+    for word in statement.args.iter().skip(1) {
+        server_parameter(&mut pattern, &word.text)?;
+    }
+    for address in resolve(b, &written, 80)? {
+        let peer = Peer { address: address.to_string(), ..pattern.clone() };
+        b.settings().upstream.servers.get_or_insert_default().push(peer);
+    }
+    Ok(())
+}
+
+fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
+    let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
+    let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok()).ok_or_else(invalid);
+    match word.split_once('=') {
+        Some(("weight", text)) => peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?,
+        Some(("max_conns", text)) => peer.max_conns = number(text)?,
+        Some(("max_fails", text)) => peer.max_fails = number(text)?,
+        Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
+        Some(("slow_start" | "route" | "service", _)) => {
+            return Err(Refusal::whole(format!("the \"{word}\" parameter is one that weir does not have yet")));
+        }
+        None if word == "backup" => peer.backup = true,
+        None if word == "down" => peer.down = true,
+        None if word == "resolve" || word == "drain" => {
+            return Err(Refusal::whole(format!("the \"{word}\" parameter is one that weir does not have yet")));
+        }
+        _ => return Err(invalid()),
+    }
+    Ok(())
+}
+
+fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    if statement.args.len() == 2 && value::size_of(statement.text(1)).is_none_or(|size| size < 8 * 4096) {
+        return Err(Refusal::whole(format!("invalid zone size \"{}\"", statement.text(1))));
+    }
+    b.settings().upstream.zone = Some(Some(statement.text(0).to_owned()));
+    Ok(())
+}
+
+fn method(b: &mut Build<'_>, policy: Policy) -> Result<(), Refusal> {
+    if b.settings().upstream.policy.is_some() {
+        b.warn(METHOD_NOTE, None);
+    }
+    b.settings().upstream.policy = Some(policy);
+    Ok(())
+}
+
+fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let consistent = match statement.args.get(1).map(|word| word.text.as_str()) {
+        None => false,
+        Some("consistent") => true,
+        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
+    };
+    let key = b.template(statement.text(0))?;
+    b.settings().upstream.hash_key = Some(Some(key));
+    method(b, Policy::Hash { consistent })
+}
+
+fn random(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let word = |index: usize| statement.args.get(index).map(|word| word.text.as_str());
+    let two = match (word(0), word(1)) {
+        (None, _) => false,
+        (Some("two"), None | Some("least_conn")) => true,
+        (Some("two"), Some(other)) | (Some(other), _) => {
+            return Err(Refusal::whole(format!("invalid parameter \"{other}\"")));
+        }
+    };
+    method(b, Policy::Random { two })
+}
+
+fn keepalive(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    if let Some(word) = statement.args.get(1)
+        && word.text != "local"
+    {
+        return Err(Refusal::whole(format!("invalid parameter \"{}\"", word.text)));
+    }
+    let count = value::number(statement.text(0))
+        .and_then(|n| usize::try_from(n).ok())
+        .ok_or_else(|| Refusal::whole(format!("invalid value \"{}\" in \"keepalive\" directive", statement.text(0))))?;
+    b.settings().upstream.keepalive = Some(count);
+    Ok(())
+}
+

@@ -1,0 +1,454 @@
+//! `proxy_pass` and its family: passing requests to another server.
+//!
+//! Directives and what they compile to are here; `request` composes what is sent, `response` reads what
+//! comes back, `rewrite` changes Location, Refresh and cookies. The tries themselves are `upstream::forward`.
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
+
+pub mod request;
+pub mod response;
+pub mod rewrite;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_conf::Statement;
+use weir_wire::Known;
+
+use crate::build::{Build, Kind, Scope};
+use crate::directive::{Arity, Contexts, Directive, HSL, LIMIT_EXCEPT, LOCATION, LOCATION_IF, ONE, Refusal, TWO};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::family::upstream::retry::Conditions;
+use crate::family::upstream::{self, Upstream, split_host_port};
+use crate::phase::Next;
+use crate::value;
+use crate::variable::{Template, Variable};
+
+crate::settings! {
+    /// `proxy_pass`.
+    pass: Option<Arc<Pass>> = None,
+    /// `proxy_connect_timeout`.
+    connect_timeout: Duration = Duration::from_secs(60),
+    /// `proxy_send_timeout`.
+    send_timeout: Duration = Duration::from_secs(60),
+    /// `proxy_read_timeout`.
+    read_timeout: Duration = Duration::from_secs(60),
+    /// `proxy_buffering`.
+    buffering: bool = true,
+    /// `proxy_request_buffering`.
+    request_buffering: bool = true,
+    /// `proxy_buffer_size`: the room for an answer's head.
+    buffer_size: u64 = 16 << 10,
+    /// `proxy_buffers`: what is kept in memory for a slow client.
+    buffers: (u32, u64) = (8, 32 << 10),
+    /// `proxy_max_temp_file_size`, 0 for no file.
+    max_temp_file: u64 = 1 << 30,
+    /// `proxy_temp_path`.
+    temp_path: Option<String> = None,
+    /// `proxy_limit_rate`: bytes a second read from an upstream, 0 for no limit.
+    limit_rate: Option<Template> = None,
+    /// `proxy_http_version`: whether 1.1 is spoken.
+    http11: bool = true,
+    /// `proxy_method`.
+    method: Option<Template> = None,
+    /// `proxy_set_body`.
+    set_body: Option<Template> = None,
+    /// `proxy_pass_request_headers`.
+    pass_headers: bool = true,
+    /// `proxy_pass_request_body`.
+    pass_body: bool = true,
+    /// `proxy_set_header`, as written.
+    set_headers: Vec<(String, Template)> = Vec::new(),
+    /// What is sent, compiled from the above.
+    plan: Arc<request::Plan> = Arc::default(),
+    /// `proxy_hide_header`.
+    hide: Vec<String> = Vec::new(),
+    /// `proxy_pass_header`.
+    show: Vec<String> = Vec::new(),
+    /// What is not passed on, compiled from the two above.
+    hidden: Arc<response::Hidden> = Arc::default(),
+    /// `proxy_ignore_headers`.
+    ignore: Ignored = Ignored(0),
+    /// `proxy_intercept_errors`.
+    intercept_errors: bool = false,
+    /// `proxy_redirect`.
+    redirect: rewrite::Redirects = rewrite::Redirects::Default,
+    /// `proxy_cookie_domain`.
+    cookie_domain: Vec<rewrite::Change> = Vec::new(),
+    /// `proxy_cookie_path`.
+    cookie_path: Vec<rewrite::Change> = Vec::new(),
+    /// `proxy_cookie_flags`.
+    cookie_flags: Vec<rewrite::CookieFlags> = Vec::new(),
+    /// `proxy_next_upstream`.
+    next_upstream: Conditions = Conditions::default(),
+    /// `proxy_next_upstream_tries`.
+    tries: u32 = 0,
+    /// `proxy_next_upstream_timeout`.
+    tries_timeout: Duration = Duration::ZERO,
+    /// `proxy_bind`.
+    bind: Option<Template> = None,
+    /// `proxy_socket_keepalive`.
+    socket_keepalive: bool = false,
+    /// `proxy_ignore_client_abort`.
+    ignore_client_abort: bool = false,
+    /// `proxy_force_ranges`.
+    force_ranges: bool = false,
+    /// `proxy_pass_trailers`.
+    pass_trailers: bool = false,
+    /// `proxy_socket_rcvbuf`.
+    receive_buffer: u64 = 0,
+    /// `proxy_socket_sndbuf`.
+    send_buffer: u64 = 0,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// Where `proxy_pass` points.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// As written.
+    pub url: String,
+    /// With variables: evaluated for each request.
+    pub template: Option<Template>,
+    /// `$proxy_host`: host and, where it is not the scheme's, port.
+    pub host: String,
+    /// `$proxy_port`.
+    pub port: String,
+    /// The URI that takes the place of the location's prefix.
+    pub uri: Option<String>,
+    /// How many bytes of the request's path it takes the place of.
+    pub replaces: usize,
+    /// The group, once all blocks are read.
+    pub group: Option<usize>,
+}
+
+/// Response fields that are passed on but not obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ignored(u16);
+
+const IGNORABLE: [(&str, u16); 9] = [
+    ("X-Accel-Redirect", 1),
+    ("X-Accel-Expires", 1 << 1),
+    ("X-Accel-Limit-Rate", 1 << 2),
+    ("X-Accel-Buffering", 1 << 3),
+    ("X-Accel-Charset", 1 << 4),
+    ("Expires", 1 << 5),
+    ("Cache-Control", 1 << 6),
+    ("Set-Cookie", 1 << 7),
+    ("Vary", 1 << 8),
+];
+
+impl Ignored {
+    /// Whether the field is only passed on.
+    pub fn has(self, name: &str) -> bool {
+        value::choice_of(name, &IGNORABLE).is_some_and(|bit| self.0 & bit != 0)
+    }
+}
+
+const PASS_CONTEXTS: Contexts = LOCATION.or(LOCATION_IF).or(LIMIT_EXCEPT);
+
+macro_rules! time {
+    ($name:literal, $field:ident, $default:literal, $doc:literal) => {
+        Directive::new($name, HSL, ONE, $doc, |b, s| {
+            b.settings().proxy.$field = Some(value::time(s)?);
+            Ok(())
+        })
+        .default($default)
+    };
+}
+
+macro_rules! flag {
+    ($name:literal, $field:ident, $default:literal, $doc:literal) => {
+        Directive::new($name, HSL, Arity::Flag, $doc, |b, s| {
+            b.settings().proxy.$field = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default($default)
+    };
+}
+
+macro_rules! accepted {
+    ($name:literal, $arity:expr) => {
+        Directive::new($name, HSL, $arity, "Accepted for nginx's sake: weir sizes this itself.", |_, _| Ok(()))
+    };
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("proxy", &[
+    Directive::new("proxy_pass", PASS_CONTEXTS, ONE, "Where requests of this location go: http://HOST[:PORT][/URI] or http://unix:PATH:/URI.", pass),
+    time!("proxy_connect_timeout", connect_timeout, "60s", "How long opening a connection may take."),
+    time!("proxy_send_timeout", send_timeout, "60s", "Longest pause between two writes to the upstream."),
+    time!("proxy_read_timeout", read_timeout, "60s", "Longest pause between two reads from the upstream."),
+    flag!("proxy_buffering", buffering, "on", "Reads the answer as fast as the upstream sends it."),
+    flag!("proxy_request_buffering", request_buffering, "on", "Reads the request's body before asking the upstream."),
+    Directive::new("proxy_buffer_size", HSL, ONE, "Room for the head of an answer.",
+        |b, s| { b.settings().proxy.buffer_size = Some(value::size(s)?); Ok(()) }).default("16k (nginx: 4k|8k)"),
+    Directive::new("proxy_buffers", HSL, TWO, "Memory for an answer that the client takes slowly.",
+        |b, s| { b.settings().proxy.buffers = Some(value::buffers(s)?); Ok(()) }).default("8 32k (nginx: 8 4k|8k)"),
+    Directive::new("proxy_max_temp_file_size", HSL, ONE, "How much of an answer may wait in a file; 0 for none.",
+        |b, s| { b.settings().proxy.max_temp_file = Some(value::size(s)?); Ok(()) }).default("1024m"),
+    Directive::new("proxy_temp_path", HSL, Arity::Between(1, 4), "Directory for those files.",
+        |b, s| { let path = b.path(s.text(0)); b.settings().proxy.temp_path = Some(Some(path)); Ok(()) }).default("proxy_temp"),
+    Directive::new("proxy_limit_rate", HSL, ONE, "Bytes a second read from an upstream; 0 for no limit.",
+        |b, s| { let t = b.template(s.text(0))?; b.settings().proxy.limit_rate = Some(Some(t)); Ok(()) }).default("0"),
+    Directive::new("proxy_http_version", HSL, ONE, "The version spoken to upstreams.", |b, s| {
+        let http11 = match s.text(0) {
+            "1.1" => true,
+            "1.0" => false,
+            "2" => return Err(Refusal::whole("HTTP/2 to upstreams is something that weir does not have yet").todo("use 1.1")),
+            other => return Err(Refusal::whole(format!("invalid value \"{other}\"")).todo("1.0 or 1.1")),
+        };
+        b.settings().proxy.http11 = Some(http11);
+        Ok(())
+    }).default("1.1"),
+    Directive::new("proxy_method", HSL, ONE, "The method sent instead of the client's.",
+        |b, s| { let t = b.template(s.text(0))?; b.settings().proxy.method = Some(Some(t)); Ok(()) }),
+    Directive::new("proxy_set_body", HSL, ONE, "The body sent instead of the client's.",
+        |b, s| { let t = b.template(s.text(0))?; b.settings().proxy.set_body = Some(Some(t)); Ok(()) }),
+    flag!("proxy_pass_request_headers", pass_headers, "on", "Passes the client's fields on."),
+    flag!("proxy_pass_request_body", pass_body, "on", "Passes the client's body on."),
+    Directive::new("proxy_set_header", HSL, TWO, "Sets or, with an empty value, drops a field of the request.", |b, s| {
+        let template = b.template(s.text(1))?;
+        let name = s.text(0).to_owned();
+        b.settings().proxy.set_headers.get_or_insert_default().push((name, template));
+        Ok(())
+    }).many().default("Host $proxy_host"),
+    Directive::new("proxy_hide_header", HSL, ONE, "Does not pass a field of the answer on.", |b, s| {
+        let name = s.text(0).to_owned();
+        b.settings().proxy.hide.get_or_insert_default().push(name);
+        Ok(())
+    }).many(),
+    Directive::new("proxy_pass_header", HSL, ONE, "Passes a field on that is otherwise hidden.", |b, s| {
+        let name = s.text(0).to_owned();
+        b.settings().proxy.show.get_or_insert_default().push(name);
+        Ok(())
+    }).many(),
+    Directive::new("proxy_ignore_headers", HSL, Arity::AtLeast(1), "Fields of the answer that are not obeyed.", ignore),
+    flag!("proxy_intercept_errors", intercept_errors, "off", "Lets error_page answer in place of answers of 300 and above."),
+    Directive::new("proxy_redirect", HSL, Arity::Between(1, 2), "Changes Location and Refresh of answers.", rewrite::redirect).many().default("default"),
+    Directive::new("proxy_cookie_domain", HSL, Arity::Between(1, 2), "Changes the domain of cookies.", rewrite::cookie_domain).many().default("off"),
+    Directive::new("proxy_cookie_path", HSL, Arity::Between(1, 2), "Changes the path of cookies.", rewrite::cookie_path).many().default("off"),
+    Directive::new("proxy_cookie_flags", HSL, Arity::Between(1, 4), "Sets flags of cookies.", rewrite::cookie_flags).many().default("off"),
+    Directive::new("proxy_next_upstream", HSL, Arity::AtLeast(1), "When another peer is asked.", next_upstream).default("error timeout"),
+    Directive::new("proxy_next_upstream_tries", HSL, ONE, "How many peers are asked at most; 0 for no limit.",
+        |b, s| { b.settings().proxy.tries = Some(value::bounded(s, 0, u64::from(u32::MAX))? as u32); Ok(()) }).default("0"),
+    time!("proxy_next_upstream_timeout", tries_timeout, "0", "How long further peers are asked; 0 for no limit."),
+    Directive::new("proxy_bind", HSL, Arity::Between(1, 2), "The local address connections to upstreams come from.", bind).default("off"),
+    flag!("proxy_socket_keepalive", socket_keepalive, "off", "TCP keep-alive towards upstreams."),
+    flag!("proxy_ignore_client_abort", ignore_client_abort, "off", "Goes on when the client has closed."),
+    flag!("proxy_force_ranges", force_ranges, "off", "Answers ranges whatever the upstream says of them."),
+    flag!("proxy_pass_trailers", pass_trailers, "off", "Passes trailer fields on."),
+    Directive::new("proxy_socket_rcvbuf", HSL, ONE, "Receive buffer of upstream sockets.",
+        |b, s| { b.settings().proxy.receive_buffer = Some(value::size(s)?); Ok(()) }),
+    Directive::new("proxy_socket_sndbuf", HSL, ONE, "Send buffer of upstream sockets.",
+        |b, s| { b.settings().proxy.send_buffer = Some(value::size(s)?); Ok(()) }),
+    accepted!("proxy_busy_buffers_size", ONE),
+    accepted!("proxy_temp_file_write_size", ONE),
+    accepted!("proxy_headers_hash_max_size", ONE),
+    accepted!("proxy_headers_hash_bucket_size", ONE),
+    accepted!("proxy_send_lowat", ONE),
+])
+.variables(&[
+    Variable::new("proxy_host", |ex, _, out| {
+        let Some(pass) = &ex.location.values.proxy.pass else { return false };
+        match &ex.proxy_host {
+            Some(host) => out.extend_from_slice(host),
+            None => out.extend_from_slice(pass.host.as_bytes()),
+        }
+        true
+    }),
+    Variable::new("proxy_port", |ex, _, out| {
+        let Some(pass) = &ex.location.values.proxy.pass else { return false };
+        out.extend_from_slice(pass.port.as_bytes());
+        true
+    }),
+    Variable::new("proxy_add_x_forwarded_for", |ex, _, out| {
+        let start = out.len();
+        for field in ex.request.fields() {
+            if field.known == Some(Known::XForwardedFor) {
+                if out.len() > start {
+                    out.extend_from_slice(b", ");
+                }
+                out.extend_from_slice(ex.request.text(field.value));
+            }
+        }
+        if out.len() > start {
+            out.extend_from_slice(b", ");
+        }
+        crate::family::server::address_text(&ex.client.remote, out);
+        true
+    }),
+    Variable::new("proxy_internal_body_length", |ex, _, out| {
+        weir_wire::encode::push_decimal(out, ex.body.length());
+        true
+    }),
+])
+.finish(finish);
+
+/// The content handler: the driver does the rest.
+fn enter(exchange: &mut Exchange<'_>) -> Next {
+    let _ = exchange;
+    Next::Forward
+}
+
+fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let url = statement.text(0);
+    let replaces = replaced_length(b);
+    let pass = if url.contains('$') {
+        let template = b.template(url)?;
+        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, replaces: 0, group: None }
+    } else {
+        let parsed = parse_url(url)?;
+        if parsed.uri.is_some() && replaces.is_none() {
+            return Err(Refusal::whole(
+                "\"proxy_pass\" cannot have URI part in location given by regular expression, \
+                 or inside named location, or inside \"if\" statement, or inside \"limit_except\" block",
+            ));
+        }
+        Pass { replaces: replaces.unwrap_or(0), ..parsed }
+    };
+    b.scope().handler = Some(enter);
+    b.settings().proxy.pass = Some(Some(Arc::new(pass)));
+    Ok(())
+}
+
+/// How much of a path the location's prefix is; `None` where a URI may not be given.
+fn replaced_length(b: &Build<'_>) -> Option<usize> {
+    match b.scopes().last().map(|scope| &scope.kind) {
+        Some(Kind::Location(pattern)) if !pattern.forbids_uri() => Some(pattern.text().len()),
+        _ => None,
+    }
+}
+
+/// Reads `http://HOST[:PORT][URI]` or `http://unix:PATH[:URI]`.
+pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
+    let Some(rest) = strip_scheme(url) else {
+        if url.len() >= 8 && url.is_char_boundary(8) && url[..8].eq_ignore_ascii_case("https://") {
+            return Err(Refusal::whole("https protocol requires SSL support, which weir does not have yet"));
+        }
+        return Err(Refusal::whole("invalid URL prefix").todo("write http://HOST[:PORT][/URI]"));
+    };
+    let (authority, uri) = if let Some(path) = rest.strip_prefix("unix:") {
+        match path.find(':') {
+            Some(at) => (&rest[..at + 5], Some(&path[at + 1..])),
+            None => (rest, None),
+        }
+    } else {
+        match rest.find(['/', '?']) {
+            Some(at) => (&rest[..at], Some(&rest[at..])),
+            None => (rest, None),
+        }
+    };
+    let uri = uri.filter(|uri| !uri.is_empty()).map(|uri| if uri.starts_with('?') { format!("/{uri}") } else { uri.to_owned() });
+    let (host, port) = if authority.starts_with("unix:") {
+        ("localhost".to_owned(), String::new())
+    } else {
+        match split_host_port(authority) {
+            (_, Some("80")) => (authority.to_owned(), "80".to_owned()),
+            (_, Some(port)) => (authority.to_owned(), port.to_owned()),
+            (host, None) => (host.to_owned(), "80".to_owned()),
+        }
+    };
+    if authority.is_empty() {
+        return Err(Refusal::whole(format!("no host in upstream \"{rest}\"")));
+    }
+    let url = authority.to_owned();
+    Ok(Pass { url, template: None, host, port, uri, replaces: 0, group: None })
+}
+
+fn strip_scheme(url: &str) -> Option<&str> {
+    let head = url.get(..7)?;
+    head.eq_ignore_ascii_case("http://").then(|| &url[7..])
+}
+
+fn ignore(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut bits = 0;
+    for word in &statement.args {
+        let bit = IGNORABLE.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word.text)).map(|(_, bit)| bit);
+        bits |= bit.ok_or_else(|| Refusal::whole(format!("invalid value \"{}\"", word.text)))?;
+    }
+    b.settings().proxy.ignore = Some(Ignored(bits));
+    Ok(())
+}
+
+fn next_upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut conditions = Conditions::NONE;
+    for word in &statement.args {
+        let condition = Conditions::of_word(&word.text)
+            .filter(|condition| *condition != Conditions::DENIED)
+            .ok_or_else(|| Refusal::whole(format!("invalid value \"{}\"", word.text)))?;
+        conditions = conditions | condition;
+    }
+    b.settings().proxy.next_upstream = Some(conditions);
+    Ok(())
+}
+
+fn bind(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    match (statement.text(0), statement.args.get(1).map(|word| word.text.as_str())) {
+        ("off", None) => b.settings().proxy.bind = Some(None),
+        (text, None) => {
+            let template = b.template(text)?;
+            if let Some(address) = template.literal()
+                && parse_bind(address).is_none()
+            {
+                return Err(Refusal::whole(format!("invalid address \"{text}\"")));
+            }
+            b.settings().proxy.bind = Some(Some(template));
+        }
+        (_, Some("transparent")) => {
+            return Err(Refusal::whole("\"transparent\" is a parameter of \"proxy_bind\" that weir does not have yet"));
+        }
+        (_, Some(other)) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
+    }
+    Ok(())
+}
+
+/// `IP` or `IP:PORT`.
+pub fn parse_bind(text: &[u8]) -> Option<SocketAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    text.parse().ok().or_else(|| Some(SocketAddr::new(text.parse().ok()?, 0)))
+}
+
+/// Compiles a block: the group behind `proxy_pass`, the request's fields, the hidden fields.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let at = scope.at;
+    let proxy = &mut scope.settings.proxy;
+    if let Some(Some(pass)) = &mut proxy.pass
+        && pass.template.is_none()
+        && pass.group.is_none()
+    {
+        match group_of(b, pass) {
+            Ok(group) => Arc::make_mut(pass).group = Some(group),
+            Err(refusal) => b.refuse_at("proxy_pass", refusal, Some(at)),
+        }
+    }
+    if proxy.plan.is_none() || proxy.set_headers.is_some() {
+        let empty = Vec::new();
+        let plan = request::Plan::compile(proxy.set_headers.as_ref().unwrap_or(&empty), &mut b.names);
+        proxy.plan = Some(Arc::new(plan));
+    }
+    let empty = Vec::new();
+    let hidden = response::Hidden::compile(proxy.hide.as_ref().unwrap_or(&empty), proxy.show.as_ref().unwrap_or(&empty));
+    proxy.hidden = Some(Arc::new(hidden));
+}
+
+/// The number of the group that a written address means.
+fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
+    let (host, port) = if pass.url.starts_with("unix:") { (pass.url.as_str(), None) } else { split_host_port(&pass.url) };
+    if let Some(group) = b.declared.upstream.find(host) {
+        return match port {
+            None => Ok(group),
+            Some(port) => Err(Refusal::whole(format!("upstream \"{host}\" may not have port {port}"))),
+        };
+    }
+    if let Some(group) = b.declared.upstream.find_implicit(&pass.url) {
+        return Ok(group);
+    }
+    let addresses = upstream::resolve(b, &pass.url, 80)?;
+    let upstream = Upstream::implicit(&pass.url, &addresses).map_err(|error| Refusal::whole(error.to_string()))?;
+    b.declared.upstream.groups.push(Arc::new(upstream));
+    Ok(b.declared.upstream.groups.len() - 1)
+}
+

@@ -1,0 +1,184 @@
+//! Composes the request that goes upstream: line, fields, and how its body is framed.
+
+use weir_wire::{Known, KnownSet, Version, encode, escape};
+
+use super::Pass;
+use crate::exchange::Exchange;
+use crate::variable::{Names, Template};
+
+/// What a location sends, compiled once: fields it sets, and the client's fields it leaves out.
+#[derive(Default)]
+pub struct Plan {
+    /// `proxy_set_header`s, nginx's defaults first where they are not overridden.
+    set: Vec<(Box<[u8]>, Template)>,
+    /// The host of the default `Host`, when no `proxy_set_header Host` is written.
+    default_host: bool,
+    /// Names of the client's fields that are not passed: those set above, and those of one hop.
+    skipped: KnownSet,
+    skipped_names: Vec<Box<[u8]>>,
+    /// `Connection` and `Upgrade` were not written: a WebSocket may be passed through by weir's own doing.
+    upgrades: bool,
+}
+
+/// How the request's body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// No body, no field.
+    None,
+    /// `Content-Length`.
+    Length(u64),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+}
+
+/// What nginx drops of a client's request unless told otherwise (1.31): fields of one hop.
+const ONE_HOP: [Known; 7] = [
+    Known::Connection,
+    Known::KeepAlive,
+    Known::ProxyConnection,
+    Known::Te,
+    Known::TransferEncoding,
+    Known::Upgrade,
+    Known::Expect,
+];
+
+impl Plan {
+    /// Compiles the `proxy_set_header`s of one block.
+    pub fn compile(written: &[(String, Template)], _names: &mut Names) -> Plan {
+        let mut plan = Plan::default();
+        for known in ONE_HOP {
+            plan.skipped.insert(known);
+        }
+        plan.skipped.insert(Known::Host);
+        plan.skipped.insert(Known::ContentLength);
+        let named = |known: Known| written.iter().any(|(name, _)| Known::of(name.as_bytes()) == Some(known));
+        plan.default_host = !named(Known::Host);
+        plan.upgrades = !named(Known::Upgrade) && !named(Known::Connection);
+        for (name, template) in written {
+            match Known::of(name.as_bytes()) {
+                Some(known) => plan.skipped.insert(known),
+                None => plan.skipped_names.push(name.as_bytes().into()),
+            }
+            plan.set.push((name.as_bytes().into(), template.clone()));
+        }
+        plan
+    }
+
+    fn skips(&self, known: Option<Known>, name: &[u8]) -> bool {
+        match known {
+            Some(known) => self.skipped.contains(known),
+            None => self.skipped_names.iter().any(|skipped| skipped.eq_ignore_ascii_case(name)),
+        }
+    }
+}
+
+/// What `proxy_pass` with variables came to.
+pub struct Target {
+    /// Host and port as `$proxy_host` shows them.
+    pub host: Vec<u8>,
+    /// The URI to ask for, where the text named one.
+    pub uri: Option<Vec<u8>>,
+}
+
+/// Whether the client asks for a WebSocket that weir passes on without being told to.
+pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
+    let request = &exchange.request;
+    exchange.location.values.proxy.plan.upgrades
+        && exchange.location.values.proxy.http11
+        && request.tokens.upgrade
+        && request.version() == Version::Http11
+        && request.method() == b"GET"
+        && request.field(Known::Upgrade).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Composes line and fields into `out`.
+pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>, framing: BodyFraming, out: &mut Vec<u8>) {
+    let location = exchange.location;
+    let proxy = &location.values.proxy;
+    let plan = &proxy.plan;
+    out.clear();
+    match &proxy.method {
+        Some(template) => template.eval(exchange, out),
+        None => out.extend_from_slice(exchange.request.method()),
+    }
+    out.push(b' ');
+    push_target(exchange, pass, target, out);
+    out.extend_from_slice(if proxy.http11 { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" });
+
+    if plan.default_host {
+        let host = target.map_or(pass.host.as_bytes(), |target| target.host.as_slice());
+        encode::push_field(out, b"Host", host);
+    }
+    if !proxy.http11 && plan.upgrades {
+        out.extend_from_slice(b"Connection: close\r\n");
+    }
+    for (name, template) in &plan.set {
+        let start = out.len();
+        out.extend_from_slice(name);
+        out.extend_from_slice(b": ");
+        let value = out.len();
+        template.eval(exchange, out);
+        // nginx: a field whose value is empty is not sent at all.
+        if out.len() == value { out.truncate(start) } else { out.extend_from_slice(b"\r\n") }
+    }
+    if passes_upgrade(exchange) {
+        out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: websocket\r\n");
+    }
+    match framing {
+        BodyFraming::None => {}
+        BodyFraming::Length(length) => encode::push_field_decimal(out, b"Content-Length", length),
+        BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+    }
+    if proxy.pass_headers {
+        let request = &exchange.request;
+        let tokens = request.tokens;
+        for field in request.fields() {
+            let name = request.text(field.name);
+            if plan.skips(field.known, name)
+                || (tokens.names && weir_wire::ConnectionTokens::lists(&request.bytes, request.fields(), name))
+            {
+                continue;
+            }
+            encode::push_field(out, name, request.text(field.value));
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn push_target(exchange: &Exchange<'_>, pass: &Pass, target: Option<&Target>, out: &mut Vec<u8>) {
+    if let Some(target) = target {
+        if let Some(uri) = &target.uri {
+            out.extend_from_slice(uri);
+            return;
+        }
+    } else if let Some(uri) = &pass.uri {
+        // nginx: the part of the path that matched the location is replaced by the URI, even after a rewrite.
+        out.extend_from_slice(uri.as_bytes());
+        let rest = exchange.uri.get(pass.replaces..).unwrap_or_default();
+        push_path(exchange, rest, out);
+        push_args(exchange, out);
+        return;
+    }
+    if exchange.target_is_valid {
+        // As the client wrote it: nothing decoded, nothing encoded again.
+        out.extend_from_slice(exchange.request.text(exchange.request.head.path));
+        return;
+    }
+    push_path(exchange, &exchange.uri, out);
+    push_args(exchange, out);
+}
+
+fn push_path(exchange: &Exchange<'_>, path: &[u8], out: &mut Vec<u8>) {
+    if exchange.uri_was_quoted || exchange.internal {
+        escape::escape_uri(path, out);
+    } else {
+        out.extend_from_slice(path);
+    }
+}
+
+fn push_args(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
+    if !exchange.args.is_empty() {
+        out.push(b'?');
+        out.extend_from_slice(&exchange.args);
+    }
+}

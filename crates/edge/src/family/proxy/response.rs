@@ -1,0 +1,144 @@
+//! Reads an upstream's head into the response: what is passed on, what is obeyed, what is hidden.
+
+use weir_wire::{BodyLength, Known, KnownSet};
+
+use super::rewrite;
+use crate::exchange::{Exchange, Origin};
+use crate::phase::{self, From, Outcome};
+use crate::respond::Body;
+use crate::value;
+
+/// The fields of an answer that are not passed on, compiled once.
+#[derive(Default)]
+pub struct Hidden {
+    known: KnownSet,
+    names: Vec<Box<[u8]>>,
+}
+
+/// Never passed on: they are about the connection to the upstream, not about the answer (RFC 9110 §7.6.1).
+const ONE_HOP: [Known; 5] =
+    [Known::Connection, Known::KeepAlive, Known::TransferEncoding, Known::ContentLength, Known::ContentType];
+
+/// Not passed on unless `proxy_pass_header` names them.
+const HIDDEN: [Known; 8] = [
+    Known::Date,
+    Known::Server,
+    Known::XPad,
+    Known::XAccelExpires,
+    Known::XAccelRedirect,
+    Known::XAccelLimitRate,
+    Known::XAccelBuffering,
+    Known::XAccelCharset,
+];
+
+impl Hidden {
+    /// Compiles `proxy_hide_header` and `proxy_pass_header`.
+    pub fn compile(hide: &[String], show: &[String]) -> Hidden {
+        let mut hidden = Hidden::default();
+        let shown = |name: &str| show.iter().any(|show| show.eq_ignore_ascii_case(name));
+        for known in ONE_HOP {
+            hidden.known.insert(known);
+        }
+        for known in HIDDEN {
+            if !shown(known.name()) {
+                hidden.known.insert(known);
+            }
+        }
+        for name in hide.iter().filter(|name| !shown(name)) {
+            match Known::of(name.as_bytes()) {
+                Some(known) => hidden.known.insert(known),
+                None => hidden.names.push(name.as_bytes().into()),
+            }
+        }
+        hidden
+    }
+
+    fn hides(&self, known: Option<Known>, name: &[u8]) -> bool {
+        match known {
+            Some(known) => self.known.contains(known),
+            None => !self.names.is_empty() && self.names.iter().any(|hidden| hidden.eq_ignore_ascii_case(name)),
+        }
+    }
+}
+
+/// Fills the response from the upstream's head; `Some` when the head asks to go elsewhere.
+pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Outcome> {
+    let location = exchange.location;
+    let proxy = &location.values.proxy;
+    if let Some(outcome) = accel_redirect(exchange, origin) {
+        return Some(outcome);
+    }
+    exchange.response.status = origin.head.status;
+    exchange.response.status_line.clear();
+    exchange.response.status_line.extend_from_slice(origin.head.status_line.of(&origin.bytes));
+    exchange.response.content_length = match length {
+        BodyLength::Exact(length) => Some(length),
+        // RFC 9110 §8.6: the length of an answer to HEAD, or of a 304, speaks of a body that does not come.
+        BodyLength::None => origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length),
+        BodyLength::Chunked | BodyLength::UntilClose => None,
+    };
+    for field in &origin.head.fields {
+        let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
+        match field.known {
+            Some(Known::ContentType) => {
+                exchange.response.content_type.clear();
+                exchange.response.content_type.extend_from_slice(value);
+            }
+            Some(Known::LastModified) => exchange.response.last_modified = weir_wire::date::parse_http_date(value),
+            Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
+                exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
+            }
+            Some(_) | None => {}
+        }
+        if proxy.hidden.hides(field.known, name) {
+            continue;
+        }
+        let changed = match field.known {
+            Some(Known::Location | Known::Refresh) => rewrite::location(exchange, field.known, value),
+            Some(Known::SetCookie) => rewrite::cookie(exchange, value),
+            Some(_) | None => None,
+        };
+        let response = &mut exchange.response;
+        response.fields.push_known(name, changed.as_deref().unwrap_or(value), field.known);
+    }
+
+    exchange.response.allows_ranges = proxy.force_ranges;
+    exchange.response.body = Body::Origin;
+    None
+}
+
+/// X-Accel-Redirect: the upstream names a place of ours that answers instead.
+fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Outcome> {
+    if exchange.location.values.proxy.ignore.has("X-Accel-Redirect") {
+        return None;
+    }
+    let to = origin.field(Known::XAccelRedirect)?.to_vec();
+    // nginx: these few fields of the upstream's answer stay; everything else is the new location's.
+    for field in &origin.head.fields {
+        let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
+        match field.known {
+            Some(Known::SetCookie | Known::CacheControl | Known::Expires | Known::AcceptRanges) => {
+                exchange.response.fields.push_known(name, value, field.known);
+            }
+            Some(_) | None => {
+                if name.eq_ignore_ascii_case(b"Content-Disposition") {
+                    exchange.response.fields.push(name, value);
+                }
+            }
+        }
+        if field.known == Some(Known::ContentType) {
+            exchange.response.content_type = value.to_vec();
+        }
+    }
+    if exchange.request.method() != b"HEAD" {
+        exchange.request.method_override = Some(b"GET");
+    }
+    if let Some(name) = to.strip_prefix(b"@") {
+        return Some(phase::walk(exchange, From::Named(String::from_utf8_lossy(name).into_owned())));
+    }
+    let mut uri = Vec::new();
+    let Ok(target) = weir_wire::target::normalise(&to, true, &mut uri) else { return Some(Outcome::Status(404)) };
+    let path = target.path(&to, &uri).to_vec();
+    let args = target.args(&to).to_vec();
+    Some(phase::redirect(exchange, path, Some(args)))
+}

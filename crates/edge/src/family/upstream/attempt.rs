@@ -1,0 +1,426 @@
+//! One try at one peer: connect or reuse, send, await the head.
+//!
+//! Envelope with a pooled connection: one `writev` for head and body, one `read` that usually brings head and
+//! body of the answer. While it waits it also watches the client: nobody works for one who has left.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_meter::Step;
+use weir_net::{ConnectOptions, Deadline, Lease, Stream, buffer, clock};
+use weir_wire::{Parser, Progress, Violation, encode};
+
+use super::pool::Link;
+use crate::body::{self, Failed as BodyFailed, RequestBody};
+use crate::conn::{Conn, Gone};
+use crate::exchange::{Exchange, Origin, Try};
+use crate::family::proxy;
+use crate::family::proxy::request::BodyFraming;
+
+/// Bytes of an answer read at a time before its body's length is known.
+const READ_BYTES: usize = 16 << 10;
+
+/// Pieces of a request's body sent at a time.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Interim answers (1xx) passed over before the final one.
+const INTERIM_MAX: u32 = 16;
+
+/// Why a try did not come to a head.
+#[derive(Debug)]
+pub enum Failure {
+    /// The connection could not be made.
+    Connect(io::Error),
+    /// It broke while sending.
+    Send(io::Error),
+    /// It broke while the head was awaited.
+    Receive(io::Error),
+    /// The peer closed before the head was complete.
+    Closed,
+    /// A step took too long.
+    TimedOut,
+    /// The head is not HTTP, or too large.
+    Head(HeadFault),
+    /// The client's body failed.
+    Body(BodyFailed),
+    /// The client left.
+    Client(Gone),
+}
+
+/// What is wrong with an answer's head.
+#[derive(Clone, Copy, Debug)]
+pub enum HeadFault {
+    /// It breaks a rule.
+    Violation(Violation),
+    /// It does not fit `proxy_buffer_size`.
+    TooBig,
+}
+
+/// How far a try came, for the decision whether another may follow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progressed {
+    /// Something of the request was written.
+    pub request_sent: bool,
+    /// A byte of the answer came.
+    pub response_begun: bool,
+    /// The whole request was written.
+    pub request_complete: bool,
+}
+
+/// Opens a connection to a peer.
+pub async fn connect(
+    exchange: &mut Exchange<'_>,
+    conn: &Conn,
+    address: &weir_net::Address,
+    peer: usize,
+) -> Result<Link, Failure> {
+    let location = exchange.location;
+    let values = &location.values.proxy;
+    let bind = values.bind.as_ref().and_then(|template| proxy::parse_bind(&template.text(exchange)));
+    let options = ConnectOptions {
+        bind,
+        receive_buffer_bytes: values.receive_buffer as usize,
+        send_buffer_bytes: values.send_buffer as usize,
+        keepalive: values.socket_keepalive,
+    };
+    exchange.step = Step::Connect;
+    let stream = Stream::connect(address, &options).map_err(Failure::Connect)?;
+    let link = Link { stream, deadline: Deadline::new(), peer, opened: clock::now(), carried: 0 };
+    link.deadline.set(values.connect_timeout);
+    let watch = !values.ignore_client_abort;
+    poll_fn(|_| {
+        if link.stream.poll_writable().is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        if watch && let Poll::Ready(error) = conn.poll_gone() {
+            return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+        }
+        link.deadline.poll_expired().map(|()| Err(Failure::TimedOut))
+    })
+    .await?;
+    // Only now is it known whether the connection stands.
+    link.stream.connected(&link.deadline).await.map_err(Failure::Connect)?;
+    Ok(link)
+}
+
+/// What is still to be sent of a request.
+struct Sending<'h> {
+    head: &'h [u8],
+    head_sent: usize,
+    piece: Lease,
+    piece_sent: usize,
+    file_at: u64,
+    body: BodyState,
+    chunked: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyState {
+    /// Nothing beyond head and piece.
+    Done,
+    /// `RequestBody::Memory`, from this byte.
+    Memory(usize),
+    /// `RequestBody::File`.
+    File,
+    /// Still coming from the client.
+    Client,
+}
+
+/// Sends the request and reads the answer's head into `origin`.
+pub async fn exchange_heads(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    link: &Link,
+    head: &[u8],
+    framing: BodyFraming,
+    progressed: &mut Progressed,
+) -> Result<Origin, Failure> {
+    let proxy = &exchange.location.values.proxy;
+    let (send_timeout, read_timeout, buffer_size) = (proxy.send_timeout, proxy.read_timeout, proxy.buffer_size as usize);
+    let watch = !proxy.ignore_client_abort;
+    let passes_body = proxy.pass_body && framing != BodyFraming::None;
+    let streams = passes_body && matches!(exchange.body, RequestBody::Unread);
+    let mut sending = Sending {
+        head,
+        head_sent: 0,
+        piece: buffer::lease(0),
+        piece_sent: 0,
+        file_at: 0,
+        body: if !passes_body {
+            BodyState::Done
+        } else if streams {
+            BodyState::Client
+        } else {
+            match &exchange.body {
+                RequestBody::Memory(_) => BodyState::Memory(0),
+                RequestBody::File { .. } => BodyState::File,
+                RequestBody::Unread | RequestBody::Gone => BodyState::Done,
+            }
+        },
+        chunked: framing == BodyFraming::Chunked,
+    };
+    if streams {
+        body::welcome(exchange, conn).await.map_err(Failure::Client)?;
+    }
+    let mut reading = Reading {
+        parser: Parser::new(),
+        origin: Origin { bytes: buffer::lease(READ_BYTES), head: exchange.worker.lease_response_head() },
+        interim: 0,
+    };
+    let body_timeout = exchange.location.values.core.body_timeout;
+    exchange.step = Step::SendRequest;
+    link.deadline.set(send_timeout);
+    if streams {
+        conn.deadline.set(body_timeout);
+    }
+    poll_fn(|_| {
+        loop {
+            if !progressed.request_complete {
+                match sending.poll(exchange, conn, link, progressed, send_timeout, body_timeout) {
+                    Poll::Ready(Ok(())) => {
+                        progressed.request_complete = true;
+                        exchange.step = Step::AwaitHead;
+                        link.deadline.set(read_timeout);
+                    }
+                    // An answer may have come before the peer stopped reading: look for it first.
+                    Poll::Ready(Err(Failure::Send(error))) => match reading.poll(exchange, link, buffer_size, progressed) {
+                        Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
+                        _ => return Poll::Ready(Err(Failure::Send(error))),
+                    },
+                    Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                    Poll::Pending => {}
+                }
+            }
+            match reading.poll(exchange, link, buffer_size, progressed) {
+                Poll::Ready(result) => return Poll::Ready(result),
+                Poll::Pending => {}
+            }
+            if watch
+                && !streams
+                && let Poll::Ready(error) = conn.poll_gone()
+            {
+                return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+            }
+            if streams && !progressed.request_complete && sending.waits_for_client() {
+                // The pause is the client's: the peer's clock stands still.
+                link.deadline.set(send_timeout.max(read_timeout));
+                return conn.deadline.poll_expired().map(|()| Err(Failure::Body(BodyFailed::Status(408))));
+            }
+            return link.deadline.poll_expired().map(|()| Err(Failure::TimedOut));
+        }
+    })
+    .await?;
+    Ok(reading.origin)
+}
+
+impl Sending<'_> {
+    fn waits_for_client(&self) -> bool {
+        self.body == BodyState::Client && self.head_sent == self.head.len() && self.piece_sent == self.piece.len()
+    }
+
+    fn poll(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+        link: &Link,
+        progressed: &mut Progressed,
+        send_timeout: Duration,
+        body_timeout: Duration,
+    ) -> Poll<Result<(), Failure>> {
+        loop {
+            if self.piece_sent == self.piece.len() && self.body != BodyState::Done && !matches!(self.body, BodyState::Memory(_)) {
+                match self.refill(exchange, conn) {
+                    Poll::Ready(Ok(())) => conn.deadline.set(body_timeout),
+                    Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                    Poll::Pending if self.head_sent == self.head.len() => return Poll::Pending,
+                    Poll::Pending => {}
+                }
+            }
+            let memory: &[u8] = match (&self.body, &exchange.body) {
+                (BodyState::Memory(from), RequestBody::Memory(bytes)) => bytes.get(*from..).unwrap_or_default(),
+                _ => &[],
+            };
+            let pieces = [
+                IoSlice::new(self.head.get(self.head_sent..).unwrap_or_default()),
+                IoSlice::new(self.piece.get(self.piece_sent..).unwrap_or_default()),
+                IoSlice::new(memory),
+            ];
+            let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
+            if wanted == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            match link.stream.try_write_vectored(&pieces) {
+                Ok(count) => {
+                    progressed.request_sent = true;
+                    if let Some(attempt) = exchange.tries.last_mut() {
+                        attempt.bytes_sent += count as u64;
+                    }
+                    self.advance(count);
+                    if count == wanted && self.body == BodyState::Done {
+                        return Poll::Ready(Ok(()));
+                    }
+                    if count == wanted
+                        && let (BodyState::Memory(from), RequestBody::Memory(bytes)) = (self.body, &exchange.body)
+                        && from >= bytes.len()
+                    {
+                        return Poll::Ready(Ok(()));
+                    }
+                    link.deadline.set(send_timeout);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if link.stream.poll_writable().is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(Failure::Send(error))),
+            }
+        }
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        let step = count.min(self.head.len() - self.head_sent);
+        self.head_sent += step;
+        count -= step;
+        let step = count.min(self.piece.len() - self.piece_sent);
+        self.piece_sent += step;
+        count -= step;
+        if let BodyState::Memory(from) = &mut self.body {
+            *from += count;
+        }
+    }
+
+    /// The next piece of a body that is in a file or still comes from the client.
+    fn refill(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<(), Failure>> {
+        self.piece_sent = 0;
+        self.piece.clear();
+        if self.body == BodyState::File {
+            return Poll::Ready(self.refill_from_file(exchange));
+        }
+        let mut bytes = buffer::lease(PIECE_BYTES);
+        let done = match body::poll_read(exchange, conn, &mut bytes) {
+            Poll::Ready(Ok(done)) => done,
+            Poll::Ready(Err(failed)) => return Poll::Ready(Err(Failure::Body(failed))),
+            Poll::Pending => return Poll::Pending,
+        };
+        self.piece = buffer::lease(bytes.len() + 2 * encode::CHUNK_HEAD_BYTES);
+        if self.chunked && !bytes.is_empty() {
+            let mut space = [0; encode::CHUNK_HEAD_BYTES];
+            self.piece.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
+            self.piece.extend_from_slice(&bytes);
+            self.piece.extend_from_slice(b"\r\n");
+        } else {
+            self.piece.extend_from_slice(&bytes);
+        }
+        if done {
+            if self.chunked {
+                self.piece.extend_from_slice(b"0\r\n\r\n");
+            }
+            self.body = BodyState::Done;
+            exchange.body = RequestBody::Gone;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn refill_from_file(&mut self, exchange: &Exchange<'_>) -> Result<(), Failure> {
+        let RequestBody::File { file, length, .. } = &exchange.body else {
+            self.body = BodyState::Done;
+            return Ok(());
+        };
+        let file: &File = file;
+        let count = (*length - self.file_at).min(PIECE_BYTES as u64) as usize;
+        self.piece = buffer::lease(count);
+        self.piece.resize(count, 0);
+        file.read_exact_at(&mut self.piece, self.file_at).map_err(|_| Failure::Body(BodyFailed::Status(500)))?;
+        self.file_at += count as u64;
+        if self.file_at >= *length {
+            self.body = BodyState::Done;
+        }
+        Ok(())
+    }
+}
+
+struct Reading {
+    parser: Parser,
+    origin: Origin,
+    interim: u32,
+}
+
+impl Reading {
+    /// Reads until the final head is complete.
+    fn poll(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        link: &Link,
+        buffer_size: usize,
+        progressed: &mut Progressed,
+    ) -> Poll<Result<(), Failure>> {
+        loop {
+            match link.stream.try_read_vec(&mut self.origin.bytes, READ_BYTES) {
+                Ok(0) => return Poll::Ready(Err(Failure::Closed)),
+                Ok(count) => {
+                    progressed.response_begun = true;
+                    if let Some(attempt) = exchange.tries.last_mut() {
+                        attempt.bytes_received += count as u64;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if link.stream.poll_readable().is_pending() {
+                        return Poll::Pending;
+                    }
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Poll::Ready(Err(Failure::Receive(error))),
+            }
+            match self.parse(buffer_size) {
+                Ok(true) => return Poll::Ready(Ok(())),
+                Ok(false) => link.deadline.set(exchange.location.values.proxy.read_timeout),
+                Err(fault) => return Poll::Ready(Err(Failure::Head(fault))),
+            }
+        }
+    }
+
+    fn parse(&mut self, buffer_size: usize) -> Result<bool, HeadFault> {
+        loop {
+            match self.parser.response(&self.origin.bytes, &mut self.origin.head) {
+                Ok(Progress::Done) if self.origin.head.len > buffer_size => return Err(HeadFault::TooBig),
+                Ok(Progress::Done) if self.origin.head.is_interim() && self.origin.head.status != 101 => {
+                    // RFC 9110 §15.2: an interim answer is not the answer.
+                    self.interim += 1;
+                    if self.interim > INTERIM_MAX {
+                        return Err(HeadFault::TooBig);
+                    }
+                    let len = self.origin.head.len;
+                    self.origin.bytes.drain(..len);
+                    self.parser.reset();
+                    if self.origin.bytes.is_empty() {
+                        return Ok(false);
+                    }
+                }
+                Ok(Progress::Done) => return Ok(true),
+                Ok(Progress::Partial { .. }) if self.origin.bytes.len() >= buffer_size => return Err(HeadFault::TooBig),
+                Ok(Progress::Partial { .. }) => return Ok(false),
+                Err(violation) => return Err(HeadFault::Violation(violation)),
+            }
+        }
+    }
+}
+
+impl Try {
+    /// Milliseconds since the try began.
+    pub fn elapsed_ms(&self) -> u64 {
+        self.started.map_or(0, |started| clock::now().saturating_duration_since(started).as_millis() as u64)
+    }
+
+    /// Notes the end.
+    pub fn end(&mut self) {
+        if self.response_ms.is_none() {
+            self.response_ms = Some(self.elapsed_ms());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Idle connections to peers: one pool a worker, group by group, the last put in taken out first.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use weir_net::{Deadline, Stream, clock};
+
+use super::pool_policy::{Finished, PoolPolicy};
+
+/// A connection to a peer.
+pub struct Link {
+    /// The socket.
+    pub stream: Stream,
+    /// Bounds whatever the peer is waited for.
+    pub deadline: Deadline,
+    /// The peer's index in its group.
+    pub peer: usize,
+    /// When it was opened.
+    pub opened: Instant,
+    /// Exchanges it carried before this one.
+    pub carried: u64,
+}
+
+struct Idle {
+    link: Link,
+    since: Instant,
+}
+
+/// All idle connections of one worker, by the number of the group.
+#[derive(Default)]
+pub struct Pools {
+    groups: RefCell<Vec<Vec<Idle>>>,
+}
+
+/// A link that looked closed is dropped and the next one looked at, this often at most.
+const DEAD_LINKS_MAX: usize = 64;
+
+impl Pools {
+    /// Takes the most recently used live connection to a peer.
+    pub fn take(&self, group: usize, peer: usize) -> Option<Link> {
+        let mut groups = self.groups.borrow_mut();
+        let idle = groups.get_mut(group)?;
+        for _ in 0..DEAD_LINKS_MAX {
+            let index = idle.iter().rposition(|idle| idle.link.peer == peer)?;
+            // The order of the rest is the order of use: keep it.
+            let link = idle.remove(index).link;
+            if !link.stream.peek_closed() {
+                return Some(link);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection if the policy allows; otherwise it is closed. A full pool closes its oldest.
+    pub fn put(&self, group: usize, mut link: Link, policy: &PoolPolicy, is_reusable: bool) {
+        let now = clock::now();
+        link.carried += 1;
+        let finished = Finished {
+            requests: link.carried,
+            age_ms: now.saturating_duration_since(link.opened).as_millis() as u64,
+            reusable: is_reusable,
+            request_complete: true,
+            quiet: !link.stream.peek_closed(),
+        };
+        if !policy.may_keep(&finished) {
+            return;
+        }
+        link.deadline.clear();
+        let mut groups = self.groups.borrow_mut();
+        if groups.len() <= group {
+            groups.resize_with(group + 1, Vec::new);
+        }
+        if let Some(idle) = groups.get_mut(group) {
+            if idle.len() >= policy.max_idle {
+                idle.remove(0);
+            }
+            idle.push(Idle { link, since: now });
+        }
+    }
+
+    /// Closes what lay idle too long or was closed by its peer; `timeout` by group number.
+    pub fn sweep(&self, timeout: impl Fn(usize) -> Duration) {
+        let now = clock::now();
+        for (group, idle) in self.groups.borrow_mut().iter_mut().enumerate() {
+            let timeout = timeout(group);
+            idle.retain(|idle| now.saturating_duration_since(idle.since) < timeout && !idle.link.stream.peek_closed());
+        }
+    }
+
+    /// Idle connections kept now.
+    pub fn len(&self) -> usize {
+        self.groups.borrow().iter().map(Vec::len).sum()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,290 @@
+//! The body of an upstream's answer: read as it comes, decoded, and what becomes of the connection after.
+
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+use weir_net::{Lease, clock};
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::{BodyLength, Violation};
+
+use super::Upstream;
+use super::group::Outcome;
+use super::pool::Link;
+use super::selection::Selection;
+use crate::exchange::{Exchange, Try};
+use crate::worker::Generation;
+
+/// The group an exchange asks: one of the configuration's, or one made for this exchange.
+#[derive(Clone)]
+pub enum GroupRef {
+    /// By number, kept alive with its configuration.
+    Declared(Rc<Generation>, usize),
+    /// `proxy_pass` with variables that came to an address.
+    Own(Rc<Upstream>),
+}
+
+impl GroupRef {
+    /// The group.
+    pub fn get(&self) -> Option<&Upstream> {
+        match self {
+            GroupRef::Declared(generation, number) => generation.conf.declared.upstream.groups.get(*number).map(AsRef::as_ref),
+            GroupRef::Own(upstream) => Some(upstream),
+        }
+    }
+}
+
+/// A chosen peer: given back when dropped, without a verdict on it unless one was spoken.
+pub struct Hold {
+    /// The group.
+    pub group: GroupRef,
+    /// What the group remembers of this exchange's choices.
+    pub selection: Selection,
+}
+
+impl Hold {
+    /// Gives the peer back; `true` when it is kept out from now on.
+    pub fn release(&mut self, outcome: Outcome) -> bool {
+        match self.group.get() {
+            Some(upstream) => upstream.group.release(&mut self.selection, outcome, clock::unix_seconds()),
+            None => false,
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.release(Outcome::Abandoned);
+    }
+}
+
+enum Left {
+    Exact(u64),
+    Chunked(Box<Decoder>),
+    UntilClose,
+    Nothing,
+}
+
+/// What broke an answer's body.
+#[derive(Debug)]
+pub enum Broken {
+    /// The connection failed.
+    Io(io::Error),
+    /// It ended before the body did.
+    Early,
+    /// The framing is wrong.
+    Framing(Violation),
+    /// Nothing came for `proxy_read_timeout`.
+    TimedOut,
+}
+
+/// What one read gave.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// Body bytes were appended.
+    Some,
+    /// The body is complete.
+    End,
+}
+
+/// The rest of an answer.
+pub struct Source {
+    link: Option<Link>,
+    hold: Hold,
+    left: Left,
+    may_be_kept: bool,
+}
+
+impl Source {
+    /// The body of an answer whose head was read from `link`; body bytes that came with the head stand in
+    /// `Origin::bytes` behind it and are read first.
+    pub fn new(link: Link, hold: Hold, length: BodyLength, may_be_kept: bool) -> Source {
+        let left = match length {
+            BodyLength::None => Left::Nothing,
+            BodyLength::Exact(0) => Left::Nothing,
+            BodyLength::Exact(length) => Left::Exact(length),
+            BodyLength::Chunked => Left::Chunked(Box::new(Decoder::new())),
+            BodyLength::UntilClose => Left::UntilClose,
+        };
+        Source { link: Some(link), hold, left, may_be_kept }
+    }
+
+    /// Whether the body is complete.
+    pub fn is_done(&self) -> bool {
+        matches!(self.left, Left::Nothing)
+    }
+
+    /// The exact length still to come, where the framing tells it.
+    pub fn exact_left(&self) -> Option<u64> {
+        match self.left {
+            Left::Exact(left) => Some(left),
+            Left::Nothing => Some(0),
+            Left::Chunked(_) | Left::UntilClose => None,
+        }
+    }
+
+    /// The connection; gone once the body is complete.
+    pub fn link(&self) -> Option<&Link> {
+        self.link.as_ref()
+    }
+
+    /// Decodes bytes that came with the head: appends what of them is body to `out`.
+    pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
+        let start = out.len();
+        out.extend_from_slice(input);
+        self.decode(out, start)
+    }
+
+    /// Notes that the first `count` bytes after the head were used where they stand.
+    pub fn skip(&mut self, count: u64) {
+        if let Left::Exact(left) = &mut self.left {
+            *left = left.saturating_sub(count);
+            if *left == 0 {
+                self.left = Left::Nothing;
+            }
+        }
+    }
+
+    /// Reads once, at most `max` bytes, and appends what of them is body to `out`.
+    pub fn poll_read(&mut self, out: &mut Lease, max: usize, attempt: Option<&mut Try>) -> Poll<Result<Read, Broken>> {
+        if self.is_done() {
+            return Poll::Ready(Ok(Read::End));
+        }
+        loop {
+            let Some(link) = &self.link else { return Poll::Ready(Err(Broken::Early)) };
+            let start = out.len();
+            match link.stream.try_read_vec(out, max) {
+                Ok(0) => {
+                    return Poll::Ready(match self.left {
+                        Left::UntilClose | Left::Nothing => {
+                            self.left = Left::Nothing;
+                            self.may_be_kept = false;
+                            Ok(Read::End)
+                        }
+                        Left::Exact(_) | Left::Chunked(_) => Err(Broken::Early),
+                    });
+                }
+                Ok(count) => {
+                    if let Some(attempt) = attempt {
+                        attempt.bytes_received += count as u64;
+                    }
+                    return Poll::Ready(self.decode(out, start).map(|()| {
+                        if out.len() == start && self.is_done() { Read::End } else { Read::Some }
+                    }));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if link.stream.poll_readable().is_ready() {
+                        continue;
+                    }
+                    return match link.deadline.poll_expired() {
+                        Poll::Ready(()) => Poll::Ready(Err(Broken::TimedOut)),
+                        Poll::Pending => Poll::Pending,
+                    };
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(Broken::Io(error))),
+            }
+        }
+    }
+
+    /// Leaves only body bytes behind `start`, closed up.
+    fn decode(&mut self, out: &mut Vec<u8>, start: usize) -> Result<(), Broken> {
+        match &mut self.left {
+            Left::UntilClose => {}
+            Left::Nothing => {
+                if out.len() > start {
+                    self.may_be_kept = false; // more than was announced
+                    out.truncate(start);
+                }
+            }
+            Left::Exact(left) => {
+                let got = (out.len() - start) as u64;
+                if got > *left {
+                    self.may_be_kept = false;
+                    out.truncate(start + *left as usize);
+                    *left = 0;
+                } else {
+                    *left -= got;
+                }
+                if *left == 0 {
+                    self.left = Left::Nothing;
+                }
+            }
+            Left::Chunked(decoder) => {
+                let (mut at, mut kept) = (start, start);
+                loop {
+                    match decoder.next(out, &mut at).map_err(Broken::Framing)? {
+                        ChunkEvent::Data { start: from, end } => {
+                            out.copy_within(from..end, kept);
+                            kept += end - from;
+                        }
+                        ChunkEvent::NeedMore => break,
+                        ChunkEvent::End => {
+                            if at < out.len() {
+                                self.may_be_kept = false;
+                            }
+                            self.left = Left::Nothing;
+                            break;
+                        }
+                    }
+                }
+                out.truncate(kept);
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection may not carry another exchange.
+    pub fn forbid_reuse(&mut self) {
+        self.may_be_kept = false;
+    }
+
+    /// Ends a complete body as soon as it was read, before it is written: the connection goes to the pool if
+    /// it may, the peer is given back in good standing.
+    pub fn finish_early(&mut self, exchange: &mut Exchange<'_>) {
+        let Some(link) = self.link.take() else { return };
+        if self.is_done() {
+            keep(exchange, &self.hold.group, link, self.may_be_kept);
+        }
+        self.end(exchange, Outcome::Ok);
+    }
+
+    /// The same, where it may have happened already.
+    pub fn finish_if_open(mut self, exchange: &mut Exchange<'_>) {
+        self.finish_early(exchange);
+    }
+
+    /// Ends an answer whose body nobody wants: a connection that still owes bytes is closed.
+    pub fn finish_unread(mut self, exchange: &mut Exchange<'_>) {
+        self.finish_early(exchange);
+    }
+
+    /// Ends a broken body: the connection is closed.
+    pub fn fail(mut self, exchange: &mut Exchange<'_>) {
+        self.end(exchange, Outcome::Failed);
+    }
+
+    /// Ends a body whose client went away: the connection is closed, the peer is not blamed.
+    pub fn abandon(mut self, exchange: &mut Exchange<'_>) {
+        self.end(exchange, Outcome::Abandoned);
+    }
+
+    fn end(&mut self, exchange: &mut Exchange<'_>, outcome: Outcome) {
+        self.hold.release(outcome);
+        if let Some(attempt) = exchange.last_try() {
+            attempt.end();
+        }
+    }
+
+    /// The address shown in messages.
+    pub fn group(&self) -> &GroupRef {
+        &self.hold.group
+    }
+}
+
+/// Puts a connection back into the worker's pool, if it is one of a declared group.
+pub fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Link, is_reusable: bool) {
+    if let (GroupRef::Declared(generation, number), Some(upstream)) = (group, group.get()) {
+        generation.pools.put(*number, link, &upstream.pooling, is_reusable && !exchange.worker.is_draining());
+    }
+}

@@ -1,0 +1,472 @@
+//! Passes an upstream's body to the client: reads ahead of a slow client within bounds, in memory first,
+//! then in a file.
+//!
+//! ```text
+//!  upstream ─ read ─► decode ─► filters ─► frame ─► queue (memory, then file) ─► write ─► client
+//! ```
+//!
+//! One task, one loop: each turn writes what the client takes and reads what the upstream gives. A body
+//! that came in whole with its head leaves with the client's head in one write.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::task::Poll;
+
+use weir_net::{Lease, buffer};
+use weir_wire::encode;
+
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::family::upstream::source::{Broken, Read, Source};
+use crate::log::{self, Level};
+use crate::pace::Pace;
+use crate::respond::{self, Framing};
+
+/// One read from an upstream takes at most this much: large enough that a megabyte costs few calls,
+/// small enough to stay in the second-level cache.
+const READ_BYTES: usize = 128 << 10;
+
+/// The first read of a body whose length is not known.
+const READ_BYTES_FIRST: usize = 16 << 10;
+
+/// Pieces written in one call.
+const PIECES_MAX: usize = 16;
+
+/// Sends `head` and then the body of `source`.
+pub async fn run(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    mut source: Source,
+    framing: Framing,
+    head: &mut Vec<u8>,
+) -> Result<(), Gone> {
+    let timeout = exchange.location.values.core.send_timeout;
+    let pace = Pace::of(exchange);
+    let read_pace = exchange.location.values.proxy.limit_rate.as_ref().and_then(|template| {
+        let text = template.text(exchange);
+        Pace::new(std::str::from_utf8(&text).ok().and_then(crate::value::size_of).unwrap_or(0))
+    });
+    if let Some(result) = whole(exchange, conn, &mut source, framing, head, timeout, pace.is_none()).await {
+        match result {
+            Ok(()) => source.finish_if_open(exchange),
+            Err(gone) => {
+                source.finish_if_open(exchange);
+                return Err(gone);
+            }
+        }
+        return Ok(());
+    }
+    let mut relay = Relay {
+        queue: VecDeque::new(),
+        queued: 0,
+        spill: None,
+        framing,
+        ended: false,
+        is_broken: false,
+        pace,
+        read_pace,
+        read_next: source.exact_left().map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
+    };
+    relay.push_head(std::mem::take(head));
+    let result = relay.pump(exchange, conn, &mut source, timeout).await;
+    match result {
+        Ok(()) => source.finish_if_open(exchange),
+        Err(End::Client(gone)) => {
+            source.abandon(exchange);
+            return Err(gone);
+        }
+        Err(End::Origin(broken)) => {
+            note(exchange, &broken);
+            source.fail(exchange);
+            return Err(Gone::Cut);
+        }
+    }
+    Ok(())
+}
+
+enum End {
+    Client(Gone),
+    Origin(Broken),
+}
+
+fn note(exchange: &mut Exchange<'_>, broken: &Broken) {
+    exchange.step = weir_meter::Step::ReadResponse;
+    match broken {
+        Broken::Io(error) => {
+            let error = log::Os(error);
+            exchange.log(Level::Error, format_args!("recv() failed {error}"));
+        }
+        Broken::Early => exchange.log(Level::Error, format_args!("upstream prematurely closed connection")),
+        Broken::Framing(violation) => exchange.log(Level::Error, format_args!("{}", violation.upstream_message())),
+        Broken::TimedOut => exchange.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)")),
+    }
+}
+
+/// The usual small answer: its body came in with its head, nothing changes it. One write, and the connection
+/// to the upstream is free before it. `None` when this is not such an answer.
+async fn whole(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: &mut Source,
+    framing: Framing,
+    head: &mut Vec<u8>,
+    timeout: std::time::Duration,
+    unpaced: bool,
+) -> Option<Result<(), Gone>> {
+    let length = source.exact_left()?;
+    if !unpaced || framing != Framing::Length || !exchange.response.body_filters.is_empty() {
+        return None;
+    }
+    let origin = exchange.origin.take()?;
+    let start = origin.head.len;
+    let end = start.checked_add(usize::try_from(length).ok()?)?;
+    if origin.bytes.len() < end {
+        exchange.origin = Some(origin);
+        return None;
+    }
+    source.skip(length);
+    if origin.bytes.len() > end {
+        source.forbid_reuse();
+    }
+    if let Some(attempt) = exchange.last_try() {
+        attempt.response_length = length;
+    }
+    source.finish_early(exchange);
+    let body = origin.bytes.get(start..end).unwrap_or_default();
+    let result = conn.write_all(&mut [IoSlice::new(head), IoSlice::new(body)], timeout).await;
+    if result.is_ok() {
+        exchange.body_bytes_sent = length;
+        exchange.bytes_sent += head.len() as u64 + length;
+    }
+    exchange.origin = Some(origin);
+    Some(result)
+}
+
+struct Piece {
+    bytes: Lease,
+    start: usize,
+    /// How much of it is body, for `$body_bytes_sent`.
+    body: u64,
+}
+
+struct Spill {
+    file: File,
+    written: u64,
+    read: u64,
+}
+
+struct Relay {
+    queue: VecDeque<Piece>,
+    queued: usize,
+    spill: Option<Spill>,
+    framing: Framing,
+    ended: bool,
+    /// The temporary file failed: the answer cannot be completed.
+    is_broken: bool,
+    pace: Option<Pace>,
+    read_pace: Option<Pace>,
+    read_next: usize,
+}
+
+impl Relay {
+    fn push_head(&mut self, head: Vec<u8>) {
+        let mut bytes = buffer::lease(head.len());
+        bytes.extend_from_slice(&head);
+        self.push(bytes, 0);
+    }
+
+    fn push(&mut self, bytes: Lease, body: u64) {
+        self.queued += bytes.len();
+        self.queue.push_back(Piece { bytes, start: 0, body });
+    }
+
+    async fn pump(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        source: &mut Source,
+        timeout: std::time::Duration,
+    ) -> Result<(), End> {
+        let proxy = &exchange.location.values.proxy;
+        let buffering = proxy.buffering && !is_unbuffered(exchange);
+        let (count, size) = proxy.buffers;
+        let memory_max = if buffering { (u64::from(count) * size).max(READ_BYTES as u64) as usize } else { 0 };
+        let file_max = if buffering { proxy.max_temp_file } else { 0 };
+        let read_timeout = proxy.read_timeout;
+        self.first(exchange, source)?;
+        if let Some(link) = source.link() {
+            link.deadline.set(read_timeout);
+        }
+        conn.deadline.set(timeout);
+        poll_fn(|_| {
+            loop {
+                if self.is_broken {
+                    return Poll::Ready(Err(End::Client(Gone::Cut)));
+                }
+                let wrote = match self.poll_write(exchange, conn, timeout) {
+                    Poll::Ready(Ok(wrote)) => wrote,
+                    Poll::Ready(Err(gone)) => return Poll::Ready(Err(End::Client(gone))),
+                    Poll::Pending => false,
+                };
+                if self.ended && self.queue.is_empty() && self.spill.is_none() {
+                    return Poll::Ready(Ok(()));
+                }
+                let read = match self.poll_fill(exchange, source, memory_max, file_max, read_timeout) {
+                    Poll::Ready(Ok(read)) => read,
+                    Poll::Ready(Err(broken)) => return Poll::Ready(Err(End::Origin(broken))),
+                    Poll::Pending => false,
+                };
+                if !wrote && !read {
+                    if self.queue.is_empty()
+                        && let Poll::Ready(error) = conn.poll_gone()
+                    {
+                        return Poll::Ready(Err(End::Client(Gone::Closed(error))));
+                    }
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// The body bytes that came in with the upstream's head.
+    fn first(&mut self, exchange: &mut Exchange<'_>, source: &mut Source) -> Result<(), End> {
+        let Some(origin) = exchange.origin.take() else { return Ok(()) };
+        let rest = origin.bytes.get(origin.head.len..).unwrap_or_default();
+        let mut piece = buffer::lease(rest.len().max(1));
+        let fed = source.feed(rest, &mut piece);
+        exchange.origin = Some(origin);
+        fed.map_err(End::Origin)?;
+        self.take_in(exchange, source, piece);
+        Ok(())
+    }
+
+    /// Writes what the client takes now. `Ready(Ok(true))` when something went.
+    fn poll_write(&mut self, exchange: &mut Exchange<'_>, conn: &mut Conn, timeout: std::time::Duration) -> Poll<Result<bool, Gone>> {
+        let mut progress = false;
+        loop {
+            if self.queue.is_empty() {
+                match self.unspill(exchange) {
+                    Ok(true) => {}
+                    Ok(false) => return Poll::Ready(Ok(progress)),
+                    Err(gone) => return Poll::Ready(Err(gone)),
+                }
+            }
+            let mut limit = usize::MAX;
+            if let Some(pace) = &self.pace {
+                match pace.ask(self.queued) {
+                    Ok(allowed) => limit = allowed,
+                    Err(wait) => {
+                        conn.deadline.set(wait);
+                        if conn.deadline.poll_expired().is_pending() {
+                            return Poll::Pending;
+                        }
+                        continue;
+                    }
+                }
+            }
+            match self.write_once(conn, limit) {
+                Ok(0) => return Poll::Ready(Err(Gone::Closed(io::ErrorKind::WriteZero.into()))),
+                Ok(count) => {
+                    progress = true;
+                    exchange.bytes_sent += count as u64;
+                    if let Some(pace) = &mut self.pace {
+                        pace.sent(count);
+                    }
+                    self.advance(exchange, count);
+                    conn.deadline.set(timeout);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if conn.stream().poll_writable().is_ready() {
+                        continue;
+                    }
+                    if conn.deadline.poll_expired().is_ready() {
+                        return Poll::Ready(Err(Gone::TimedOut));
+                    }
+                    return if progress { Poll::Ready(Ok(true)) } else { Poll::Pending };
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(Gone::Closed(error))),
+            }
+        }
+    }
+
+    fn write_once(&self, conn: &Conn, mut limit: usize) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+        let mut used = 0;
+        for (slot, piece) in slices.iter_mut().zip(&self.queue) {
+            let bytes = piece.bytes.get(piece.start..).unwrap_or_default();
+            let bytes = bytes.get(..limit.min(bytes.len())).unwrap_or_default();
+            limit -= bytes.len();
+            *slot = IoSlice::new(bytes);
+            used += 1;
+            if limit == 0 {
+                break;
+            }
+        }
+        conn.stream().try_write_vectored(slices.get(..used).unwrap_or_default())
+    }
+
+    fn advance(&mut self, exchange: &mut Exchange<'_>, mut count: usize) {
+        self.queued = self.queued.saturating_sub(count);
+        while let Some(piece) = self.queue.front_mut() {
+            let left = piece.bytes.len() - piece.start;
+            if count < left {
+                piece.start += count;
+                return;
+            }
+            count -= left;
+            exchange.body_bytes_sent += piece.body;
+            self.queue.pop_front();
+        }
+    }
+
+    /// Reads from the upstream if there is room. `Ready(Ok(true))` when something was taken in.
+    fn poll_fill(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        source: &mut Source,
+        memory_max: usize,
+        file_max: u64,
+        timeout: std::time::Duration,
+    ) -> Poll<Result<bool, Broken>> {
+        if self.ended {
+            return Poll::Pending;
+        }
+        let spilled = self.spill.as_ref().map_or(0, |spill| spill.written);
+        let in_memory = self.spill.is_none() && (self.queued == 0 || self.queued < memory_max);
+        if !in_memory && (file_max == 0 || spilled >= file_max) {
+            return Poll::Pending;
+        }
+        if let Some(pace) = &self.read_pace
+            && let Err(wait) = pace.ask(READ_BYTES)
+            && let Some(link) = source.link()
+        {
+            link.deadline.set(wait);
+            return match link.deadline.poll_expired() {
+                Poll::Ready(()) => Poll::Ready(Ok(true)),
+                Poll::Pending => Poll::Pending,
+            };
+        }
+        let room = self.read_pace.as_ref().map_or(self.read_next, |pace| pace.ask(self.read_next).unwrap_or(1));
+        let mut piece = buffer::lease(room);
+        match source.poll_read(&mut piece, room, exchange.tries.last_mut()) {
+            Poll::Ready(Ok(_)) => {
+                if let Some(link) = source.link() {
+                    link.deadline.set(timeout);
+                }
+                if piece.len() >= self.read_next {
+                    self.read_next = (self.read_next * 2).min(READ_BYTES);
+                }
+                if let Some(pace) = &mut self.read_pace {
+                    pace.sent(piece.len());
+                }
+                self.take_in(exchange, source, piece);
+                Poll::Ready(Ok(true))
+            }
+            Poll::Ready(Err(broken)) => Poll::Ready(Err(broken)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Filters, frames and queues body bytes; notes the end.
+    fn take_in(&mut self, exchange: &mut Exchange<'_>, source: &mut Source, mut piece: Lease) {
+        let last = source.is_done();
+        if let Some(attempt) = exchange.last_try() {
+            attempt.response_length += piece.len() as u64;
+        }
+        if last {
+            source.finish_early(exchange);
+        }
+        if !exchange.response.body_filters.is_empty() && (last || !piece.is_empty()) {
+            let out = respond::filtered(exchange, &piece, !exchange.location.values.proxy.buffering, last);
+            piece = buffer::lease(out.len());
+            piece.extend_from_slice(&out);
+        }
+        let body = piece.len() as u64;
+        if self.framing == Framing::Chunked && body > 0 {
+            let mut space = [0; encode::CHUNK_HEAD_BYTES];
+            let mut head = buffer::lease(encode::CHUNK_HEAD_BYTES);
+            head.extend_from_slice(encode::chunk_head(body, &mut space));
+            self.enqueue(exchange, head, 0);
+            piece.extend_from_slice(b"\r\n");
+        }
+        if self.framing == Framing::Chunked && last {
+            piece.extend_from_slice(b"0\r\n");
+            piece.extend_from_slice(&respond::trailer_text(exchange));
+            piece.extend_from_slice(b"\r\n");
+        }
+        self.enqueue(exchange, piece, body);
+        self.ended = last;
+    }
+
+    /// To memory, or behind what waits in the file.
+    fn enqueue(&mut self, exchange: &mut Exchange<'_>, piece: Lease, body: u64) {
+        if piece.is_empty() {
+            return;
+        }
+        let proxy = &exchange.location.values.proxy;
+        let (count, size) = proxy.buffers;
+        let memory_max = (u64::from(count) * size).max(READ_BYTES as u64) as usize;
+        let must_spill = self.spill.is_some() || (self.queued >= memory_max && proxy.buffering && proxy.max_temp_file > 0);
+        if !must_spill {
+            self.push(piece, body);
+            return;
+        }
+        if self.spill.is_none() {
+            match crate::body::temporary(exchange, proxy.temp_path.as_deref(), "proxy_temp") {
+                Some((file, _)) => {
+                    exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
+                    self.spill = Some(Spill { file, written: 0, read: 0 });
+                }
+                None => {
+                    self.push(piece, body);
+                    return;
+                }
+            }
+        }
+        if let Some(spill) = &mut self.spill {
+            match spill.file.write_all_at(&piece, spill.written) {
+                Ok(()) => spill.written += piece.len() as u64,
+                Err(error) => {
+                    exchange.log(Level::Crit, format_args!("pwritev() to a temporary file failed: {error}"));
+                    self.is_broken = true;
+                }
+            }
+        }
+    }
+
+    /// Brings the next part of the file back; `false` when there is none.
+    fn unspill(&mut self, exchange: &mut Exchange<'_>) -> Result<bool, Gone> {
+        let Some(spill) = &mut self.spill else { return Ok(false) };
+        let count = (spill.written - spill.read).min(READ_BYTES as u64) as usize;
+        let mut bytes = buffer::lease(count);
+        bytes.resize(count, 0);
+        if let Err(error) = spill.file.read_exact_at(&mut bytes, spill.read) {
+            exchange.log(Level::Crit, format_args!("pread() of a temporary file failed: {error}"));
+            return Err(Gone::Cut);
+        }
+        spill.read += count as u64;
+        if spill.read == spill.written {
+            self.spill = None;
+        }
+        if count > 0 {
+            // What of it is framing is counted as body here: a few bytes a piece.
+            self.push(bytes, count as u64);
+        }
+        Ok(count > 0)
+    }
+}
+
+/// X-Accel-Buffering: no.
+fn is_unbuffered(exchange: &Exchange<'_>) -> bool {
+    !exchange.location.values.proxy.ignore.has("X-Accel-Buffering")
+        && exchange
+            .origin
+            .as_ref()
+            .and_then(|origin| origin.field(weir_wire::Known::XAccelBuffering))
+            .is_some_and(|value| value.eq_ignore_ascii_case(b"no"))
+}

@@ -1,0 +1,124 @@
+//! Going to the background by starting ourselves again.
+//!
+//! The first process starts the same command line with a marked environment and
+//! the write end of a pipe as standard input, and waits. The second becomes a
+//! session of its own, starts up, and says so through the pipe; only then does the
+//! first exit with 0. If the second fails, its messages went to the terminal and
+//! its exit code is passed on.
+
+use rustix::fs::{FileType, fstat};
+use rustix::process::setsid;
+use rustix::stdio;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Command, Stdio};
+
+/// Marks the environment of the second process.
+const ENV_DAEMON: &str = "WEIR_DAEMON";
+
+/// Which of the two processes we are after [`daemonise`].
+#[derive(Debug)]
+pub enum Daemon {
+    /// The first: exit with this code now.
+    Started(i32),
+    /// The second: go on, and say when ready.
+    Background(Ready),
+}
+
+/// The debt of the second process to the waiting first.
+#[derive(Debug)]
+pub struct Ready(());
+
+/// Call before any thread is started and any socket bound: the second process
+/// begins `main` anew.
+pub fn daemonise() -> io::Result<Daemon> {
+    if is_second() {
+        setsid()?;
+        Ok(Daemon::Background(Ready(())))
+    } else {
+        let exe = std::env::current_exe()?;
+        let mut command = Command::new(exe);
+        command.args(std::env::args_os().skip(1));
+        start(command).map(Daemon::Started)
+    }
+}
+
+impl Ready {
+    /// Lets the first process exit, and leaves the terminal: standard input and
+    /// output become `/dev/null`. Standard error stays; see [`redirect_stderr`].
+    pub fn tell(self) -> io::Result<()> {
+        rustix::io::write(stdio::stdin(), b"1")?;
+        let null = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
+        stdio::dup2_stdin(&null)?;
+        stdio::dup2_stdout(&null)?;
+        Ok(())
+    }
+}
+
+/// Makes standard error a copy of `file`, as nginx does with the error log, so
+/// that even the last words of a crash are found.
+pub fn redirect_stderr(file: &File) -> io::Result<()> {
+    Ok(stdio::dup2_stderr(file.as_fd())?)
+}
+
+/// The mark alone is not believed: it could have been inherited from further up.
+fn is_second() -> bool {
+    std::env::var_os(ENV_DAEMON).is_some()
+        && fstat(stdio::stdin())
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+/// Starts the second process and waits until it is ready (0) or gone (its code).
+fn start(mut command: Command) -> io::Result<i32> {
+    let (read, write): (OwnedFd, OwnedFd) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    command.env(ENV_DAEMON, "1").stdin(Stdio::from(write));
+    let mut child = command.spawn()?;
+    // The command holds our copy of the write end: without this we would never
+    // see the end of the pipe.
+    drop(command);
+    let mut byte = [0u8; 1];
+    match File::from(read).read(&mut byte)? {
+        0 => Ok(child.wait()?.code().unwrap_or(1).max(1)),
+        _ => Ok(0),
+    }
+}
+
+/// Removes the mark from a command that is not meant to be a second process.
+pub(super) fn unmark(command: &mut Command) {
+    command.env_remove(ENV_DAEMON);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn run(script: &str) -> i32 {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        start(command).unwrap()
+    }
+
+    #[test]
+    fn ready_is_success_while_the_child_lives_on() {
+        // The child closes the pipe only after the byte, and exits with 7 later.
+        assert_eq!(run("test \"$WEIR_DAEMON\" = 1 && printf 1 >&0; exit 7"), 0);
+    }
+
+    #[test]
+    fn a_child_that_fails_hands_on_its_code() {
+        assert_eq!(run("exit 3"), 3);
+        assert_eq!(run("exit 0"), 1, "gone without a word is a failure");
+        assert_eq!(run("kill -9 $$"), 1);
+    }
+
+    #[test]
+    fn we_are_not_a_second_process() {
+        assert!(!is_second());
+    }
+}

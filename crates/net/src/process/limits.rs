@@ -1,0 +1,51 @@
+//! The limit on open files, written; it is read in `meter::host`.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+
+/// Raises the soft limit on open files to the hard one: `(old, new)` soft limit.
+///
+/// A proxy needs two descriptors per exchange, and the usual soft limit of 1024
+/// exists for programs that call `select`. `u64::MAX` means unlimited.
+pub fn raise_nofile() -> io::Result<(u64, u64)> {
+    let limit = getrlimit(Resource::Nofile);
+    let old = limit.current.unwrap_or(u64::MAX);
+    let new = limit.maximum.unwrap_or(u64::MAX);
+    if new > old {
+        let raised = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        setrlimit(Resource::Nofile, raised)?;
+    }
+    Ok((old, new))
+}
+
+/// Sets both limits; nginx's `worker_rlimit_nofile`.
+///
+/// Only root may raise the hard one (`EPERM`); no one above `fs.nr_open`.
+pub fn set_nofile(files: u64) -> io::Result<()> {
+    let limit = Rlimit {
+        current: Some(files),
+        maximum: Some(files),
+    };
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use weir_meter::host::file_limit;
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        let (old, new) = raise_nofile().unwrap();
+        assert!(new >= old);
+        let limit = file_limit().unwrap();
+        assert_eq!((limit.soft, limit.hard), (new, new));
+        // What is in force may always be set again.
+        set_nofile(new).unwrap();
+        assert_eq!(file_limit().unwrap(), limit);
+    }
+}

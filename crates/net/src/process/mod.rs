@@ -1,0 +1,21 @@
+//! The process as a whole: what the control thread does before, beside and after
+//! the workers.
+//!
+//! Nothing here is on the data path. We never fork: a daemon and a new binary are
+//! started by exec (threads do not survive a fork). SIGPIPE is ignored by Rust's
+//! own start-up, so a write to a closed connection is an error, not a death.
+
+mod daemon;
+mod limits;
+mod pid;
+mod privilege;
+mod signal;
+mod upgrade;
+
+pub use daemon::{Daemon, Ready, daemonise, redirect_stderr};
+pub use limits::{raise_nofile, set_nofile};
+pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};
+pub use privilege::{Identity, drop_privileges_this_thread, is_root, look_up, look_up_under};
+pub use signal::{Signal, Signals, SignalsHandle, send_signal, signals};
+pub(crate) use upgrade::is_listening;
+pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited};

@@ -1,0 +1,60 @@
+//! The pid file: how `-s reload` finds the running process.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Writes our process id and a newline.
+pub fn write_pid_file(path: &Path) -> io::Result<()> {
+    fs::write(path, format!("{}\n", std::process::id()))
+}
+
+/// Reads a process id written by us or by nginx; `InvalidData` if it holds none.
+pub fn read_pid_file(path: &Path) -> io::Result<u32> {
+    let text = fs::read_to_string(path)?;
+    let text = text.trim();
+    match text.parse::<u32>() {
+        Ok(pid) if pid > 0 && i32::try_from(pid).is_ok() => Ok(pid),
+        // nginx: the words of `nginx -s` (ngx_cycle.c).
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("invalid PID number \"{text}\" in \"{}\"", path.display()),
+        )),
+    }
+}
+
+/// Removes it; one that is gone already is fine.
+pub fn remove_pid_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// Renames it, as at a binary upgrade (`nginx.pid` to `nginx.pid.oldbin`) and back.
+pub fn rename_pid_file(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn written_renamed_read_removed() {
+        let path = std::env::temp_dir().join(format!("weir-net-{}.pid", std::process::id()));
+        let old = path.with_extension("pid.oldbin");
+        write_pid_file(&path).unwrap();
+        rename_pid_file(&path, &old).unwrap();
+        assert_eq!(read_pid_file(&old).unwrap(), std::process::id());
+        assert!(read_pid_file(&path).is_err());
+        for bad in ["", "x", "0", "-5", "4294967295"] {
+            fs::write(&old, bad).unwrap();
+            let error = read_pid_file(&old).unwrap_err();
+            assert!(error.to_string().starts_with("invalid PID number"), "{bad}");
+        }
+        remove_pid_file(&old).unwrap();
+        remove_pid_file(&old).unwrap();
+    }
+}

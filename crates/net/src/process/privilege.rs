@@ -1,0 +1,170 @@
+//! Users, groups, and a thread that gives up root.
+//!
+//! Linux keeps credentials per thread; it is the C library that spreads a `setuid`
+//! over all of them. We make the system calls themselves: worker threads become
+//! `user`, and the control thread stays root so that a reload can bind port 80.
+//! What that does not give: threads share memory, so against code execution in a
+//! worker it is weaker than nginx's processes (docs/why/001-runtime.md).
+
+use rustix::process::{Gid, Uid, geteuid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Groups one user may be in; the kernel's own bound is 65536.
+const GROUPS_MAX: usize = 65_536;
+
+/// Who a worker shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// All groups, `gid` among them.
+    pub groups: Vec<u32>,
+}
+
+/// Finds a user, and a group if it is not to be the user's own.
+///
+/// From `/etc/passwd` and `/etc/group`, not through the C library's name service:
+/// that would need dynamic loading. Fails in nginx's words if a name is unknown.
+pub fn look_up(user: &str, group: Option<&str>) -> io::Result<Identity> {
+    look_up_under(Path::new("/"), user, group)
+}
+
+/// As [`look_up`], reading `etc/` below `root`.
+pub fn look_up_under(root: &Path, user: &str, group: Option<&str>) -> io::Result<Identity> {
+    let passwd = fs::read_to_string(root.join("etc/passwd"))?;
+    let groups = fs::read_to_string(root.join("etc/group"))?;
+    // name:password:uid:gid:...
+    let (uid, own_gid) = passwd
+        .lines()
+        .find_map(|line| {
+            let mut parts = line.split(':');
+            if parts.next()? != user {
+                return None;
+            }
+            Some((parts.nth(1)?.parse().ok()?, parts.next()?.parse().ok()?))
+        })
+        .ok_or_else(|| unknown("getpwnam", user))?;
+    let gid = match group {
+        Some(name) => groups
+            .lines()
+            .filter_map(parse_group)
+            .find_map(|(known, gid, _)| (known == name).then_some(gid))
+            .ok_or_else(|| unknown("getgrnam", name))?,
+        None => own_gid,
+    };
+    let mut all = vec![gid];
+    for (_, member_gid, members) in groups.lines().filter_map(parse_group) {
+        let is_member = members.split(',').any(|member| member == user);
+        if is_member && !all.contains(&member_gid) && all.len() < GROUPS_MAX {
+            all.push(member_gid);
+        }
+    }
+    Ok(Identity {
+        uid,
+        gid,
+        groups: all,
+    })
+}
+
+/// `name:password:gid:member,member`.
+fn parse_group(line: &str) -> Option<(&str, u32, &str)> {
+    let mut parts = line.split(':');
+    let name = parts.next()?;
+    let gid = parts.nth(1)?.parse().ok()?;
+    Some((name, gid, parts.next().unwrap_or("").trim()))
+}
+
+fn unknown(call: &str, name: &str) -> io::Error {
+    let what = format!("{call}(\"{name}\") failed");
+    io::Error::new(io::ErrorKind::NotFound, what)
+}
+
+/// True if this thread may change who it is.
+pub fn is_root() -> bool {
+    geteuid().is_root()
+}
+
+/// Makes the calling thread, and those it starts, `identity` for good.
+///
+/// Groups first, then gid, then uid: after that there is no way back. On an error
+/// the thread may be half-way and must end.
+pub fn drop_privileges_this_thread(identity: &Identity) -> io::Result<()> {
+    let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
+    let (gid, uid) = (Gid::from_raw(identity.gid), Uid::from_raw(identity.uid));
+    set_thread_groups(&groups)?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn root_dir(name: &str, passwd: &str, group: &str) -> std::path::PathBuf {
+        let root = std::env::temp_dir().join(format!("weir-net-{name}-{}", std::process::id()));
+        fs::create_dir_all(root.join("etc")).unwrap();
+        fs::write(root.join("etc/passwd"), passwd).unwrap();
+        fs::write(root.join("etc/group"), group).unwrap();
+        root
+    }
+
+    #[test]
+    fn users_and_groups_are_found() {
+        let root = root_dir(
+            "users",
+            "root:x:0:0:root:/root:/bin/sh\nbroken\nwww:x:33:34:www:/:/bin/false\n",
+            "root:x:0:\nwww:x:34:\nlogs:x:50:ann,www\nssl:x:51:wwwx\nstrange\n",
+        );
+        let check = |user: &str, group, uid, gid, groups: &[u32]| {
+            let found = look_up_under(&root, user, group).unwrap();
+            assert_eq!((found.uid, found.gid, &*found.groups), (uid, gid, groups));
+        };
+        check("root", None, 0, 0, &[0]);
+        check("www", None, 33, 34, &[34, 50]);
+        check("www", Some("ssl"), 33, 51, &[51, 50]);
+        let error = look_up_under(&root, "bob", None).unwrap_err();
+        assert_eq!(error.to_string(), "getpwnam(\"bob\") failed");
+        let error = look_up_under(&root, "www", Some("x")).unwrap_err();
+        assert_eq!(error.to_string(), "getgrnam(\"x\") failed");
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    fn uids_of_this_thread() -> String {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("Uid:"));
+        line.unwrap().to_owned()
+    }
+
+    #[test]
+    fn only_the_calling_thread_drops() {
+        let before = uids_of_this_thread();
+        let identity = Identity {
+            uid: 65_534,
+            gid: 65_534,
+            groups: vec![65_534],
+        };
+        let root = is_root();
+        let worker = std::thread::spawn(move || {
+            let dropped = drop_privileges_this_thread(&identity);
+            (dropped.is_ok(), uids_of_this_thread(), is_root())
+        });
+        let (dropped, uids, still_root) = worker.join().unwrap();
+        // Without privilege the call fails and nothing changes; with it the
+        // thread, and only the thread, changed for good.
+        if root && dropped {
+            assert_eq!(uids, "Uid:\t65534\t65534\t65534\t65534");
+            assert!(!still_root);
+        } else {
+            assert_eq!(uids, before);
+        }
+        assert_eq!(uids_of_this_thread(), before);
+        assert_eq!(is_root(), root);
+    }
+}

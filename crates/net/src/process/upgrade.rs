@@ -1,0 +1,120 @@
+//! Replacing the binary without closing a listening socket.
+//!
+//! nginx's protocol, so that either may take over from the other: the new binary
+//! is started with the listening sockets open and their numbers, each followed by
+//! a semicolon, in the environment variable `NGINX`.
+
+use super::daemon::unmark;
+use crate::listener::Listening;
+use crate::sys;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::sockopt;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The environment variable that lists inherited sockets.
+pub const ENV_SOCKETS: &str = "NGINX";
+
+/// Starts a new binary that inherits the sockets.
+///
+/// Returns at once; the child must be waited for when SIGCHLD tells of its end.
+pub fn exec_new_binary(
+    program: &OsStr,
+    args: &[OsString],
+    sockets: &[Listening],
+) -> io::Result<Child> {
+    // Our own are close-on-exec; a dup is not. The copies live until the spawn.
+    let copies = sockets
+        .iter()
+        .map(|socket| rustix::io::dup(socket.as_fd()))
+        .collect::<Result<Vec<OwnedFd>, _>>()?;
+    let mut list = String::new();
+    for copy in &copies {
+        list.push_str(&format!("{};", copy.as_raw_fd()));
+    }
+    let mut command = Command::new(program);
+    command.args(args).env(ENV_SOCKETS, list);
+    unmark(&mut command);
+    command.spawn()
+}
+
+/// The listening sockets the old binary left us; empty if we were started afresh.
+///
+/// Works once per process: a second call returns none. A number that is not an
+/// open listening socket ends the list, as nginx does ("ignoring the rest").
+pub fn inherited() -> Vec<Listening> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    if TAKEN.swap(true, Ordering::SeqCst) {
+        return Vec::new();
+    }
+    match std::env::var(ENV_SOCKETS) {
+        Ok(list) => parse(&list).into_iter().map_while(take_over).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// More sockets than any configuration listens on.
+const SOCKETS_MAX: usize = 65_536;
+
+fn parse(list: &str) -> Vec<RawFd> {
+    list.split_terminator([';', ':'])
+        .map_while(|number| number.parse().ok().filter(|&fd| fd > 2))
+        .take(SOCKETS_MAX)
+        .collect()
+}
+
+fn take_over(number: RawFd) -> Option<Listening> {
+    let fd = sys::adopt_inherited(number)?;
+    fcntl_setfd(&fd, FdFlags::CLOEXEC).ok()?;
+    Listening::from_fd(fd).ok()
+}
+
+/// True if the descriptor is a socket that accepts connections.
+pub(crate) fn is_listening(fd: impl AsFd) -> bool {
+    sockopt::socket_acceptconn(fd).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{Address, ListenOptions, listener};
+
+    #[test]
+    fn the_list_ends_at_nonsense() {
+        assert_eq!(parse("3;4;17;"), [3, 4, 17]);
+        assert_eq!(parse("3;4"), [3, 4]);
+        assert_eq!(parse("3;x;4;"), [3]);
+        assert_eq!(parse("2;3;"), [0i32; 0]);
+        assert_eq!(parse(""), [0i32; 0]);
+        assert_eq!(parse("-1;"), [0i32; 0]);
+    }
+
+    #[test]
+    fn a_number_that_is_no_listening_socket_is_not_taken() {
+        assert!(take_over(999_999).is_none());
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(take_over(file.as_raw_fd()).is_none());
+        assert!(rustix::fs::fstat(&file).is_ok(), "still ours and open");
+    }
+
+    #[test]
+    fn the_new_binary_sees_the_sockets() {
+        let address = Address::Tcp("127.0.0.1:0".parse().unwrap());
+        let socket = listener::bind(&address, &ListenOptions::default()).unwrap();
+        // Every number in $NGINX must be an open socket in the child.
+        let script = r#"
+            test -n "$NGINX" || exit 2
+            IFS=';'
+            for fd in $NGINX; do
+                case $(readlink /proc/self/fd/$fd) in socket:*) ;; *) exit 3 ;; esac
+            done"#;
+        let args = ["-c".into(), script.into()];
+        let mut child =
+            exec_new_binary("/bin/sh".as_ref(), &args, &[socket.clone(), socket]).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}

@@ -1,0 +1,223 @@
+//! A bounded fuzzer for every CI run: seeds, a deterministic generator, and the
+//! properties of `mutate/oracle.rs`. `WEIR_FUZZ_ROUNDS` sets the rounds per
+//! target, `WEIR_FUZZ_SEED` another beginning; a failure prints its input.
+
+#![allow(clippy::panic)]
+
+#[path = "mutate/oracle.rs"]
+mod oracle;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use proptest::prelude::*;
+
+/// Rounds per target unless asked for more; a second or so in a debug build.
+const ROUNDS: u64 = 6_000;
+
+/// Longest input the mutations grow to.
+const INPUT_BYTES_MAX: usize = 512;
+
+const REQUESTS: &[&str] = &[
+    "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST /a/b.c?d=e HTTP/1.1\r\nHost: example.com:8080\r\nContent-Length: 5\r\n\r\nhello",
+    "PUT http://[::1]:80/x HTTP/1.1\nhost: b\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
+    "\r\nCONNECT a:443 HTTP/1.1\r\nHost: a:443\r\nConnection: close, x\r\nX: y\r\n\r\n",
+    "GET /x\r\n",
+    "GET / HTTP/1.0\r\nConnection: keep-alive\r\na_b: c\r\n B: d\r\n\r\n",
+];
+
+const RESPONSES: &[&str] = &[
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nServer: x\r\n\r\nhello",
+    "HTTP/1.0 404 Not Found\nDate: x\nSet-Cookie: a\nSet-Cookie: b\n\n",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\r\n\r\n",
+];
+
+const BODIES: &[&str] = &[
+    "5\r\nhello\r\n0\r\n\r\n",
+    "1;a=b\r\nx\r\n00a\r\n0123456789\r\n0;z\r\nX: y\r\nHost: z\r\n\r\nrest",
+    "7fffffffffffffff\r\nendless",
+];
+
+const TARGETS: &[&str] = &[
+    "/a/b/../c/./d.html?x=y#z",
+    "//a%2f..%2e/%25/%3f%23+.tar.gz",
+    "?x",
+    "/a/../../%00",
+];
+
+/// What a mutation inserts: bytes and words that mean something here.
+const WORDS: &[&str] = &[
+    "\r\n",
+    "\n",
+    "\r",
+    "\0",
+    " ",
+    "\t",
+    ":",
+    ";",
+    ",",
+    "/",
+    ".",
+    "..",
+    "/../",
+    "%2e",
+    "%",
+    "?",
+    "#",
+    "0",
+    "5",
+    "a",
+    "ffffffffffffffff",
+    "-",
+    "_",
+    "\u{7f}",
+    "é",
+    "HTTP/1.1",
+    "HTTP/1.0",
+    "Host: a\r\n",
+    "Content-Length: 5\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Content-Length",
+    "chunked",
+    "Connection: close\r\n",
+    "0\r\n\r\n",
+    "\r\n\r\n",
+];
+
+#[test]
+fn requests() {
+    mutate(REQUESTS, oracle::request_head);
+}
+
+#[test]
+fn responses() {
+    mutate(RESPONSES, oracle::response_head);
+}
+
+#[test]
+fn chunked_bodies() {
+    mutate(BODIES, oracle::chunked);
+}
+
+#[test]
+fn targets() {
+    mutate(TARGETS, oracle::target);
+}
+
+/// Words strung together reach deeper than bytes do.
+fn any_input() -> impl Strategy<Value = Vec<u8>> {
+    let word = proptest::sample::select(WORDS).prop_map(|word| word.as_bytes().to_vec());
+    let bytes = proptest::collection::vec(any::<u8>(), 0..8);
+    proptest::collection::vec(prop_oneof![4 => word, 1 => bytes], 0..24)
+        .prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    #[test]
+    fn any_field_section(input in any_input()) {
+        oracle::request_head(&[b"POST / HTTP/1.1\r\n", input.as_slice(), b"\r\n\r\n"].concat());
+        oracle::response_head(&[b"HTTP/1.1 200 OK\r\n", input.as_slice(), b"\r\n\r\n"].concat());
+    }
+
+    #[test]
+    fn any_first_line(input in any_input()) {
+        oracle::request_head(&input);
+        oracle::request_head(&[b"GET ", input.as_slice(), b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
+        oracle::response_head(&input);
+    }
+
+    #[test]
+    fn any_chunked_body(input in any_input()) {
+        oracle::chunked(&input);
+        oracle::chunked(&[b"5\r\nhello\r\n0\r\n", input.as_slice(), b"\r\n\r\n"].concat());
+    }
+
+    #[test]
+    fn any_target(input in any_input()) {
+        oracle::target(&input);
+        oracle::target(&[b"/", input.as_slice()].concat());
+    }
+}
+
+fn mutate(seeds: &[&str], check: fn(&[u8])) {
+    let number = |name| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
+    let rounds = number("WEIR_FUZZ_ROUNDS").unwrap_or(ROUNDS);
+    let mut random = Random(number("WEIR_FUZZ_SEED").unwrap_or(0x5eed));
+    for seed in seeds {
+        check(seed.as_bytes());
+    }
+    for round in 0..rounds {
+        let mut input = random.choose(seeds).as_bytes().to_vec();
+        for _ in 0..=random.below(6) {
+            random.change(&mut input, seeds);
+        }
+        input.truncate(INPUT_BYTES_MAX);
+        if catch_unwind(AssertUnwindSafe(|| check(&input))).is_err() {
+            panic!("round {round}: {}", input.escape_ascii());
+        }
+    }
+}
+
+/// SplitMix64: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    fn choose<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        let index = self.below(from.len());
+        from.get(index).copied().unwrap_or_default()
+    }
+
+    /// One change: a byte, a word, a cut, a repetition, or a piece of another seed.
+    fn change(&mut self, input: &mut Vec<u8>, seeds: &[&str]) {
+        let from = self.below(input.len() + 1);
+        let to = (from + self.below(12)).min(input.len());
+        match self.below(6) {
+            0 => {
+                if let Some(byte) = input.get_mut(from) {
+                    *byte ^= 1 << (self.next() % 8);
+                }
+            }
+            1 => {
+                let word = self.choose(WORDS);
+                input.splice(from..from, word.bytes());
+            }
+            2 => {
+                let word = self.choose(WORDS);
+                input.splice(from..to, word.bytes());
+            }
+            3 => {
+                input.drain(from..to);
+            }
+            4 => {
+                let piece = input.get(from..to).unwrap_or_default().to_vec();
+                input.splice(to..to, piece);
+            }
+            _ => {
+                let other = self.choose(seeds).as_bytes();
+                let start = self.below(other.len());
+                let end = (start + self.below(40)).min(other.len());
+                let piece = other.get(start..end).unwrap_or_default().to_vec();
+                input.splice(from..from, piece);
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What must hold for any bytes at all, as functions that panic when it does not.
+//!
+//! Shared by the bounded mutation test (`tests/mutate.rs`, stable, every CI run)
+//! and the libFuzzer targets (`fuzz/`, nightly, by hand).
+
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::encode;
+use weir_wire::parse::IGNORED_KEPT;
+use weir_wire::target::{Unescape, escape_uri, normalise, unescape_uri};
+use weir_wire::{
+    BodyLength, ConnectionTokens, Field, HeadPolicy, InvalidFields, Parser, Progress, RequestHead,
+    ResponseHead, Span, Version, Violation, keeps_alive, request_body, request_host,
+    request_method, response_body,
+};
+
+/// Splits are tried at every byte up to this length, at 16 places beyond.
+const EVERY_SPLIT_BYTES_MAX: usize = 96;
+
+/// A request head: split anywhere it reads the same, and what would be forwarded
+/// has one reading.
+pub fn request_head(data: &[u8]) {
+    let policies = [
+        HeadPolicy::default(),
+        HeadPolicy {
+            invalid_fields: InvalidFields::Keep,
+            underscores: true,
+            fields_max: 8,
+        },
+    ];
+    for policy in &policies {
+        let whole = parse_request(&[data], policy);
+        for split in splits(data.len()) {
+            let parts = [data.get(..split).unwrap_or_default(), data];
+            assert_eq!(parse_request(&parts, policy), whole, "split at {split}");
+        }
+        let bytes: Vec<&[u8]> = (0..=data.len()).filter_map(|end| data.get(..end)).collect();
+        if data.len() <= EVERY_SPLIT_BYTES_MAX {
+            assert_eq!(parse_request(&bytes, policy), whole, "byte by byte");
+        }
+        if let Ok((Progress::Done, head)) = whole {
+            sound_request(data, policy, &head);
+        }
+    }
+}
+
+/// A response head, in the same way.
+pub fn response_head(data: &[u8]) {
+    let whole = parse_response(&[data]);
+    for split in splits(data.len()) {
+        let parts = [data.get(..split).unwrap_or_default(), data];
+        assert_eq!(parse_response(&parts), whole, "split at {split}");
+    }
+    let Ok((Progress::Done, head)) = whole else {
+        return;
+    };
+    assert!(head.len <= data.len() && head.status <= 999);
+    sound_fields(data, &head.fields);
+    assert!(!head.reason.of(data).contains(&b'\n'));
+    for method in [&b"GET"[..], b"HEAD", b"CONNECT"] {
+        if response_body(data, &head, method) == Ok(BodyLength::Chunked) {
+            assert!(head.field(weir_wire::Known::ContentLength).is_none());
+        }
+    }
+    let mut out = Vec::new();
+    encode::push_status_line(&mut out, head.status_line.of(data));
+    push_fields(&mut out, data, &head.fields);
+    let Ok((Progress::Done, again)) = parse_response(&[&out]) else {
+        panic!("what was accepted is refused when written anew");
+    };
+    assert_eq!(
+        response_body(&out, &again, b"GET"),
+        response_body(data, &head, b"GET")
+    );
+}
+
+/// A chunked body: split anywhere it reads the same, and encoded anew it is the
+/// same payload.
+pub fn chunked(data: &[u8]) {
+    let whole = decode(&[data]);
+    for split in splits(data.len()) {
+        let (head, tail) = data.split_at(split);
+        assert_eq!(decode(&[head, tail]), whole, "split at {split}");
+    }
+    if data.len() <= EVERY_SPLIT_BYTES_MAX {
+        let bytes: Vec<&[u8]> = data.chunks(1).collect();
+        assert_eq!(decode(&bytes), whole, "byte by byte");
+    }
+    let Ok(Some(body)) = whole else { return };
+    let mut out = Vec::new();
+    for chunk in body.payload.chunks(7) {
+        let mut space = [0; encode::CHUNK_HEAD_BYTES];
+        out.extend_from_slice(encode::chunk_head(chunk.len() as u64, &mut space));
+        out.extend_from_slice(chunk);
+        out.extend_from_slice(encode::CRLF);
+    }
+    out.extend_from_slice(encode::LAST_CHUNK);
+    match decode(&[&out]) {
+        Ok(Some(again)) => {
+            assert_eq!(again.payload, body.payload);
+            assert_eq!(again.consumed, out.len());
+        }
+        other => panic!("written anew: {other:?}"),
+    }
+}
+
+/// A target: what comes out is clean, and normalising its escaped form gives it
+/// back.
+pub fn target(data: &[u8]) {
+    for merge_slashes in [true, false] {
+        let mut out = Vec::new();
+        let Ok(normalised) = normalise(data, merge_slashes, &mut out) else {
+            continue;
+        };
+        let path = normalised.path(data, &out).to_vec();
+        assert!(normalised.args(data).len() <= data.len());
+        if let Some(exten) = &normalised.exten {
+            assert!(path.get(exten.clone()).is_some_and(|e| !e.contains(&b'/')));
+        }
+        if !matches!(data.first(), None | Some(b'/' | b'?')) {
+            continue;
+        }
+        assert_eq!(path.first(), Some(&b'/'));
+        for (at, segment) in path.split(|&b| b == b'/').enumerate().skip(1) {
+            assert!(segment != b".." && segment != b".", "segment {at}");
+        }
+        assert!(!(merge_slashes && path.windows(2).any(|pair| pair == b"//")));
+        if path.contains(&0) {
+            assert!(data.contains(&0), "an escaped NUL was decoded");
+            continue;
+        }
+        let mut escaped = Vec::new();
+        escape_uri(&path, &mut escaped);
+        let mut again = Vec::new();
+        let normalised = normalise(&escaped, merge_slashes, &mut again);
+        let normalised = normalised.unwrap_or_else(|v| panic!("{v} of a clean path"));
+        assert_eq!(normalised.path(&escaped, &again), path);
+        let mut unescaped = Vec::new();
+        unescape_uri(&escaped, Unescape::All, &mut unescaped);
+        assert_eq!(unescaped, path);
+    }
+}
+
+fn splits(length: usize) -> impl Iterator<Item = usize> {
+    let step = if length <= EVERY_SPLIT_BYTES_MAX {
+        1
+    } else {
+        length / 16
+    };
+    (0..length).step_by(step.max(1))
+}
+
+type Parsed<Head> = Result<(Progress, Head), Violation>;
+
+/// Parses a buffer that grows from one part to the next.
+fn parse_request(parts: &[&[u8]], policy: &HeadPolicy) -> Parsed<RequestHead> {
+    let (mut parser, mut head) = (Parser::new(), RequestHead::new());
+    let mut last = Progress::Partial {
+        line_done: false,
+        offset: 0,
+    };
+    for part in parts {
+        last = parser.request(part, policy, &mut head)?;
+    }
+    Ok((last, head))
+}
+
+fn parse_response(parts: &[&[u8]]) -> Parsed<ResponseHead> {
+    let (mut parser, mut head) = (Parser::new(), ResponseHead::new());
+    let mut last = Progress::Partial {
+        line_done: false,
+        offset: 0,
+    };
+    for part in parts {
+        last = parser.response(part, &mut head)?;
+    }
+    Ok((last, head))
+}
+
+fn sound_fields(data: &[u8], fields: &[Field]) {
+    for field in fields {
+        let (name, value) = (field.name.of(data), field.value.of(data));
+        assert!(!name.is_empty() && name.iter().all(|&b| b > b' ' && b != b':' && b != 0x7f));
+        assert!(!value.iter().any(|b| matches!(b, b'\r' | b'\n' | 0)));
+        assert_eq!(value, value.trim_ascii_spaces());
+    }
+}
+
+trait TrimSpaces {
+    fn trim_ascii_spaces(&self) -> &[u8];
+}
+
+impl TrimSpaces for [u8] {
+    fn trim_ascii_spaces(&self) -> &[u8] {
+        let is_text = |b: &u8| !matches!(b, b' ' | b'\t');
+        let start = self.iter().position(is_text).unwrap_or(0);
+        let end = self
+            .iter()
+            .rposition(is_text)
+            .map_or(start, |last| last + 1);
+        self.get(start..end).unwrap_or_default()
+    }
+}
+
+fn sound_request(data: &[u8], policy: &HeadPolicy, head: &RequestHead) {
+    assert!(head.len <= data.len() && head.fields.len() <= policy.fields_max);
+    assert!(head.ignored.len() <= IGNORED_KEPT);
+    sound_fields(data, &head.fields);
+    let bytes_of = |span: Span| span.of(data);
+    let text = [head.method, head.target, head.path, head.protocol]
+        .map(bytes_of)
+        .concat();
+    assert!(text.iter().all(|&b| b > b' ' && b != 0x7f));
+    let tokens = ConnectionTokens::of(data, &head.fields);
+    let _ = keeps_alive(head.version, tokens);
+    if let Ok(Some(host)) = request_host(data, head) {
+        let name = host.name.of(data);
+        assert!(!name.is_empty() && name.iter().all(|&b| b > b' ' && b != b'/' && b != b'@'));
+    }
+    let body = request_body(data, head);
+    if let Ok(length) = body {
+        let _ = request_method(data, head, length, true);
+        assert!(length != BodyLength::UntilClose);
+    }
+    if head.version == Version::Http09 {
+        return;
+    }
+    let mut out = Vec::new();
+    let protocol = head.protocol.of(data);
+    encode::push_request_line(
+        &mut out,
+        head.method.of(data),
+        head.target.of(data),
+        protocol,
+    );
+    push_fields(&mut out, data, &head.fields);
+    out.extend_from_slice(b"rest");
+    let Ok((Progress::Done, again)) = parse_request(&[&out], policy) else {
+        panic!("what was accepted is refused when written anew");
+    };
+    assert_eq!(out.get(again.len..), Some(&b"rest"[..]));
+    assert_eq!(again.fields.len(), head.fields.len());
+    assert_eq!(request_body(&out, &again), body);
+    let name = |buf, head: &RequestHead| {
+        request_host(buf, head).map(|host| host.map(|h| (h.name.of(buf).to_vec(), h.port)))
+    };
+    assert_eq!(name(&out, &again), name(data, head));
+}
+
+fn push_fields(out: &mut Vec<u8>, data: &[u8], fields: &[Field]) {
+    for field in fields {
+        encode::push_field(out, field.name.of(data), field.value.of(data));
+    }
+    out.extend_from_slice(encode::CRLF);
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Body {
+    payload: Vec<u8>,
+    consumed: usize,
+    trailers: Vec<u8>,
+}
+
+/// Decodes a body that arrives in parts; `None` when it is not complete.
+fn decode(parts: &[&[u8]]) -> Result<Option<Body>, Violation> {
+    let mut decoder = Decoder::new();
+    let mut payload = Vec::new();
+    let mut consumed = 0;
+    for part in parts {
+        let mut pos = 0;
+        loop {
+            match decoder.next(part, &mut pos)? {
+                ChunkEvent::Data { start, end } => {
+                    assert!(start < end && end == pos);
+                    payload.extend_from_slice(part.get(start..end).unwrap_or_default());
+                }
+                ChunkEvent::NeedMore => {
+                    assert_eq!(pos, part.len());
+                    break;
+                }
+                ChunkEvent::End => break,
+            }
+        }
+        consumed += pos;
+    }
+    if !decoder.is_done() {
+        return Ok(None);
+    }
+    let (bytes, fields) = decoder.trailers();
+    sound_fields(bytes, fields);
+    let mut trailers = Vec::new();
+    push_fields(&mut trailers, bytes, fields);
+    Ok(Some(Body {
+        payload,
+        consumed,
+        trailers,
+    }))
+}
