@@ -24,6 +24,7 @@ pub mod regex;
 pub mod respond;
 pub mod route;
 pub mod settings;
+pub mod special;
 pub mod value;
 pub mod variable;
 pub mod worker;

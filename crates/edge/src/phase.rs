@@ -228,8 +228,8 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
     {
         exchange.enter(*other);
     }
+    exchange.uri_changed = false;
     if !location.rules.is_empty() {
-        exchange.uri_changed = false;
         match rewrite::run(exchange, &location.rules) {
             rewrite::Flow::Continue | rewrite::Flow::Break => {}
             rewrite::Flow::Last => {

@@ -122,7 +122,15 @@ families! {
     server
     location
     rewrite
+    try_files
+    index
+    static_files
+    error_page
+    not_modified
+    headers
+    gzip
+    range
 }
 
 /// The order in which filters change a response's head, first to last.
-pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "range", "gzip"];
+pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "gzip", "range"];
