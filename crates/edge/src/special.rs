@@ -37,6 +37,11 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     Some(follow(exchange, page))
 }
 
+/// Whether the location's `error_page` names this status: what `proxy_intercept_errors` asks.
+pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
+    exchange.location.values.error_page.pages.iter().any(|page| page.status == status)
+}
+
 /// Goes where an `error_page` points: a URI of ours, a named location, or another server.
 fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
     if let Some(shown) = page.shown {

@@ -102,6 +102,7 @@ pub static FAMILY: Family = Family::new("gzip", &[
 
 fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut types = match &b.settings().gzip.types {
+        Some(earlier) if earlier.is_empty() => return Ok(()),
         Some(earlier) => earlier.to_vec(),
         None => vec![HTML.to_owned()],
     };
@@ -205,7 +206,7 @@ fn weaken_etag(exchange: &mut Exchange<'_>) {
     let weak = match fields.get(Known::Etag) {
         None => return,
         Some(etag) if etag.starts_with(b"W/") => return,
-        Some(etag) if etag.starts_with(b"\"") => Some([b"W/", etag].concat()),
+        Some(etag) if etag.starts_with(b"\"") => Some([b"W/".as_slice(), etag].concat()),
         Some(_) => None,
     };
     fields.remove(Known::Etag);
@@ -218,7 +219,7 @@ fn weaken_etag(exchange: &mut Exchange<'_>) {
 fn client_takes_it(exchange: &Exchange<'_>, settings: &Values) -> bool {
     let request = &exchange.request;
     let Some(accepted) = request.field(Known::AcceptEncoding) else { return false };
-    if !accepts_gzip(accepted) || (request.version() as u8) < (settings.version as u8) {
+    if !accepts_gzip(accepted) || request.version() < settings.version {
         return false;
     }
     let agent = request.field(Known::UserAgent);
