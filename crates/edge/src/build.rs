@@ -212,13 +212,13 @@ impl<'r> Build<'r> {
             self.at = statement.at;
             if let Err(refusal) = self.apply(statement) {
                 self.at = statement.at;
-                self.refuse(statement.name.text, refusal);
+                self.refuse(&statement.name.text, refusal);
             }
         }
     }
 
     fn apply(&mut self, statement: &Statement) -> Result<(), Refusal> {
-        let name = statement.name.text;
+        let name = statement.name.text.as_str();
         let Some(candidates) = BY_NAME.get(name) else {
             return Err(unknown(name, self.context()));
         };

@@ -12,14 +12,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
-use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Known, Progress, Version, Violation};
+use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Known, Progress, Violation};
 
 use crate::body;
 use crate::conf::Conf;
 use crate::counters;
 use crate::exchange::{Client, Exchange, Parts};
 use crate::family::core::Values as Core;
-use crate::family::{FAMILIES, log_phase};
+use crate::family::log_phase;
 use crate::log::{self, Level};
 use crate::phase::{self, From, Outcome};
 use crate::respond;
@@ -201,8 +201,9 @@ async fn active(conn: &mut Conn, worker: &Rc<Worker>) -> After {
         counters::shift(&worker.counters().reading, -1);
         let refusal = match head {
             Head::Complete => None,
-            Head::Refused(violation) => Some(violation),
-            Head::TimedOut => Some(Violation::HeadTimeout),
+            Head::Refused(violation) => Some(Refused::Violation(violation)),
+            Head::TimedOut => Some(Refused::TimedOut),
+            Head::Broken => Some(Refused::ClosedInHead),
             Head::Nothing => {
                 let core = default_core(&generation.conf, conn.client.listen.get());
                 break After::Idle(if conn.served == 0 { core.header_timeout } else { core.keepalive_timeout.0 });
@@ -229,13 +230,21 @@ enum Head {
     Nothing,
     Closed,
     TimedOut,
+    Broken,
     Refused(Violation),
+}
+
+/// Why a request does not get as far as its phases.
+enum Refused {
+    Violation(Violation),
+    TimedOut,
+    ClosedInHead,
 }
 
 /// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give.
 async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
     let policy = HeadPolicy {
-        invalid_fields: if core.ignore_invalid_headers { InvalidFields::Ignore } else { InvalidFields::Refuse },
+        invalid_fields: if core.ignore_invalid_headers { InvalidFields::Drop } else { InvalidFields::Keep },
         underscores: core.underscores_in_headers,
         fields_max: core.headers_max as usize,
     };
@@ -267,7 +276,7 @@ async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
         }
         match conn.shared.stream.try_read_vec(&mut request.bytes, READ_BYTES) {
             Ok(0) => {
-                return if request.bytes.is_empty() { Head::Closed } else { Head::Refused(Violation::ClosedInHead) };
+                return if request.bytes.is_empty() { Head::Closed } else { Head::Broken };
             }
             Ok(_) => {
                 if !began {
@@ -315,14 +324,14 @@ async fn one(
     worker: &Rc<Worker>,
     generation: &Rc<Generation>,
     mut parts: Parts,
-    refusal: Option<Violation>,
+    refusal: Option<Refused>,
 ) -> (Parts, After) {
     let conf: &Conf = &generation.conf;
     let server = conf.server(conf.listens.get(conn.client.listen.get()).map_or(crate::conf::ServerId(0), |l| l.hosts.default_server()));
     let started = parts.request().started.take().unwrap_or_else(clock::now);
     conn.served += 1;
     let client = conn.client.clone();
-    let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::wall_ms());
+    let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
     exchange.number_on_connection = conn.served;
     let end = match open(&mut exchange, conn, refusal).await {
         Ok(outcome) => answer(&mut exchange, conn, outcome).await,
@@ -339,18 +348,23 @@ async fn one(
 }
 
 /// Checks the head and finds the server; what it refuses becomes a status.
-async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Violation>) -> Result<Outcome, Gone> {
+async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Refused>) -> Result<Outcome, Gone> {
     let verdict = match refusal {
-        Some(violation) => Err(violation),
-        None => understand(exchange, conn),
-    };
-    if let Err(violation) = verdict {
-        exchange.keeps_alive = false;
-        if matches!(violation, Violation::ClosedInHead) {
+        Some(Refused::Violation(violation)) => Err(violation),
+        Some(Refused::TimedOut) => {
+            // nginx: logged as 408, and nothing is sent to somebody who says nothing.
+            exchange.response.status = 408;
+            return Err(Gone::TimedOut);
+        }
+        Some(Refused::ClosedInHead) => {
             exchange.log(Level::Info, format_args!("client prematurely closed connection"));
             exchange.response.status = 400;
             return Err(Gone::Cut);
         }
+        None => understand(exchange, conn),
+    };
+    if let Err(violation) = verdict {
+        exchange.keeps_alive = false;
         exchange.log(Level::Info, format_args!("{}", violation.message()));
         return Ok(Outcome::Status(violation.status()));
     }
@@ -366,7 +380,10 @@ fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation>
     let host = weir_wire::request_host(&bytes, head);
     let tokens = ConnectionTokens::of(&bytes, &head.fields);
     let length = weir_wire::request_body(&bytes, head);
-    let method = weir_wire::request_method(&bytes, head);
+    let method = match length {
+        Ok(length) => weir_wire::request_method(&bytes, head, length, false),
+        Err(_) => Ok(()),
+    };
     let path = head.path;
     exchange.request_length = head.len as u64;
     exchange.request.tokens = tokens;
@@ -387,7 +404,7 @@ fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation>
     }
     method?;
     let length = length?;
-    exchange.request.length = length;
+    exchange.request.length = Some(length);
     if length == BodyLength::None {
         exchange.body = crate::body::RequestBody::Gone;
     }

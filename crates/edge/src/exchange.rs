@@ -308,6 +308,14 @@ pub struct Exchange<'c> {
     pub response: Response,
     /// The request's body.
     pub body: RequestBody,
+    /// Reads the body, once somebody began.
+    pub reader: Option<crate::body::Reader>,
+    /// The body is read only to be thrown away: its size does not matter.
+    pub discards_body: bool,
+    /// `100 Continue` was sent or is not needed.
+    pub expectation_met: bool,
+    /// The whole request reached the upstream.
+    pub request_complete: bool,
     /// `set` variables and captures.
     pub slots: SlotStore,
     /// Attempts at upstreams.
@@ -380,6 +388,10 @@ impl<'c> Exchange<'c> {
             proxy_host: None,
             response: parts.response,
             body: RequestBody::default(),
+            reader: None,
+            discards_body: false,
+            expectation_met: false,
+            request_complete: false,
             slots: parts.slots,
             tries: parts.tries,
             origin: None,
@@ -479,6 +491,11 @@ impl Parts {
         let bytes = std::mem::take(&mut self.request.bytes);
         self.request.clear();
         self.request.bytes = bytes;
+    }
+
+    /// Bytes of memory it would keep.
+    pub fn capacity(&self) -> usize {
+        self.request.bytes.capacity() + self.uri.capacity() + self.args.capacity()
     }
 
     /// Empties everything.

@@ -33,3 +33,23 @@ pub fn global(level: Level, message: fmt::Arguments<'_>) {
 pub fn hostname() -> &'static str {
     "localhost"
 }
+
+/// An OS error as nginx prints it: `(111: Connection refused)`.
+pub struct Os<'e>(pub &'e std::io::Error);
+
+impl fmt::Display for Os<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({})", self.0)
+    }
+}
+
+/// Opens every log of a configuration.
+pub fn open_all(_conf: &crate::conf::Conf) -> Result<(), String> {
+    Ok(())
+}
+
+/// Opens the files again.
+pub fn reopen() {}
+
+/// Writes what is held back.
+pub fn flush() {}

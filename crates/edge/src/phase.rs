@@ -183,7 +183,7 @@ fn locate(exchange: &mut Exchange<'_>) -> Step {
 /// nginx: a prefix location that ends in a slash and has a handler redirects the URI without the slash.
 fn add_slash(exchange: &mut Exchange<'_>) -> Outcome {
     let mut location = Vec::with_capacity(exchange.uri.len() + exchange.args.len() + 2);
-    weir_wire::escape::uri(exchange.location.name.as_bytes(), &mut location);
+    weir_wire::escape::escape_uri(exchange.location.name.as_bytes(), &mut location);
     if !exchange.args.is_empty() {
         location.push(b'?');
         location.extend_from_slice(&exchange.args);

@@ -20,7 +20,7 @@ use weir_wire::encode;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::family::upstream::source::{Broken, Read, Source};
+use crate::family::upstream::source::{Broken, Source};
 use crate::log::{self, Level};
 use crate::pace::Pace;
 use crate::respond::{self, Framing};

@@ -16,7 +16,7 @@ pub fn flag(statement: &Statement) -> Result<bool, Refusal> {
     } else if value.eq_ignore_ascii_case("off") {
         Ok(false)
     } else {
-        let name = statement.name.text;
+        let name = &statement.name.text;
         Err(Refusal::whole(format!(
             "invalid value \"{value}\" in \"{name}\" directive, it must be \"on\" or \"off\""
         )))

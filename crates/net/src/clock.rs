@@ -35,6 +35,11 @@ pub fn precise_wall() -> SystemTime {
     SystemTime::now()
 }
 
+/// Milliseconds since 1970, as coarse as [`wall`].
+pub fn unix_ms() -> u64 {
+    wall().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
 /// [`wall`] as whole seconds since 1970; 0 before it.
 pub fn unix_seconds() -> u64 {
     since_epoch(wall()).as_secs()

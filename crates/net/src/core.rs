@@ -456,7 +456,7 @@ impl Core {
         if socket.ready & bits != 0 {
             return Poll::Ready(());
         }
-        if bits & READ != 0 {
+        if bits & (READ | ENDING) != 0 {
             socket.reader = self.current.get();
         }
         if bits & WRITE != 0 {

@@ -30,5 +30,5 @@ pub mod worker;
 pub use address::{Address, SocketAddress};
 pub use buffer::Lease;
 pub use listener::{ListenOptions, Listener, Listening};
-pub use stream::{ConnectOptions, Stream};
+pub use stream::{ConnectOptions, Keepalive, Stream};
 pub use timer::{Deadline, TimedOut};

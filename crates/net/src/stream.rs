@@ -145,6 +145,13 @@ impl Stream {
         self.poll_ready(READ)
     }
 
+    /// Ready once the peer has shut down its side or the connection failed, whatever is
+    /// left to read; otherwise the current task is woken then, or when bytes come.
+    #[inline]
+    pub fn poll_closed(&self) -> Poll<()> {
+        self.poll_ready(ENDING)
+    }
+
     /// As [`Stream::poll_readable`], for room to write.
     #[inline]
     pub fn poll_writable(&self) -> Poll<()> {
@@ -316,6 +323,13 @@ impl Stream {
     pub fn shutdown_write(&self) -> io::Result<()> {
         count(Kind::Shutdown);
         Ok(net::shutdown(&self.fd, Shutdown::Write)?)
+    }
+
+    /// Ends both directions: whoever waits for this socket is woken and finds its end.
+    pub fn shutdown(&self) {
+        count(Kind::Shutdown);
+        // A socket that is not connected any more has nothing to end.
+        let _ = net::shutdown(&self.fd, Shutdown::Both);
     }
 
     /// Makes closing send RST and drop what is unsent; nginx's

@@ -7,11 +7,7 @@
 //! Invariant: framing lines end in CRLF and nothing else. A bare LF is refused
 //! (nginx since 1.29.4): another party may see a line end where we do not.
 
-<<<<<<< HEAD
-use crate::field::{self, Line, Side};
-=======
 use crate::field::{self, Line, Resume, Side};
->>>>>>> wire
 use crate::head::Field;
 use crate::violation::Violation;
 
@@ -249,11 +245,7 @@ impl Decoder {
         let mut at = 0;
         let mut lines = 0;
         while at < self.trailer.len() {
-<<<<<<< HEAD
-            match field::line(&self.trailer, at, Side::Client) {
-=======
             match field::line(&self.trailer, at, &mut Resume::at(at), Side::Client) {
->>>>>>> wire
                 Line::Field {
                     field,
                     spelling,

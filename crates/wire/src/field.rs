@@ -69,16 +69,6 @@ const fn name_classes() -> [u8; 256] {
     table
 }
 
-<<<<<<< HEAD
-/// Reads the line that begins at `start`.
-#[inline]
-pub(crate) fn line(buf: &[u8], start: usize, side: Side) -> Line {
-    let mut at = start;
-    let mut class = 0;
-    let stop = loop {
-        let Some(&byte) = buf.get(at) else {
-            return Line::Need;
-=======
 /// How far a line was read when the buffer ended in the middle of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resume {
@@ -152,7 +142,6 @@ fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usi
                 name_end: None,
             };
             return Err(Line::Need);
->>>>>>> wire
         };
         let found = NAME[byte as usize];
         if found & STOP != 0 {
@@ -162,40 +151,6 @@ fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usi
         at += 1;
     };
     if at == start {
-<<<<<<< HEAD
-        return no_name(buf, start, stop);
-    }
-    if side == Side::Origin && buf.get(start..start + 5) == Some(b"HTTP/") {
-        return match memchr::memchr(b'\n', buf.get(at..).unwrap_or_default()) {
-            Some(length) => Line::Skipped {
-                next: at + length + 1,
-            },
-            None => Line::Need,
-        };
-    }
-    let name = Span::new(start, at);
-    let value_start = match stop {
-        b':' => at + 1,
-        // nginx: a line without a colon is a field with an empty value.
-        b'\r' | b'\n' => at,
-        _ => return Line::Bad { at },
-    };
-    let (value, next) = match value(buf, value_start, side) {
-        Value::Found { value, next } => (value, next),
-        Value::Need => return Line::Need,
-        Value::Bad { at } => return Line::Bad { at },
-    };
-    let spelling = match class {
-        0 => Spelling::Plain,
-        UNDERSCORE => Spelling::Underscore,
-        _ => Spelling::Odd,
-    };
-    let known = Known::of(name.of(buf));
-    Line::Field {
-        field: Field { name, value, known },
-        spelling,
-        next,
-=======
         return Err(no_name(buf, start, stop));
     }
     if side == Side::Origin && buf.get(start..start + 5) == Some(b"HTTP/") {
@@ -221,7 +176,6 @@ fn skip(buf: &[u8], from: usize, resume: &mut Resume) -> Line {
             resume.at = buf.len();
             Line::Need
         }
->>>>>>> wire
     }
 }
 
@@ -236,21 +190,6 @@ fn no_name(buf: &[u8], start: usize, first: u8) -> Line {
 }
 
 enum Value {
-<<<<<<< HEAD
-    Found { value: Span, next: usize },
-    Need,
-    Bad { at: usize },
-}
-
-#[inline]
-fn value(buf: &[u8], start: usize, side: Side) -> Value {
-    let rest = buf.get(start..).unwrap_or_default();
-    let Some(length) = memchr::memchr3(b'\n', b'\r', 0, rest) else {
-        return Value::Need;
-    };
-    let mut at = start + length;
-    let raw = rest.get(..length).unwrap_or_default();
-=======
     /// The value ends before this byte, its line before `next`.
     Found {
         value: usize,
@@ -272,7 +211,6 @@ fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
     };
     let value = resume.at + length;
     let mut at = value;
->>>>>>> wire
     loop {
         match (buf.get(at), buf.get(at + 1)) {
             (Some(b'\n'), _) => break,
@@ -281,21 +219,6 @@ fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
                 break;
             }
             (Some(b'\r'), Some(b'\r')) if side == Side::Origin => at += 1,
-<<<<<<< HEAD
-            (Some(b'\r') | None, None) => return Value::Need,
-            (_, _) => return Value::Bad { at },
-        }
-    }
-    let lead = raw.iter().take_while(|&&b| is_space(b)).count();
-    let tail = raw
-        .iter()
-        .skip(lead)
-        .rev()
-        .take_while(|&&b| is_space(b))
-        .count();
-    Value::Found {
-        value: Span::new(start + lead, start + length - tail),
-=======
             (Some(b'\r'), None) => {
                 resume.at = value;
                 return Value::Need;
@@ -305,13 +228,10 @@ fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
     }
     Value::Found {
         value,
->>>>>>> wire
         next: at + 1,
     }
 }
 
-<<<<<<< HEAD
-=======
 /// `start..end` without surrounding OWS.
 #[inline]
 fn trimmed(buf: &[u8], mut start: usize, mut end: usize) -> Span {
@@ -324,7 +244,6 @@ fn trimmed(buf: &[u8], mut start: usize, mut end: usize) -> Span {
     Span::new(start, end)
 }
 
->>>>>>> wire
 /// RFC 9110 §5.6.3: OWS.
 #[inline]
 pub(crate) fn is_space(byte: u8) -> bool {

@@ -119,11 +119,7 @@ known! {
 const LENGTH_MAX: usize = 25;
 
 /// `BY_LENGTH[n]..BY_LENGTH[n + 1]` are the rows whose name has n bytes.
-<<<<<<< HEAD
-const BY_LENGTH: [u8; LENGTH_MAX + 2] = by_length();
-=======
 static BY_LENGTH: [u8; LENGTH_MAX + 2] = by_length();
->>>>>>> wire
 
 const fn by_length() -> [u8; LENGTH_MAX + 2] {
     let mut index = [0u8; LENGTH_MAX + 2];
@@ -143,8 +139,6 @@ const fn by_length() -> [u8; LENGTH_MAX + 2] {
     index
 }
 
-<<<<<<< HEAD
-=======
 /// First and last byte of each name: names of one length rarely share both, so
 /// that a lookup compares at most one name in full, and none on most misses.
 static KEYS: [u16; TABLE.len()] = keys();
@@ -196,24 +190,12 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*word))
 }
 
->>>>>>> wire
 impl Known {
     /// The entry for this name, in any case; `None` for a name not in the table.
     #[inline]
     pub fn of(name: &[u8]) -> Option<Known> {
         let start = *BY_LENGTH.get(name.len())? as usize;
         let end = *BY_LENGTH.get(name.len() + 1)? as usize;
-<<<<<<< HEAD
-        let first = name.first()? | 0x20;
-        TABLE
-            .get(start..end)?
-            .iter()
-            .find(|row| {
-                let bytes = row.name.as_bytes();
-                bytes.first().map(|b| b | 0x20) == Some(first) && bytes.eq_ignore_ascii_case(name)
-            })
-            .map(|row| row.known)
-=======
         let wanted = key(*name.first()?, *name.last()?);
         let candidates = KEYS.get(start..end)?.iter().zip(TABLE.get(start..end)?);
         for (&key, row) in candidates {
@@ -222,7 +204,6 @@ impl Known {
             }
         }
         None
->>>>>>> wire
     }
 
     /// The name in its usual spelling.
@@ -329,8 +310,6 @@ mod tests {
             assert_eq!(Known::of(name.as_bytes()), None, "{name}");
         }
         assert_eq!(Known::of(&[b'a'; 300]), None);
-<<<<<<< HEAD
-=======
         for row in TABLE {
             for at in 0..row.name.len() {
                 for bit in [0x01, 0x10, 0x20, 0x40, 0x80] {
@@ -343,7 +322,6 @@ mod tests {
                 }
             }
         }
->>>>>>> wire
     }
 
     #[test]

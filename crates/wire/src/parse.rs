@@ -2,25 +2,14 @@
 //!
 //! Not a reader: the caller owns the buffer, appends to it and calls again.
 //! Work is linear in the bytes seen, however they arrive: a line cut off by
-<<<<<<< HEAD
-//! the end of the buffer is searched for its end from where the last search
-//! stopped, and parsed once it is whole.
-//!
-//! Invariant: how a head is split over calls never changes what is accepted.
-=======
 //! the end of the buffer is read on from where the last look stopped.
 //!
 //! Invariant: how a head is split over calls never changes the result.
->>>>>>> wire
 
 mod request_line;
 mod status_line;
 
-<<<<<<< HEAD
-use crate::field::{self, Line, Side, Spelling};
-=======
 use crate::field::{self, Line, Resume, Side, Spelling};
->>>>>>> wire
 use crate::head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, Span, Version};
 use crate::known::Known;
 use crate::violation::Violation;
@@ -34,11 +23,7 @@ pub const RESPONSE_FIELDS_MAX: usize = 4096;
 /// Most dropped lines kept for the log in [`RequestHead::ignored`].
 pub const IGNORED_KEPT: usize = 32;
 
-<<<<<<< HEAD
-/// A status line still incomplete is judged early up to this length, so that an
-=======
 /// The first bytes of an incomplete status line are judged early, so that an
->>>>>>> wire
 /// origin that speaks no HTTP is recognised without waiting for a line end.
 const STATUS_LINE_EARLY: usize = 64;
 
@@ -74,14 +59,9 @@ pub struct Parser {
     stage: Stage,
     /// Where the line being parsed begins.
     line: usize,
-<<<<<<< HEAD
-    /// Up to here the line is known to have no end.
-    searched: usize,
-=======
     /// Up to here the first line is known to have no end.
     searched: usize,
     resume: Resume,
->>>>>>> wire
     method_done: bool,
     fault: Span,
 }
@@ -134,11 +114,7 @@ impl Parser {
             return Ok(self.partial());
         }
         while self.stage == Stage::Fields {
-<<<<<<< HEAD
-            match self.field_line(buf, Side::Client) {
-=======
             match field::line(buf, self.line, &mut self.resume, Side::Client) {
->>>>>>> wire
                 Line::Field {
                     field,
                     spelling,
@@ -152,14 +128,7 @@ impl Parser {
                     out.len = next;
                     self.stage = Stage::Done;
                 }
-<<<<<<< HEAD
-                Line::Need => {
-                    self.searched = buf.len();
-                    return Ok(self.partial());
-                }
-=======
                 Line::Need => return Ok(self.partial()),
->>>>>>> wire
                 Line::Bad { at } => return Err(self.refuse(at, Violation::InvalidField)),
             }
         }
@@ -183,11 +152,7 @@ impl Parser {
             return Ok(self.partial());
         }
         while self.stage == Stage::Fields {
-<<<<<<< HEAD
-            match self.field_line(buf, Side::Origin) {
-=======
             match field::line(buf, self.line, &mut self.resume, Side::Origin) {
->>>>>>> wire
                 Line::Field { field, next, .. } => {
                     if out.fields.len() >= RESPONSE_FIELDS_MAX {
                         return Err(self.refuse(next, Violation::UpstreamHeadTooLarge));
@@ -203,14 +168,7 @@ impl Parser {
                     out.len = next;
                     self.stage = Stage::Done;
                 }
-<<<<<<< HEAD
-                Line::Need => {
-                    self.searched = buf.len();
-                    return Ok(self.partial());
-                }
-=======
                 Line::Need => return Ok(self.partial()),
->>>>>>> wire
                 Line::Bad { at } => return Err(self.refuse(at, Violation::UpstreamInvalidField)),
             }
         }
@@ -262,12 +220,8 @@ impl Parser {
     fn status_line(&mut self, buf: &[u8], out: &mut ResponseHead) -> Result<bool, Violation> {
         let Some(end) = self.line_end(buf) else {
             self.searched = buf.len();
-<<<<<<< HEAD
-            if buf.len() <= STATUS_LINE_EARLY && !status_line::may_become_one(buf) {
-=======
             let early = buf.get(..STATUS_LINE_EARLY).unwrap_or(buf);
             if !status_line::may_become_one(early) {
->>>>>>> wire
                 return Err(self.refuse(0, Violation::NoStatusLine));
             }
             return Ok(false);
@@ -282,18 +236,6 @@ impl Parser {
         Ok(true)
     }
 
-<<<<<<< HEAD
-    /// The field line at `self.line`, looked at only when it may be complete.
-    #[inline]
-    fn field_line(&mut self, buf: &[u8], side: Side) -> Line {
-        if self.searched > self.line && self.line_end(buf).is_none() {
-            return Line::Need;
-        }
-        field::line(buf, self.line, side)
-    }
-
-=======
->>>>>>> wire
     /// Judges a request's field and keeps it, or not.
     #[inline]
     fn keep_request_field(
@@ -356,11 +298,7 @@ impl Parser {
     #[inline]
     fn step(&mut self, next: usize) {
         self.line = next;
-<<<<<<< HEAD
-        self.searched = next;
-=======
         self.resume = Resume::at(next);
->>>>>>> wire
     }
 
     fn refuse(&mut self, at: usize, violation: Violation) -> Violation {

@@ -130,6 +130,17 @@ families! {
     headers
     gzip
     range
+    proxy
+    upstream
+}
+
+/// Runs every family's part of the log phase.
+pub fn log_phase(exchange: &mut Exchange<'_>) {
+    for family in FAMILIES {
+        if let Some(log) = family.log {
+            log(exchange);
+        }
+    }
 }
 
 /// The order in which filters change a response's head, first to last.

@@ -235,16 +235,16 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
         }
         ("bind", None) => {}
         ("backlog", Some(n)) => options.backlog = value::number(n).filter(|n| *n > 0).and_then(|n| i32::try_from(n).ok()).ok_or_else(bad)?,
-        ("rcvbuf", Some(n)) => options.rcvbuf = Some(value::size_of(n).ok_or_else(bad)? as usize),
-        ("sndbuf", Some(n)) => options.sndbuf = Some(value::size_of(n).ok_or_else(bad)? as usize),
-        ("fastopen", Some(n)) => options.fastopen = Some(value::number(n).and_then(|n| i32::try_from(n).ok()).ok_or_else(bad)?),
+        ("rcvbuf", Some(n)) => options.receive_buffer_bytes = value::size_of(n).ok_or_else(bad)? as usize,
+        ("sndbuf", Some(n)) => options.send_buffer_bytes = value::size_of(n).ok_or_else(bad)? as usize,
+        ("fastopen", Some(n)) => options.fastopen = Some(value::number(n).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?),
         ("deferred", None) => options.deferred = true,
         ("reuseport", None) => options.reuseport = true,
         ("ipv6only", Some("on")) => options.ipv6only = Some(true),
         ("ipv6only", Some("off")) => options.ipv6only = Some(false),
-        ("so_keepalive", Some(text)) => options.keepalive = Some(so_keepalive(text).ok_or_else(|| {
+        ("so_keepalive", Some(text)) => options.keepalive = so_keepalive(text).ok_or_else(|| {
             Refusal::whole(format!("invalid so_keepalive value: \"{text}\""))
-        })?),
+        })?,
         ("proxy_protocol", None) => {
             draft.proxy_protocol = true;
             is_socket_option = false;
@@ -266,10 +266,10 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
 }
 
 /// `on`, `off` or `idle:interval:count`, each part optional.
-fn so_keepalive(text: &str) -> Option<weir_net::Keepalive> {
+fn so_keepalive(text: &str) -> Option<Option<weir_net::Keepalive>> {
     match text {
-        "on" => return Some(weir_net::Keepalive { enabled: true, ..Default::default() }),
-        "off" => return Some(weir_net::Keepalive::default()),
+        "on" => return Some(Some(weir_net::Keepalive::default())),
+        "off" => return Some(None),
         _ => {}
     }
     let mut parts = text.split(':');
@@ -285,7 +285,7 @@ fn so_keepalive(text: &str) -> Option<weir_net::Keepalive> {
     if parts.next().is_some() || (idle.is_none() && interval.is_none() && count.is_none()) {
         return None;
     }
-    Some(weir_net::Keepalive { enabled: true, idle, interval, count })
+    Some(Some(weir_net::Keepalive { idle, interval, count }))
 }
 
 fn server_name(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

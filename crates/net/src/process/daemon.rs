@@ -12,6 +12,7 @@ use rustix::stdio;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Marks the environment of the second process.
@@ -38,8 +39,13 @@ pub fn daemonise() -> io::Result<Daemon> {
         Ok(Daemon::Background(Ready(())))
     } else {
         let exe = std::env::current_exe()?;
+        let mut args = std::env::args_os();
         let mut command = Command::new(exe);
-        command.args(std::env::args_os().skip(1));
+        if let Some(name) = args.next() {
+            // The name decides what we are (called as `nginx`); the file behind it does not.
+            command.arg0(name);
+        }
+        command.args(args);
         start(command).map(Daemon::Started)
     }
 }

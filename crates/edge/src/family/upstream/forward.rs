@@ -16,7 +16,7 @@ use super::balance::Affinity;
 use super::group::Outcome as Verdict;
 use super::pool::Link;
 use super::pool_policy::BrokenAttempt;
-use super::retry::{self, Attempt, NextStatus, RetryPolicy};
+use super::retry::{self, Attempt, RetryPolicy};
 use super::source::{GroupRef, Hold, Source, keep};
 use crate::body::{self, Failed, RequestBody};
 use crate::conn::{Conn, Gone};
@@ -165,7 +165,7 @@ async fn tries(
         RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms: proxy.tries_timeout.as_millis() as u64 };
     let Some(upstream) = group.get() else { return Answer::Outcome(Outcome::Status(500)) };
     upstream.budget.earn();
-    let mut hold = Hold { group: group.clone(), selection: upstream.group.begin(policy.tries) };
+    let mut hold = Hold { group: group.clone(), selection: upstream.group.begin(policy.tries), is_fresh: false };
     let first_started = clock::now();
     let mut wants_fresh = None;
     let after_redirect = !exchange.tries.is_empty();
@@ -352,8 +352,7 @@ fn judge(
 ) -> Judged {
     let status = origin.head.status;
     let _ = pass;
-    if let Some(next) = NextStatus::of_status(status) {
-        let kind = retry::Failure::Status(next);
+    if let Some(kind) = retry::Failure::of_status(status) {
         let attempt = Attempt {
             failure: kind,
             request_sent: true,

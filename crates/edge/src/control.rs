@@ -1,0 +1,456 @@
+//! The control thread: loads configurations, starts workers, answers signals. Never on the data path.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use weir_conf::{Files, Level as Gravity, Problem, Tree};
+use weir_net::process::{self, Signal};
+use weir_net::{Address, Listening, listener};
+use weir_net::worker::Remote;
+
+use crate::build::Paths;
+use crate::conf::{self, Conf};
+use crate::counters::{AllCounters, Counters};
+use crate::family::process::Affinity;
+use crate::log::{self, Level};
+use crate::worker::Worker;
+
+/// Where a configuration comes from: what `-c`, `-p`, `-g` and `-e` said.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The main file, a full path.
+    pub file: String,
+    /// `-g`.
+    pub globals: String,
+    /// Where relative names point to.
+    pub paths: Paths,
+    /// The pid file where the configuration names none.
+    pub pid: String,
+    /// `-e`, a full path.
+    pub error_log: String,
+}
+
+/// A configuration read and checked.
+pub struct Loaded {
+    /// The files as they were read.
+    pub tree: Tree,
+    /// All that is wrong with it, in the order of the file.
+    pub problems: Vec<Problem>,
+    /// The configuration, when nothing is gravely wrong.
+    pub conf: Option<Conf>,
+}
+
+/// Reads and checks a configuration. Nothing of the running process changes.
+pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
+    let opaque = |name: &str| name.ends_with("_by_lua_block");
+    let (tree, mut problems) =
+        weir_conf::load_with_globals(files, &origin.file, &origin.paths.conf_prefix, &opaque, &origin.globals);
+    let (conf, found) = conf::compile(&tree, origin.paths.clone(), &resolve, generation);
+    problems.extend(found);
+    if problems.is_empty() && conf.as_ref().is_some_and(|conf| !conf.main.process.events) {
+        problems.push(Problem {
+            level: Gravity::Emerg,
+            what: "no \"events\" section in configuration".to_owned(),
+            at: None,
+            todo: Some("add: events { }".to_owned()),
+        });
+    }
+    weir_conf::sort_as_read(&mut problems, &tree);
+    let fails = problems.iter().any(|problem| matches!(problem.level, Gravity::Emerg));
+    Loaded { tree, problems, conf: conf.filter(|_| !fails) }
+}
+
+/// Host names by the system's resolver; port 0 is filled in by the caller.
+fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
+    (host, 0).to_socket_addrs().map(Iterator::collect).map_err(|error| error.to_string())
+}
+
+/// The pid file a configuration is controlled by.
+pub fn pid_file(origin: &Origin, conf: &Conf) -> PathBuf {
+    PathBuf::from(conf.main.process.pid.clone().unwrap_or_else(|| origin.pid.clone()))
+}
+
+/// How long binding is tried again when an address is taken (nginx: five times half a second).
+const BIND_TRIES: u32 = 5;
+const BIND_PAUSE: Duration = Duration::from_millis(500);
+
+/// Workers and sockets of a running edge.
+pub struct Running {
+    origin: Origin,
+    conf: Arc<Conf>,
+    sockets: HashMap<Address, Vec<Listening>>,
+    workers: Vec<Remote>,
+    left: Arc<Left>,
+    counters: AllCounters,
+    /// The binary that takes our place.
+    successor: Option<std::process::Child>,
+}
+
+/// Counts workers that have finished; the control thread waits for zero.
+struct Left {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// How many workers a configuration asks for.
+pub fn worker_count(conf: &Conf) -> usize {
+    conf.main.process.workers.unwrap_or_else(weir_meter::host::effective_cpus).clamp(1, crate::family::process::WORKERS_MAX)
+}
+
+/// Raises the limit on open files as `worker_rlimit_nofile` says, or as far as allowed.
+fn limits(conf: &Conf) {
+    let result = match conf.main.process.nofile {
+        Some(files) => process::set_nofile(files),
+        None => process::raise_nofile().map(drop),
+    };
+    if let Err(error) = result {
+        log::global(Level::Alert, format_args!("setrlimit(RLIMIT_NOFILE) failed {}", log::Os(&error)));
+    }
+}
+
+impl Running {
+    /// Binds the sockets and starts the workers. Errors are nginx's words.
+    pub fn start(origin: Origin, conf: Conf) -> Result<Running, String> {
+        limits(&conf);
+        let inherited = process::inherited();
+        let mut sockets = HashMap::new();
+        for listening in inherited {
+            sockets.insert(listening.local_addr().clone(), vec![listening]);
+        }
+        let count = worker_count(&conf);
+        let sockets = open_sockets(&conf, sockets, count)?;
+        log::open_all(&conf)?;
+        let conf = Arc::new(conf);
+        let counters: AllCounters = (0..count).map(|_| Counters::default()).collect();
+        let left = Arc::new(Left { count: Mutex::new(count), changed: Condvar::new() });
+        let mut running = Running { origin, conf, sockets, workers: Vec::new(), left, counters, successor: None };
+        for index in 0..count {
+            let remote = running.start_worker(index)?;
+            running.workers.push(remote);
+        }
+        running.listen();
+        log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", crate::respond::VERSION));
+        Ok(running)
+    }
+
+    fn start_worker(&self, index: usize) -> Result<Remote, String> {
+        let cpu = match &self.conf.main.process.affinity {
+            Affinity::None => None,
+            Affinity::Auto => Some(index % weir_meter::host::effective_cpus().max(1)),
+            Affinity::Cpus(cpus) => cpus.get(index).or(cpus.last()).copied(),
+        };
+        let identity = match (&self.conf.main.process.user, process::is_root()) {
+            (Some((user, group)), true) => {
+                Some(process::look_up(user, group.as_deref()).map_err(|error| error.to_string())?)
+            }
+            (Some(_) | None, _) => None,
+        };
+        let (conf, counters, left) = (self.conf.clone(), self.counters.clone(), self.left.clone());
+        let seed = seed(index);
+        weir_net::worker::start(&format!("worker {index}"), cpu, move || {
+            if let Some(identity) = &identity
+                && let Err(error) = process::drop_privileges_this_thread(identity)
+            {
+                log::global(Level::Emerg, format_args!("setuid({}) failed {}", identity.uid, log::Os(&error)));
+                return;
+            }
+            let worker = Worker::new(index, conf, counters, seed);
+            THIS.with(|this| this.replace(Some(Here { worker: worker.clone(), accepting: HashMap::new(), left })));
+            weir_net::worker::on_panic(Rc::new(|what| log::global(Level::Alert, format_args!("a task panicked: {what}"))));
+            weir_net::worker::spawn(worker.sweep());
+        })
+        .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))
+    }
+
+    /// Tells every worker which sockets to accept from.
+    fn listen(&self) {
+        for (index, remote) in self.workers.iter().enumerate() {
+            let mine: Vec<Listening> =
+                self.sockets.values().filter_map(|set| set.get(index % set.len().max(1)).cloned()).collect();
+            remote.run(move || with_here(|here| here.accept_from(mine)));
+        }
+    }
+
+    /// Reads the configuration again and puts it in force; a bad one changes nothing.
+    pub fn reload(&mut self, files: &dyn Files) {
+        log::global(Level::Notice, format_args!("reconfiguring"));
+        let loaded = load(&self.origin, files, self.conf.generation + 1);
+        for problem in &loaded.problems {
+            let level = if matches!(problem.level, Gravity::Emerg) { Level::Emerg } else { Level::Warn };
+            log::global(level, format_args!("{}", problem.sentence(&loaded.tree)));
+        }
+        let Some(conf) = loaded.conf else { return };
+        let sockets = match open_sockets(&conf, self.sockets.clone(), self.workers.len()) {
+            Ok(sockets) => sockets,
+            Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
+        };
+        if let Err(message) = log::open_all(&conf) {
+            return log::global(Level::Emerg, format_args!("{message}"));
+        }
+        if conf.main.process.workers.is_some_and(|count| count != self.workers.len()) {
+            log::global(Level::Warn, format_args!("the number of workers changes with the next start, not with a reload"));
+        }
+        let conf = Arc::new(conf);
+        self.move_pid_file(&conf);
+        self.conf = conf;
+        self.sockets = sockets;
+        for remote in &self.workers {
+            let conf = self.conf.clone();
+            remote.run(move || with_here(|here| here.worker.adopt(conf)));
+        }
+        self.listen();
+    }
+
+    fn move_pid_file(&self, conf: &Conf) {
+        let (old, new) = (pid_file(&self.origin, &self.conf), pid_file(&self.origin, conf));
+        if old != new {
+            if let Err(error) = process::write_pid_file(&new) {
+                log::global(Level::Emerg, format_args!("open() \"{}\" failed {}", new.display(), log::Os(&error)));
+                return;
+            }
+            let _ = process::remove_pid_file(&old);
+        }
+    }
+
+    /// Lets every worker finish its exchanges and end.
+    fn quit(&self) {
+        for remote in &self.workers {
+            remote.run(|| with_here(Here::quit));
+        }
+    }
+
+    /// Writes the pid file.
+    pub fn write_pid(&self) -> Result<(), String> {
+        let path = pid_file(&self.origin, &self.conf);
+        process::write_pid_file(&path).map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
+    }
+
+    /// Answers signals until told to stop.
+    pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
+        let handle = signals.handle();
+        let left = self.left.clone();
+        let mut quitting = false;
+        for signal in signals {
+            match signal {
+                Signal::Hup if !quitting => self.reload(files),
+                Signal::Usr1 => log::reopen(),
+                Signal::Quit | Signal::Winch if !quitting => {
+                    quitting = true;
+                    log::global(Level::Notice, format_args!("gracefully shutting down"));
+                    self.quit();
+                    let (handle, left) = (handle.clone(), left.clone());
+                    let waits = std::thread::Builder::new().name("quit".to_owned()).spawn(move || {
+                        left.wait();
+                        handle.close();
+                    });
+                    if waits.is_err() {
+                        break;
+                    }
+                }
+                Signal::Term | Signal::Int => break,
+                Signal::Usr2 if self.successor.is_none() => {
+                    self.upgrade();
+                }
+                Signal::Child => self.reap(),
+                Signal::Hup | Signal::Quit | Signal::Winch | Signal::Usr2 => {}
+            }
+        }
+        for remote in &self.workers {
+            remote.stop();
+        }
+        for remote in &self.workers {
+            remote.join();
+        }
+        log::flush();
+        log::global(Level::Notice, format_args!("exit"));
+        let pid = pid_file(&self.origin, &self.conf);
+        let old = with_suffix(&pid);
+        let _ = process::remove_pid_file(if self.successor.is_some() { &old } else { &pid });
+        if self.successor.is_none() {
+            for address in self.sockets.keys() {
+                if let Address::Unix(path) = address {
+                    let _ = std::fs::remove_file(path);
+                }
+            }
+        }
+    }
+
+    /// Starts the binary again with our sockets (nginx: on-the-fly upgrade).
+    fn upgrade(&mut self) -> bool {
+        let pid = pid_file(&self.origin, &self.conf);
+        if let Err(error) = process::rename_pid_file(&pid, &with_suffix(&pid)) {
+            log::global(Level::Alert, format_args!("rename() \"{}\" failed {}", pid.display(), log::Os(&error)));
+            return false;
+        }
+        let sockets: Vec<Listening> = self.sockets.values().flatten().cloned().collect();
+        let mut args = std::env::args_os();
+        let program = args.next().unwrap_or_default();
+        let args: Vec<_> = args.collect();
+        match process::exec_new_binary(&program, &args, &sockets) {
+            Ok(child) => {
+                log::global(Level::Notice, format_args!("start new binary process {}", child.id()));
+                self.successor = Some(child);
+                true
+            }
+            Err(error) => {
+                log::global(Level::Alert, format_args!("execve() failed {}", log::Os(&error)));
+                let _ = process::rename_pid_file(&with_suffix(&pid), &pid);
+                false
+            }
+        }
+    }
+
+    /// A successor that ended leaves its place to us again.
+    fn reap(&mut self) {
+        if let Some(child) = &mut self.successor
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            log::global(Level::Notice, format_args!("process {} exited with {status}", child.id()));
+            self.successor = None;
+            let pid = pid_file(&self.origin, &self.conf);
+            let _ = process::rename_pid_file(&with_suffix(&pid), &pid);
+        }
+    }
+
+    /// All workers' counters.
+    pub fn counters(&self) -> AllCounters {
+        self.counters.clone()
+    }
+}
+
+fn with_suffix(pid: &std::path::Path) -> PathBuf {
+    let mut name = pid.as_os_str().to_owned();
+    name.push(".oldbin");
+    PathBuf::from(name)
+}
+
+impl Left {
+    fn wait(&self) {
+        let mut count = self.count.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while *count > 0 {
+            count = self.changed.wait(count).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    fn one_less(&self) {
+        let mut count = self.count.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *count = count.saturating_sub(1);
+        self.changed.notify_all();
+    }
+}
+
+/// A seed that differs from worker to worker and from start to start.
+fn seed(index: usize) -> u64 {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) as u64;
+    let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_nanos() as u64);
+    (time ^ (u64::from(std::process::id()) << 32)).wrapping_add((index as u64 + 1 + count) << 17).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Binds what is not bound yet; sockets no longer named are closed by being left out.
+fn open_sockets(
+    conf: &Conf,
+    mut known: HashMap<Address, Vec<Listening>>,
+    workers: usize,
+) -> Result<HashMap<Address, Vec<Listening>>, String> {
+    let mut open = HashMap::new();
+    for socket in &conf.sockets {
+        let wanted = if socket.options.reuseport { workers.max(1) } else { 1 };
+        let mut set = known.remove(&socket.address).unwrap_or_default();
+        for listening in &set {
+            if let Err(error) = listening.reconfigure(&socket.options) {
+                log::global(Level::Alert, format_args!("listen() options failed {}", log::Os(&error)));
+            }
+        }
+        while set.len() < wanted {
+            set.push(bind(&socket.address, &socket.options)?);
+        }
+        open.insert(socket.address.clone(), set);
+    }
+    Ok(open)
+}
+
+fn bind(address: &Address, options: &weir_net::ListenOptions) -> Result<Listening, String> {
+    let mut tries = 0;
+    loop {
+        match listener::bind(address, options) {
+            Ok(listening) => return Ok(listening),
+            Err(error) => {
+                let message = format!("bind() to {address} failed {}", log::Os(&error));
+                tries += 1;
+                if error.kind() != io::ErrorKind::AddrInUse || tries >= BIND_TRIES {
+                    return Err(message);
+                }
+                log::global(Level::Emerg, format_args!("{message}"));
+                std::thread::sleep(BIND_PAUSE);
+            }
+        }
+    }
+}
+
+/// What a worker thread keeps for messages from the control thread.
+struct Here {
+    worker: Rc<Worker>,
+    accepting: HashMap<Address, Rc<Cell<bool>>>,
+    left: Arc<Left>,
+}
+
+thread_local! {
+    static THIS: Cell<Option<Here>> = const { Cell::new(None) };
+}
+
+fn with_here(f: impl FnOnce(&mut Here)) {
+    if let Some(mut here) = THIS.with(Cell::take) {
+        f(&mut here);
+        THIS.with(|this| this.set(Some(here)));
+    }
+}
+
+impl Here {
+    /// Accepts from these sockets and from no others.
+    fn accept_from(&mut self, sockets: Vec<Listening>) {
+        let mut before = std::mem::take(&mut self.accepting);
+        for listening in sockets {
+            let address = listening.local_addr().clone();
+            let go_on = match before.remove(&address) {
+                Some(go_on) => go_on,
+                None => {
+                    let go_on = Rc::new(Cell::new(true));
+                    let socket = Rc::new(address.clone());
+                    weir_net::worker::spawn(self.worker.clone().accept(listening, socket, go_on.clone()));
+                    go_on
+                }
+            };
+            self.accepting.insert(address, go_on);
+        }
+        for (_, go_on) in before {
+            go_on.set(false);
+        }
+    }
+
+    /// Stops accepting, finishes what is under way, then counts itself out.
+    fn quit(&mut self) {
+        for go_on in self.accepting.values() {
+            go_on.set(false);
+        }
+        self.accepting.clear();
+        self.worker.drain();
+        let (worker, left) = (self.worker.clone(), self.left.clone());
+        weir_net::worker::spawn(async move {
+            while worker.open_connections() > 0 {
+                weir_net::timer::sleep(QUIT_POLL).await;
+            }
+            left.one_less();
+        });
+    }
+}
+
+/// How often a finishing worker looks whether it is done.
+const QUIT_POLL: Duration = Duration::from_millis(5);
