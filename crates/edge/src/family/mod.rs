@@ -132,6 +132,14 @@ families! {
     limit_conn
     access
     auth_basic
+    try_files
+    index
+    static_files
+    error_page
+    not_modified
+    headers
+    gzip
+    range
     proxy
     upstream
 }
@@ -146,4 +154,4 @@ pub fn log_phase(exchange: &mut Exchange<'_>) {
 }
 
 /// The order in which filters change a response's head, first to last.
-pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "range", "gzip"];
+pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "gzip", "range"];
