@@ -4,7 +4,7 @@
 //! same script runs against nginx (`cargo xtask oracle`). `tests/README.md` has the conventions.
 //!
 //! Beyond what a script says, each passes only if the edge ends within [`END_LIMIT`] of a QUIT and its log holds
-//! no `[alert]`, no `[emerg]` and no panic.
+//! no `[alert]` and no panic.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
