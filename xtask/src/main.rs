@@ -17,7 +17,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci                   everything that must hold before a commit is done
-  tidy                 the rules of the house: arrows, unsafe, documents, words
+  tidy                 the rules of the house: arrows, places, documents, words
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
   nginx-suite …        nginx's own test suite against weir (its own --help says more)";

@@ -56,7 +56,7 @@ pub fn architecture(checkout: &Checkout) -> Vec<Remark> {
         .skip(1)
         .filter_map(|rest| rest.split(['`', '/']).next())
     {
-        if !crates.contains(name) {
+        if !name.is_empty() && !crates.contains(name) {
             remarks.push(Remark::error(format!(
                 "ARCHITECTURE.md: `crates/{name}` is not there"
             )));
