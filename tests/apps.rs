@@ -9,7 +9,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -50,6 +50,7 @@ fn behind_edge(app: &str) {
         .output()
         .expect("node runs");
     let log = std::fs::read_to_string(room.join("error.log")).unwrap_or_default();
+    std::fs::remove_dir_all(&room).ok();
     assert!(
         check.status.success(),
         "{app}.check.mjs: {}\n{}{}\n--- error.log\n{log}",
@@ -57,7 +58,6 @@ fn behind_edge(app: &str) {
         String::from_utf8_lossy(&check.stdout),
         String::from_utf8_lossy(&check.stderr),
     );
-    std::fs::remove_dir_all(&room).ok();
 }
 
 /// Starts the edge before the origin's port and returns once it accepts.
@@ -97,7 +97,16 @@ http {{
             .current_dir(room)
             .stderr(output),
     );
-    edge.wait_for(room.join("nginx.pid"));
+    while !room.join("nginx.pid").exists() {
+        let ended = edge.0.try_wait().expect("child can be asked");
+        let said = || std::fs::read_to_string(room.join("output.log")).unwrap_or_default();
+        assert!(
+            ended.is_none(),
+            "the edge ended before it accepted: {ended:?}\n{}",
+            said()
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
     edge
 }
 
@@ -121,17 +130,6 @@ impl Running {
             .read_line(&mut line)
             .expect("the application prints its port");
         line
-    }
-
-    fn wait_for(&mut self, file: PathBuf) {
-        while !file.exists() {
-            let ended = self.0.try_wait().expect("child can be asked");
-            assert!(
-                ended.is_none(),
-                "the edge ended before it accepted: {ended:?}"
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
     }
 }
 
