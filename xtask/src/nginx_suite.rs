@@ -12,8 +12,7 @@ usage: cargo xtask nginx-suite --tools DIR --tests DIR [--binary FILE] [--out FI
   --binary  what to test; default: weir, built for release
   --out     where the result goes; default: target/nginx-suite.csv
 
-Once per machine, as root: setup.sh of the tools. JOBS, TIMEOUT and TEST_NGINX_* are handed on; with Debian's nginx as
---binary, TEST_NGINX_MODULES=/usr/lib/nginx/modules.";
+Once per machine, as root: setup.sh of the tools. JOBS, TIMEOUT and TEST_NGINX_* are handed on.";
 
 pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
     let asked = Asked::parse(arguments)?;
