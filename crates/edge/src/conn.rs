@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
 use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Known, Progress, Violation};
 
@@ -349,8 +350,14 @@ async fn one(
 
 /// Checks the head and finds the server; what it refuses becomes a status.
 async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Refused>) -> Result<Outcome, Gone> {
+    exchange.step = Step::ReadHead;
     let verdict = match refusal {
-        Some(Refused::Violation(violation)) => Err(violation),
+        Some(Refused::Violation(violation)) => {
+            if exchange.request.head.line.is_empty() {
+                exchange.step = Step::ReadLine;
+            }
+            Err(violation)
+        }
         Some(Refused::TimedOut) => {
             // nginx: logged as 408, and nothing is sent to somebody who says nothing.
             exchange.response.status = 408;
@@ -365,11 +372,37 @@ async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Refu
     };
     if let Err(violation) = verdict {
         exchange.keeps_alive = false;
-        exchange.log(Level::Info, format_args!("{}", violation.message()));
+        let fault = exchange.request.parser.fault();
+        if is_quoted(violation) && !fault.is_empty() {
+            let text = String::from_utf8_lossy(exchange.request.text(fault)).into_owned();
+            exchange.log(Level::Info, format_args!("{}: \"{text}\"", violation.message()));
+        } else {
+            exchange.log(Level::Info, format_args!("{}", violation.message()));
+        }
         return Ok(Outcome::Status(violation.status()));
     }
+    note_ignored(exchange);
+    exchange.step = Step::Log; // between steps nginx says nothing
     exchange.worker.begin_request(exchange);
     Ok(phase::walk(exchange, From::Server))
+}
+
+/// nginx quotes the offending line for these.
+fn is_quoted(violation: Violation) -> bool {
+    let message = violation.message();
+    message.ends_with("header line") || message.ends_with("host header")
+}
+
+/// Field lines that `ignore_invalid_headers` left out, as nginx tells of them.
+fn note_ignored(exchange: &mut Exchange<'_>) {
+    if exchange.request.head.ignored.is_empty() || !exchange.logs(Level::Info) {
+        return;
+    }
+    let lines = std::mem::take(&mut exchange.request.head.ignored);
+    for line in &lines {
+        let text = String::from_utf8_lossy(exchange.request.text(*line)).into_owned();
+        exchange.log(Level::Info, format_args!("client sent invalid header line: \"{text}\""));
+    }
 }
 
 /// Reads the head's meaning into the exchange.
@@ -547,6 +580,8 @@ async fn linger(conn: &mut Conn, worker: &Worker, time: Duration, timeout: Durat
     if conn.stream().shutdown_write().is_err() {
         return;
     }
+    // A stop need not wait for what nobody reads: whoever drains may end it.
+    conn.shared.is_idle.set(true);
     let until = clock::now() + time;
     let mut sink = weir_net::buffer::lease(READ_BYTES);
     loop {

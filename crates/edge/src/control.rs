@@ -271,6 +271,8 @@ impl Running {
             }
         }
         for remote in &self.workers {
+            // Before the thread's own end: what is dropped then could not even log.
+            remote.run(|| drop(THIS.take()));
             remote.stop();
         }
         for remote in &self.workers {

@@ -222,21 +222,24 @@ thread_local! {
 }
 
 fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
-    let mut line = LINE.take();
+    // A thread that ends may still have something to say, with memory of its own.
+    let mut line = LINE.try_with(Cell::take).unwrap_or_default();
     line.clear();
     write(&mut line);
-    LINE.set(line);
+    let _ = LINE.try_with(|kept| kept.set(line));
 }
 
 /// `DATE [level] PID#TID: `.
 fn begin(line: &mut Vec<u8>, level: Level) {
     line.extend_from_slice(&time::error_log());
-    let thread = THREAD.with(|thread| {
-        if thread.get() == 0 {
-            thread.set(weir_net::worker::thread_id());
-        }
-        thread.get()
-    });
+    let thread = THREAD
+        .try_with(|thread| {
+            if thread.get() == 0 {
+                thread.set(weir_net::worker::thread_id());
+            }
+            thread.get()
+        })
+        .unwrap_or(0);
     push(line, format_args!(" [{}] {}#{thread}: ", level.name(), std::process::id()));
 }
 

@@ -23,28 +23,19 @@ pub struct Generation {
     pub conf: Arc<Conf>,
     /// Idle connections to upstreams.
     pub pools: Pools,
-    /// Says so in the log when the last exchange of the generation is over.
-    _farewell: Farewell,
 }
 
-/// The last words of a generation on one worker (nginx: a worker process that exits).
-struct Farewell {
-    is_last: Cell<bool>,
-}
-
-impl Drop for Farewell {
+impl Drop for Generation {
+    /// The last exchange of the generation is over on this worker: in nginx, its worker process exits.
     fn drop(&mut self) {
-        if !self.is_last.get() {
-            let pid = std::process::id();
-            log::global(Level::Notice, format_args!("worker process {pid} exited with code 0"));
-        }
+        log::global(Level::Notice, format_args!("worker process {} exited with code 0", std::process::id()));
     }
 }
 
 impl Generation {
     /// A configuration as one worker holds it.
     pub fn new(conf: Arc<Conf>) -> Generation {
-        Generation { conf, pools: Pools::default(), _farewell: Farewell { is_last: Cell::new(false) } }
+        Generation { conf, pools: Pools::default() }
     }
 
     /// The listen for connections accepted on a socket; the local address is asked only where it decides.
