@@ -353,7 +353,7 @@ fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome
     exchange.step = Step::ReadHead;
     let verdict = match refusal {
         Some(Refused::Violation(violation)) => {
-            if exchange.request.head.line.is_empty() {
+            if exchange.request.head.line.is_empty() || violation == Violation::TargetTooLong {
                 exchange.step = Step::ReadLine;
             }
             Err(violation)

@@ -304,17 +304,8 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
 fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
     let request = &exchange.request;
     match exchange.step {
-        Step::AwaitRequest | Step::Keepalive | Step::ReadLine | Step::ReadHead => {
-            if request.head.len > 0 {
-                None
-            } else if !request.line().is_empty() {
-                Some(Step::ReadHead)
-            } else if !request.bytes.is_empty() {
-                Some(Step::ReadLine)
-            } else {
-                Some(exchange.step)
-            }
-        }
+        // A head was read and nothing is waited for: nginx names no step.
+        Step::AwaitRequest | Step::Keepalive if request.head.len > 0 => None,
         step => Some(step),
     }
 }

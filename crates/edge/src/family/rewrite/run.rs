@@ -257,6 +257,8 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
     if status >= 400 && text.literal().is_some_and(<[u8]>::is_empty) {
         return Flow::Status(status);
     }
+    // nginx: the text may read `$status`.
+    exchange.response.status = status;
     let text = text.text(exchange);
     if matches!(status, 301 | 302 | 303 | 307 | 308) {
         set_location(exchange, &text);
