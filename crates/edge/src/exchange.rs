@@ -110,6 +110,8 @@ pub struct Request {
     pub host: Vec<u8>,
     /// The port in `Host`.
     pub port: Option<u16>,
+    /// It had come with the request before it.
+    pub pipelined: bool,
     /// What stands in place of the client's method after `error_page` or for a subrequest.
     pub method_override: Option<&'static [u8]>,
 }
@@ -121,6 +123,7 @@ impl Request {
         self.length = None;
         self.host.clear();
         self.port = None;
+        self.pipelined = false;
         self.method_override = None;
         self.head.clear();
         self.parser.reset();
@@ -363,6 +366,8 @@ pub struct Exchange<'c> {
     pub limit_conn_status: &'static str,
     /// Places taken under `limit_conn`, given back with the end of the exchange.
     pub held: Vec<crate::family::limit_conn::Held>,
+    /// The response went out whole.
+    pub complete: bool,
 }
 
 /// nginx allows ten internal redirects.
@@ -423,6 +428,7 @@ impl<'c> Exchange<'c> {
             limit_req_status: "",
             limit_conn_status: "",
             held: Vec::new(),
+            complete: false,
         }
     }
 
@@ -508,6 +514,7 @@ impl Parts {
         let bytes = std::mem::take(&mut self.request.bytes);
         self.request.clear();
         self.request.bytes = bytes;
+        self.request.pipelined = left > 0;
     }
 
     /// Bytes of memory it would keep.

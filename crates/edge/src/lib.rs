@@ -23,6 +23,7 @@ pub mod family;
 pub mod fields;
 pub mod host_table;
 pub mod log;
+pub mod modules;
 pub mod nginx_only;
 pub mod pace;
 pub mod phase;
