@@ -36,7 +36,7 @@ pub struct Declared(Vec<Buckets>);
 
 impl Declared {
     /// Takes over the buckets of zones an older configuration had; an error when a zone's key changed.
-    pub fn adopt(&mut self, old: &Declared) -> Result<(), String> {
+    fn adopt(&mut self, old: &Declared) -> Result<(), String> {
         for new in &mut self.0 {
             for old in &old.0 {
                 if new.zone.continues(&old.zone, "limit_req")? {
@@ -69,6 +69,7 @@ pub static FAMILY: Family = Family::new("limit_req", &[
     !exchange.limit_req_status.is_empty()
 })])
 .phase(Phase::Preaccess, |location| !location.values.limit_req.limits.is_empty(), enter)
+.adopt(|new, old| new.limit_req.adopt(&old.limit_req))
 .finish(finish);
 
 struct Buckets {
@@ -123,7 +124,7 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         let bound = &known.zone.key_text;
         return Err(Refusal::whole(format!("limit_req_zone \"{name}\" is already bound to key \"{bound}\"")));
     }
-    let table = Arc::new(Shared { table: Table::new(size), epoch: Instant::now() });
+    let table = Arc::new(Shared { table: Table::new(size), epoch: clock::now() });
     let zone = Zone { name, size, key, key_text: statement.text(0).to_owned() };
     zones.push(Buckets { zone, rate, table });
     Ok(())
