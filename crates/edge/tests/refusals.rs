@@ -39,7 +39,7 @@ fn rewrite_rules() {
         ("rewrite ^ '';", "empty replacement"),
         ("rewrite ^ /a first;", "invalid parameter \"first\""),
         ("rewrite ^;", "invalid number of arguments in \"rewrite\" directive"),
-        ("rewrite ( /a;", "pcre2_compile() failed: missing closing parenthesis in \"(\" at \"\""),
+        ("rewrite ( /a;", "pcre2_compile() failed: missing closing parenthesis in \"(\""),
         ("return 1000;", "invalid return code \"1000\""),
         ("return text;", "invalid return code \"text\""),
         ("return http://a/ b;", "invalid return code \"http://a/\""),
@@ -51,6 +51,7 @@ fn rewrite_rules() {
         ("if (-q /a) { }", "invalid condition \"-q\""),
         ("if (a = b) { }", "invalid condition \"a\""),
         ("if ($nobody) { }", "unknown \"nobody\" variable"),
+        ("if () { }", "invalid condition \")\""),
         ("if ($args) { if ($args) { } }", "\"if\" directive is not allowed here"),
     ] {
         refuses_in_location(statement, words);
@@ -65,7 +66,7 @@ fn maps_and_splits() {
         ("map $args $uri { }", "the duplicate \"uri\" variable"),
         ("map $args $x { a; }", "invalid number of the map parameters"),
         ("map $args $x { default 1; default 2; }", "duplicate default map parameter"),
-        ("map $args $x { a 1; A 2; }", "conflicting parameter \"A\""),
+        ("map $args $x { a 1; A 2; }", "conflicting parameter \"a\""),
         ("map $args $x { hostnames; *.*.a 1; }", "invalid hostname or wildcard \"*.*.a\""),
         ("split_clients $args $x { 60% a; 50% b; }", "percent total is greater than 100%"),
         ("split_clients $args $x { 60 a; }", "invalid percent value \"60\""),
@@ -117,6 +118,7 @@ fn limits() {
             "limit_req_zone \"a\" is already bound to key \"$args\"",
         ),
         ("limit_req zone=a;", "zero size shared memory zone \"a\""),
+        ("limit_req zone=;", "zero size shared memory zone \"\""),
         ("limit_req burst=1;", "\"limit_req\" must have \"zone\" parameter"),
         ("limit_req_zone $args zone=a:1m rate=1r/s; limit_req zone=a burst=x;", "invalid burst value \"burst=x\""),
         ("limit_req_zone $args zone=a:1m rate=1r/s; limit_req zone=a; limit_req zone=a;", "\"limit_req\" directive is duplicate"),

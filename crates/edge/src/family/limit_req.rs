@@ -142,10 +142,14 @@ fn rate_of(text: &str) -> Option<i64> {
 }
 
 fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut has_zone = false;
     let mut limit = Limit { name: String::new(), zone: None, burst: 0, delay: 0 };
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         match word.split_once('=') {
-            Some(("zone", name)) => limit.name = name.to_owned(),
+            Some(("zone", name)) => {
+                limit.name = name.to_owned();
+                has_zone = true;
+            }
             Some((key @ ("burst" | "delay"), text)) => {
                 let count = value::number(text).and_then(|count| i64::try_from(count).ok()?.checked_mul(1000));
                 let count = count.filter(|count| *count > 0);
@@ -156,7 +160,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Some(_) | None => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
         }
     }
-    if limit.name.is_empty() {
+    if !has_zone {
         return Err(Refusal::whole("\"limit_req\" must have \"zone\" parameter"));
     }
     let limits = b.settings().limit_req.limits.get_or_insert_default();
