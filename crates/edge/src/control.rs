@@ -187,7 +187,10 @@ impl Running {
             let level = if matches!(problem.level, Gravity::Emerg) { Level::Emerg } else { Level::Warn };
             log::global(level, format_args!("{}", problem.sentence(&loaded.tree)));
         }
-        let Some(conf) = loaded.conf else { return };
+        let Some(mut conf) = loaded.conf else { return };
+        if let Err(message) = conf.adopt(&self.conf) {
+            return log::global(Level::Emerg, format_args!("{message}"));
+        }
         let sockets = match open_sockets(&conf, self.sockets.clone(), self.workers.len()) {
             Ok(sockets) => sockets,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),

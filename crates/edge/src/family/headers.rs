@@ -229,7 +229,7 @@ fn add(exchange: &mut Exchange<'_>, addition: &Addition, value: &[u8]) {
         }
     }
     if !value.is_empty() {
-        response.fields.push_known(name, value, addition.known);
+        response.fields.push_text(name, value, addition.known);
     }
 }
 
@@ -286,7 +286,7 @@ pub fn trailers(exchange: &mut Exchange<'_>) {
         value.clear();
         addition.value.eval(exchange, &mut value);
         if !value.is_empty() {
-            exchange.response.trailers.push_known(addition.name.as_bytes(), &value, addition.known);
+            exchange.response.trailers.push_text(addition.name.as_bytes(), &value, addition.known);
         }
     }
 }
