@@ -110,6 +110,8 @@ pub struct Request {
     pub host: Vec<u8>,
     /// The port in `Host`.
     pub port: Option<u16>,
+    /// It had come with the request before it.
+    pub pipelined: bool,
     /// What stands in place of the client's method after `error_page` or for a subrequest.
     pub method_override: Option<&'static [u8]>,
 }
@@ -121,6 +123,7 @@ impl Request {
         self.length = None;
         self.host.clear();
         self.port = None;
+        self.pipelined = false;
         self.method_override = None;
         self.head.clear();
         self.parser.reset();
@@ -355,6 +358,8 @@ pub struct Exchange<'c> {
     pub bytes_sent: u64,
     /// Bytes of the request, head and body.
     pub request_length: u64,
+    /// The response went out whole.
+    pub complete: bool,
 }
 
 /// nginx allows ten internal redirects.
@@ -411,6 +416,7 @@ impl<'c> Exchange<'c> {
             body_bytes_sent: 0,
             bytes_sent: 0,
             request_length: 0,
+            complete: false,
         }
     }
 
@@ -491,6 +497,7 @@ impl Parts {
         let bytes = std::mem::take(&mut self.request.bytes);
         self.request.clear();
         self.request.bytes = bytes;
+        self.request.pipelined = left > 0;
     }
 
     /// Bytes of memory it would keep.

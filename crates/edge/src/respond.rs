@@ -120,6 +120,7 @@ pub async fn send(
     let mut out = exchange.worker.lease_out();
     let result = send_with(exchange, conn, source, framing, &mut out).await;
     exchange.worker.return_out(out);
+    exchange.complete = result.is_ok();
     if result.is_err() {
         exchange.keeps_alive = false;
     }

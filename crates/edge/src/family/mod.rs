@@ -3,6 +3,8 @@
 //! A family is a table of directives, its settings, its variables and what it does to an exchange.
 //! Adding one costs its file and one word in `families!`.
 
+use std::sync::LazyLock;
+
 use crate::build::{Build, Scope};
 use crate::conf::Location;
 use crate::directive::Directive;
@@ -118,6 +120,10 @@ macro_rules! families {
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
 families! {
     process
+    error_log
+    log
+    variables
+    upstream_variables
     core
     server
     location
@@ -134,14 +140,14 @@ families! {
     upstream
 }
 
-/// Runs every family's part of the log phase.
-pub fn log_phase(exchange: &mut Exchange<'_>) {
-    for family in FAMILIES {
-        if let Some(log) = family.log {
-            log(exchange);
-        }
-    }
-}
-
 /// The order in which filters change a response's head, first to last.
 pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "gzip", "range"];
+
+/// Runs the families' parts in the log phase, once the response is out or has failed.
+pub fn log_phase(exchange: &mut Exchange<'_>) {
+    static HOOKS: LazyLock<Vec<fn(&mut Exchange<'_>)>> =
+        LazyLock::new(|| FAMILIES.iter().filter_map(|family| family.log).collect());
+    for hook in HOOKS.iter() {
+        hook(exchange);
+    }
+}
