@@ -20,6 +20,7 @@ pub mod exchange;
 pub mod family;
 pub mod fields;
 pub mod log;
+pub mod modules;
 pub mod nginx_only;
 pub mod pace;
 pub mod phase;
