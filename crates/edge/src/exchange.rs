@@ -358,6 +358,14 @@ pub struct Exchange<'c> {
     pub bytes_sent: u64,
     /// Bytes of the request, head and body.
     pub request_length: u64,
+    /// The client's address as a trusted proxy told it (`set_real_ip_from`).
+    pub told_address: Option<SocketAddress>,
+    /// `$limit_req_status`; empty until a limit was asked.
+    pub limit_req_status: &'static str,
+    /// `$limit_conn_status`; empty until a limit was asked.
+    pub limit_conn_status: &'static str,
+    /// Places taken under `limit_conn`, given back with the end of the exchange.
+    pub held: Vec<crate::family::limit_conn::Held>,
     /// The response went out whole.
     pub complete: bool,
 }
@@ -416,8 +424,17 @@ impl<'c> Exchange<'c> {
             body_bytes_sent: 0,
             bytes_sent: 0,
             request_length: 0,
+            told_address: None,
+            limit_req_status: "",
+            limit_conn_status: "",
+            held: Vec::new(),
             complete: false,
         }
+    }
+
+    /// The client's address: what a trusted proxy told, else the connection's.
+    pub fn remote(&self) -> &SocketAddress {
+        self.told_address.as_ref().unwrap_or(&self.client.remote)
     }
 
     /// Ends the exchange; its memory and the bytes after this request come back.

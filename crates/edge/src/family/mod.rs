@@ -128,6 +128,16 @@ families! {
     server
     location
     rewrite
+    realip
+    map
+    geo
+    split_clients
+    referer
+    stub_status
+    limit_req
+    limit_conn
+    access
+    auth_basic
     try_files
     index
     static_files
