@@ -358,6 +358,8 @@ pub struct Exchange<'c> {
     pub bytes_sent: u64,
     /// Bytes of the request, head and body.
     pub request_length: u64,
+    /// The response went out whole.
+    pub complete: bool,
     /// The client's address as a trusted proxy told it (`set_real_ip_from`).
     pub told_address: Option<SocketAddress>,
     /// `$limit_req_status`; empty until a limit was asked.
@@ -366,8 +368,6 @@ pub struct Exchange<'c> {
     pub limit_conn_status: &'static str,
     /// Places taken under `limit_conn`, given back with the end of the exchange.
     pub held: Vec<crate::family::limit_conn::Held>,
-    /// The response went out whole.
-    pub complete: bool,
 }
 
 /// nginx allows ten internal redirects.
@@ -424,11 +424,11 @@ impl<'c> Exchange<'c> {
             body_bytes_sent: 0,
             bytes_sent: 0,
             request_length: 0,
+            complete: false,
             told_address: None,
             limit_req_status: "",
             limit_conn_status: "",
             held: Vec::new(),
-            complete: false,
         }
     }
 
