@@ -292,7 +292,7 @@ async fn send_bytes(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     framing: Framing,
-    out: &mut Vec<u8>,
+    out: &[u8],
     bytes: Vec<u8>,
 ) -> Result<(), Gone> {
     let mut bytes = bytes;

@@ -64,8 +64,9 @@ pub static FAMILY: Family = Family::new("autoindex", &[
 /// No more entries than this are listed: beyond it the list is of no use to anybody and would hold the worker.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Names longer than this are cut in HTML, the end shown as `..>`.
-const NAME_SHOWN_BYTES: usize = 50;
+/// Names longer than this are cut in HTML, the end shown as `..>`. Characters of names in UTF-8, bytes of others;
+/// nginx counts bytes unless `charset utf-8` stands there, and cuts through characters.
+const NAME_SHOWN: usize = 50;
 
 /// A JSONP callback's name may be this long.
 const CALLBACK_BYTES_MAX: usize = 128;
@@ -221,18 +222,21 @@ fn html_row(entry: &Entry, exact_size: bool, offset_minutes: i32, out: &mut Vec<
     out.extend_from_slice(b"<a href=\"");
     escape::escape_uri_component(&entry.name, out);
     out.extend_from_slice(if is_directory { b"/\">" } else { b"\">" });
-    let mut width = entry.name.len();
-    if width > NAME_SHOWN_BYTES {
-        escape::escape_html(entry.name.get(..NAME_SHOWN_BYTES - 3).unwrap_or_default(), out);
+    let text = std::str::from_utf8(&entry.name).ok();
+    let mut width = text.map_or(entry.name.len(), |text| text.chars().count());
+    if width > NAME_SHOWN {
+        let cut = NAME_SHOWN - 3;
+        let cut = text.and_then(|text| text.char_indices().nth(cut)).map_or(cut, |(at, _)| at);
+        escape::escape_html(entry.name.get(..cut).unwrap_or_default(), out);
         out.extend_from_slice(b"..&gt;</a>");
     } else {
         escape::escape_html(&entry.name, out);
-        if is_directory && width < NAME_SHOWN_BYTES {
+        if is_directory && width < NAME_SHOWN {
             out.push(b'/');
             width += 1;
         }
         out.extend_from_slice(b"</a>");
-        out.resize(out.len() + NAME_SHOWN_BYTES - width, b' ');
+        out.resize(out.len() + NAME_SHOWN - width, b' ');
     }
     let line = date::http_date(entry.modified + i64::from(offset_minutes) * 60);
     let piece = |range: std::ops::Range<usize>| line.get(range).unwrap_or_default();
@@ -344,6 +348,10 @@ mod tests {
         assert_eq!(directory, format!("<a href=\"dir/\">dir/</a>{} 06-Nov-1994 08:49       -\r\n", " ".repeat(46)));
         let long = row(&entry(&"x".repeat(51), Kind::File, 1), true);
         assert!(long.contains(&format!(">{}..&gt;</a> 06", "x".repeat(47))), "{long}");
+        let cyrillic = row(&entry(&"ф".repeat(51), Kind::File, 1), true);
+        assert!(cyrillic.contains(&format!(">{}..&gt;</a> 06", "ф".repeat(47))), "{cyrillic}");
+        let exactly = row(&entry(&"ф".repeat(50), Kind::File, 1), true);
+        assert!(exactly.contains(&format!(">{}</a> 06", "ф".repeat(50))), "{exactly}");
     }
 
     #[test]
