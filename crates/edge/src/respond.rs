@@ -215,7 +215,8 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(&clock::http_date());
         out.extend_from_slice(b"\r\n");
     }
-    if !response.content_type.is_empty() {
+    // nginx: 204 has no type, unless an upstream said so.
+    if !response.content_type.is_empty() && (response.status != 204 || !response.status_line.is_empty()) {
         encode::push_field(out, b"Content-Type", &response.content_type);
     }
     match (framing, response.content_length) {
@@ -230,6 +231,7 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
     if let Some(seconds) = response.last_modified
+        && matches!(response.status, 200 | 206 | 304)
         && !response.fields.has(Known::LastModified)
     {
         encode::push_field(out, b"Last-Modified", &weir_wire::date::http_date(seconds));
@@ -291,7 +293,7 @@ async fn send_bytes(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     framing: Framing,
-    out: &mut Vec<u8>,
+    out: &[u8],
     bytes: Vec<u8>,
 ) -> Result<(), Gone> {
     let mut bytes = bytes;

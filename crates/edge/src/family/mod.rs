@@ -151,6 +151,7 @@ families! {
     auth_basic
     try_files
     index
+    autoindex
     static_files
     error_page
     not_modified
