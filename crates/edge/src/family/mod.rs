@@ -128,12 +128,30 @@ families! {
     server
     location
     rewrite
+    realip
+    map
+    geo
+    split_clients
+    referer
+    stub_status
+    limit_req
+    limit_conn
+    access
+    auth_basic
+    try_files
+    index
+    static_files
+    error_page
+    not_modified
+    headers
+    gzip
+    range
     proxy
     upstream
 }
 
 /// The order in which filters change a response's head, first to last.
-pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "range", "gzip"];
+pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "gzip", "range"];
 
 /// Runs the families' parts in the log phase, once the response is out or has failed.
 pub fn log_phase(exchange: &mut Exchange<'_>) {
