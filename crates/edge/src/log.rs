@@ -164,15 +164,16 @@ pub fn open_all(conf: &Conf) -> Result<(), String> {
     errors.chain(&conf.declared.log.files).try_for_each(|file| file.open())
 }
 
-/// Writes what this thread holds back; at the end, and on each worker before `reopen`.
+/// Writes what the buffers of access logs hold back: the last thing before the process ends.
 pub fn flush() {
-    crate::family::log::flush();
+    crate::family::log::buffer::flush();
 }
 
 /// USR1: opens every log file again by its name. What cannot be opened stays as it was, and is told.
 ///
-/// Lines that workers hold back go to the old file: run `flush` on each worker before.
+/// Lines held back go to the file they were meant for.
 pub fn reopen() {
+    flush();
     for what in file::reopen_all() {
         global(Level::Emerg, format_args!("{what}"));
     }
@@ -222,10 +223,11 @@ thread_local! {
 }
 
 fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
-    let mut line = LINE.take();
+    // What ends last on a thread may still have something to say when this memory is gone.
+    let mut line = LINE.try_with(Cell::take).unwrap_or_default();
     line.clear();
     write(&mut line);
-    LINE.set(line);
+    let _ = LINE.try_with(|kept| kept.set(line));
 }
 
 /// `DATE [level] PID#TID: `.

@@ -5,6 +5,7 @@
 //! Lines to a file are held back until the end of the worker's turn and leave in one write; with `buffer=`
 //! they are held back longer. A name with variables is opened when it is written to.
 
+pub mod buffer;
 pub mod format;
 pub mod handles;
 pub mod pending;
@@ -25,11 +26,9 @@ use crate::log::{Level, Os};
 use crate::value;
 use crate::variable::Template;
 
+use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};
 use self::handles::CacheSize;
-use self::pending::Buffering;
-
-pub use self::pending::flush;
 
 crate::settings! {
     /// `access_log`.
@@ -44,7 +43,7 @@ pub struct Declared {
     /// Each once.
     pub files: Vec<Arc<LogFile>>,
     formats: Vec<(String, Arc<Format>)>,
-    buffers: Vec<(Arc<LogFile>, Buffering)>,
+    buffers: Vec<Arc<Buffer>>,
 }
 
 /// All `access_log`s of one place.
@@ -60,7 +59,7 @@ pub struct AccessLog {
     target: Target,
     format: Arc<Format>,
     when: Option<Template>,
-    buffering: Option<Buffering>,
+    buffer: Option<Arc<Buffer>>,
 }
 
 enum Target {
@@ -126,8 +125,8 @@ fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let target = target(b, statement.text(0))?;
     let format = format_of(b, statement.args.get(1).map_or("combined", |word| word.text.as_str()))?;
     let (asked, when) = parameters(b, statement)?;
-    let buffering = buffering(b, statement.text(0), &target, asked)?;
-    let log = Arc::new(AccessLog { target, format, when, buffering });
+    let buffer = buffer_of(b, statement.text(0), &target, asked)?;
+    let log = Arc::new(AccessLog { target, format, when, buffer });
     b.settings().log.logs.get_or_insert_default().list.push(log);
     Ok(())
 }
@@ -190,29 +189,32 @@ fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Op
 }
 
 /// The buffer the log gets; all logs to one file share theirs and must agree on it.
-fn buffering(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -> Result<Option<Buffering>, Refusal> {
+fn buffer_of(
+    b: &mut Build<'_>,
+    name: &str,
+    target: &Target,
+    asked: Buffering,
+) -> Result<Option<Arc<Buffer>>, Refusal> {
     if asked.size == 0 && asked.flush.is_some() {
         return Err(Refusal::whole(format!("no buffer is defined for access_log \"{name}\"")));
     }
-    let buffers = &mut b.declared.log.buffers;
-    let known = match target {
-        Target::File(file) => buffers.iter().find(|(known, _)| Arc::ptr_eq(known, file)).map(|(_, known)| *known),
-        Target::Path(_) | Target::Syslog(_) => None,
+    let file = match target {
+        Target::File(file) => file,
+        Target::Path(_) | Target::Syslog(_) if asked.size == 0 => return Ok(None),
+        Target::Path(_) => return Err(Refusal::whole("buffered logs cannot have variables in name")),
+        Target::Syslog(_) => return Err(Refusal::whole("logs to syslog cannot be buffered")),
     };
-    if asked.size == 0 {
-        return Ok(known);
-    }
-    match (target, known) {
-        (Target::Path(_), _) => Err(Refusal::whole("buffered logs cannot have variables in name")),
-        (Target::Syslog(_), _) => Err(Refusal::whole("logs to syslog cannot be buffered")),
-        (Target::File(_), Some(known)) if known != asked => Err(Refusal::whole(format!(
+    let buffers = &mut b.declared.log.buffers;
+    match buffers.iter().find(|known| Arc::ptr_eq(&known.file, file)) {
+        Some(known) if asked.size > 0 && known.buffering != asked => Err(Refusal::whole(format!(
             "access_log \"{name}\" already defined with conflicting parameters"
         ))),
-        (Target::File(file), known) => {
-            if known.is_none() {
-                buffers.push((file.clone(), asked));
-            }
-            Ok(Some(asked))
+        Some(known) => Ok(Some(known.clone())),
+        None if asked.size == 0 => Ok(None),
+        None => {
+            let buffer = Buffer::new(file.clone(), asked);
+            buffers.push(buffer.clone());
+            Ok(Some(buffer))
         }
     }
 }
@@ -249,7 +251,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     match format_of(b, "combined") {
         Ok(format) => {
             let target = Target::File(file);
-            let log = AccessLog { target, format, when: None, buffering: None };
+            let log = AccessLog { target, format, when: None, buffer: None };
             scope.settings.log.logs = Some(Logs { off: false, list: vec![Arc::new(log)] });
         }
         Err(refusal) => b.refuse("access_log", refusal),
@@ -277,10 +279,16 @@ fn is_true(value: &[u8]) -> bool {
 
 fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
     match &log.target {
-        Target::File(file) => pending::append(file, log.buffering.as_ref(), |line| {
-            log.format.write(exchange, line);
-            line.push(b'\n');
-        }),
+        Target::File(file) => {
+            let compose = |line: &mut Vec<u8>| {
+                log.format.write(exchange, line);
+                line.push(b'\n');
+            };
+            match &log.buffer {
+                None => pending::append(file, compose),
+                Some(buffer) => buffer.append(compose),
+            }
+        }
         Target::Path(path) => {
             let path = path.text(exchange);
             let mut line = Vec::with_capacity(256);

@@ -21,9 +21,9 @@ pub fn host(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     }
 }
 
-/// `$uri` and `$document_uri`.
+/// `$uri` and `$document_uri`: empty, but found, where the target could not be normalised.
 pub fn uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    !exchange.uri.is_empty() && text(out, &exchange.uri)
+    !exchange.request.line().is_empty() && text(out, &exchange.uri)
 }
 
 /// `$args` and `$query_string`.
