@@ -207,6 +207,7 @@ impl fmt::Display for Os<'_> {
 /// Linux's number for errors that std or weir made without one.
 fn code_of(kind: io::ErrorKind) -> Option<i32> {
     match kind {
+        io::ErrorKind::NotADirectory => Some(20),
         io::ErrorKind::BrokenPipe | io::ErrorKind::WriteZero => Some(32),
         io::ErrorKind::ConnectionAborted => Some(103),
         io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => Some(104),

@@ -20,6 +20,7 @@ use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, R
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::error_log::declare;
+use crate::family::static_files;
 use crate::log::file::LogFile;
 use crate::log::syslog::Syslog;
 use crate::log::{Level, Os};
@@ -289,17 +290,7 @@ fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
                 Some(buffer) => buffer.append(compose),
             }
         }
-        Target::Path(path) => {
-            let path = path.text(exchange);
-            let mut line = Vec::with_capacity(256);
-            log.format.write(exchange, &mut line);
-            line.push(b'\n');
-            let cache = exchange.location.values.log.cache;
-            if let Err(error) = handles::write(&path, cache.as_ref(), &line) {
-                let shown = String::from_utf8_lossy(&path);
-                exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
-            }
-        }
+        Target::Path(path) => write_named(exchange, log, path),
         Target::Syslog(syslog) => {
             let mut message = Vec::with_capacity(256);
             syslog.begin(&mut message);
@@ -309,6 +300,36 @@ fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
             }
         }
     }
+}
+
+/// Writes to a file whose name holds variables.
+fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
+    if !root_exists(exchange) {
+        return;
+    }
+    let path = path.text(exchange);
+    let mut line = Vec::with_capacity(256);
+    log.format.write(exchange, &mut line);
+    line.push(b'\n');
+    let cache = exchange.location.values.log.cache;
+    if let Err(error) = handles::write(&path, cache.as_ref(), &line) {
+        let shown = String::from_utf8_lossy(&path);
+        exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
+    }
+}
+
+/// nginx: a client may choose part of the name, so such a log is written only where the root directory exists.
+fn root_exists(exchange: &mut Exchange<'_>) -> bool {
+    let Some((mut root, length)) = static_files::path(exchange) else { return false };
+    root.truncate(length);
+    let error = match std::fs::metadata(static_files::as_path(&root)) {
+        Ok(found) if found.is_dir() => return true,
+        Ok(_) => std::io::ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    };
+    let shown = String::from_utf8_lossy(&root);
+    exchange.log(Level::Error, format_args!("testing \"{shown}\" existence failed {}", Os(&error)));
+    false
 }
 
 #[cfg(test)]

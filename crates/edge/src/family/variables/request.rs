@@ -143,11 +143,6 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
     is_chunked && was_read && decimal(out, exchange.body.length())
 }
 
-/// `$content_type`.
-pub fn content_type(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    exchange.request.field(Known::ContentType).is_some_and(|value| text(out, value))
-}
-
 /// `$remote_user`: the name in `Authorization: Basic`.
 pub fn remote_user(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let user = exchange.request.field(Known::Authorization).and_then(user_of);
