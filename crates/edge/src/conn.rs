@@ -443,7 +443,8 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
 
     let core = &exchange.location.values.core;
     let raw = path.of(&exchange.request.bytes);
-    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)?;
+    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
+        .inspect_err(|_| exchange.uri.clear())?;
     exchange.target_is_valid = true;
     exchange.uri_was_quoted = target.quoted;
     if !target.complex {
