@@ -222,10 +222,11 @@ thread_local! {
 }
 
 fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
-    let mut line = LINE.take();
+    // A worker that ends may still log while its thread-local things go; then the line has memory of its own.
+    let mut line = LINE.try_with(Cell::take).unwrap_or_default();
     line.clear();
     write(&mut line);
-    LINE.set(line);
+    let _ = LINE.try_with(|kept| kept.set(line));
 }
 
 /// `DATE [level] PID#TID: `.
