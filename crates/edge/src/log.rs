@@ -224,7 +224,7 @@ thread_local! {
 }
 
 fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
-    // A thread that ends may still have something to say, with memory of its own.
+    // A worker that ends may still log while its thread-local things go; then the line has memory of its own.
     let mut line = LINE.try_with(Cell::take).unwrap_or_default();
     line.clear();
     write(&mut line);
