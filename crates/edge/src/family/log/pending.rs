@@ -39,7 +39,9 @@ thread_local! {
 
 /// Appends a line that `write` composes; it must not append another. Off a worker it is written at once.
 pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) {
-    let Some(mut held) = PENDING.with_borrow_mut(|pending| pending.take(file)) else { return };
+    let Some(mut held) = PENDING.with_borrow_mut(|pending| pending.take(file)) else {
+        return;
+    };
     write(&mut held.bytes);
     PENDING.with_borrow_mut(|pending| pending.put(held));
 }
@@ -47,11 +49,19 @@ pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) {
 impl Pending {
     /// Takes the lines for a file out, to be appended to; `None` when the file is not open.
     fn take(&mut self, file: &Arc<LogFile>) -> Option<Held> {
-        if let Some(at) = self.held.iter().position(|held| Arc::ptr_eq(&held.file, file)) {
+        if let Some(at) = self
+            .held
+            .iter()
+            .position(|held| Arc::ptr_eq(&held.file, file))
+        {
             return Some(self.held.swap_remove(at));
         }
         let handle = file.handle()?;
-        Some(Held { file: file.clone(), handle, bytes: self.spare.pop().unwrap_or_default() })
+        Some(Held {
+            file: file.clone(),
+            handle,
+            bytes: self.spare.pop().unwrap_or_default(),
+        })
     }
 
     fn put(&mut self, held: Held) {
