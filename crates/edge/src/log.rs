@@ -320,7 +320,7 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
         push(line, format_args!(" while {}", step.doing()));
     }
     line.extend_from_slice(b", client: ");
-    crate::family::variables::push_address(&exchange.client.remote, line);
+    crate::family::variables::push_address(exchange.remote(), line);
     if matches!(exchange.step, Step::AwaitRequest | Step::Keepalive) && request.bytes.is_empty() {
         if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
             push(line, format_args!(", server: {}", listen.address));

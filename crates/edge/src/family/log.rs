@@ -355,6 +355,10 @@ fn log(exchange: &mut Exchange<'_>) {
             write(exchange, log);
         }
     }
+    // Who waits for the end of a connection finds its request in the log; closing costs far more than this write.
+    if !exchange.keeps_alive {
+        pending::flush();
+    }
 }
 
 /// nginx: neither empty nor `0`.

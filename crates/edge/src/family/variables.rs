@@ -55,7 +55,6 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("request_body_file", request::body_file),
     Variable::new("content_length", request::content_length),
     Variable::new("content_type", fields::content_type),
-    Variable::new("remote_user", request::remote_user),
     Variable::new("pipe", request::pipe),
     Variable::changeable(
         "limit_rate",
@@ -256,11 +255,10 @@ mod tests {
 
     #[test]
     fn no_variable_is_defined_twice() {
-        let mut names: Vec<&str> = FAMILY
-            .variables
+        let all = crate::family::FAMILIES
             .iter()
-            .map(|variable| variable.name)
-            .collect();
+            .flat_map(|family| family.variables);
+        let mut names: Vec<&str> = all.map(|variable| variable.name).collect();
         names.sort_unstable();
         let count = names.len();
         names.dedup();

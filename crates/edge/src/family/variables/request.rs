@@ -158,51 +158,6 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
     is_chunked && was_read && decimal(out, exchange.body.length())
 }
 
-/// `$remote_user`: the name in `Authorization: Basic`.
-pub fn remote_user(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let user = exchange
-        .request
-        .field(Known::Authorization)
-        .and_then(user_of);
-    user.is_some_and(|user| text(out, &user))
-}
-
-/// The user in the value of an `Authorization` field; `None` when there is none or its name is empty.
-fn user_of(value: &[u8]) -> Option<Vec<u8>> {
-    let (scheme, credentials) = value.split_at_checked(b"Basic ".len())?;
-    if !scheme.eq_ignore_ascii_case(b"Basic ") {
-        return None;
-    }
-    let mut text = base64(credentials.trim_ascii_start())?;
-    let colon = memchr::memchr(b':', &text)?;
-    text.truncate(colon);
-    (!text.is_empty()).then_some(text)
-}
-
-/// RFC 4648 §4; padding may be missing, what follows it is not looked at.
-fn base64(text: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut bits, mut held) = (0u32, 0u32);
-    for byte in text.iter().take_while(|byte| **byte != b'=') {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = (bits << 6) | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
-        }
-    }
-    (held != 6).then_some(out)
-}
-
 /// `$pipe`: `p` when the request had come with the one before.
 pub fn pipe(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     text(
@@ -245,24 +200,6 @@ mod tests {
             ("x", None),
         ] {
             assert_eq!(find_argument(args, name.as_bytes()), value, "{name}");
-        }
-    }
-
-    #[test]
-    fn users_are_read_from_basic_credentials() {
-        for (value, user) in [
-            ("Basic dXNlcjpwYXNz", Some("user")),
-            ("basic dXNlcjo=", Some("user")),
-            ("Basic OnBhc3M=", None),
-            ("Basic dXNlcg==", None),
-            ("Basic !", None),
-            ("Bearer dXNlcjpwYXNz", None),
-        ] {
-            assert_eq!(
-                user_of(value.as_bytes()).as_deref(),
-                user.map(str::as_bytes),
-                "{value}"
-            );
         }
     }
 }
