@@ -1,1 +1,49 @@
-fn main() {}
+//! weir: one binary, one verb at a time. Wiring and printing only; the work is in the crates.
+
+mod demo;
+mod edge;
+mod files;
+mod flags;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A front door for web services that runs your nginx.conf, shows what it does and proves what limits it.
+#[derive(Parser)]
+#[command(name = "weir", version, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Serve an nginx.conf; takes nginx's own flags (also when called as `nginx`)
+    #[command(disable_help_flag = true)]
+    Edge {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+        args: Vec<OsString>,
+    },
+    /// Answer as the request asks: size, delay, status, failure
+    Origin(demo::OriginArgs),
+    /// Start origin and edge on loopback, load them shortly, print what to look at
+    Demo(demo::DemoArgs),
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_default();
+    // Called as `nginx`, we are nginx: service files, scripts and test suites need not know.
+    if Path::new(&name).file_name().is_some_and(|name| name == "nginx") {
+        return edge::main(args.collect());
+    }
+    match Cli::parse().verb {
+        Some(Verb::Edge { args }) => edge::main(args),
+        Some(Verb::Origin(args)) => demo::origin(&args),
+        Some(Verb::Demo(args)) => demo::demo(&args),
+        None => demo::demo(&demo::DemoArgs::default()),
+    }
+}

@@ -1,1 +1,51 @@
-fn main() {}
+//! What is done to the project itself, in the project's own language: `cargo xtask COMMAND`.
+//!
+//! Nothing here ends up in weir; nothing here knows how weir works.
+
+#![forbid(unsafe_code)]
+
+mod ci;
+mod end_to_end;
+mod nginx_suite;
+mod run;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  ci                   everything that must hold before a commit is done
+  tidy                 the rules of the house: arrows, places, documents, words
+  vtc [FILTER]         the end-to-end scripts against weir
+  oracle [FILTER]      the same scripts and applications against nginx
+  nginx-suite …        nginx's own test suite against weir (its own --help says more)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = arguments
+        .split_first()
+        .map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let done = match command {
+        "ci" => ci::ci(&root()),
+        "tidy" => tidy::tidy(&root()),
+        "vtc" => end_to_end::vtc(rest),
+        "oracle" => end_to_end::oracle(rest),
+        "nginx-suite" => nginx_suite::nginx_suite(&root(), rest),
+        _ => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The top of the checkout this xtask was built from.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}

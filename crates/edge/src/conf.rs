@@ -56,6 +56,8 @@ pub struct Server {
     pub id: ServerId,
     /// `$server_name`: the first name as written, without a leading dot.
     pub name: String,
+    /// All its names.
+    pub names: Vec<crate::family::server::Name>,
     /// Rewrites at server level.
     pub rules: Vec<Rule>,
     /// The settings in force where no location matches.
@@ -156,6 +158,7 @@ impl Compiler<'_> {
         self.servers.push(Server {
             id,
             name,
+            names: names.clone(),
             rules: Vec::new(),
             root: LocationId(0),
             places: Places::default(),

@@ -453,7 +453,10 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outcome) -> Result<(), Gone> {
     loop {
         outcome = match outcome {
-            Outcome::Respond => return respond::send(exchange, conn, None).await,
+            Outcome::Respond => match respond::send(exchange, conn, None).await? {
+                None => return Ok(()),
+                Some(status) => Outcome::Status(status),
+            },
             Outcome::Status(444) => {
                 exchange.response.status = 444;
                 exchange.keeps_alive = false;
@@ -478,7 +481,10 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                 phase::resume(exchange, resume)
             }
             Outcome::Forward => match forward::forward(exchange, conn).await {
-                forward::Answer::Response(source) => return respond::send(exchange, conn, Some(source)).await,
+                forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
+                    None => return Ok(()),
+                    Some(status) => Outcome::Status(status),
+                },
                 forward::Answer::Tunnel(upstream) => return crate::tunnel::run(exchange, conn, upstream).await,
                 forward::Answer::Outcome(outcome) => outcome,
                 forward::Answer::Gone(gone) => return Err(gone),

@@ -127,6 +127,7 @@ impl Running {
         let count = worker_count(&conf);
         let sockets = open_sockets(&conf, sockets, count)?;
         log::open_all(&conf)?;
+        log::install(conf.main.error_log.main.clone());
         let conf = Arc::new(conf);
         let counters: AllCounters = (0..count).map(|_| Counters::default()).collect();
         let left = Arc::new(Left { count: Mutex::new(count), changed: Condvar::new() });
@@ -194,6 +195,7 @@ impl Running {
         if let Err(message) = log::open_all(&conf) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
+        log::install(conf.main.error_log.main.clone());
         if conf.main.process.workers.is_some_and(|count| count != self.workers.len()) {
             log::global(Level::Warn, format_args!("the number of workers changes with the next start, not with a reload"));
         }
@@ -234,13 +236,19 @@ impl Running {
 
     /// Answers signals until told to stop.
     pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
+        log::leave_terminal();
         let handle = signals.handle();
         let left = self.left.clone();
         let mut quitting = false;
         for signal in signals {
             match signal {
                 Signal::Hup if !quitting => self.reload(files),
-                Signal::Usr1 => log::reopen(),
+                Signal::Usr1 => {
+                    for remote in &self.workers {
+                        remote.run(log::flush);
+                    }
+                    log::reopen();
+                }
                 Signal::Quit | Signal::Winch if !quitting => {
                     quitting = true;
                     log::global(Level::Notice, format_args!("gracefully shutting down"));

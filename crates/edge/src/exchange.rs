@@ -110,6 +110,8 @@ pub struct Request {
     pub host: Vec<u8>,
     /// The port in `Host`.
     pub port: Option<u16>,
+    /// It had come with the request before it.
+    pub pipelined: bool,
     /// What stands in place of the client's method after `error_page` or for a subrequest.
     pub method_override: Option<&'static [u8]>,
 }
@@ -121,6 +123,7 @@ impl Request {
         self.length = None;
         self.host.clear();
         self.port = None;
+        self.pipelined = false;
         self.method_override = None;
         self.head.clear();
         self.parser.reset();
@@ -191,6 +194,10 @@ pub struct Response {
     pub fields: Fields,
     /// Fields after a chunked body (`add_trailer`, `proxy_pass_trailers`).
     pub trailers: Fields,
+    /// Trailers will be evaluated when the body has ended: HTTP/1.1 needs chunks for them.
+    pub expects_trailers: bool,
+    /// A filter's verdict: this status answers instead, and the body of the response is not wanted.
+    pub refused: Option<u16>,
     /// A `Location` that begins with `/` is to be made absolute.
     pub own_location: bool,
     /// Ranges of this body may be asked for.
@@ -213,6 +220,8 @@ impl Response {
         self.last_modified = None;
         self.fields.clear();
         self.trailers.clear();
+        self.expects_trailers = false;
+        self.refused = None;
         self.own_location = false;
         self.allows_ranges = false;
         self.header_only = false;
@@ -324,13 +333,16 @@ pub struct Exchange<'c> {
     pub started_wall_ms: u64,
     /// After an internal redirect: `internal` locations are open.
     pub internal: bool,
+    /// In a regex location with `alias`, the URI names a file below the alias (`try_files` found it there).
+    pub alias_takes_uri: bool,
     /// `uri` went through a `rewrite` in this location.
     pub uri_changed: bool,
     /// Internal redirects left (nginx: 10).
     pub redirects_left: u8,
     /// An `error_page` answers already; further errors end as they are.
     pub in_error_page: bool,
-    /// The status shown where `error_page` said `=` and a handler is to decide.
+    /// The status of the error being answered: it replaces whatever status the answer comes with; 0 leaves that one
+    /// (no error, or `error_page` said `=`).
     pub error_status: u16,
     /// The connection may serve another request.
     pub keeps_alive: bool,
@@ -346,6 +358,16 @@ pub struct Exchange<'c> {
     pub bytes_sent: u64,
     /// Bytes of the request, head and body.
     pub request_length: u64,
+    /// The response went out whole.
+    pub complete: bool,
+    /// The client's address as a trusted proxy told it (`set_real_ip_from`).
+    pub told_address: Option<SocketAddress>,
+    /// `$limit_req_status`; empty until a limit was asked.
+    pub limit_req_status: &'static str,
+    /// `$limit_conn_status`; empty until a limit was asked.
+    pub limit_conn_status: &'static str,
+    /// Places taken under `limit_conn`, given back with the end of the exchange.
+    pub held: Vec<crate::family::limit_conn::Held>,
 }
 
 /// nginx allows ten internal redirects.
@@ -390,6 +412,7 @@ impl<'c> Exchange<'c> {
             started,
             started_wall_ms: wall_ms,
             internal: false,
+            alias_takes_uri: false,
             uri_changed: false,
             redirects_left: REDIRECTS_MAX,
             in_error_page: false,
@@ -401,7 +424,17 @@ impl<'c> Exchange<'c> {
             body_bytes_sent: 0,
             bytes_sent: 0,
             request_length: 0,
+            complete: false,
+            told_address: None,
+            limit_req_status: "",
+            limit_conn_status: "",
+            held: Vec::new(),
         }
+    }
+
+    /// The client's address: what a trusted proxy told, else the connection's.
+    pub fn remote(&self) -> &SocketAddress {
+        self.told_address.as_ref().unwrap_or(&self.client.remote)
     }
 
     /// Ends the exchange; its memory and the bytes after this request come back.
@@ -447,6 +480,7 @@ impl<'c> Exchange<'c> {
     /// Moves to a location.
     pub fn enter(&mut self, id: LocationId) {
         self.location = self.conf.location(id);
+        self.alias_takes_uri = false;
     }
 
     /// Writes a line to the error log in nginx's form, with client, server, request, upstream and host.
@@ -480,6 +514,7 @@ impl Parts {
         let bytes = std::mem::take(&mut self.request.bytes);
         self.request.clear();
         self.request.bytes = bytes;
+        self.request.pipelined = left > 0;
     }
 
     /// Bytes of memory it would keep.

@@ -9,8 +9,10 @@
 //! configuration has no side effects; no byte from outside can panic.
 #![forbid(unsafe_code)]
 
+pub mod base64;
 pub mod body;
 pub mod build;
+pub mod cidr;
 pub mod conf;
 pub mod conn;
 pub mod control;
@@ -19,7 +21,9 @@ pub mod directive;
 pub mod exchange;
 pub mod family;
 pub mod fields;
+pub mod host_table;
 pub mod log;
+pub mod modules;
 pub mod nginx_only;
 pub mod pace;
 pub mod phase;
@@ -33,3 +37,4 @@ pub mod tunnel;
 pub mod value;
 pub mod variable;
 pub mod worker;
+pub mod zone;

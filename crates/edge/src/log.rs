@@ -1,8 +1,30 @@
-//! The error log: levels, sinks, and the one place that composes a line in nginx's form.
+//! The error log: levels, where lines go, and the one place that composes a line in nginx's form.
+//!
+//! ```text
+//!  2026/11/21 12:00:00 [error] PID#TID: *CONN MESSAGE while STEP, client: …, server: …, request: "…", …
+//! ```
+//!
+//! A line is one `write(2)`. Nothing here waits: a syslog server that does not take a line loses it, and the
+//! loss is counted. Files are opened when a configuration is put in force (`open_all`), not when it is read.
 
+pub mod file;
+pub mod sink;
+pub mod syslog;
+pub mod time;
+
+use std::cell::Cell;
 use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
+use weir_meter::Step;
+use weir_wire::Known;
+
+use crate::conf::Conf;
 use crate::exchange::Exchange;
+use crate::log::file::LogFile;
+use crate::log::sink::Sinks;
 
 /// Levels by effect, as nginx names them; a sink takes its level and all above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,38 +40,355 @@ pub enum Level {
     Debug,
 }
 
-/// A line about an exchange.
-pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Arguments<'_>) {
-    let _ = exchange;
-    global(level, message);
+impl Level {
+    /// Every level, the gravest first.
+    pub const ALL: [Level; 8] = [
+        Level::Emerg,
+        Level::Alert,
+        Level::Crit,
+        Level::Error,
+        Level::Warn,
+        Level::Notice,
+        Level::Info,
+        Level::Debug,
+    ];
+
+    /// As in a file and in a line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Emerg => "emerg",
+            Level::Alert => "alert",
+            Level::Crit => "crit",
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Notice => "notice",
+            Level::Info => "info",
+            Level::Debug => "debug",
+        }
+    }
+
+    /// The level of that name.
+    pub fn of(name: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.name() == name)
+    }
 }
 
-/// A line about the process.
+/// Longer lines are cut (nginx: `NGX_MAX_ERROR_STR`).
+pub const LINE_MAX: usize = 2048;
+
+/// A line about an exchange; costs two comparisons when no sink of its location takes the level.
+pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Arguments<'_>) {
+    if !exchange.logs(level) {
+        return;
+    }
+    let sinks = &exchange.location.values.error_log.sinks;
+    with_line(|line| {
+        begin(line, level);
+        push(line, format_args!("*{} {message}", exchange.client.number));
+        context(exchange, line);
+        sinks.write(level, line);
+    });
+}
+
+/// A line about the process: to the main level's sinks, and while weir starts also to the terminal as
+/// `nginx: [emerg] MESSAGE`.
 pub fn global(level: Level, message: fmt::Arguments<'_>) {
-    eprintln!("nginx: [{level:?}] {message}");
+    line_about_process(level, message, true);
+}
+
+/// As `global`, for what was shown on the terminal already (problems of a configuration).
+pub fn note(level: Level, message: fmt::Arguments<'_>) {
+    line_about_process(level, message, false);
+}
+
+impl Exchange<'_> {
+    /// Whether a line of this level would be written: ask before composing what is costly.
+    pub fn logs(&self, level: Level) -> bool {
+        self.location.values.error_log.sinks.takes(level)
+    }
+}
+
+/// Where lines about the process go.
+struct Process {
+    /// The sinks of the configuration in force; `None` until there is one.
+    sinks: Option<Arc<Sinks>>,
+    /// The file of `-e`; `None` for stderr.
+    standard: Option<Arc<LogFile>>,
+    /// Grave lines also go to the terminal.
+    terminal: bool,
+}
+
+static PROCESS: LazyLock<RwLock<Process>> =
+    LazyLock::new(|| RwLock::new(Process { sinks: None, standard: None, terminal: true }));
+
+/// Opens the log used until a configuration is in force: the file of `-e`, or stderr for `stderr` and nothing.
+///
+/// A file that cannot be opened is told on stderr, which then takes its place, as in nginx.
+pub fn open_default(path: &Path) {
+    let standard = match path.to_str().unwrap_or_default() {
+        "" | "stderr" => None,
+        path => {
+            let file = LogFile::shared(path);
+            match file.open() {
+                Ok(()) => Some(file),
+                Err(what) => {
+                    global(Level::Alert, format_args!("could not open error log file: {what}"));
+                    None
+                }
+            }
+        }
+    };
+    PROCESS.write().unwrap_or_else(PoisonError::into_inner).standard = standard;
+}
+
+/// Puts the main level's sinks in force: `conf.main.error_log.main`.
+pub fn install(main: Arc<Sinks>) {
+    PROCESS.write().unwrap_or_else(PoisonError::into_inner).sinks = Some(main);
+}
+
+/// From now on nothing is repeated on the terminal: weir runs, or has gone into the background.
+pub fn leave_terminal() {
+    PROCESS.write().unwrap_or_else(PoisonError::into_inner).terminal = false;
+}
+
+/// The file of `-e`, if it is one.
+pub(crate) fn standard() -> Option<Arc<LogFile>> {
+    PROCESS.read().unwrap_or_else(PoisonError::into_inner).standard.clone()
+}
+
+/// Opens every log file of a configuration that is not open yet; the message is nginx's.
+///
+/// Nothing is undone on failure: files opened for a configuration that is dropped close with it.
+pub fn open_all(conf: &Conf) -> Result<(), String> {
+    let errors = conf.declared.error_log.files.iter();
+    errors.chain(&conf.declared.log.files).try_for_each(|file| file.open())
+}
+
+/// Writes what this thread holds back; at the end, and on each worker before `reopen`.
+pub fn flush() {
+    crate::family::log::flush();
+}
+
+/// USR1: opens every log file again by its name. What cannot be opened stays as it was, and is told.
+///
+/// Lines that workers hold back go to the old file: run `flush` on each worker before.
+pub fn reopen() {
+    for what in file::reopen_all() {
+        global(Level::Emerg, format_args!("{what}"));
+    }
 }
 
 /// This machine's name, lower case.
 pub fn hostname() -> &'static str {
-    "localhost"
+    static NAME: LazyLock<String> = LazyLock::new(|| {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = name.trim();
+        if name.is_empty() { "localhost".to_owned() } else { name.to_ascii_lowercase() }
+    });
+    &NAME
 }
 
-/// An OS error as nginx prints it: `(111: Connection refused)`.
-pub struct Os<'e>(pub &'e std::io::Error);
+/// An error of the OS as nginx shows it: `(111: Connection refused)`.
+pub struct Os<'e>(pub &'e io::Error);
 
 impl fmt::Display for Os<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "({})", self.0)
+        let Some(code) = self.0.raw_os_error().or_else(|| code_of(self.0.kind())) else {
+            return write!(f, "({})", self.0);
+        };
+        // std has libc's text and appends " (os error N)".
+        let text = io::Error::from_raw_os_error(code).to_string();
+        let text = text.rsplit_once(" (os error").map_or(text.as_str(), |(text, _)| text);
+        write!(f, "({code}: {text})")
     }
 }
 
-/// Opens every log of a configuration.
-pub fn open_all(_conf: &crate::conf::Conf) -> Result<(), String> {
-    Ok(())
+/// Linux's number for errors that std or weir made without one.
+fn code_of(kind: io::ErrorKind) -> Option<i32> {
+    match kind {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::WriteZero => Some(32),
+        io::ErrorKind::ConnectionAborted => Some(103),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => Some(104),
+        io::ErrorKind::TimedOut => Some(110),
+        io::ErrorKind::ConnectionRefused => Some(111),
+        _ => None,
+    }
 }
 
-/// Opens the files again.
-pub fn reopen() {}
+thread_local! {
+    /// The memory of the line being composed, used again for the next.
+    static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+}
 
-/// Writes what is held back.
-pub fn flush() {}
+fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
+    let mut line = LINE.take();
+    line.clear();
+    write(&mut line);
+    LINE.set(line);
+}
+
+/// `DATE [level] PID#TID: `.
+fn begin(line: &mut Vec<u8>, level: Level) {
+    line.extend_from_slice(&time::error_log());
+    let thread = THREAD.with(|thread| {
+        if thread.get() == 0 {
+            thread.set(weir_net::worker::thread_id());
+        }
+        thread.get()
+    });
+    push(line, format_args!(" [{}] {}#{thread}: ", level.name(), std::process::id()));
+}
+
+fn line_about_process(level: Level, message: fmt::Arguments<'_>, may_show: bool) {
+    let (sinks, standard, terminal) = {
+        let process = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
+        (process.sinks.clone(), process.standard.clone(), process.terminal)
+    };
+    with_line(|line| {
+        let mut shown = false;
+        begin(line, level);
+        push(line, format_args!("{message}"));
+        match sinks {
+            Some(sinks) => shown = sinks.write(level, line),
+            // nginx: before there is a configuration the level is notice.
+            None if level <= Level::Notice => {
+                if let Some(standard) = standard {
+                    end(line);
+                    standard.write(line);
+                }
+            }
+            None => {}
+        }
+        if terminal && may_show && !shown && level <= Level::Warn {
+            line.clear();
+            push(line, format_args!("nginx: [{}] {message}", level.name()));
+            end(line);
+            stderr(line);
+        }
+    });
+}
+
+/// ` while STEP, client: …` and the rest of what is known of the exchange.
+fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
+    let request = &exchange.request;
+    let has_head = !request.line().is_empty();
+    if let Some(step) = shown_step(exchange) {
+        push(line, format_args!(" while {}", step.doing()));
+    }
+    line.extend_from_slice(b", client: ");
+    crate::family::variables::push_address(&exchange.client.remote, line);
+    if matches!(exchange.step, Step::AwaitRequest | Step::Keepalive) && request.bytes.is_empty() {
+        if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
+            push(line, format_args!(", server: {}", listen.address));
+        }
+        return;
+    }
+    push(line, format_args!(", server: {}", exchange.server.name));
+    if has_head {
+        quoted(line, ", request: \"", request.line());
+    }
+    upstream(exchange, line);
+    if let Some(host) = request.field(Known::Host) {
+        quoted(line, ", host: \"", host);
+    }
+    if let Some(referer) = request.field(Known::Referer) {
+        quoted(line, ", referrer: \"", referer);
+    }
+}
+
+/// nginx forgets its action when a head is complete, and has none while it walks through the phases.
+fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
+    let request = &exchange.request;
+    match exchange.step {
+        Step::AwaitRequest | Step::Keepalive | Step::ReadLine | Step::ReadHead => {
+            if request.head.len > 0 {
+                None
+            } else if !request.line().is_empty() {
+                Some(Step::ReadHead)
+            } else if !request.bytes.is_empty() {
+                Some(Step::ReadLine)
+            } else {
+                Some(exchange.step)
+            }
+        }
+        step => Some(step),
+    }
+}
+
+/// `, upstream: "http://ADDRESS/URI"`, as far as there was an attempt in this location.
+fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
+    let Some(last) = exchange.tries.last() else { return };
+    push(line, format_args!(", upstream: \"http://{}", last.peer));
+    if last.peer.starts_with("unix:") {
+        line.push(b':');
+    }
+    let pass = exchange.location.values.proxy.pass.as_deref();
+    crate::family::proxy::request::push_target(exchange, pass, None, line);
+    line.push(b'"');
+}
+
+fn quoted(line: &mut Vec<u8>, label: &str, text: &[u8]) {
+    line.extend_from_slice(label.as_bytes());
+    line.extend_from_slice(text);
+    line.push(b'"');
+}
+
+fn push(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    // Writing to memory fails only if a Display does; the line is then shorter.
+    let _ = line.write_fmt(text);
+}
+
+/// Cuts the line to size and ends it.
+pub(crate) fn end(line: &mut Vec<u8>) {
+    line.truncate(LINE_MAX - 1);
+    line.push(b'\n');
+}
+
+/// Writes to stderr; there is nobody to tell when that fails.
+pub(crate) fn stderr(line: &[u8]) {
+    let _ = io::stderr().write_all(line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_os_read_as_in_nginx() {
+        for (error, text) in [
+            (io::Error::from_raw_os_error(111), "(111: Connection refused)"),
+            (io::Error::from_raw_os_error(2), "(2: No such file or directory)"),
+            (io::Error::from(io::ErrorKind::TimedOut), "(110: Connection timed out)"),
+            (io::Error::from(io::ErrorKind::ConnectionReset), "(104: Connection reset by peer)"),
+        ] {
+            assert_eq!(Os(&error).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn levels_have_nginx_names_and_order() {
+        assert_eq!(Level::of("warn"), Some(Level::Warn));
+        assert_eq!(Level::of("off"), None);
+        assert!(Level::Error < Level::Info);
+    }
+
+    #[test]
+    fn long_lines_are_cut() {
+        let mut line = vec![b'x'; 5000];
+        end(&mut line);
+        assert_eq!(line.len(), LINE_MAX);
+        assert_eq!(line.last(), Some(&b'\n'));
+    }
+
+    #[test]
+    fn a_line_begins_with_date_level_and_thread() {
+        let mut line = Vec::new();
+        begin(&mut line, Level::Warn);
+        let text = String::from_utf8_lossy(&line).into_owned();
+        assert_eq!(text.get(4..5), Some("/"));
+        assert_eq!(text.get(19..27), Some(" [warn] "));
+        assert!(text.contains(&format!(" {}#", std::process::id())), "{text}");
+        assert!(text.ends_with(": "), "{text}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::exchange::Exchange;
-use crate::family::rewrite;
+use crate::family::{realip, rewrite};
 use crate::route::{self, Place};
 
 /// Where a handler runs. Rewrites are rules of a location and run before all of these.
@@ -154,6 +154,7 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
 fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
     let server = exchange.server;
     exchange.enter(server.root);
+    realip::listen_to_proxy(exchange);
     if server.rules.is_empty() {
         return None;
     }
@@ -220,16 +221,15 @@ fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
 
 /// The location's rewrites, then its handlers.
 fn inside(exchange: &mut Exchange<'_>) -> Step {
-    let location = exchange.location;
-    exchange.limit_rate = None;
-    // nginx: a request that limit_except leaves out is handled by the settings of that block.
-    if let Some((methods, other)) = &location.limit_except
+    exchange.uri_changed = false;
+    // nginx: a request that limit_except leaves out is handled by the settings of that block, rewrites included.
+    if let Some((methods, other)) = &exchange.location.limit_except
         && !methods.has(exchange.request.method())
     {
         exchange.enter(*other);
     }
+    let location = exchange.location;
     if !location.rules.is_empty() {
-        exchange.uri_changed = false;
         match rewrite::run(exchange, &location.rules) {
             rewrite::Flow::Continue | rewrite::Flow::Break => {}
             rewrite::Flow::Last => {
@@ -269,9 +269,10 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
         match enter(exchange) {
             Next::Continue => {}
             Next::Allow => {
-                if satisfy_any {
+                if satisfy_any && *phase == Phase::Access {
                     granted = true;
                     refused = None;
+                    exchange.response.fields.remove(weir_wire::Known::WwwAuthenticate);
                 }
             }
             Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => refused = Some(status),

@@ -14,6 +14,7 @@ use weir_wire::{Known, Version, encode};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::core::Tokens;
+use crate::family::headers;
 use crate::log::Level;
 use crate::pace::Pace;
 use crate::relay;
@@ -37,14 +38,39 @@ pub enum Body {
         /// Its length.
         length: u64,
     },
+    /// Several parts of a file, each after a text of its own: `multipart/byteranges`.
+    Parts {
+        /// The open file.
+        file: Rc<File>,
+        /// The parts in order.
+        parts: Vec<Part>,
+        /// What follows the last one.
+        end: Vec<u8>,
+    },
     /// The upstream's body, still to be read.
     Origin,
 }
 
+/// One part of a `Body::Parts`.
+pub struct Part {
+    /// What stands before it.
+    pub head: Vec<u8>,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its length.
+    pub length: u64,
+}
+
 /// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once.
+/// One that changes the length takes `content_length` out of the response, or puts the right one there.
 pub trait BodyFilter {
     /// Takes `input`, appends to `out` what is to be sent. `flush` asks for everything held back.
     fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>);
+
+    /// Bytes taken and given so far, if it keeps account of them (`$gzip_ratio`).
+    fn bytes(&self) -> Option<(u64, u64)> {
+        None
+    }
 }
 
 /// How the end of the body is told.
@@ -70,19 +96,35 @@ const SENDFILE_MAX: usize = 2 << 20;
 pub const VERSION: &str = "1.31.5";
 
 /// Sends the response that stands in the exchange. `source` is where the body of `Body::Origin` comes from.
-pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<Source>) -> Result<(), Gone> {
+/// Gives a status when a filter refused the response: then nothing was sent, and the status is to be answered.
+pub async fn send(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: Option<Source>,
+) -> Result<Option<u16>, Gone> {
+    if exchange.error_status != 0 {
+        exchange.response.status = exchange.error_status;
+        exchange.response.status_line.clear();
+    }
     let location = exchange.location;
     for filter in &location.filters {
         filter(exchange);
+        if let Some(status) = exchange.response.refused.take() {
+            if let Some(source) = source {
+                source.finish_unread(exchange);
+            }
+            return Ok(Some(status));
+        }
     }
     let framing = framing(exchange);
     let mut out = exchange.worker.lease_out();
     let result = send_with(exchange, conn, source, framing, &mut out).await;
     exchange.worker.return_out(out);
+    exchange.complete = result.is_ok();
     if result.is_err() {
         exchange.keeps_alive = false;
     }
-    result
+    result.map(|()| None)
 }
 
 async fn send_with(
@@ -106,7 +148,9 @@ async fn send_with(
         }
         (Body::Empty, None) => {
             if framing == Framing::Chunked {
-                out.extend_from_slice(b"0\r\n\r\n");
+                out.extend_from_slice(b"0\r\n");
+                out.extend_from_slice(&trailer_text(exchange));
+                out.extend_from_slice(b"\r\n");
             }
             write(exchange, conn, &mut [IoSlice::new(out)], timeout).await
         }
@@ -114,6 +158,7 @@ async fn send_with(
         (Body::File { file, offset, length }, None) => {
             send_file(exchange, conn, framing, out, &file, offset, length).await
         }
+        (Body::Parts { file, parts, end }, None) => send_parts(exchange, conn, out, &file, &parts, &end).await,
         (_, Some(source)) => relay::run(exchange, conn, source, framing, out).await,
         (Body::Origin, None) => Err(Gone::Cut),
     }
@@ -125,8 +170,10 @@ fn framing(exchange: &mut Exchange<'_>) -> Framing {
     if response.header_only || exchange.request.is_head() || matches!(response.status, 100..=199 | 204 | 304) {
         return Framing::Bodiless;
     }
-    if !response.body_filters.is_empty() {
+    let can_chunk = exchange.request.version() == Version::Http11 && exchange.location.values.core.chunked;
+    if response.expects_trailers && can_chunk {
         response.content_length = None;
+        return Framing::Chunked;
     }
     if response.content_length.is_some() {
         return Framing::Length;
@@ -135,7 +182,7 @@ fn framing(exchange: &mut Exchange<'_>) -> Framing {
         response.content_length = Some(0);
         return Framing::Length;
     }
-    if exchange.request.version() == Version::Http11 && exchange.location.values.core.chunked {
+    if can_chunk {
         Framing::Chunked
     } else {
         exchange.keeps_alive = false;
@@ -280,7 +327,8 @@ async fn send_bytes(
 }
 
 /// The fields after the last chunk.
-pub(crate) fn trailer_text(exchange: &Exchange<'_>) -> Vec<u8> {
+pub(crate) fn trailer_text(exchange: &mut Exchange<'_>) -> Vec<u8> {
+    headers::trailers(exchange);
     let mut text = Vec::new();
     for field in exchange.response.trailers.iter() {
         encode::push_field(&mut text, field.name, field.value);
@@ -377,6 +425,26 @@ async fn send_file_by_kernel(
         let _ = conn.stream().set_nopush(false);
     }
     Ok(())
+}
+
+/// The parts one after the other; the length of the whole is known, so nothing frames them.
+async fn send_parts(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    out: &mut Vec<u8>,
+    file: &File,
+    parts: &[Part],
+    end: &[u8],
+) -> Result<(), Gone> {
+    for part in parts {
+        out.extend_from_slice(&part.head);
+        exchange.body_bytes_sent += part.head.len() as u64;
+        send_file_in_pieces(exchange, conn, Framing::Length, out, file, part.offset, part.length).await?;
+        out.clear();
+    }
+    exchange.body_bytes_sent += end.len() as u64;
+    let timeout = exchange.location.values.core.send_timeout;
+    write(exchange, conn, &mut [IoSlice::new(end)], timeout).await
 }
 
 async fn send_file_in_pieces(

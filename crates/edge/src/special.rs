@@ -1,29 +1,277 @@
-//! Pages of weir's own.
+//! Answers of weir's own: status lines, error pages, `error_page`, absolute redirects.
+//!
+//! Reason phrases and page texts are nginx's, byte for byte: clients and test suites compare them.
+//! Not here: the directives (`family/error_page.rs`) and what becomes of an unread body (`conn`).
+
+use std::io::Write;
+
+use weir_net::SocketAddress;
+use weir_wire::Known;
+
 use crate::exchange::Exchange;
-use crate::phase::Outcome;
+use crate::family::core::Tokens;
+use crate::family::error_page::Page;
+use crate::family::server::address_text;
+use crate::phase::{self, From, Outcome};
+use crate::respond::{Body, VERSION};
 
-/// error_page.
-pub fn redirect(_exchange: &mut Exchange<'_>, _status: u16) -> Option<Outcome> {
-    None
+/// Lets the location's `error_page` answer for `status`; `None` when it says nothing about it.
+///
+/// Whether it does or not, the status is from here on the one the client will see, and statuses after which the
+/// connection's state is in doubt end keep-alive (nginx: `ngx_http_special_response_handler`).
+pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
+    exchange.error_status = status;
+    if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
+        exchange.keeps_alive = false;
+    }
+    exchange.response.content_type.clear();
+    exchange.response.body_filters.clear();
+    let settings = &exchange.location.values.error_page;
+    if exchange.in_error_page || settings.pages.is_empty() || exchange.redirects_left == 0 {
+        return None;
+    }
+    if !settings.recursive {
+        exchange.in_error_page = true;
+    }
+    let page = settings.pages.iter().find(|page| page.status == status)?;
+    Some(follow(exchange, page))
 }
 
-/// Whether error_page names this status.
-pub fn is_intercepted(_exchange: &Exchange<'_>, _status: u16) -> bool {
-    false
+/// Whether the location's `error_page` names this status: what `proxy_intercept_errors` asks.
+pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
+    exchange.location.values.error_page.pages.iter().any(|page| page.status == status)
 }
 
-/// Fills the response.
+/// Goes where an `error_page` points: a URI of ours, a named location, or another server.
+fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
+    if let Some(shown) = page.shown {
+        exchange.error_status = shown;
+    }
+    let target = page.target.text(exchange);
+    match target.first() {
+        Some(b'/') => {
+            if !exchange.request.is_head() {
+                exchange.request.method_override = Some(b"GET");
+            }
+            let (uri, args) = split_args(&target);
+            phase::redirect(exchange, uri.to_vec(), Some(args.to_vec()))
+        }
+        Some(b'@') => {
+            let name = String::from_utf8_lossy(target.get(1..).unwrap_or_default()).into_owned();
+            phase::walk(exchange, From::Named(name))
+        }
+        Some(_) | None => {
+            exchange.response.fields.replace(b"Location", &target, Known::Location);
+            exchange.response.own_location = false;
+            let status = page.shown.filter(|shown| matches!(shown, 301 | 302 | 303 | 307 | 308)).unwrap_or(302);
+            self::page(exchange, status);
+            Outcome::Respond
+        }
+    }
+}
+
+/// A URI and what follows its first `?`.
+pub fn split_args(target: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'?', target) {
+        Some(at) => (target.get(..at).unwrap_or_default(), target.get(at + 1..).unwrap_or_default()),
+        None => (target, &[]),
+    }
+}
+
+/// Puts nginx's page for `status` in place of whatever body the response had; other fields stay.
 pub fn page(exchange: &mut Exchange<'_>, status: u16) {
-    exchange.response.status = status;
-    exchange.response.content_length = Some(0);
+    let shown = if matches!(status, 494..=497) { 400 } else { status };
+    let tokens = exchange.location.values.core.server_tokens;
+    exchange.error_status = shown;
+    let response = &mut exchange.response;
+    response.status = shown;
+    response.status_line.clear();
+    response.content_type.clear();
+    response.last_modified = None;
+    response.allows_ranges = false;
+    response.header_only = false;
+    response.body_filters.clear();
+    for cleared in [Known::ContentLength, Known::AcceptRanges, Known::LastModified, Known::Etag] {
+        response.fields.remove(cleared);
+    }
+    let html = html(status, tokens);
+    response.content_length = Some(html.len() as u64);
+    if html.is_empty() {
+        response.body = Body::Empty;
+    } else {
+        response.content_type.extend_from_slice(b"text/html");
+        response.body = Body::Bytes(html);
+    }
 }
 
-/// The status line.
+/// The page's text; empty for statuses nginx has no page for.
+fn html(status: u16, tokens: Tokens) -> Vec<u8> {
+    let Some((title, heading, detail)) = page_texts(status) else { return Vec::new() };
+    let mut html = Vec::with_capacity(256);
+    let product = match tokens {
+        Tokens::On => format!("nginx/{VERSION}"),
+        Tokens::Off => "nginx".to_owned(),
+        Tokens::Build => format!("nginx/{VERSION} (weir)"),
+    };
+    let written = write!(
+        html,
+        "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{heading}</h1></center>\r\n{}\
+         <hr><center>{product}</center>\r\n</body>\r\n</html>\r\n",
+        detail.map(|detail| format!("<center>{detail}</center>\r\n")).unwrap_or_default(),
+    );
+    debug_assert!(written.is_ok());
+    html
+}
+
+/// Title, heading and a further line of the page of a status.
+fn page_texts(status: u16) -> Option<(String, String, Option<&'static str>)> {
+    let bad_request = |detail: &'static str| Some((format!("400 {detail}"), "400 Bad Request".to_owned(), Some(detail)));
+    let phrase = match status {
+        494 => return bad_request("Request Header Or Cookie Too Large"),
+        495 => return bad_request("The SSL certificate error"),
+        496 => return bad_request("No required SSL certificate was sent"),
+        497 => return bad_request("The plain HTTP request was sent to HTTPS port"),
+        // nginx's pages and status lines disagree about these two, and 498 has the page of 404.
+        302 => "Found",
+        401 => "Authorization Required",
+        498 => return Some(("404 Not Found".to_owned(), "404 Not Found".to_owned(), None)),
+        301 | 303 | 307 | 308 | 400..=599 => reason(status)?,
+        _ => return None,
+    };
+    Some((format!("{status} {phrase}"), format!("{status} {phrase}"), None))
+}
+
+/// nginx's reason phrase (`ngx_http_status_lines`).
+fn reason(status: u16) -> Option<&'static str> {
+    Some(match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
+        103 => "Early Hints",
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        302 => "Moved Temporarily",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        402 => "Payment Required",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Not Allowed",
+        406 => "Not Acceptable",
+        407 => "Proxy Authentication Required",
+        408 => "Request Time-out",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Request Entity Too Large",
+        414 => "Request-URI Too Large",
+        415 => "Unsupported Media Type",
+        416 => "Requested Range Not Satisfiable",
+        421 => "Misdirected Request",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Temporarily Unavailable",
+        504 => "Gateway Time-out",
+        505 => "HTTP Version Not Supported",
+        507 => "Insufficient Storage",
+        _ => return None,
+    })
+}
+
+/// Appends what follows the version in a status line; a status without a phrase is its number and a space.
 pub fn status_line(status: u16, out: &mut Vec<u8>) {
-    out.extend_from_slice(format!("{status} X").as_bytes());
+    let written = match reason(status) {
+        Some(phrase) => write!(out, "{status} {phrase}"),
+        None => write!(out, "{status:03} "),
+    };
+    debug_assert!(written.is_ok());
 }
 
-/// Location made absolute.
-pub fn absolute(_exchange: &Exchange<'_>, location: &[u8], out: &mut Vec<u8>) {
+/// Appends a `Location` of this server, made absolute where `absolute_redirect` asks for it.
+pub fn absolute(exchange: &Exchange<'_>, location: &[u8], out: &mut Vec<u8>) {
+    let values = &exchange.location.values;
+    if location.first() != Some(&b'/') || !values.core.absolute_redirect {
+        out.extend_from_slice(location);
+        return;
+    }
+    out.extend_from_slice(b"http://");
+    let local = exchange.client.local();
+    if values.server.name_in_redirect {
+        out.extend_from_slice(exchange.server.name.as_bytes());
+    } else if !exchange.request.host.is_empty() {
+        out.extend_from_slice(&exchange.request.host);
+    } else {
+        address_text(local, out);
+    }
+    if values.core.port_in_redirect
+        && let SocketAddress::Tcp(local) = local
+        && local.port() != 80
+    {
+        out.push(b':');
+        weir_wire::encode::push_decimal(out, u64::from(local.port()));
+    }
     out.extend_from_slice(location);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn line(status: u16) -> String {
+        let mut out = Vec::new();
+        status_line(status, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn status_lines_are_nginx_s() {
+        for (status, expected) in [
+            (200, "200 OK"),
+            (302, "302 Moved Temporarily"),
+            (405, "405 Not Allowed"),
+            (408, "408 Request Time-out"),
+            (414, "414 Request-URI Too Large"),
+            (503, "503 Service Temporarily Unavailable"),
+            (203, "203 "),
+            (599, "599 "),
+        ] {
+            assert_eq!(line(status), expected);
+        }
+    }
+
+    #[test]
+    fn pages_are_nginx_s() {
+        assert_eq!(
+            String::from_utf8(html(502, Tokens::On)).unwrap(),
+            format!(
+                "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
+                 <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx/{VERSION}</center>\r\n</body>\r\n</html>\r\n"
+            )
+        );
+        let too_large = String::from_utf8(html(494, Tokens::Off)).unwrap();
+        assert!(too_large.contains("<title>400 Request Header Or Cookie Too Large</title>"), "{too_large}");
+        assert!(too_large.contains("<h1>400 Bad Request</h1></center>\r\n<center>Request Header"), "{too_large}");
+        assert!(too_large.contains("<hr><center>nginx</center>"), "{too_large}");
+        assert!(String::from_utf8(html(302, Tokens::On)).unwrap().contains("302 Found"));
+        for without_page in [200, 204, 304, 305, 418, 444, 599] {
+            assert!(html(without_page, Tokens::On).is_empty(), "{without_page}");
+        }
+    }
+
+    #[test]
+    fn arguments_begin_after_the_first_question_mark() {
+        assert_eq!(split_args(b"/a?b?c"), (&b"/a"[..], &b"b?c"[..]));
+        assert_eq!(split_args(b"/a"), (&b"/a"[..], &b""[..]));
+    }
 }

@@ -109,6 +109,15 @@ impl Names {
         id
     }
 
+    /// As `define`, for a meaning that gives way to any other than a plain slot: `set` on a `map`'s variable.
+    pub fn define_weak(&mut self, name: &str, definition: Definition) -> VariableId {
+        let id = self.intern(name);
+        if let Some(slot @ (None | Some(Definition::Slot))) = self.definitions.get_mut(id.0 as usize) {
+            *slot = Some(definition);
+        }
+        id
+    }
+
     /// Binds every name; those that nothing defines are given back.
     pub fn bind(self, families: impl Fn(&str) -> Option<Definition>) -> (Vec<Definition>, Vec<String>) {
         let mut unknown = Vec::new();
@@ -211,13 +220,23 @@ impl Template {
 
     /// Appends the value to `out`.
     pub fn eval(&self, exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
+        self.eval_with(exchange, out, |capture, out| out.extend_from_slice(capture));
+    }
+
+    /// As `eval`, captures written as `write_capture` does: `rewrite` escapes them in some places.
+    pub fn eval_with(
+        &self,
+        exchange: &mut Exchange<'_>,
+        out: &mut Vec<u8>,
+        write_capture: impl Fn(&[u8], &mut Vec<u8>),
+    ) {
         for part in &self.parts {
             match part {
                 Part::Literal(text) => out.extend_from_slice(text),
                 Part::Variable(id) => {
                     exchange.variable(*id, out);
                 }
-                Part::Capture(group) => out.extend_from_slice(exchange.slots.captures.get(*group).unwrap_or_default()),
+                Part::Capture(group) => write_capture(exchange.slots.captures.get(*group).unwrap_or_default(), out),
             }
         }
     }

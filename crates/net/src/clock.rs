@@ -45,6 +45,13 @@ pub fn unix_seconds() -> u64 {
     since_epoch(wall()).as_secs()
 }
 
+/// What local time is ahead of UTC at that moment, in minutes; for logs.
+///
+/// Some hundred nanoseconds: ask once a second, not once a line.
+pub fn utc_offset_minutes(unix_seconds: i64) -> i32 {
+    crate::sys::utc_offset_minutes(unix_seconds)
+}
+
 /// The value of a Date field, RFC 9110 §5.6.7, made once per second and thread.
 pub fn http_date() -> [u8; 29] {
     thread_local! {

@@ -46,6 +46,7 @@ pub(crate) fn with<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
     CORE.try_with(f).ok()
 }
 
+type PanicHook = Rc<dyn Fn(&str)>;
 type BoxFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Task {
@@ -88,7 +89,7 @@ pub(crate) struct Core {
     /// A waker the current task cloned, on its way into the task's slot.
     cloned: RefCell<Option<Waker>>,
     hooks: RefCell<Vec<Rc<dyn Fn()>>>,
-    panic_hook: RefCell<Option<Rc<dyn Fn(&str)>>>,
+    panic_hook: RefCell<Option<PanicHook>>,
     ending: Cell<bool>,
 }
 
@@ -286,7 +287,7 @@ impl Core {
         let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
     }
 
-    pub(crate) fn on_panic(&self, hook: Rc<dyn Fn(&str)>) {
+    pub(crate) fn on_panic(&self, hook: PanicHook) {
         self.panic_hook.replace(Some(hook));
     }
 
@@ -510,6 +511,58 @@ pub(crate) fn not_a_worker() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A registration without a descriptor.
+    fn register(core: &Core) -> Key {
+        core.sockets.borrow_mut().insert(Registration {
+            ready: 0,
+            reader: Key::NONE,
+            writer: Key::NONE,
+        })
+    }
+
+    #[test]
+    fn an_event_for_a_closed_socket_does_not_reach_its_successor() {
+        let core = Core::new();
+        let old = register(&core);
+        core.note(old, epoll::EventFlags::IN);
+        assert_eq!(core.ready(old), READ);
+        core.forget(old);
+        let new = register(&core);
+        assert_eq!(new.index, old.index, "the slot is reused");
+        core.note(old, epoll::EventFlags::IN | epoll::EventFlags::HUP);
+        assert_eq!(core.ready(new), 0);
+        assert_eq!(core.ready(old), 0);
+        assert!(core.poll_ready(old, READ).is_pending());
+    }
+
+    #[test]
+    fn events_become_bits() {
+        use epoll::EventFlags as E;
+        let check = |flags: E, expect: u8| {
+            let core = Core::new();
+            let key = register(&core);
+            core.note(key, flags);
+            assert_eq!(core.ready(key), expect, "{flags:?}");
+        };
+        check(E::IN, READ);
+        check(E::OUT, WRITE);
+        check(E::IN | E::RDHUP, READ | PEER_CLOSED);
+        check(E::HUP, READ | WRITE | HUNG_UP);
+        check(E::ERR, READ | WRITE | FAILED);
+    }
+
+    #[test]
+    fn after_an_announced_end_a_short_read_keeps_readiness() {
+        let core = Core::new();
+        let key = register(&core);
+        core.note(key, epoll::EventFlags::IN);
+        core.clear_read_unless_ending(key);
+        assert_eq!(core.ready(key), 0);
+        core.note(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+        core.clear_read_unless_ending(key);
+        assert_eq!(core.ready(key), READ | PEER_CLOSED);
+    }
 
     #[test]
     fn an_idle_connection_is_cheap() {

@@ -73,7 +73,8 @@ pub struct Listening {
 }
 
 /// Binds and listens. `SO_REUSEADDR` is always set; a unix socket left behind by a
-/// process that is gone is replaced, and gets mode 0666 as nginx does.
+/// process that is gone is replaced, and gets mode 0666 as nginx does. (To find
+/// out, one connection is attempted; nginx fails with `EADDRINUSE` instead.)
 pub fn bind(address: &SocketAddress, options: &ListenOptions) -> io::Result<Listening> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;

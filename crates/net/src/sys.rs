@@ -98,6 +98,24 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     Ok(unsafe { info.assume_init() })
 }
 
+/// What local time was ahead of UTC at that moment, in minutes: the zone of `TZ` or
+/// `/etc/localtime`. 0 where the year does not fit.
+///
+/// libc's, because std has none and a zone-file crate would be a dependency for one number.
+pub(crate) fn utc_offset_minutes(unix_seconds: i64) -> i32 {
+    let time = unix_seconds as libc::time_t;
+    let mut local = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are to live values of the types libc wants; localtime_r
+    // writes only `local` and, unlike localtime, keeps no state of ours.
+    let result = unsafe { libc::localtime_r(&raw const time, local.as_mut_ptr()) };
+    if result.is_null() {
+        return 0;
+    }
+    // SAFETY: zeroed first, and `tm` is integers and a pointer we do not follow.
+    let local = unsafe { local.assume_init() };
+    (local.tm_gmtoff / 60) as i32
+}
+
 /// Receives at most `max` bytes into the spare capacity of `buf`, which is not
 /// zeroed first. The spare capacity must not be empty unless `max` is 0.
 pub(crate) fn recv_spare(

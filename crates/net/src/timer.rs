@@ -7,18 +7,20 @@
 
 use crate::core;
 use crate::slots::Key;
-use crate::wheel::NEVER;
+use crate::wheel::{NEVER, Wheel};
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::marker::PhantomData;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// A moment that can be moved and waited for. Belongs to one worker.
 pub struct Deadline {
-    /// The timer, made by the first `set`.
+    /// The timer, made when first set or awaited.
     timer: Cell<Key>,
+    not_send: PhantomData<*const ()>,
 }
 
 impl Deadline {
@@ -26,6 +28,7 @@ impl Deadline {
     pub const fn new() -> Deadline {
         Deadline {
             timer: Cell::new(Key::NONE),
+            not_send: PhantomData,
         }
     }
 
@@ -48,10 +51,16 @@ impl Deadline {
 
     fn want(&self, core: &core::Core, at: u64) {
         let mut wheel = core.wheel.borrow_mut();
+        let timer = self.timer_in(&mut wheel);
+        wheel.want(timer, at);
+    }
+
+    #[inline]
+    fn timer_in(&self, wheel: &mut Wheel) -> Key {
         if self.timer.get() == Key::NONE {
             self.timer.set(wheel.add());
         }
-        wheel.want(self.timer.get(), at);
+        self.timer.get()
     }
 
     /// True if it is set, whether or not it has passed.
@@ -62,13 +71,11 @@ impl Deadline {
     /// Ready once the moment has passed, and until it is moved; otherwise the
     /// current task is woken when it does.
     pub fn poll_expired(&self) -> Poll<()> {
-        let key = self.timer.get();
-        if key == Key::NONE {
-            return Poll::Pending;
-        }
         let expired = core::with(|core| {
             let (now, task) = (core.clock.now_ms(), core.current());
-            core.wheel.borrow_mut().poll(key, now, task)
+            let mut wheel = core.wheel.borrow_mut();
+            let timer = self.timer_in(&mut wheel);
+            wheel.poll(timer, now, task)
         });
         match expired {
             Some(true) => Poll::Ready(()),

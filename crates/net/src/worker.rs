@@ -152,6 +152,11 @@ pub fn live_tasks() -> usize {
     core::with(core::Core::live_tasks).unwrap_or(0)
 }
 
+/// The kernel's number of this thread, as `top -H` and nginx's log lines show it.
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// Streams and listeners open on this worker.
 pub fn live_sockets() -> usize {
     core::with(core::Core::live_sockets).unwrap_or(0)

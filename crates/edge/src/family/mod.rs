@@ -3,6 +3,8 @@
 //! A family is a table of directives, its settings, its variables and what it does to an exchange.
 //! Adding one costs its file and one word in `families!`.
 
+use std::sync::LazyLock;
+
 use crate::build::{Build, Scope};
 use crate::conf::Location;
 use crate::directive::Directive;
@@ -118,22 +120,44 @@ macro_rules! families {
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
 families! {
     process
+    error_log
+    log
+    variables
+    upstream_variables
     core
     server
     location
     rewrite
+    realip
+    map
+    geo
+    split_clients
+    referer
+    stub_status
+    limit_req
+    limit_conn
+    access
+    auth_basic
+    try_files
+    index
+    static_files
+    error_page
+    not_modified
+    headers
+    gzip
+    range
     proxy
     upstream
 }
 
-/// Runs every family's part of the log phase.
+/// The order in which filters change a response's head, first to last.
+pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "gzip", "range"];
+
+/// Runs the families' parts in the log phase, once the response is out or has failed.
 pub fn log_phase(exchange: &mut Exchange<'_>) {
-    for family in FAMILIES {
-        if let Some(log) = family.log {
-            log(exchange);
-        }
+    static HOOKS: LazyLock<Vec<fn(&mut Exchange<'_>)>> =
+        LazyLock::new(|| FAMILIES.iter().filter_map(|family| family.log).collect());
+    for hook in HOOKS.iter() {
+        hook(exchange);
     }
 }
-
-/// The order in which filters change a response's head, first to last.
-pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "range", "gzip"];

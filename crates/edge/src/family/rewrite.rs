@@ -1,17 +1,37 @@
 //! `rewrite`, `return`, `set`, `if`, `break`: nginx's small imperative language.
 //!
+//! Here the statements become rules; `run` executes them. An `if` inside a location is also a place with
+//! settings of its own, which stay in force once its condition held.
 //! <https://nginx.org/en/docs/http/ngx_http_rewrite_module.html>
+
+mod run;
 
 use std::sync::Arc;
 
+use weir_conf::Statement;
+
+use crate::build::{Build, Kind, Scope};
 use crate::conf::LocationId;
+use crate::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, Refusal, SERVER, SERVER_IF, TWO};
+use crate::exchange::Exchange;
+use crate::family::{FAMILIES, Family};
+use crate::log::Level;
 use crate::regex::Regex;
-use crate::variable::{Template, VariableId};
+use crate::value;
+use crate::variable::{Argument, Definition, Template, Variable, VariableId};
+
+pub use run::{Flow, run};
 
 /// One rule; a block's rules run in the order of the file.
 pub enum Rule {
     /// `set $name value`.
     Set(VariableId, Template),
+    /// `set` on a built-in variable that may be changed (`$args`, `$limit_rate`).
+    SetBuiltIn(fn(&mut Exchange<'_>, &[u8]), Template),
+    /// `rewrite`.
+    Rewrite(Box<Rewrite>),
+    /// `return`: the status, then a text or a redirect's target; empty for none.
+    Return(u16, Template),
     /// `break`.
     Break,
     /// `if (condition) { rules }`; in a location the block is also a place with settings of its own.
@@ -27,39 +47,295 @@ pub enum Rule {
     },
 }
 
+/// `rewrite regex replacement [flag]`.
+pub struct Rewrite {
+    /// What the URI must match.
+    pub regex: Arc<Regex>,
+    /// What becomes of it.
+    pub target: Target,
+    /// The arguments the request had follow those of the replacement; a final `?` drops them.
+    pub keeps_args: bool,
+    /// No rule after this one runs once it matched.
+    pub ends: bool,
+}
+
+/// What a `rewrite` makes.
+pub enum Target {
+    /// A new URI, and the text after its first `?`.
+    Uri {
+        /// The path.
+        path: Template,
+        /// The new arguments, if the replacement names some.
+        args: Option<Template>,
+        /// `break`: the location stays.
+        stays: bool,
+    },
+    /// An answer that sends the client elsewhere.
+    Redirect {
+        /// 301 or 302.
+        status: u16,
+        /// The address.
+        location: Template,
+        /// The address has arguments already.
+        has_args: bool,
+    },
+}
+
 /// When an `if` runs.
 pub enum Condition {
-    /// Matches.
-    Matches(Template, Arc<Regex>),
+    /// The variable is neither empty nor `0`.
+    True(VariableId),
+    /// The variable equals the text (`true`) or differs from it.
+    Equals(VariableId, Template, bool),
+    /// The variable matches (`true`) or does not.
+    Matches(VariableId, Arc<Regex>, bool),
+    /// What is wanted of a file is so (`true`) or is not.
+    File(FileTest, Template, bool),
+}
+
+/// What `-f`, `-d`, `-e` and `-x` ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileTest {
+    /// A regular file.
+    Plain,
+    /// A directory.
+    Directory,
+    /// One of the two.
+    Exists,
+    /// Executable by its owner.
+    Executable,
 }
 
 crate::settings! {
     /// `rewrite_log`.
     log: bool = false,
+    /// `uninitialized_variable_warn`.
+    warn_uninitialized: bool = true,
 }
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// The family.
-pub static FAMILY: crate::family::Family = crate::family::Family::new("rewrite", &[]);
+const RULES: Contexts = SERVER.or(SERVER_IF).or(LOCATION).or(LOCATION_IF);
 
-/// What a list of rules came to.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// Go on with the phases.
-    Continue,
-    /// `break`: go on, no further rules.
-    Break,
-    /// `rewrite … last`, or a rewrite ran to the end of the rules: the URI is to be looked up again.
-    Last,
-    /// `return` with a status.
-    Status(u16),
-    /// `return` with a text, or a redirect: the response stands in the exchange.
-    Respond,
+/// The family.
+pub static FAMILY: Family = Family::new("rewrite", &[
+    Directive::new("rewrite", RULES, Arity::Between(2, 3),
+        "Changes a URI that matches a regular expression.", rewrite).many(),
+    Directive::new("return", RULES, Arity::Between(1, 2),
+        "Stops processing and answers with a code, a text or a redirect.", return_).many(),
+    Directive::new("break", RULES, NONE, "Stops processing the current set of rewrite rules.",
+        |b, _| { b.scope().rules.push(Rule::Break); Ok(()) }).many(),
+    Directive::new("if", SERVER.or(LOCATION), Arity::AtLeast(1),
+        "Runs the rules inside, and in a location puts its settings in force, when a condition holds.", if_).many().block(),
+    Directive::new("set", RULES, TWO, "Sets a variable.", set).many(),
+    Directive::new("rewrite_log", RULES.or(HTTP), Arity::Flag, "Logs what rewrites do at the notice level.",
+        |b, s| { b.settings().rewrite.log = Some(value::flag(s)?); Ok(()) }).default("off"),
+    Directive::new("uninitialized_variable_warn", RULES.or(HTTP), Arity::Flag,
+        "Logs the use of variables that were never set.",
+        |b, s| { b.settings().rewrite.warn_uninitialized = Some(value::flag(s)?); Ok(()) }).default("on"),
+]);
+
+fn rewrite(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let (pattern, replacement) = (statement.text(0), statement.text(1));
+    if replacement.is_empty() {
+        return Err(Refusal::whole("empty replacement"));
+    }
+    let regex = regex(b, pattern, false)?;
+    let (replacement, keeps_args) = match replacement.strip_suffix('?') {
+        Some(shorter) => (shorter, false),
+        None => (replacement, true),
+    };
+    let mut redirect = is_address(replacement).then_some(302);
+    let mut ends = redirect.is_some();
+    let mut stays = false;
+    if let Some(flag) = statement.arg(2) {
+        ends = true;
+        match flag.text.as_str() {
+            "last" => {}
+            "break" => stays = true,
+            "redirect" => redirect = Some(302),
+            "permanent" => redirect = Some(301),
+            other => {
+                return Err(Refusal::whole(format!("invalid parameter \"{other}\""))
+                    .todo("a rewrite takes one of: last, break, redirect, permanent"));
+            }
+        }
+    }
+    let target = match redirect {
+        Some(status) => {
+            Target::Redirect { status, location: b.template(replacement)?, has_args: replacement.contains('?') }
+        }
+        None => {
+            let (path, args) = match replacement.split_once('?') {
+                Some((path, args)) => (path, Some(b.template(args)?)),
+                None => (replacement, None),
+            };
+            Target::Uri { path: b.template(path)?, args, stays }
+        }
+    };
+    b.scope().rules.push(Rule::Rewrite(Box::new(Rewrite { regex, target, keeps_args, ends })));
+    Ok(())
 }
 
-/// Runs a block's rules.
-pub fn run(_exchange: &mut crate::exchange::Exchange<'_>, _rules: &[Rule]) -> Flow {
-    Flow::Continue
+/// nginx: what begins like this makes a redirect.
+fn is_address(text: &str) -> bool {
+    ["http://", "https://", "$scheme"].iter().any(|beginning| text.starts_with(beginning))
+}
+
+fn regex(b: &mut Build<'_>, pattern: &str, caseless: bool) -> Result<Arc<Regex>, Refusal> {
+    let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group)).map_err(Refusal::whole)?;
+    Ok(Arc::new(regex))
+}
+
+fn return_(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let word = statement.text(0);
+    let (status, text) = match value::number(word) {
+        Some(status @ 0..=999) => (status as u16, statement.text(1)),
+        None if statement.args.len() == 1 && is_address(word) => (302, word),
+        Some(_) | None => return Err(Refusal::whole(format!("invalid return code \"{word}\""))),
+    };
+    let text = b.template(text)?;
+    b.scope().rules.push(Rule::Return(status, text));
+    Ok(())
+}
+
+fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let name = declarable(statement.text(0))?;
+    let value = b.template(statement.text(1))?;
+    let rule = match built_in(&name).and_then(|variable| variable.set) {
+        Some(set) => Rule::SetBuiltIn(set, value),
+        None => {
+            // Read before it was set, it is empty, and says so in the log once.
+            let unset = Definition::Cached(uninitialized, Argument { name: name.clone(), index: 0 });
+            Rule::Set(b.names.define_weak(&name, unset), value)
+        }
+    };
+    b.scope().rules.push(rule);
+    Ok(())
+}
+
+/// The name in `$name`, lower case, if a file may give it a meaning: not that of a fixed built-in variable.
+pub(crate) fn declarable(word: &str) -> Result<String, Refusal> {
+    let name = match word.strip_prefix('$') {
+        Some(name) if !name.is_empty() => name.to_ascii_lowercase(),
+        Some(_) | None => return Err(Refusal::whole(format!("invalid variable name \"{word}\""))),
+    };
+    match built_in(&name) {
+        Some(Variable { set: None, .. }) => Err(Refusal::whole(format!("the duplicate \"{name}\" variable"))),
+        Some(_) | None => Ok(name),
+    }
+}
+
+/// A variable of a family by its whole name; prefixes (`http_`) may be set by anyone, as in nginx.
+fn built_in(name: &str) -> Option<&'static Variable> {
+    FAMILIES.iter().flat_map(|family| family.variables).find(|variable| variable.name == name && !name.ends_with('_'))
+}
+
+fn uninitialized(exchange: &mut Exchange<'_>, argument: &Argument, _out: &mut Vec<u8>) -> bool {
+    if exchange.location.values.rewrite.warn_uninitialized {
+        exchange.log(Level::Warn, format_args!("using uninitialized \"{}\" variable", argument.name));
+    }
+    true
+}
+
+fn if_(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let context = if b.context() == SERVER { SERVER_IF } else { LOCATION_IF };
+    let condition = condition(b, statement)?;
+    let scope = Scope::new(Kind::If, context, b.at());
+    let mut scope = b.block(scope, statement)?;
+    let inner = std::mem::take(&mut scope.rules);
+    let around = b.scope();
+    let child = around.children.len();
+    around.children.push(scope);
+    around.rules.push(Rule::If { condition, inner, child, place: None });
+    Ok(())
+}
+
+fn condition(b: &mut Build<'_>, statement: &Statement) -> Result<Condition, Refusal> {
+    let mut words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
+    strip_parentheses(&mut words)?;
+    match words.as_slice() {
+        [variable] if is_variable(variable) => Ok(Condition::True(b.names.read(&variable[1..]))),
+        [variable, operator, operand] if is_variable(variable) => {
+            let id = b.names.read(&variable[1..]);
+            match *operator {
+                "=" => Ok(Condition::Equals(id, b.template(operand)?, true)),
+                "!=" => Ok(Condition::Equals(id, b.template(operand)?, false)),
+                "~" | "~*" | "!~" | "!~*" => {
+                    let regex = regex(b, operand, operator.ends_with('*'))?;
+                    Ok(Condition::Matches(id, regex, !operator.starts_with('!')))
+                }
+                other => Err(Refusal::whole(format!("unexpected \"{other}\" in condition"))
+                    .todo("an if takes one of: =, !=, ~, ~*, !~, !~*, -f, -d, -e, -x and their ! forms")),
+            }
+        }
+        [operator, file] => {
+            let test = match operator.trim_start_matches('!') {
+                "-f" => FileTest::Plain,
+                "-d" => FileTest::Directory,
+                "-e" => FileTest::Exists,
+                "-x" => FileTest::Executable,
+                _ => return Err(invalid_condition(operator)),
+            };
+            Ok(Condition::File(test, b.template(file)?, !operator.starts_with('!')))
+        }
+        [] => Err(invalid_condition(statement.text(0))),
+        [first, ..] => Err(invalid_condition(first)),
+    }
+}
+
+/// Takes the `(` off the first word and the `)` off the last; they may be words of their own.
+fn strip_parentheses(words: &mut Vec<&str>) -> Result<(), Refusal> {
+    match words.first_mut() {
+        Some(first) => *first = first.strip_prefix('(').ok_or_else(|| invalid_condition(first))?,
+        None => return Err(invalid_condition("")),
+    }
+    if let Some(last) = words.last_mut() {
+        *last = last.strip_suffix(')').ok_or_else(|| invalid_condition(last))?;
+    }
+    if words.last().is_some_and(|last| last.is_empty()) {
+        words.pop();
+    }
+    if words.first().is_some_and(|first| first.is_empty()) {
+        words.remove(0);
+    }
+    Ok(())
+}
+
+fn is_variable(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('$')
+}
+
+fn invalid_condition(word: &str) -> Refusal {
+    Refusal::whole(format!("invalid condition \"{word}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn parentheses_may_stand_alone_or_touch_their_words() {
+        for (written, left) in [
+            (&["($x)"][..], Ok(&["$x"][..])),
+            (&["(", "$x", ")"], Ok(&["$x"])),
+            (&["($x", "=", "1)"], Ok(&["$x", "=", "1"])),
+            (&["(", "$x", "=", "1", ")"], Ok(&["$x", "=", "1"])),
+            (&["$x)"], Err("invalid condition \"$x)\"")),
+            (&["($x"], Err("invalid condition \"$x\"")),
+        ] {
+            let mut words = written.to_vec();
+            let result = strip_parentheses(&mut words);
+            assert_eq!(result.map(|()| words.as_slice()).map_err(|refusal| refusal.what), left.map_err(str::to_owned));
+        }
+    }
+
+    #[test]
+    fn addresses_make_redirects() {
+        for (text, is) in [("http://a", true), ("https://a", true), ("$scheme://a", true), ("/http://", false), ("$scheme", true)] {
+            assert_eq!(is_address(text), is, "{text}");
+        }
+    }
 }

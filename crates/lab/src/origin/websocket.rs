@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest, Sha1};
 use weir_net::buffer;
 use weir_wire::encode::{CRLF, push_field, push_status_line};
 use weir_wire::{Known, RequestHead, Version};
@@ -63,10 +64,8 @@ impl Offer {
 
 /// Sec-WebSocket-Accept for a key (RFC 6455 §4.2.2).
 fn accept(key: &[u8]) -> String {
-    let mut sha1 = sha1_smol::Sha1::new();
-    sha1.update(key);
-    sha1.update(GUID);
-    STANDARD.encode(sha1.digest().bytes())
+    let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
+    STANDARD.encode(digest)
 }
 
 impl Connection<'_> {

@@ -102,7 +102,7 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
         None => out.extend_from_slice(exchange.request.method()),
     }
     out.push(b' ');
-    push_target(exchange, pass, target, out);
+    push_target(exchange, Some(pass), target, out);
     out.extend_from_slice(if proxy.http11 { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" });
 
     if plan.default_host {
@@ -145,13 +145,16 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     out.extend_from_slice(b"\r\n");
 }
 
-fn push_target(exchange: &Exchange<'_>, pass: &Pass, target: Option<&Target>, out: &mut Vec<u8>) {
+/// Appends the target as the upstream is sent it; the error log shows it too.
+pub(crate) fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: Option<&Target>, out: &mut Vec<u8>) {
     if let Some(target) = target {
         if let Some(uri) = &target.uri {
             out.extend_from_slice(uri);
             return;
         }
-    } else if let Some(uri) = &pass.uri {
+    } else if let Some(pass) = pass
+        && let Some(uri) = &pass.uri
+    {
         // nginx: the part of the path that matched the location is replaced by the URI, even after a rewrite.
         out.extend_from_slice(uri.as_bytes());
         let rest = exchange.uri.get(pass.replaces..).unwrap_or_default();

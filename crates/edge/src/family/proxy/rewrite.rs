@@ -1,29 +1,612 @@
-//! stub
+//! `proxy_redirect` and `proxy_cookie_*`: an upstream's own addresses, told to the client as ours.
+//!
+//! Setters compile the directives; `location` and `cookie` change one field value each, and answer `None`
+//! where it may be passed on as it came. Of several changes the first that fits is made, and only that one.
+//! What a change matches is text or a regular expression, never a parsed URL: a prefix is a prefix of bytes.
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_redirect>
+
+mod cookie;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use weir_conf::Statement;
-use crate::build::Build;
+use weir_wire::Known;
+
+use self::cookie::{Cookie, FLAG_WORDS, Flags};
+use super::Pass;
+use crate::build::{Build, Kind};
+use crate::conf::SharedRegex;
 use crate::directive::Refusal;
 use crate::exchange::Exchange;
-/// r
+use crate::regex::Regex;
+use crate::variable::Template;
+
+/// `proxy_redirect`: what becomes of Location and Refresh.
 #[derive(Clone)]
-pub enum Redirects { /// o
- Off, /// d
- Default, /// l
- List(Vec<Change>) }
-/// c
+pub enum Redirects {
+    /// `off`: they stay as they are.
+    Off,
+    /// Nothing is written: the text of `proxy_pass` becomes the location's name.
+    Default,
+    /// What is written, in order; a written `default` is one of them.
+    List(Vec<Change>),
+}
+
+/// One replacement: of a prefix, of a cookie's domain, or of what a regular expression matches.
 #[derive(Clone)]
-pub struct Change;
-/// f
+pub struct Change {
+    what: What,
+    to: Template,
+}
+
+/// What a change takes the place of.
 #[derive(Clone)]
-pub struct CookieFlags;
-/// s
-pub fn redirect(_b: &mut Build<'_>, _s: &Statement) -> Result<(), Refusal> { Ok(()) }
-/// s
-pub fn cookie_domain(_b: &mut Build<'_>, _s: &Statement) -> Result<(), Refusal> { Ok(()) }
-/// s
-pub fn cookie_path(_b: &mut Build<'_>, _s: &Statement) -> Result<(), Refusal> { Ok(()) }
-/// s
-pub fn cookie_flags(_b: &mut Build<'_>, _s: &Statement) -> Result<(), Refusal> { Ok(()) }
-/// l
-pub fn location(_ex: &mut Exchange<'_>, _k: Option<weir_wire::Known>, _v: &[u8]) -> Option<Vec<u8>> { None }
-/// c
-pub fn cookie(_ex: &mut Exchange<'_>, _v: &[u8]) -> Option<Vec<u8>> { None }
+enum What {
+    /// The beginning; the rest stays.
+    Prefix(Template),
+    /// All of it, whatever the case, but for a leading dot.
+    Domain(Template),
+    /// All of it, when the pattern is found in it.
+    Regex(SharedRegex),
+}
+
+/// The flags one `proxy_cookie_flags` sets on the cookies it names.
+#[derive(Clone)]
+pub struct CookieFlags {
+    cookie: CookieName,
+    fixed: Flags,
+    computed: Vec<Template>,
+}
+
+/// Which cookies.
+#[derive(Clone)]
+enum CookieName {
+    /// The one of this name, whatever the case.
+    Text(Template),
+    /// Those in whose name the pattern is found.
+    Regex(SharedRegex),
+}
+
+/// Sets `proxy_redirect`.
+pub fn redirect(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let so_far = match &b.settings().proxy.redirect {
+        Some(Redirects::Off) => Written::Off,
+        Some(Redirects::List(_)) => Written::Some,
+        Some(Redirects::Default) | None => Written::Nothing,
+    };
+    let change = match form(statement, so_far, &["default"])? {
+        Form::Off => {
+            b.settings().proxy.redirect = Some(Redirects::Off);
+            return Ok(());
+        }
+        Form::Word => written_default(b)?,
+        Form::Full => prefix_change(b, statement)?,
+    };
+    match &mut b.settings().proxy.redirect {
+        Some(Redirects::List(list)) => list.push(change),
+        redirect => *redirect = Some(Redirects::List(vec![change])),
+    }
+    Ok(())
+}
+
+/// Sets `proxy_cookie_domain`.
+pub fn cookie_domain(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let so_far = Written::of(b.settings().proxy.cookie_domain.as_deref());
+    if let Form::Off = form(statement, so_far, &[])? {
+        b.settings().proxy.cookie_domain = Some(Vec::new());
+        return Ok(());
+    }
+    let (from, to) = (statement.text(0), statement.text(1));
+    // nginx: domains are compared without regard to case, so there is no `~*` beside `~`.
+    let change = match from.strip_prefix('~') {
+        Some(pattern) => Change {
+            what: What::Regex(regex(b, pattern, true)?),
+            to: b.template(to)?,
+        },
+        None => {
+            let from = b.template(from.strip_prefix('.').unwrap_or(from))?;
+            Change {
+                what: What::Domain(from),
+                to: b.template(to.strip_prefix('.').unwrap_or(to))?,
+            }
+        }
+    };
+    b.settings()
+        .proxy
+        .cookie_domain
+        .get_or_insert_default()
+        .push(change);
+    Ok(())
+}
+
+/// Sets `proxy_cookie_path`.
+pub fn cookie_path(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let so_far = Written::of(b.settings().proxy.cookie_path.as_deref());
+    if let Form::Off = form(statement, so_far, &[])? {
+        b.settings().proxy.cookie_path = Some(Vec::new());
+        return Ok(());
+    }
+    let change = prefix_change(b, statement)?;
+    b.settings()
+        .proxy
+        .cookie_path
+        .get_or_insert_default()
+        .push(change);
+    Ok(())
+}
+
+/// Sets `proxy_cookie_flags`. A flag that nginx does not know has no effect there; here it is warned of too.
+pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let so_far = Written::of(b.settings().proxy.cookie_flags.as_deref());
+    if let Form::Off = form(statement, so_far, &[])? {
+        b.settings().proxy.cookie_flags = Some(Vec::new());
+        return Ok(());
+    }
+    let name = statement.text(0);
+    let cookie = match name.strip_prefix('~') {
+        Some(pattern) => CookieName::Regex(regex(b, pattern, true)?),
+        None => CookieName::Text(b.template(name)?),
+    };
+    let mut flags = CookieFlags {
+        cookie,
+        fixed: Flags::default(),
+        computed: Vec::new(),
+    };
+    for word in statement.args.iter().skip(1) {
+        let template = b.template(&word.text)?;
+        match template.literal() {
+            Some(text) => match Flags::of_word(text) {
+                Some(flag) => flags.fixed.add(flag),
+                None => warn_of_flag(b, &word.text),
+            },
+            None => flags.computed.push(template),
+        }
+    }
+    b.settings()
+        .proxy
+        .cookie_flags
+        .get_or_insert_default()
+        .push(flags);
+    Ok(())
+}
+
+/// The value of Location, or of Refresh (what follows its `url=`), changed; `None` when it stays as it is.
+///
+/// Allocates only when something changes or the configuration's pattern holds variables.
+pub fn location(
+    exchange: &mut Exchange<'_>,
+    known: Option<Known>,
+    value: &[u8],
+) -> Option<Vec<u8>> {
+    let place = exchange.location;
+    let proxy = &place.values.proxy;
+    let start = match known {
+        Some(Known::Refresh) => url_in_refresh(value)?,
+        Some(_) | None => 0,
+    };
+    let changed = match &proxy.redirect {
+        Redirects::Off => None,
+        Redirects::Default => implied(proxy.pass.as_deref()?, &place.name, value, start),
+        Redirects::List(changes) => first_change(exchange, changes, value, start),
+    }?;
+    if known == Some(Known::Location) {
+        // nginx: a Location changed to a path becomes absolute, one that came as a path stays one.
+        exchange.response.own_location = true;
+    }
+    Some(changed)
+}
+
+/// The value of Set-Cookie with domain, path and flags changed; `None` when it stays as it is.
+pub fn cookie(exchange: &mut Exchange<'_>, value: &[u8]) -> Option<Vec<u8>> {
+    let proxy = &exchange.location.values.proxy;
+    if proxy.cookie_domain.is_empty()
+        && proxy.cookie_path.is_empty()
+        && proxy.cookie_flags.is_empty()
+    {
+        return None;
+    }
+    let mut cookie = Cookie::parse(value)?;
+    let mut changed = false;
+    for attribute in &mut cookie.attributes {
+        let Some(text) = &attribute.value else {
+            continue;
+        };
+        let changes = if attribute.name.eq_ignore_ascii_case(b"domain") {
+            &proxy.cookie_domain
+        } else if attribute.name.eq_ignore_ascii_case(b"path") {
+            &proxy.cookie_path
+        } else {
+            continue;
+        };
+        if let Some(text) = first_change(exchange, changes, text, 0) {
+            attribute.value = Some(Cow::Owned(text));
+            changed = true;
+        }
+    }
+    let flags = flags_for(exchange, &proxy.cookie_flags, cookie.pair.name);
+    if flags != Flags::default() {
+        cookie.edit(flags);
+        changed = true;
+    }
+    changed.then(|| cookie.text(value.len()))
+}
+
+/// How much of a directive a block holds before the statement being read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Nothing,
+    Off,
+    Some,
+}
+
+impl Written {
+    /// For the settings that keep `off` as an empty list.
+    fn of<T>(list: Option<&[T]>) -> Written {
+        match list {
+            None => Written::Nothing,
+            Some([]) => Written::Off,
+            Some([_, ..]) => Written::Some,
+        }
+    }
+}
+
+/// What a statement says.
+enum Form {
+    /// `off`.
+    Off,
+    /// One of the other single words the directive takes.
+    Word,
+    /// What to change, and to what.
+    Full,
+}
+
+/// Tells the forms apart; `off` must be alone in its block.
+fn form(statement: &Statement, so_far: Written, words: &[&str]) -> Result<Form, Refusal> {
+    if so_far == Written::Off {
+        return Err(Refusal::directive("is duplicate"));
+    }
+    match (statement.args.len(), statement.text(0)) {
+        (1, "off") if so_far == Written::Some => Err(Refusal::directive("is duplicate")),
+        (1, "off") => Ok(Form::Off),
+        (1, word) if words.contains(&word) => Ok(Form::Word),
+        (1, word) => Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
+        _ => Ok(Form::Full),
+    }
+}
+
+/// `FROM TO`, where FROM is a prefix, `~regex` or `~*regex`.
+fn prefix_change(b: &mut Build<'_>, statement: &Statement) -> Result<Change, Refusal> {
+    let from = statement.text(0);
+    let what = match (from.strip_prefix("~*"), from.strip_prefix('~')) {
+        (Some(pattern), _) => What::Regex(regex(b, pattern, true)?),
+        (None, Some(pattern)) => What::Regex(regex(b, pattern, false)?),
+        (None, None) => What::Prefix(b.template(from)?),
+    };
+    Ok(Change {
+        what,
+        to: b.template(statement.text(1))?,
+    })
+}
+
+/// `proxy_redirect default`: the change that `Redirects::Default` implies, for this block's `proxy_pass`.
+fn written_default(b: &mut Build<'_>) -> Result<Change, Refusal> {
+    let name = match b.scopes().last().map(|scope| &scope.kind) {
+        Some(Kind::Location(pattern)) => pattern.text(),
+        _ => String::new(),
+    };
+    let Some(Some(pass)) = &b.settings().proxy.pass else {
+        return Err(Refusal::whole(
+            "\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive",
+        ));
+    };
+    if pass.template.is_some() {
+        return Err(Refusal::whole(
+            "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables",
+        ));
+    }
+    let from = pass_text(pass).concat();
+    Ok(Change {
+        what: What::Prefix(Template::fixed(from)),
+        to: Template::fixed(implied_to(pass, &name)),
+    })
+}
+
+fn regex(b: &mut Build<'_>, pattern: &str, caseless: bool) -> Result<SharedRegex, Refusal> {
+    let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group))
+        .map_err(Refusal::whole)?;
+    Ok(Arc::new(regex))
+}
+
+fn warn_of_flag(b: &mut Build<'_>, word: &str) {
+    if word.is_empty() {
+        return;
+    }
+    let words: Vec<&str> = FLAG_WORDS.iter().map(|(word, _)| *word).collect();
+    b.warn(
+        format!("flag \"{word}\" in \"proxy_cookie_flags\" has no effect"),
+        Some(format!("the flags are: {}", words.join(", "))),
+    );
+}
+
+/// Where the URL of a Refresh begins: after the first `url=`.
+fn url_in_refresh(value: &[u8]) -> Option<usize> {
+    const MARK: &[u8] = b"url=";
+    value
+        .windows(MARK.len())
+        .position(|window| window.eq_ignore_ascii_case(MARK))
+        .map(|at| at + MARK.len())
+}
+
+/// The text of a `proxy_pass` without variables, in the pieces it is kept in.
+fn pass_text(pass: &Pass) -> [&[u8]; 4] {
+    let colon: &[u8] = if pass.uri.is_some() && pass.url.starts_with("unix:") {
+        b":"
+    } else {
+        b""
+    };
+    // nginx: without a URI the pattern ends in a slash, lest `http://a` fit `http://a.example`.
+    let uri = pass.uri.as_deref().unwrap_or("/");
+    [b"http://", pass.url.as_bytes(), colon, uri.as_bytes()]
+}
+
+/// What takes that text's place.
+fn implied_to<'t>(pass: &Pass, location_name: &'t str) -> &'t str {
+    if pass.uri.is_some() {
+        location_name
+    } else {
+        "/"
+    }
+}
+
+/// The change made where no `proxy_redirect` is written.
+fn implied(pass: &Pass, location_name: &str, value: &[u8], start: usize) -> Option<Vec<u8>> {
+    if pass.template.is_some() {
+        return None;
+    }
+    let (before, subject) = value.split_at_checked(start)?;
+    let rest = pass_text(pass)
+        .iter()
+        .try_fold(subject, |rest, piece| rest.strip_prefix(*piece))?;
+    Some([before, implied_to(pass, location_name).as_bytes(), rest].concat())
+}
+
+/// Makes the first change that fits `value` from `start` on; the whole value comes back.
+fn first_change(
+    exchange: &mut Exchange<'_>,
+    changes: &[Change],
+    value: &[u8],
+    start: usize,
+) -> Option<Vec<u8>> {
+    let (before, subject) = value.split_at_checked(start)?;
+    changes.iter().find_map(|change| {
+        let (kept, rest) = change.what.fits(exchange, subject)?;
+        let mut out = Vec::with_capacity(value.len());
+        out.extend_from_slice(before);
+        out.extend_from_slice(kept);
+        change.to.eval(exchange, &mut out);
+        out.extend_from_slice(rest);
+        Some(out)
+    })
+}
+
+impl What {
+    /// What stays before and after the part to replace; `None` when there is none. A regex sets the captures.
+    fn fits<'v>(
+        &self,
+        exchange: &mut Exchange<'_>,
+        subject: &'v [u8],
+    ) -> Option<(&'v [u8], &'v [u8])> {
+        match self {
+            What::Prefix(from) => {
+                let from = text_of(from, exchange);
+                subject.strip_prefix(&*from).map(|rest| (&[][..], rest))
+            }
+            What::Domain(from) => {
+                let from = text_of(from, exchange);
+                domain_fits(subject, &from).map(|dot| (dot, &[][..]))
+            }
+            What::Regex(regex) => exchange
+                .slots
+                .capture(regex, subject)
+                .then_some((&[][..], &[][..])),
+        }
+    }
+}
+
+/// The dot, or nothing, before a domain that is `domain`.
+fn domain_fits<'v>(subject: &'v [u8], domain: &[u8]) -> Option<&'v [u8]> {
+    let (dot, name) = subject.split_at_checked(usize::from(subject.starts_with(b".")))?;
+    name.eq_ignore_ascii_case(domain).then_some(dot)
+}
+
+fn text_of<'t>(template: &'t Template, exchange: &mut Exchange<'_>) -> Cow<'t, [u8]> {
+    match template.literal() {
+        Some(text) => Cow::Borrowed(text),
+        None => Cow::Owned(template.text(exchange)),
+    }
+}
+
+/// The flags of the first entry that names the cookie; none without one.
+fn flags_for(exchange: &mut Exchange<'_>, entries: &[CookieFlags], name: &[u8]) -> Flags {
+    let Some(entry) = entries.iter().find(|entry| entry.cookie.is(exchange, name)) else {
+        return Flags::default();
+    };
+    let mut flags = entry.fixed;
+    for template in &entry.computed {
+        let word = template.text(exchange);
+        if let Some(flag) = Flags::of_word(&word) {
+            flags.add(flag);
+        }
+    }
+    flags
+}
+
+impl CookieName {
+    fn is(&self, exchange: &mut Exchange<'_>, name: &[u8]) -> bool {
+        match self {
+            CookieName::Text(text) => text_of(text, exchange).eq_ignore_ascii_case(name),
+            CookieName::Regex(regex) => exchange.slots.capture(regex, name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use weir_conf::MemoryFiles;
+
+    use super::*;
+    use crate::build::Paths;
+
+    /// What is wrong with a location of these statements.
+    fn problems(statements: &str) -> Vec<String> {
+        let text = format!("http {{ server {{ location /a/ {{ {statements} }} }} }}");
+        let files = MemoryFiles::new().with("/nginx.conf", text);
+        let (tree, problems) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
+        assert_eq!(problems, []);
+        let (build, _) = Build::new(Paths::default(), &|_| Ok(Vec::new())).read(&tree.root);
+        build
+            .problems
+            .into_iter()
+            .map(|problem| problem.what)
+            .collect()
+    }
+
+    #[test]
+    fn statements_are_refused_in_nginx_words() {
+        let default = "proxy_redirect default";
+        for (statements, expected) in [
+            (
+                "proxy_pass http://[::1]; proxy_redirect default; proxy_redirect /x /y; proxy_redirect ~^(.+)$ $1;",
+                None,
+            ),
+            ("proxy_redirect off;", None),
+            (
+                "proxy_redirect on;",
+                Some("invalid parameter \"on\"".to_owned()),
+            ),
+            (
+                "proxy_redirect off; proxy_redirect off;",
+                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
+            ),
+            (
+                "proxy_redirect off; proxy_redirect /x /y;",
+                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
+            ),
+            (
+                "proxy_redirect /x /y; proxy_redirect off;",
+                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
+            ),
+            (
+                "proxy_redirect default;",
+                Some(format!(
+                    "\"{default}\" should be placed after the \"proxy_pass\" directive"
+                )),
+            ),
+            (
+                "proxy_pass http://$host; proxy_redirect default;",
+                Some(format!(
+                    "\"{default}\" cannot be used with \"proxy_pass\" directive with variables"
+                )),
+            ),
+            ("proxy_cookie_path off;", None),
+            ("proxy_cookie_path /a /b; proxy_cookie_path ~*^/c /d;", None),
+            (
+                "proxy_cookie_path default;",
+                Some("invalid parameter \"default\"".to_owned()),
+            ),
+            (
+                "proxy_cookie_path off; proxy_cookie_path /a /b;",
+                Some("\"proxy_cookie_path\" directive is duplicate".to_owned()),
+            ),
+            (
+                "proxy_cookie_domain .a .b; proxy_cookie_domain off;",
+                Some("\"proxy_cookie_domain\" directive is duplicate".to_owned()),
+            ),
+            ("proxy_cookie_flags one secure $arg_x;", None),
+            (
+                "proxy_cookie_flags one;",
+                Some("invalid parameter \"one\"".to_owned()),
+            ),
+            (
+                "proxy_cookie_flags one secur;",
+                Some("flag \"secur\" in \"proxy_cookie_flags\" has no effect".to_owned()),
+            ),
+        ] {
+            assert_eq!(
+                problems(statements),
+                Vec::from_iter(expected),
+                "{statements}"
+            );
+        }
+        assert!(
+            problems("proxy_redirect ~( /;")
+                .concat()
+                .starts_with("pcre2_compile() failed: ")
+        );
+    }
+
+    fn pass(url: &str, uri: Option<&str>) -> Pass {
+        Pass {
+            url: url.to_owned(),
+            template: None,
+            host: String::new(),
+            port: String::new(),
+            uri: uri.map(str::to_owned),
+            replaces: 0,
+            group: None,
+        }
+    }
+
+    #[test]
+    fn the_address_of_proxy_pass_becomes_the_location() {
+        for (url, uri, value, expected) in [
+            ("a:81", Some("/in/"), "http://a:81/in/x", Some("/out/x")),
+            ("a:81", Some("/in/"), "http://a:81/in", None),
+            ("a:81", None, "http://a:81/in/x", Some("/in/x")),
+            ("a:81", None, "http://a:81", None),
+            ("a:8", None, "http://a:81/", None),
+            ("a:81", None, "https://a:81/", None),
+            ("a:81", None, "/x", None),
+            (
+                "unix:/s",
+                Some("/in/"),
+                "http://unix:/s:/in/x",
+                Some("/out/x"),
+            ),
+            ("unix:/s", None, "http://unix:/s/x", Some("/x")),
+        ] {
+            let changed = implied(&pass(url, uri), "/out/", value.as_bytes(), 0);
+            assert_eq!(
+                changed.as_deref(),
+                expected.map(str::as_bytes),
+                "{url} {uri:?} {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refresh_is_changed_behind_its_url() {
+        let value = b"7; URL=http://a/in/x";
+        let start = url_in_refresh(value).unwrap();
+        assert_eq!(
+            implied(&pass("a", Some("/in/")), "/out/", value, start).unwrap(),
+            b"7; URL=/out/x"
+        );
+        assert_eq!(url_in_refresh(b"7"), None);
+        assert_eq!(url_in_refresh(b"7; url"), None);
+        assert_eq!(url_in_refresh(b"url="), Some(4));
+    }
+
+    #[test]
+    fn domains_are_compared_without_dot_and_case() {
+        assert_eq!(domain_fits(b"WWW.a", b"www.A"), Some(&b""[..]));
+        assert_eq!(domain_fits(b".www.a", b"www.a"), Some(&b"."[..]));
+        assert_eq!(domain_fits(b"..www.a", b"www.a"), None);
+        assert_eq!(domain_fits(b"a", b"www.a"), None);
+        assert_eq!(domain_fits(b"", b"a"), None);
+        assert_eq!(domain_fits(b".", b""), Some(&b"."[..]));
+    }
+}

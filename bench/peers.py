@@ -1,0 +1,118 @@
+"""The proxies under measurement: how each is configured, started on its core and stopped."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FLOOR = HERE / "floor" / "target" / "release" / "floor"
+PEER_CORE, LOAD_CORE = 0, 1
+READY_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    program: str            # path or name of the binary
+    conf: str | None        # file in conf/
+    argv: tuple             # {program}, {conf}, {prefix}, {listen}, {origin} are filled in
+    tuned: bool = False     # only where tuning can matter
+    argv0: str | None = None
+
+
+def all_peers(weir, weir_argv0):
+    """Every peer whose binary is there, in the order of the report."""
+    nginx_argv = ("{program}", "-c", "{conf}", "-p", "{prefix}")
+    weir_argv = nginx_argv if weir_argv0 else ("{program}", "edge", "-c", "{conf}", "-p", "{prefix}")
+    argv0 = "nginx" if weir_argv0 else None
+    nginx, haproxy = _find("nginx"), _find("haproxy")
+    peers = [
+        Peer("floor", str(FLOOR), None, ("{program}", "relay", "--listen", "{listen}", "--origin", "{origin}")),
+        Peer("nginx", nginx, "nginx.conf", nginx_argv),
+        Peer("nginx-tuned", nginx, "nginx-tuned.conf", nginx_argv, tuned=True),
+        Peer("haproxy", haproxy, "haproxy.cfg", ("{program}", "-db", "-f", "{conf}")),
+        Peer("weir", weir, "nginx.conf", weir_argv, argv0=argv0),
+        Peer("weir-tuned", weir, "nginx-tuned.conf", weir_argv, tuned=True, argv0=argv0),
+    ]
+    return [peer for peer in peers if peer.program and os.access(peer.program, os.X_OK)]
+
+
+class Running:
+    """A started process that is stopped on leaving the `with` block."""
+
+    def __init__(self, name, argv, core, listen, log, executable=None):
+        self.name, self.listen, self.log = name, listen, log
+        with open(log, "ab") as out:
+            self.process = subprocess.Popen(
+                argv, executable=executable, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+
+    def __enter__(self):
+        host, port = self.listen.split(":")
+        give_up = time.monotonic() + READY_SECONDS
+        while time.monotonic() < give_up and self.process.poll() is None:
+            try:
+                socket.create_connection((host, int(port)), timeout=1).close()
+                return self
+            except OSError:
+                time.sleep(0.02)
+        self.__exit__()
+        raise PeerFailed(f"{self.name} did not start: {Path(self.log).read_text(errors='replace')[-800:]}")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(READY_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+
+class PeerFailed(Exception):
+    """A peer or the origin did not do its part; the run does not count."""
+
+
+def start(peer, listen, origin, work):
+    """Starts a peer on its core with its own prefix directory below `work`."""
+    prefix = Path(work) / peer.name
+    (prefix / "logs").mkdir(parents=True, exist_ok=True)
+    conf = None
+    if peer.conf:
+        conf = prefix / peer.conf
+        text = (HERE / "conf" / peer.conf).read_text()
+        conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
+    values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen=listen, origin=origin)
+    argv = [part.format(**values) for part in peer.argv]
+    if peer.argv0:
+        argv[0] = peer.argv0
+    return Running(peer.name, argv, PEER_CORE, listen, prefix / "output.log", executable=peer.program)
+
+
+def start_origin(listen, work):
+    return Running("origin", [str(FLOOR), "origin", "--listen", listen], LOAD_CORE, listen, Path(work) / "origin.log")
+
+
+def versions(peers):
+    """What each program says it is."""
+    asks = {"nginx": "-v", "haproxy": "-v"}
+    said = {}
+    for peer in peers:
+        ask = asks.get(peer.name)
+        if ask:
+            done = subprocess.run([peer.program, ask], capture_output=True, text=True)
+            said[peer.name] = (done.stdout + done.stderr).splitlines()[0]
+        elif peer.name == "weir":
+            said[peer.name] = f"{peer.program}, built {time.ctime(os.path.getmtime(peer.program))}"
+    return said
+
+
+def _find(name):
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")

@@ -1,0 +1,77 @@
+"""The bench's own arithmetic and readers: `python3 -m unittest discover bench`."""
+
+import os
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import loads
+import proc
+import run
+import stats
+
+
+class Stats(unittest.TestCase):
+    def test_ratio_pairs_by_round(self):
+        # Round 3 has no partner. Unpaired, the medians would give 2.0.
+        ratio = stats.ratio({0: 10, 1: 40, 2: 90, 3: 1000}, {0: 20, 1: 20, 2: 30})
+        self.assertEqual((ratio.median, ratio.below, ratio.rounds), (2.0, 1, 3))
+        self.assertEqual((ratio.low, ratio.high), (0.5, 3.0))
+
+    def test_no_common_round_gives_no_ratio(self):
+        self.assertIsNone(stats.ratio({0: 1.0}, {1: 1.0}))
+        self.assertIsNone(stats.ratio({0: 1.0}, {0: 0}))
+
+    def test_an_interval_holds_its_median_and_repeats(self):
+        ours = {n: 10 + n % 3 for n in range(9)}
+        theirs = {n: 10 + n % 2 for n in range(9)}
+        ratio = stats.ratio(ours, theirs)
+        self.assertLessEqual(ratio.low, ratio.median)
+        self.assertLessEqual(ratio.median, ratio.high)
+        self.assertEqual(ratio, stats.ratio(ours, theirs))
+
+
+class Wrk(unittest.TestCase):
+    def test_requests_and_every_kind_of_error(self):
+        clean = "  213148 requests in 2.01s, 227.71MB read\nRequests/sec: 106625.21\n"
+        self.assertEqual(loads.parse_wrk(clean), {"requests": 213148, "errors": 0})
+        bad = clean + "  Socket errors: connect 1, read 20, write 300, timeout 4000\n  Non-2xx or 3xx responses: 50000\n"
+        self.assertEqual(loads.parse_wrk(bad), {"requests": 213148, "errors": 54321})
+
+    def test_no_output_is_no_requests(self):
+        self.assertEqual(loads.parse_wrk("unable to connect")["requests"], 0)
+
+
+class Proc(unittest.TestCase):
+    def test_work_done_here_is_seen(self):
+        before, count = proc.cpu(os.getpid()), 0
+        while proc.cpu(os.getpid()).total_ns == before.total_ns and count < 10_000:
+            count += 1
+        self.assertGreater(proc.cpu(os.getpid()).since(before).total_ns, 0)
+
+    def test_a_child_belongs_to_the_tree(self):
+        child = os.fork()
+        if child == 0:
+            os.execvp("sleep", ["sleep", "60"])
+        try:
+            self.assertIn(child, proc.tree(os.getpid()))
+            self.assertGreater(proc.rss_kib(os.getpid()), 0)
+        finally:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+
+    def test_a_process_that_is_gone_has_used_nothing(self):
+        self.assertEqual(proc.cpu(2**22 + 1), proc.Cpu(0, 0, 0))
+
+
+class Pick(unittest.TestCase):
+    def test_names_choose_and_a_wrong_one_is_named(self):
+        self.assertEqual([w.name for w in run.pick(loads.WORKLOADS, ["ws", "1m"], "workload")], ["1m", "ws"])
+        with self.assertRaisesRegex(SystemExit, 'no workload "1g"'):
+            run.pick(loads.WORKLOADS, ["1g"], "workload")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+//! `allow` and `deny`: who may come in, by address.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_access_module.html>
+
+use weir_conf::Statement;
+
+use crate::build::Build;
+use crate::cidr::{Cidr, Peer};
+use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, Refusal};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::log::Level;
+use crate::phase::{Next, Phase};
+
+crate::settings! {
+    /// The rules in order; the first that fits decides.
+    rules: std::sync::Arc<Vec<Rule>> = std::sync::Arc::default(),
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+const PLACES: Contexts = HSL.or(LIMIT_EXCEPT);
+
+/// The family.
+pub static FAMILY: Family = Family::new("access", &[
+    Directive::new("allow", PLACES, ONE, "Allows access for an address, a network, unix sockets or all.",
+        |b, s| rule(b, s, false)).many(),
+    Directive::new("deny", PLACES, ONE, "Denies access for an address, a network, unix sockets or all.",
+        |b, s| rule(b, s, true)).many(),
+])
+.phase(Phase::Access, |location| !location.values.access.rules.is_empty(), enter);
+
+/// One `allow` or `deny`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Whom it is about; `None` for all.
+    of: Option<Cidr>,
+    denies: bool,
+}
+
+fn rule(b: &mut Build<'_>, statement: &Statement, denies: bool) -> Result<(), Refusal> {
+    let text = statement.text(0);
+    let of = match text {
+        "all" => None,
+        "unix:" => Some(Cidr::Unix),
+        _ => {
+            let (network, has_low_bits) =
+                Cidr::parse(text).ok_or_else(|| Refusal::whole(format!("invalid parameter \"{text}\"")))?;
+            if has_low_bits {
+                b.warn(format!("low address bits of {text} are meaningless"), None);
+            }
+            Some(network)
+        }
+    };
+    let rules = b.settings().access.rules.get_or_insert_default();
+    std::sync::Arc::make_mut(rules).push(Rule { of, denies });
+    Ok(())
+}
+
+fn enter(exchange: &mut Exchange<'_>) -> Next {
+    let location = exchange.location;
+    match verdict(&location.values.access.rules, Peer::of(exchange.remote())) {
+        None => Next::Continue,
+        Some(false) => Next::Allow,
+        Some(true) => {
+            if !location.values.core.satisfy_any {
+                exchange.log(Level::Error, format_args!("access forbidden by rule"));
+            }
+            Next::Status(403)
+        }
+    }
+}
+
+/// Whether the first rule that fits denies.
+fn verdict(rules: &[Rule], peer: Peer) -> Option<bool> {
+    let rule = rules.iter().find(|rule| rule.of.is_none_or(|network| network.has(peer)));
+    rule.map(|rule| rule.denies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let rules = [
+            Rule { of: Some(Cidr::V4(0x7f00_0001, 32)), denies: true },
+            Rule { of: Some(Cidr::V4(0x7f00_0000, 8)), denies: false },
+            Rule { of: Some(Cidr::Unix), denies: false },
+            Rule { of: None, denies: true },
+        ];
+        for (peer, denied) in
+            [(Peer::V4(0x7f00_0001), true), (Peer::V4(0x7f00_0002), false), (Peer::Unix, false), (Peer::V6(1), true)]
+        {
+            assert_eq!(verdict(&rules, peer), Some(denied), "{peer:?}");
+        }
+        assert_eq!(verdict(&[], Peer::Unix), None);
+    }
+}

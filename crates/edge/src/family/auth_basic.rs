@@ -1,0 +1,154 @@
+//! `auth_basic`: names and passwords from a file in htpasswd form.
+//!
+//! The file is read at each request, as in nginx, so that changes count at once.
+//! <https://nginx.org/en/docs/http/ngx_http_auth_basic_module.html>, RFC 7617.
+
+pub mod password;
+
+use std::io;
+
+use weir_wire::Known;
+
+use crate::base64;
+use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::log::{Level, Os};
+use crate::phase::{Next, Phase};
+use crate::variable::{Template, Variable};
+use password::Verdict;
+
+crate::settings! {
+    /// `auth_basic`: the realm, or `off`.
+    realm: Option<Template> = None,
+    /// `auth_basic_user_file`.
+    user_file: Option<Template> = None,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+const PLACES: Contexts = HSL.or(LIMIT_EXCEPT);
+
+/// The family.
+pub static FAMILY: Family = Family::new("auth_basic", &[
+    Directive::new("auth_basic", PLACES, ONE, "Asks for a name and a password; off for none.",
+        |b, s| { let realm = b.template(s.text(0))?; b.settings().auth_basic.realm = Some(Some(realm)); Ok(()) }).default("off"),
+    Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.",
+        |b, s| { let file = b.template(s.text(0))?; b.settings().auth_basic.user_file = Some(Some(file)); Ok(()) }),
+])
+.variables(&[Variable::new("remote_user", |exchange, _, out| match credentials(exchange) {
+    Some((name, _)) => { out.extend_from_slice(&name); true }
+    None => false,
+})])
+.phase(Phase::Access, |location| {
+    let settings = &location.values.auth_basic;
+    let is_off = settings.realm.as_ref().and_then(Template::literal) == Some(b"off");
+    settings.realm.is_some() && settings.user_file.is_some() && !is_off
+}, enter);
+
+fn enter(exchange: &mut Exchange<'_>) -> Next {
+    let settings = &exchange.location.values.auth_basic;
+    let (Some(realm), Some(file)) = (&settings.realm, &settings.user_file) else { return Next::Continue };
+    let realm = realm.text(exchange);
+    if realm == b"off" {
+        return Next::Continue;
+    }
+    let Some((name, secret)) = credentials(exchange) else {
+        exchange.log(Level::Info, format_args!("no user/password was provided for basic authentication"));
+        return ask(exchange, &realm);
+    };
+    let file = String::from_utf8_lossy(&file.text(exchange)).into_owned();
+    let path = if file.starts_with('/') { file } else { format!("{}{file}", exchange.conf.paths.conf_prefix) };
+    let contents = match std::fs::read(&path) {
+        Ok(contents) => contents,
+        Err(error) => {
+            let is_missing = error.kind() == io::ErrorKind::NotFound;
+            let (level, status) = if is_missing { (Level::Error, 403) } else { (Level::Crit, 500) };
+            exchange.log(level, format_args!("open() \"{path}\" failed {}", Os(&error)));
+            return Next::Status(status);
+        }
+    };
+    let shown = String::from_utf8_lossy(&name).into_owned();
+    let Some(stored) = stored_for(&contents, &name) else {
+        exchange.log(Level::Error, format_args!("user \"{shown}\" was not found in \"{path}\""));
+        return ask(exchange, &realm);
+    };
+    match password::verify(&secret, stored) {
+        Verdict::Right => Next::Allow,
+        Verdict::Wrong => {
+            exchange.log(Level::Error, format_args!("user \"{shown}\": password mismatch"));
+            ask(exchange, &realm)
+        }
+        Verdict::Unknown => {
+            exchange.log(
+                Level::Crit,
+                format_args!("the password of user \"{shown}\" in \"{path}\" is hashed in a way that is not supported"),
+            );
+            Next::Status(500)
+        }
+    }
+}
+
+/// Says that a name and a password are wanted.
+fn ask(exchange: &mut Exchange<'_>, realm: &[u8]) -> Next {
+    let value = [b"Basic realm=\"", realm, b"\""].concat();
+    exchange.response.fields.push_known(b"WWW-Authenticate", &value, Some(Known::WwwAuthenticate));
+    Next::Status(401)
+}
+
+/// Name and password of `Authorization: Basic`; a name may not be empty.
+fn credentials(exchange: &Exchange<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+    decode(exchange.request.field(Known::Authorization)?)
+}
+
+fn decode(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    const SCHEME: &[u8] = b"Basic ";
+    let (scheme, rest) = field.split_at_checked(SCHEME.len())?;
+    let rest = rest.trim_ascii_start();
+    if !scheme.eq_ignore_ascii_case(SCHEME) || rest.is_empty() {
+        return None;
+    }
+    let plain = base64::decode(rest)?;
+    let colon = plain.iter().position(|byte| *byte == b':').filter(|colon| *colon > 0)?;
+    let secret = plain.get(colon + 1..)?;
+    Some((plain.get(..colon)?.to_vec(), secret.to_vec()))
+}
+
+/// What the file holds for a name: up to the next colon or the end of the line.
+fn stored_for<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
+    file.split(|byte| *byte == b'\n')
+        .filter(|line| !line.starts_with(b"#") && !line.starts_with(b"\r"))
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(b":"))
+        .and_then(|rest| rest.split(|byte| matches!(byte, b':' | b'\r')).next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_of_a_name_counts() {
+        let file = b"# a:x\n\nab:1:comment\na:2\r\na:3\nlast:4";
+        for (name, stored) in [("a", Some("2")), ("ab", Some("1")), ("last", Some("4")), ("b", None), ("", None)] {
+            assert_eq!(stored_for(file, name.as_bytes()), stored.map(str::as_bytes), "{name}");
+        }
+    }
+
+    #[test]
+    fn credentials_need_a_name_and_a_colon() {
+        for (field, read) in [
+            ("Basic YTpi", Some(("a", "b"))),
+            ("basic  YTpiOmM=", Some(("a", "b:c"))),
+            ("Basic YTo=", Some(("a", ""))),
+            ("Basic OmI=", None),
+            ("Basic YQ==", None),
+            ("Basic ", None),
+            ("Bearer YTpi", None),
+            ("Basic !!!", None),
+        ] {
+            let read = read.map(|(name, secret): (&str, &str)| (name.as_bytes().to_vec(), secret.as_bytes().to_vec()));
+            assert_eq!(decode(field.as_bytes()), read, "{field}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Checks a password against what htpasswd files hold.
+//!
+//! `{PLAIN}`, `{SHA}`, `{SSHA}`, `$apr1$` and `$1$` (MD5), `$2a$`… (bcrypt), `$5$`, `$6$` (SHA-2), and the
+//! traditional DES hash of 13 letters. A hash is computed where the exchange runs, as in nginx: a costly
+//! bcrypt holds its worker that long.
+
+mod des;
+
+use md5::{Digest, Md5};
+use sha_crypt::{PasswordVerifier, ShaCrypt};
+use sha1::Sha1;
+
+use crate::base64;
+
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The password is the one.
+    Right,
+    /// It is not.
+    Wrong,
+    /// The file's way of hashing is not known.
+    Unknown,
+}
+
+/// Checks `secret` against what the file holds.
+pub fn verify(secret: &[u8], stored: &[u8]) -> Verdict {
+    // C strings end at a zero byte, and so do passwords in nginx.
+    let secret = secret.split(|byte| *byte == 0).next().unwrap_or_default();
+    let right = if let Some(plain) = stored.strip_prefix(b"{PLAIN}") {
+        same(secret, plain)
+    } else if let Some(coded) = stored.strip_prefix(b"{SHA}") {
+        same(base64::encode(&Sha1::digest(secret)).as_bytes(), coded)
+    } else if let Some(coded) = stored.strip_prefix(b"{SSHA}") {
+        salted_sha1(secret, coded)
+    } else if stored.starts_with(b"$apr1$") {
+        same(&md5_crypt(secret, stored, b"$apr1$"), stored)
+    } else if stored.starts_with(b"$1$") {
+        same(&md5_crypt(secret, stored, b"$1$"), stored)
+    } else if let Ok(text) = std::str::from_utf8(stored) {
+        match text.as_bytes() {
+            [b'$', b'2', ..] => bcrypt::verify(secret, text).unwrap_or(false),
+            [b'$', b'5' | b'6', b'$', ..] => sha2_crypt(secret, text),
+            [b'$', ..] => return Verdict::Unknown,
+            hash => match des::crypt(secret, hash) {
+                Some(computed) => same(&computed, hash),
+                None => return Verdict::Unknown,
+            },
+        }
+    } else {
+        return Verdict::Unknown;
+    };
+    if right { Verdict::Right } else { Verdict::Wrong }
+}
+
+/// Compares without telling by its time where the difference is.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+/// `{SSHA}`: base64 of SHA-1 of password and salt, then the salt.
+fn salted_sha1(secret: &[u8], coded: &[u8]) -> bool {
+    const DIGEST_BYTES: usize = 20;
+    let Some(decoded) = base64::decode(coded) else { return false };
+    let Some((digest, salt)) = decoded.split_at_checked(DIGEST_BYTES) else { return false };
+    same(&Sha1::new().chain_update(secret).chain_update(salt).finalize(), digest)
+}
+
+fn sha2_crypt(secret: &[u8], text: &str) -> bool {
+    sha_crypt::PasswordHash::new(text).is_ok_and(|hash| ShaCrypt::default().verify_password(secret, &hash).is_ok())
+}
+
+const ITOA64: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Appends the low `count` groups of six bits, the lowest first.
+fn push64(mut value: u32, count: usize, out: &mut Vec<u8>) {
+    for _ in 0..count {
+        out.extend(ITOA64.get(value as usize & 63));
+        value >>= 6;
+    }
+}
+
+/// Poul-Henning Kamp's MD5 crypt, by its published description; `magic` is `$1$` or Apache's `$apr1$`.
+fn md5_crypt(secret: &[u8], setting: &[u8], magic: &[u8]) -> Vec<u8> {
+    const SALT_BYTES_MAX: usize = 8;
+    const ROUNDS: usize = 1000;
+    let salt = setting.get(magic.len()..).unwrap_or_default().split(|byte| *byte == b'$').next().unwrap_or_default();
+    let salt = salt.get(..SALT_BYTES_MAX).unwrap_or(salt);
+
+    let inner = Md5::new().chain_update(secret).chain_update(salt).chain_update(secret).finalize();
+    let mut outer = Md5::new().chain_update(secret).chain_update(magic).chain_update(salt);
+    for part in secret.chunks(inner.len()) {
+        outer.update(inner.get(..part.len()).unwrap_or_default());
+    }
+    let mut bits = secret.len();
+    while bits > 0 {
+        outer.update(if bits & 1 == 1 { &[0][..] } else { secret.get(..1).unwrap_or_default() });
+        bits >>= 1;
+    }
+    let mut digest = outer.finalize();
+
+    for round in 0..ROUNDS {
+        let mut next = Md5::new();
+        next.update(if round & 1 == 1 { secret } else { &digest[..] });
+        if !round.is_multiple_of(3) {
+            next.update(salt);
+        }
+        if !round.is_multiple_of(7) {
+            next.update(secret);
+        }
+        next.update(if round & 1 == 1 { &digest[..] } else { secret });
+        digest = next.finalize();
+    }
+
+    let mut out = [magic, salt, b"$"].concat();
+    let byte = |at: usize| u32::from(digest.get(at).copied().unwrap_or_default());
+    for [high, middle, low] in [[0, 6, 12], [1, 7, 13], [2, 8, 14], [3, 9, 15], [4, 10, 5]] {
+        push64(byte(high) << 16 | byte(middle) << 8 | byte(low), 4, &mut out);
+    }
+    push64(byte(11), 2, &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_of_hashing_is_checked() {
+        // Made with Apache's htpasswd, openssl passwd and Python's hashlib for "password" (bcrypt: cost 4).
+        for stored in [
+            "{PLAIN}password",
+            "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=",
+            "$apr1$salt$Xxd1irWT9ycqoYxGFn4cb.",
+            "$1$salt$qJH7.N4xYta3aEG/dfqo/0",
+            "$5$salt$Gcm6FsVtF/Qa77ZKD.iwsJlCVPY0XSMgLJL0Hnww/c1",
+            "$6$salt$IxDD3jeSOb5eB1CX5LBsqZFVkJdido3OUILO5Ifz5iwMuTS4XMS130MTSuDDl3aCI6WouIL9AjRbLCelDCy.g.",
+            "sa3tHJ3/KuYvI",
+        ] {
+            assert_eq!(verify(b"password", stored.as_bytes()), Verdict::Right, "{stored}");
+            assert_eq!(verify(b"passwore", stored.as_bytes()), Verdict::Wrong, "{stored}");
+        }
+    }
+
+    #[test]
+    fn broken_hashes_are_wrong_and_strange_ones_unknown() {
+        for (stored, verdict) in [
+            ("{SHA}_____Mm5Pz8GgiULbPgzG37mj9g=", Verdict::Wrong),
+            ("{SSHA}_____wQadOA1e+/f+T+H3eCQQhRzYWx0", Verdict::Wrong),
+            ("{SSHA}Zm9vCg==", Verdict::Wrong),
+            ("$apr1$", Verdict::Wrong),
+            ("$1$", Verdict::Wrong),
+            ("$2y$broken", Verdict::Wrong),
+            ("$argon2id$x", Verdict::Unknown),
+            ("*", Verdict::Unknown),
+            ("", Verdict::Unknown),
+        ] {
+            assert_eq!(verify(b"password", stored.as_bytes()), verdict, "{stored}");
+        }
+    }
+}

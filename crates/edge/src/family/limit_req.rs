@@ -1,0 +1,362 @@
+//! `limit_req`: a leaky bucket for each key.
+//!
+//! Excess is counted in thousandths of a request, as in nginx. Several limits on one request: all but the
+//! last are asked first and charged once all agreed. <https://nginx.org/en/docs/http/ngx_http_limit_req_module.html>
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weir_conf::Statement;
+use weir_net::{buffer, clock};
+
+use crate::build::{Build, Scope};
+use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::log::Level;
+use crate::phase::{Next, Phase};
+use crate::value;
+use crate::variable::Variable;
+use crate::zone::{Table, Zone};
+
+crate::settings! {
+    /// The limits.
+    limits: Arc<Vec<Limit>> = Arc::default(),
+    /// `limit_req_log_level`.
+    log_level: Level = Level::Error,
+    /// `limit_req_status`.
+    status: u16 = 503,
+    /// `limit_req_dry_run`.
+    dry_run: bool = false,
+}
+
+/// The zones, in the order of the file.
+#[derive(Default)]
+pub struct Declared(Vec<Buckets>);
+
+impl Declared {
+    /// Takes over the buckets of zones an older configuration had; an error when a zone's key changed.
+    pub fn adopt(&mut self, old: &Declared) -> Result<(), String> {
+        for new in &mut self.0 {
+            for old in &old.0 {
+                if new.zone.continues(&old.zone, "limit_req")? {
+                    new.table = old.table.clone();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The levels `limit_req_log_level` and `limit_conn_log_level` take.
+pub(crate) const LOG_LEVELS: &[(&str, Level)] =
+    &[("info", Level::Info), ("notice", Level::Notice), ("warn", Level::Warn), ("error", Level::Error)];
+
+/// The family.
+pub static FAMILY: Family = Family::new("limit_req", &[
+    Directive::new("limit_req_zone", HTTP, Arity::exactly(3), "Makes a zone that holds the state of requests for keys.", zone)
+        .many(),
+    Directive::new("limit_req", HSL, Arity::Between(1, 3), "Limits the rate of requests for the keys of a zone.", limit).many(),
+    Directive::new("limit_req_log_level", HSL, ONE, "The level of the log for refusals; delays are logged one lower.",
+        |b, s| { b.settings().limit_req.log_level = Some(value::choice(s, LOG_LEVELS)?); Ok(()) }).default("error"),
+    Directive::new("limit_req_status", HSL, ONE, "The status of refused requests.",
+        |b, s| { b.settings().limit_req.status = Some(value::bounded(s, 400, 599)? as u16); Ok(()) }).default("503"),
+    Directive::new("limit_req_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.",
+        |b, s| { b.settings().limit_req.dry_run = Some(value::flag(s)?); Ok(()) }).default("off"),
+])
+.variables(&[Variable::new("limit_req_status", |exchange, _, out| {
+    out.extend_from_slice(exchange.limit_req_status.as_bytes());
+    !exchange.limit_req_status.is_empty()
+})])
+.phase(Phase::Preaccess, |location| !location.values.limit_req.limits.is_empty(), enter)
+.finish(finish);
+
+struct Buckets {
+    zone: Zone,
+    /// Thousandths of a request a second.
+    rate: i64,
+    table: Arc<Shared>,
+}
+
+struct Shared {
+    table: Table<Bucket>,
+    /// The beginning of the zone's time.
+    epoch: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bucket {
+    excess: i64,
+    last_ms: i64,
+}
+
+/// One `limit_req`.
+#[derive(Clone)]
+pub struct Limit {
+    name: String,
+    zone: Option<usize>,
+    burst: i64,
+    delay: i64,
+}
+
+/// nginx: longer keys are not counted.
+const KEY_BYTES_MAX: usize = 65_535;
+
+fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let key = b.template(statement.text(0))?;
+    let mut place = None;
+    let mut rate = 1000;
+    for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
+        if let Some(zone) = Zone::parameter(word) {
+            place = Some(zone?);
+        } else if let Some(text) = word.strip_prefix("rate=") {
+            rate = rate_of(text).ok_or_else(|| Refusal::whole(format!("invalid rate \"{word}\"")))?;
+        } else {
+            return Err(Refusal::whole(format!("invalid parameter \"{word}\"")));
+        }
+    }
+    let Some((name, size)) = place.filter(|(name, _)| !name.is_empty()) else {
+        return Err(Refusal::whole("\"limit_req_zone\" must have \"zone\" parameter"));
+    };
+    let zones = &mut b.declared.limit_req.0;
+    if let Some(known) = zones.iter().find(|known| known.zone.name == name) {
+        let bound = &known.zone.key_text;
+        return Err(Refusal::whole(format!("limit_req_zone \"{name}\" is already bound to key \"{bound}\"")));
+    }
+    let table = Arc::new(Shared { table: Table::new(size), epoch: Instant::now() });
+    let zone = Zone { name, size, key, key_text: statement.text(0).to_owned() };
+    zones.push(Buckets { zone, rate, table });
+    Ok(())
+}
+
+/// `5r/s` or `30r/m`, in thousandths of a request a second.
+fn rate_of(text: &str) -> Option<i64> {
+    let (number, seconds) = match (text.strip_suffix("r/s"), text.strip_suffix("r/m")) {
+        (Some(number), _) => (number, 1),
+        (None, Some(number)) => (number, 60),
+        (None, None) => (text, 1),
+    };
+    let rate = i64::try_from(value::number(number)?).ok()?.checked_mul(1000)? / seconds;
+    (rate > 0).then_some(rate)
+}
+
+fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut limit = Limit { name: String::new(), zone: None, burst: 0, delay: 0 };
+    for word in statement.args.iter().map(|word| word.text.as_str()) {
+        match word.split_once('=') {
+            Some(("zone", name)) => limit.name = name.to_owned(),
+            Some((key @ ("burst" | "delay"), text)) => {
+                let count = value::number(text).and_then(|count| i64::try_from(count).ok()?.checked_mul(1000));
+                let count = count.filter(|count| *count > 0);
+                let count = count.ok_or_else(|| Refusal::whole(format!("invalid {key} value \"{word}\"")))?;
+                *(if key == "burst" { &mut limit.burst } else { &mut limit.delay }) = count;
+            }
+            None if word == "nodelay" => limit.delay = i64::MAX,
+            Some(_) | None => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
+        }
+    }
+    if limit.name.is_empty() {
+        return Err(Refusal::whole("\"limit_req\" must have \"zone\" parameter"));
+    }
+    let limits = b.settings().limit_req.limits.get_or_insert_default();
+    if limits.iter().any(|known| known.name == limit.name) {
+        return Err(Refusal::directive("is duplicate"));
+    }
+    Arc::make_mut(limits).push(limit);
+    Ok(())
+}
+
+/// Finds the zones, which may stand after their use.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let Some(limits) = &mut scope.settings.limit_req.limits else { return };
+    if limits.iter().all(|limit| limit.zone.is_some()) {
+        return;
+    }
+    for limit in Arc::make_mut(limits) {
+        limit.zone = b.declared.limit_req.0.iter().position(|known| known.zone.name == limit.name);
+        if limit.zone.is_none() {
+            let what = format!("zero size shared memory zone \"{}\"", limit.name);
+            b.refuse_at("limit_req", Refusal::whole(what).todo("declare it with limit_req_zone in http"), None);
+        }
+    }
+}
+
+/// What one bucket says to one more request.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Passes { excess: i64 },
+    Overflows { excess: i64 },
+}
+
+fn enter(exchange: &mut Exchange<'_>) -> Next {
+    if !exchange.limit_req_status.is_empty() {
+        return Next::Continue;
+    }
+    let (conf, location) = (exchange.conf, exchange.location);
+    let settings = &location.values.limit_req;
+    let mut asked: Vec<(&Limit, &Buckets, buffer::Lease)> = Vec::new();
+    let zones = &conf.declared.limit_req.0;
+    let last = settings.limits.len().saturating_sub(1);
+    let mut longest = None;
+    for (index, limit) in settings.limits.iter().enumerate() {
+        let Some(buckets) = limit.zone.and_then(|zone| zones.get(zone)) else { continue };
+        let Some(key) = key_of(exchange, &buckets.zone, KEY_BYTES_MAX) else { continue };
+        match buckets.ask(&key, limit.burst, index == last) {
+            Verdict::Overflows { excess } => return refuse(exchange, buckets, excess),
+            Verdict::Passes { excess } if index == last => longest = buckets.delay(limit, excess),
+            Verdict::Passes { .. } => asked.push((limit, buckets, key)),
+        }
+    }
+    for (limit, buckets, key) in asked.iter().rev() {
+        let excess = match buckets.ask(key, i64::MAX, true) {
+            Verdict::Passes { excess } | Verdict::Overflows { excess } => excess,
+        };
+        let delay = buckets.delay(limit, excess);
+        if delay.as_ref().map(Delay::millis) > longest.as_ref().map(Delay::millis) {
+            longest = delay;
+        }
+    }
+    match longest {
+        Some(delay) => delay.hold(exchange),
+        None => {
+            exchange.limit_req_status = "PASSED";
+            Next::Continue
+        }
+    }
+}
+
+/// The key of a zone for this request; `None` when it is empty or too long to count by.
+pub(crate) fn key_of(exchange: &mut Exchange<'_>, zone: &Zone, bytes_max: usize) -> Option<buffer::Lease> {
+    let mut key = buffer::lease(0);
+    zone.key.eval(exchange, &mut key);
+    if key.is_empty() {
+        return None;
+    }
+    if key.len() > bytes_max {
+        exchange.log(
+            Level::Error,
+            format_args!(
+                "the value of the \"{}\" key is more than {bytes_max} bytes: \"{}\"",
+                zone.key_text,
+                String::from_utf8_lossy(&key)
+            ),
+        );
+        return None;
+    }
+    Some(key)
+}
+
+fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
+    let settings = &exchange.location.values.limit_req;
+    let (level, status, dry_run) = (settings.log_level, settings.status, settings.dry_run);
+    let note = if dry_run { ", dry run" } else { "" };
+    let name = &buckets.zone.name;
+    exchange.log(
+        level,
+        format_args!("limiting requests{note}, excess: {}.{:03} by zone \"{name}\"", excess / 1000, excess % 1000),
+    );
+    exchange.limit_req_status = if dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
+    if dry_run { Next::Continue } else { Next::Status(status) }
+}
+
+/// A request that must wait.
+struct Delay<'z> {
+    zone: &'z Zone,
+    excess: i64,
+    wait: Duration,
+}
+
+impl Delay<'_> {
+    fn millis(&self) -> u128 {
+        self.wait.as_millis()
+    }
+
+    fn hold(self, exchange: &mut Exchange<'_>) -> Next {
+        let settings = &exchange.location.values.limit_req;
+        let dry_run = settings.dry_run;
+        let level = match settings.log_level {
+            Level::Error => Level::Warn,
+            Level::Warn => Level::Notice,
+            _ => Level::Info,
+        };
+        let note = if dry_run { ", dry run" } else { "" };
+        let (excess, name) = (self.excess, &self.zone.name);
+        exchange.log(
+            level,
+            format_args!("delaying request{note}, excess: {}.{:03}, by zone \"{name}\"", excess / 1000, excess % 1000),
+        );
+        exchange.limit_req_status = if dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" };
+        if dry_run { Next::Continue } else { Next::Wait(self.wait) }
+    }
+}
+
+impl Buckets {
+    /// Asks a key's bucket about one more request, and charges it if told to.
+    fn ask(&self, key: &[u8], burst: i64, charges: bool) -> Verdict {
+        let now = clock::now().saturating_duration_since(self.table.epoch).as_millis() as i64;
+        let mut shard = self.table.table.shard(key);
+        match shard.get(key) {
+            Some(bucket) => bucket.ask(now, self.rate, burst, charges),
+            None => {
+                shard.insert(key, Bucket { excess: 0, last_ms: if charges { now } else { 0 } });
+                Verdict::Passes { excess: 0 }
+            }
+        }
+    }
+
+    fn delay(&self, limit: &Limit, excess: i64) -> Option<Delay<'_>> {
+        let over = excess.saturating_sub(limit.delay);
+        if over <= 0 {
+            return None;
+        }
+        let millis = u64::try_from(over.saturating_mul(1000) / self.rate).unwrap_or(0);
+        (millis > 0).then(|| Delay { zone: &self.zone, excess, wait: Duration::from_millis(millis) })
+    }
+}
+
+impl Bucket {
+    fn ask(&mut self, now_ms: i64, rate: i64, burst: i64, charges: bool) -> Verdict {
+        let elapsed = (now_ms - self.last_ms).max(0);
+        let excess = (self.excess - rate.saturating_mul(elapsed) / 1000 + 1000).max(0);
+        if excess > burst {
+            return Verdict::Overflows { excess };
+        }
+        if charges {
+            self.excess = excess;
+            if elapsed > 0 {
+                self.last_ms = now_ms;
+            }
+        }
+        Verdict::Passes { excess }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_leaks_at_its_rate() {
+        let mut bucket = Bucket { excess: 0, last_ms: 0 };
+        // One request a second, a burst of one.
+        assert_eq!(bucket.ask(0, 1000, 1000, true), Verdict::Passes { excess: 1000 });
+        assert_eq!(bucket.ask(0, 1000, 1000, true), Verdict::Overflows { excess: 2000 });
+        assert_eq!(bucket.ask(500, 1000, 1000, true), Verdict::Overflows { excess: 1500 });
+        assert_eq!(bucket.ask(1000, 1000, 1000, true), Verdict::Passes { excess: 1000 });
+        assert_eq!(bucket.ask(60_000, 1000, 1000, true), Verdict::Passes { excess: 0 });
+    }
+
+    #[test]
+    fn asking_does_not_charge() {
+        let mut bucket = Bucket { excess: 500, last_ms: 0 };
+        assert_eq!(bucket.ask(0, 1000, 2000, false), Verdict::Passes { excess: 1500 });
+        assert_eq!(bucket, Bucket { excess: 500, last_ms: 0 });
+    }
+
+    #[test]
+    fn rates_are_by_second_or_by_minute() {
+        for (text, rate) in [("1r/s", Some(1000)), ("30r/m", Some(500)), ("2", Some(2000)), ("0r/s", None), ("xr/s", None)] {
+            assert_eq!(rate_of(text), rate, "{text}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! `access_log`, `log_format`: one line for each request, written once it is over.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_log_module.html>
+//!
+//! Lines to a file are held back until the end of the worker's turn and leave in one write; with `buffer=`
+//! they are held back longer. A name with variables is opened when it is written to.
+
+pub mod format;
+pub mod handles;
+pub mod pending;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_conf::Statement;
+
+use crate::build::{Build, Scope};
+use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, Refusal, SERVER};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::family::error_log::declare;
+use crate::log::file::LogFile;
+use crate::log::syslog::Syslog;
+use crate::log::{Level, Os};
+use crate::value;
+use crate::variable::Template;
+
+use self::format::{Escape, Format};
+use self::handles::CacheSize;
+use self::pending::Buffering;
+
+pub use self::pending::flush;
+
+crate::settings! {
+    /// `access_log`.
+    logs: Logs = Logs::default(),
+    /// `open_log_file_cache`; `None` for off.
+    cache: Option<CacheSize> = None,
+}
+
+/// The log formats by name, and the files to open before the configuration is put in force.
+#[derive(Default)]
+pub struct Declared {
+    /// Each once.
+    pub files: Vec<Arc<LogFile>>,
+    formats: Vec<(String, Arc<Format>)>,
+    buffers: Vec<(Arc<LogFile>, Buffering)>,
+}
+
+/// All `access_log`s of one place.
+#[derive(Clone, Default)]
+pub struct Logs {
+    /// `access_log off` was written; it outweighs the others.
+    off: bool,
+    list: Vec<Arc<AccessLog>>,
+}
+
+/// One `access_log`.
+pub struct AccessLog {
+    target: Target,
+    format: Arc<Format>,
+    when: Option<Template>,
+    buffering: Option<Buffering>,
+}
+
+enum Target {
+    File(Arc<LogFile>),
+    /// A path with variables.
+    Path(Template),
+    Syslog(Arc<Syslog>),
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("log", &[
+    Directive::new("access_log", HSL.or(LOCATION_IF).or(LIMIT_EXCEPT), Arity::AtLeast(1),
+        "Sets a log for requests: a file, its format, whether it is buffered, and which requests it takes.", access_log)
+        .many().default("logs/access.log combined"),
+    Directive::new("log_format", HTTP, Arity::AtLeast(2), "Sets a log format.", log_format)
+        .many().default("combined \"...\""),
+    Directive::new("open_log_file_cache", HSL, Arity::Between(1, 4),
+        "Keeps files open whose names contain variables.", open_log_file_cache).default("off"),
+])
+.log(log)
+.finish(finish);
+
+const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \
+     \"$http_referer\" \"$http_user_agent\"";
+
+const DEFAULT_PATH: &str = "logs/access.log";
+
+/// A log with `gzip` and no `buffer=` gets this one.
+const GZIP_BUFFER: u64 = 64 << 10;
+
+/// More than this is refused: each worker may hold that much (nginx has no bound).
+const BUFFER_MAX: u64 = 64 << 20;
+
+fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let name = statement.text(0);
+    if name == "combined" || b.declared.log.formats.iter().any(|(known, _)| known == name) {
+        return Err(Refusal::whole(format!("duplicate \"log_format\" name \"{name}\"")));
+    }
+    let mut words: Vec<&str> = statement.args.iter().skip(1).map(|word| word.text.as_str()).collect();
+    let mut escape = Escape::Default;
+    if let Some(kind) = words.first().and_then(|word| word.strip_prefix("escape=")) {
+        escape = match kind {
+            "default" => Escape::Default,
+            "json" => Escape::Json,
+            "none" => Escape::None,
+            other => return Err(Refusal::whole(format!("unknown log format escaping \"{other}\""))),
+        };
+        words.remove(0);
+    }
+    let format = Format::compile(&words, escape, &mut b.names)?;
+    b.declared.log.formats.push((name.to_owned(), Arc::new(format)));
+    Ok(())
+}
+
+fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    if statement.text(0) == "off" {
+        if let Some(word) = statement.args.get(1) {
+            return Err(Refusal::whole(format!("invalid parameter \"{}\"", word.text)));
+        }
+        b.settings().log.logs.get_or_insert_default().off = true;
+        return Ok(());
+    }
+    let target = target(b, statement.text(0))?;
+    let format = format_of(b, statement.args.get(1).map_or("combined", |word| word.text.as_str()))?;
+    let (asked, when) = parameters(b, statement)?;
+    let buffering = buffering(b, statement.text(0), &target, asked)?;
+    let log = Arc::new(AccessLog { target, format, when, buffering });
+    b.settings().log.logs.get_or_insert_default().list.push(log);
+    Ok(())
+}
+
+fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
+    if let Some(text) = word.strip_prefix("syslog:") {
+        return Syslog::read(text, b.resolve).map(Target::Syslog);
+    }
+    let path = b.path(word);
+    if word.contains('$') {
+        return b.template(&path).map(Target::Path);
+    }
+    let file = LogFile::shared(&path);
+    declare(&mut b.declared.log.files, &file);
+    Ok(Target::File(file))
+}
+
+/// The format of that name; `combined` is compiled when it is first wanted.
+fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
+    if let Some((_, format)) = b.declared.log.formats.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        return Ok(format.clone());
+    }
+    if !name.eq_ignore_ascii_case("combined") {
+        return Err(Refusal::whole(format!("unknown log format \"{name}\""))
+            .todo("define it by log_format above this line"));
+    }
+    let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, &mut b.names)?);
+    b.declared.log.formats.push(("combined".to_owned(), format.clone()));
+    Ok(format)
+}
+
+fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Option<Template>), Refusal> {
+    let mut asked = Buffering { size: 0, flush: None, gzip: None };
+    let mut when = None;
+    for word in statement.args.iter().skip(2).map(|word| word.text.as_str()) {
+        let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
+        match (key, value) {
+            ("buffer", Some(text)) => {
+                let size = value::size_of(text).filter(|size| (1..=BUFFER_MAX).contains(size));
+                asked.size = size.ok_or_else(|| Refusal::whole(format!("invalid buffer size \"{text}\"")))? as usize;
+            }
+            ("flush", Some(text)) => {
+                let time = value::time_of(text).filter(|time| *time > Duration::ZERO);
+                asked.flush = Some(time.ok_or_else(|| Refusal::whole(format!("invalid flush time \"{text}\"")))?);
+            }
+            ("gzip", level) => {
+                if asked.size == 0 {
+                    asked.size = GZIP_BUFFER as usize;
+                }
+                let level = level.map_or(Some(1), |text| value::number(text).filter(|n| (1..=9).contains(n)));
+                let shown = value.unwrap_or_default();
+                let level = level.ok_or_else(|| Refusal::whole(format!("invalid compression level \"{shown}\"")))?;
+                asked.gzip = Some(level as u32);
+            }
+            ("if", Some(text)) => when = Some(b.template(text)?),
+            _ => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
+        }
+    }
+    Ok((asked, when))
+}
+
+/// The buffer the log gets; all logs to one file share theirs and must agree on it.
+fn buffering(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -> Result<Option<Buffering>, Refusal> {
+    if asked.size == 0 && asked.flush.is_some() {
+        return Err(Refusal::whole(format!("no buffer is defined for access_log \"{name}\"")));
+    }
+    let buffers = &mut b.declared.log.buffers;
+    let known = match target {
+        Target::File(file) => buffers.iter().find(|(known, _)| Arc::ptr_eq(known, file)).map(|(_, known)| *known),
+        Target::Path(_) | Target::Syslog(_) => None,
+    };
+    if asked.size == 0 {
+        return Ok(known);
+    }
+    match (target, known) {
+        (Target::Path(_), _) => Err(Refusal::whole("buffered logs cannot have variables in name")),
+        (Target::Syslog(_), _) => Err(Refusal::whole("logs to syslog cannot be buffered")),
+        (Target::File(_), Some(known)) if known != asked => Err(Refusal::whole(format!(
+            "access_log \"{name}\" already defined with conflicting parameters"
+        ))),
+        (Target::File(file), known) => {
+            if known.is_none() {
+                buffers.push((file.clone(), asked));
+            }
+            Ok(Some(asked))
+        }
+    }
+}
+
+fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut size = CacheSize::default();
+    let mut off = false;
+    for word in statement.args.iter().map(|word| word.text.as_str()) {
+        let invalid = || Refusal::whole(format!("invalid \"open_log_file_cache\" parameter \"{word}\""));
+        match word.split_once('=') {
+            Some(("max", text)) => size.max = value::number(text).ok_or_else(invalid)? as usize,
+            Some(("inactive", text)) => size.inactive = value::time_of(text).ok_or_else(invalid)?,
+            Some(("min_uses", text)) => size.min_uses = value::number(text).ok_or_else(invalid)?,
+            Some(("valid", text)) => size.valid = value::time_of(text).ok_or_else(invalid)?,
+            None if word == "off" => off = true,
+            Some(_) | None => return Err(invalid()),
+        }
+    }
+    if !off && size.max == 0 {
+        return Err(Refusal::whole("\"open_log_file_cache\" must have \"max\" parameter"));
+    }
+    b.settings().log.cache = Some((!off).then_some(size));
+    Ok(())
+}
+
+/// A server that neither has nor inherits a log gets the default one.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    if scope.context != SERVER || scope.settings.log.logs.is_some() {
+        return;
+    }
+    let path = b.path(DEFAULT_PATH);
+    let file = LogFile::shared(&path);
+    declare(&mut b.declared.log.files, &file);
+    match format_of(b, "combined") {
+        Ok(format) => {
+            let target = Target::File(file);
+            let log = AccessLog { target, format, when: None, buffering: None };
+            scope.settings.log.logs = Some(Logs { off: false, list: vec![Arc::new(log)] });
+        }
+        Err(refusal) => b.refuse("access_log", refusal),
+    }
+}
+
+/// Writes the request's lines.
+fn log(exchange: &mut Exchange<'_>) {
+    let location = exchange.location;
+    let logs = &location.values.log.logs;
+    if logs.off {
+        return;
+    }
+    for log in &logs.list {
+        if log.when.as_ref().is_none_or(|when| is_true(&when.text(exchange))) {
+            write(exchange, log);
+        }
+    }
+}
+
+/// nginx: neither empty nor `0`.
+fn is_true(value: &[u8]) -> bool {
+    !matches!(value, b"" | b"0")
+}
+
+fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
+    match &log.target {
+        Target::File(file) => pending::append(file, log.buffering.as_ref(), |line| {
+            log.format.write(exchange, line);
+            line.push(b'\n');
+        }),
+        Target::Path(path) => {
+            let path = path.text(exchange);
+            let mut line = Vec::with_capacity(256);
+            log.format.write(exchange, &mut line);
+            line.push(b'\n');
+            let cache = exchange.location.values.log.cache;
+            if let Err(error) = handles::write(&path, cache.as_ref(), &line) {
+                let shown = String::from_utf8_lossy(&path);
+                exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
+            }
+        }
+        Target::Syslog(syslog) => {
+            let mut message = Vec::with_capacity(256);
+            syslog.begin(&mut message);
+            log.format.write(exchange, &mut message);
+            if !syslog.send(&message) {
+                exchange.log(Level::Warn, format_args!("send() to syslog failed"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_empty_and_zero_filter_a_request_out() {
+        for (value, passes) in [(&b""[..], false), (b"0", false), (b"00", true), (b"1", true), (b"off", true)] {
+            assert_eq!(is_true(value), passes, "{value:?}");
+        }
+    }
+}

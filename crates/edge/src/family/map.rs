@@ -1,0 +1,120 @@
+//! `map`: a variable whose value depends on another text.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_map_module.html>
+
+use weir_conf::Statement;
+use weir_net::buffer;
+
+use crate::build::Build;
+use crate::directive::{Directive, HTTP, ONE, Refusal, TWO};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::family::rewrite::declarable;
+use crate::host_table::HostTable;
+use crate::regex::Regex;
+use crate::value;
+use crate::variable::{Argument, Definition, Template};
+
+crate::settings! {}
+
+/// The maps, in the order of the file.
+pub type Declared = Vec<Map>;
+
+/// The family.
+pub static FAMILY: Family = Family::new("map", &[
+    Directive::new("map", HTTP, TWO, "Makes a variable whose value depends on another text.", map).many().block(),
+    Directive::new("map_hash_max_size", HTTP, ONE, "Accepted for nginx's sake: weir's tables size themselves.",
+        |_, s| value::first_number(s).map(drop)).default("2048"),
+    Directive::new("map_hash_bucket_size", HTTP, ONE, "Accepted for nginx's sake: weir's tables size themselves.",
+        |_, s| value::first_number(s).map(drop)).default("64"),
+]);
+
+/// One `map` block.
+#[derive(Default)]
+pub struct Map {
+    source: Template,
+    hostnames: bool,
+    volatile: bool,
+    keys: HostTable<Template>,
+    regexes: Vec<(Regex, Template)>,
+    default: Option<Template>,
+}
+
+/// Texts up to this length are looked up without a larger buffer.
+const KEY_BYTES: usize = 1024;
+
+fn map(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let source = b.template(statement.text(0))?;
+    let name = declarable(statement.text(1))?;
+    let mut map = Map { source, ..Map::default() };
+    for line in statement.children() {
+        if let Err(refusal) = map.line(b, line) {
+            b.refuse_at("map", refusal, Some(line.at));
+        }
+    }
+    let argument = Argument { name: name.clone(), index: b.declared.map.len() as u32 };
+    let definition = if map.volatile { Definition::Computed(get, argument) } else { Definition::Cached(get, argument) };
+    b.names.define(&name, definition);
+    b.declared.map.push(map);
+    Ok(())
+}
+
+impl Map {
+    fn line(&mut self, b: &mut Build<'_>, line: &Statement) -> Result<(), Refusal> {
+        let key = line.name.text.as_str();
+        match (key, line.args.as_slice()) {
+            ("hostnames", []) => self.hostnames = true,
+            ("volatile", []) => self.volatile = true,
+            ("default", [value]) => {
+                let value = b.template(&value.text)?;
+                if self.default.replace(value).is_some() {
+                    return Err(Refusal::whole("duplicate default map parameter"));
+                }
+            }
+            (_, [value]) => {
+                let value = b.template(&value.text)?;
+                self.key(b, line, value)?;
+            }
+            _ => return Err(Refusal::whole("invalid number of the map parameters")),
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, b: &mut Build<'_>, line: &Statement, value: Template) -> Result<(), Refusal> {
+        if let Some(pattern) = line.name.text.strip_prefix('~') {
+            let (pattern, caseless) = match pattern.strip_prefix('*') {
+                Some(pattern) => (pattern, true),
+                None => (pattern, false),
+            };
+            let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group)).map_err(Refusal::whole)?;
+            self.regexes.push((regex, value));
+            return Ok(());
+        }
+        let key = line.name.bytes();
+        let key = key.strip_prefix(b"\\").unwrap_or(key);
+        self.keys
+            .add(key, self.hostnames, value)
+            .map_err(|misfit| Refusal::whole(misfit.words(&String::from_utf8_lossy(key))))
+    }
+}
+
+fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let conf = exchange.conf;
+    let Some(map) = conf.declared.map.get(argument.index as usize) else { return false };
+    let mut text = buffer::lease(KEY_BYTES);
+    map.source.eval(exchange, &mut text);
+    if map.hostnames && text.ends_with(b".") {
+        text.pop();
+    }
+    let mut lower = buffer::lease(text.len());
+    lower.extend_from_slice(&text);
+    lower.make_ascii_lowercase();
+    let value = map.keys.find(&lower).or_else(|| {
+        let matches = |(regex, _): &&(Regex, Template)| !text.is_empty() && exchange.slots.capture(regex, &text);
+        map.regexes.iter().find(matches).map(|(_, value)| value)
+    });
+    if let Some(value) = value.or(map.default.as_ref()) {
+        value.eval(exchange, out);
+    }
+    true
+}

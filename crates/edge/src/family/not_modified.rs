@@ -1,0 +1,187 @@
+//! Conditional requests: 304 for what the client has, 412 for what it did not mean (RFC 9110 §13).
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#if_modified_since>. Answers of an upstream pass: it
+//! saw the conditions itself.
+
+use weir_wire::{Known, date};
+
+use crate::directive::{Directive, HSL, ONE};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::respond::Body;
+use crate::value;
+
+crate::settings! {
+    /// `if_modified_since`.
+    since: Since = Since::Exact,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// How `If-Modified-Since` is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Not at all: always modified.
+    Off,
+    /// The same time, nothing else.
+    Exact,
+    /// Not later than the time given.
+    Before,
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("not_modified", &[
+    Directive::new("if_modified_since", HSL, ONE, "How the time of a response is compared with If-Modified-Since.",
+        |b, s| {
+            let since = value::choice(s, &[("off", Since::Off), ("exact", Since::Exact), ("before", Since::Before)])?;
+            b.settings().not_modified.since = Some(since);
+            Ok(())
+        }).default("exact"),
+])
+.filter(|_| true, filter);
+
+fn filter(exchange: &mut Exchange<'_>) {
+    if exchange.response.status != 200 || matches!(exchange.response.body, Body::Origin) {
+        return;
+    }
+    let condition = |known| {
+        matches!(
+            known,
+            Some(Known::IfModifiedSince | Known::IfUnmodifiedSince | Known::IfMatch | Known::IfNoneMatch)
+        )
+    };
+    // One pass settles the usual request, which has no condition.
+    if !exchange.request.fields().iter().any(|field| condition(field.known)) {
+        return;
+    }
+    match judge(exchange) {
+        Verdict::Send => {}
+        Verdict::Failed => {
+            exchange.response.clear();
+            exchange.response.refused = Some(412);
+        }
+        Verdict::NotModified => {
+            let response = &mut exchange.response;
+            response.status = 304;
+            response.status_line.clear();
+            response.content_type.clear();
+            response.content_length = None;
+            response.allows_ranges = false;
+            for cleared in [Known::ContentLength, Known::AcceptRanges, Known::ContentEncoding] {
+                response.fields.remove(cleared);
+            }
+        }
+    }
+}
+
+enum Verdict {
+    Send,
+    NotModified,
+    Failed,
+}
+
+/// nginx's order of the four conditions, not quite that of RFC 9110 §13.2.2.
+fn judge(exchange: &Exchange<'_>) -> Verdict {
+    let (request, response) = (&exchange.request, &exchange.response);
+    let (modified, etag) = (response.last_modified, response.fields.get(Known::Etag));
+    if let Some(text) = request.field(Known::IfUnmodifiedSince)
+        && !modified.is_some_and(|modified| date::parse_http_date(text).is_some_and(|since| since >= modified))
+    {
+        return Verdict::Failed;
+    }
+    if let Some(list) = request.field(Known::IfMatch)
+        && !matches(list, etag, false)
+    {
+        return Verdict::Failed;
+    }
+    let (since, none_match) = (request.field(Known::IfModifiedSince), request.field(Known::IfNoneMatch));
+    if since.is_none() && none_match.is_none() {
+        return Verdict::Send;
+    }
+    if since.is_some_and(|text| is_modified(exchange.location.values.not_modified.since, text, modified)) {
+        return Verdict::Send;
+    }
+    if none_match.is_some_and(|list| !matches(list, etag, true)) {
+        return Verdict::Send;
+    }
+    Verdict::NotModified
+}
+
+fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
+    let (Some(modified), Some(since)) = (modified, date::parse_http_date(text)) else { return true };
+    match how {
+        Since::Off => true,
+        Since::Exact => since != modified,
+        Since::Before => since < modified,
+    }
+}
+
+/// Whether a list of entity tags names `etag`; weakly, `W/` counts for nothing on either side.
+fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
+    if list == b"*" {
+        return true;
+    }
+    let Some(etag) = etag else { return false };
+    let strip = |tag| if weakly { strip_weak(tag) } else { tag };
+    let etag = strip(etag);
+    let mut rest = list;
+    while !rest.is_empty() {
+        if let Some(after) = strip(rest).strip_prefix(etag)
+            && matches!(after.trim_ascii_start().first(), None | Some(b','))
+        {
+            return true;
+        }
+        let comma = memchr::memchr(b',', rest).unwrap_or(rest.len());
+        rest = rest.get(comma..).unwrap_or_default();
+        while let Some((b' ' | b'\t' | b',', after)) = rest.split_first() {
+            rest = after;
+        }
+    }
+    false
+}
+
+fn strip_weak(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn entity_tags_are_compared_as_nginx_compares_them() {
+        for (list, etag, weakly, expected) in [
+            ("\"a\"", Some("\"a\""), false, true),
+            ("\"b\", \"a\"", Some("\"a\""), false, true),
+            ("\"b\",\"a\" , \"c\"", Some("\"a\""), false, true),
+            ("W/\"a\"", Some("\"a\""), false, false),
+            ("W/\"a\"", Some("\"a\""), true, true),
+            ("\"a\"", Some("W/\"a\""), true, true),
+            ("\"a\"", Some("W/\"a\""), false, false),
+            ("\"aa\"", Some("\"a"), false, false),
+            ("*", None, false, true),
+            ("\"a\"", None, true, false),
+            ("", Some("\"a\""), true, false),
+        ] {
+            assert_eq!(matches(list.as_bytes(), etag.map(str::as_bytes), weakly), expected, "{list} {etag:?} {weakly}");
+        }
+    }
+
+    #[test]
+    fn times_are_compared_by_the_directive_s_rule() {
+        let (text, time) = (&b"Sun, 06 Nov 1994 08:49:37 GMT"[..], 784_111_777);
+        for (how, modified, expected) in [
+            (Since::Exact, Some(time), false),
+            (Since::Exact, Some(time - 1), true),
+            (Since::Before, Some(time - 1), false),
+            (Since::Before, Some(time + 1), true),
+            (Since::Off, Some(time), true),
+            (Since::Exact, None, true),
+        ] {
+            assert_eq!(is_modified(how, text, modified), expected, "{how:?} {modified:?}");
+        }
+        assert!(is_modified(Since::Exact, b"yesterday", Some(time)));
+    }
+}

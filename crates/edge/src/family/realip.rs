@@ -1,0 +1,130 @@
+//! `set_real_ip_from`: the client's address as a trusted proxy tells it.
+//!
+//! Asked twice, as in nginx: at the start with the server's settings, and in the location. Once an address
+//! was told it stays for the exchange. <https://nginx.org/en/docs/http/ngx_http_realip_module.html>
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_conf::Statement;
+use weir_net::SocketAddress;
+use weir_wire::{Known, encode};
+
+use crate::build::Build;
+use crate::cidr::{self, Cidr, Peer};
+use crate::directive::{Arity, Directive, HSL, ONE, Refusal};
+use crate::exchange::Exchange;
+use crate::family::{Family, server};
+use crate::phase::{Next, Phase};
+use crate::value;
+use crate::variable::Variable;
+
+crate::settings! {
+    /// `set_real_ip_from`: who is believed.
+    from: Arc<Vec<Cidr>> = Arc::default(),
+    /// `real_ip_header`.
+    header: Header = Header::Named("x-real-ip".into()),
+    /// `real_ip_recursive`.
+    recursive: bool = false,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// Where the address stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// `X-Forwarded-For`: the last of its addresses, over all fields of the name.
+    ForwardedFor,
+    /// The header of the PROXY protocol.
+    ProxyProtocol,
+    /// Another field, in lower case; its first counts.
+    Named(Box<str>),
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("realip", &[
+    Directive::new("set_real_ip_from", HSL, ONE, "Trusts an address, a network, a host or unix sockets to tell the client's.",
+        from).many(),
+    Directive::new("real_ip_header", HSL, ONE, "Where a trusted proxy tells the client's address.",
+        |b, s| {
+            let header = match s.text(0) {
+                "X-Forwarded-For" => Header::ForwardedFor,
+                "proxy_protocol" => Header::ProxyProtocol,
+                name => Header::Named(name.to_ascii_lowercase().into()),
+            };
+            b.settings().realip.header = Some(header);
+            Ok(())
+        }).default("X-Real-IP"),
+    Directive::new("real_ip_recursive", HSL, Arity::Flag, "Passes over all trusted addresses, not only the last.",
+        |b, s| { b.settings().realip.recursive = Some(value::flag(s)?); Ok(()) }).default("off"),
+])
+.variables(&[
+    Variable::new("realip_remote_addr", |exchange, _, out| {
+        server::address_text(&exchange.client.remote, out);
+        true
+    }),
+    Variable::new("realip_remote_port", |exchange, _, out| {
+        if let SocketAddress::Tcp(tcp) = &exchange.client.remote {
+            encode::push_decimal(out, tcp.port().into());
+        }
+        true
+    }),
+])
+.phase(Phase::Preaccess, |location| !location.values.realip.from.is_empty(), |exchange| {
+    listen_to_proxy(exchange);
+    Next::Continue
+});
+
+fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let text = statement.text(0);
+    let networks = match Cidr::parse(text) {
+        _ if text == "unix:" => vec![Cidr::Unix],
+        Some((network, has_low_bits)) => {
+            if has_low_bits {
+                b.warn(format!("low address bits of {text} are meaningless"), None);
+            }
+            vec![network]
+        }
+        None => {
+            let addresses = (b.resolve)(text)
+                .map_err(|_| Refusal::whole(format!("host not found in set_real_ip_from \"{text}\"")))?;
+            addresses.iter().map(|address| Cidr::of(address.ip())).collect()
+        }
+    };
+    let from = b.settings().realip.from.get_or_insert_default();
+    Arc::make_mut(from).extend(networks);
+    Ok(())
+}
+
+/// Takes the address the trusted proxy at the other end tells, if it is one and tells one.
+pub fn listen_to_proxy(exchange: &mut Exchange<'_>) {
+    let location = exchange.location;
+    let settings = &location.values.realip;
+    if settings.from.is_empty() || exchange.told_address.is_some() {
+        return;
+    }
+    if let Some(address) = told(exchange, &settings.header, &settings.from, settings.recursive) {
+        exchange.told_address = Some(SocketAddress::Tcp(address));
+    }
+}
+
+fn told(exchange: &Exchange<'_>, header: &Header, from: &[Cidr], recursive: bool) -> Option<SocketAddr> {
+    let peer = Peer::of(&exchange.client.remote);
+    let request = &exchange.request;
+    match header {
+        Header::ForwardedFor => {
+            let fields = request.fields().iter().rev().filter(|field| field.known == Some(Known::XForwardedFor));
+            cidr::forwarded(peer, fields.map(|field| request.text(field.value)), from, recursive)
+        }
+        Header::ProxyProtocol => {
+            let source = exchange.client.proxied.as_ref()?.source;
+            from.iter().any(|network| network.has(peer)).then_some(source)
+        }
+        Header::Named(name) => {
+            let is_it = |field: &&weir_wire::Field| request.text(field.name).eq_ignore_ascii_case(name.as_bytes());
+            let field = request.fields().iter().find(is_it)?;
+            cidr::forwarded(peer, std::iter::once(request.text(field.value)), from, recursive)
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `valid_referers` and `$invalid_referer`.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_referer_module.html>
+
+use std::sync::Arc;
+
+use weir_conf::Statement;
+use weir_wire::Known;
+
+use crate::build::{Build, Scope};
+use crate::conf::SharedRegex;
+use crate::directive::{Arity, Directive, LOCATION, ONE, Refusal, SERVER};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::family::server::NameKind;
+use crate::host_table::HostTable;
+use crate::regex::Regex;
+use crate::value;
+use crate::variable::{Argument, Variable};
+
+crate::settings! {
+    /// `valid_referers` as written.
+    written: Written = Written::default(),
+    /// What they come to; `None` lets everything pass.
+    valid: Option<Arc<Valid>> = None,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The family.
+pub static FAMILY: Family = Family::new("referer", &[
+    Directive::new("valid_referers", SERVER.or(LOCATION), Arity::AtLeast(1),
+        "Says which Referer fields leave $invalid_referer empty.", valid_referers).many(),
+    Directive::new("referer_hash_max_size", SERVER.or(LOCATION), ONE, "Accepted for nginx's sake: weir's tables size themselves.",
+        |_, s| value::first_number(s).map(drop)).default("2048"),
+    Directive::new("referer_hash_bucket_size", SERVER.or(LOCATION), ONE,
+        "Accepted for nginx's sake: weir's tables size themselves.", |_, s| value::first_number(s).map(drop)).default("64"),
+])
+.variables(&[Variable::changeable("invalid_referer", invalid_referer, |_, _| {})])
+.finish(finish);
+
+/// The arguments of the `valid_referers` of one block.
+#[derive(Clone, Default)]
+pub struct Written {
+    none: bool,
+    blocked: bool,
+    server_names: bool,
+    hosts: Vec<(String, String)>,
+    regexes: Vec<SharedRegex>,
+    done: bool,
+}
+
+/// Compiled.
+pub struct Valid {
+    none: bool,
+    blocked: bool,
+    /// Hosts, each with the beginning its path must have.
+    hosts: HostTable<Box<[u8]>>,
+    /// The names of the server count too.
+    server_names: bool,
+    /// Matched against all that follows the scheme.
+    regexes: Vec<SharedRegex>,
+}
+
+/// nginx: a host of more bytes is no host.
+const HOST_BYTES_MAX: usize = 256;
+
+fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    for word in &statement.args {
+        let word = word.text.as_str();
+        let regex = match word.strip_prefix('~') {
+            Some("") => return Err(Refusal::whole(format!("empty regex in \"{word}\""))),
+            Some(pattern) => Some(Regex::new(pattern, true, |group| b.names.intern(group)).map_err(Refusal::whole)?),
+            None => None,
+        };
+        let written = b.settings().referer.written.get_or_insert_default();
+        match (word, regex) {
+            (_, Some(regex)) => written.regexes.push(Arc::new(regex)),
+            ("", None) => return Err(Refusal::whole("invalid referer \"\"")),
+            ("none", None) => written.none = true,
+            ("blocked", None) => written.blocked = true,
+            ("server_names", None) => written.server_names = true,
+            (_, None) => {
+                let at = word.find('/').unwrap_or(word.len());
+                let (host, path) = word.split_at(at);
+                written.hosts.push((host.to_owned(), path.to_owned()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compiles what a block wrote itself; what it inherited is compiled already.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let settings = &mut scope.settings.referer;
+    let Some(written) = settings.written.as_mut().filter(|written| !written.done) else { return };
+    written.done = true;
+    let mut valid = Valid {
+        none: written.none,
+        blocked: written.blocked,
+        server_names: written.server_names,
+        hosts: HostTable::default(),
+        regexes: written.regexes.clone(),
+    };
+    let mut refusal = None;
+    for (host, path) in &written.hosts {
+        if let Err(misfit) = valid.hosts.add(host.as_bytes(), true, path.as_bytes().into()) {
+            refusal = Some(misfit.words(host));
+        }
+    }
+    if (valid.none || valid.blocked) && !valid.server_names && valid.hosts.is_empty() {
+        refusal = Some(
+            "the \"none\" or \"blocked\" referers are specified in the \"valid_referers\" directive without any valid referer"
+                .to_owned(),
+        );
+    }
+    settings.valid = Some(Some(Arc::new(valid)));
+    if let Some(words) = refusal {
+        b.refuse_at("valid_referers", Refusal::whole(words), Some(scope.at));
+    }
+}
+
+fn invalid_referer(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    let location = exchange.location;
+    if let Some(valid) = &location.values.referer.valid
+        && !valid.admits(exchange)
+    {
+        out.push(b'1');
+    }
+    true
+}
+
+impl Valid {
+    fn admits(&self, exchange: &Exchange<'_>) -> bool {
+        if self.hosts.is_empty() && self.regexes.is_empty() && !self.server_names {
+            return true;
+        }
+        let Some(referer) = exchange.request.field(Known::Referer) else { return self.none };
+        let Some(rest) = after_scheme(referer) else { return self.blocked };
+        let end = rest.iter().position(|byte| matches!(byte, b'/' | b':')).unwrap_or(rest.len());
+        let (host, after) = rest.split_at(end);
+        if host.len() > HOST_BYTES_MAX {
+            return false;
+        }
+        let mut space = [0; HOST_BYTES_MAX];
+        let host = match space.get_mut(..host.len()) {
+            Some(lower) => {
+                lower.copy_from_slice(host);
+                lower.make_ascii_lowercase();
+                &*lower
+            }
+            None => return false,
+        };
+        if let Some(path) = self.hosts.find(host) {
+            let start = after.iter().position(|byte| *byte == b'/').unwrap_or(after.len());
+            return after.get(start..).is_some_and(|rest| rest.starts_with(path));
+        }
+        let names = if self.server_names { exchange.server.names.as_slice() } else { &[] };
+        names.iter().flat_map(|name| &name.kinds).any(|kind| matches(kind, host))
+            || self.regexes.iter().any(|regex| regex.is_match(rest))
+    }
+}
+
+/// What follows `http://` or `https://`; nothing shorter than `http://i.ru` counts as an address.
+fn after_scheme(referer: &[u8]) -> Option<&[u8]> {
+    if referer.len() < b"http://i.ru".len() {
+        return None;
+    }
+    [&b"http://"[..], b"https://"].iter().find_map(|scheme| {
+        let (beginning, rest) = referer.split_at_checked(scheme.len())?;
+        beginning.eq_ignore_ascii_case(scheme).then_some(rest)
+    })
+}
+
+fn matches(kind: &NameKind, host: &[u8]) -> bool {
+    match kind {
+        NameKind::Exact(name) => !name.is_empty() && name.as_bytes() == host,
+        NameKind::Suffix(dotted) => host.len() > dotted.len() && host.ends_with(dotted.as_bytes()),
+        NameKind::Prefix(dotted) => host.len() > dotted.len() && host.starts_with(dotted.as_bytes()),
+        NameKind::Regex(regex) => regex.is_match(host),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_texts_and_other_schemes_are_no_addresses() {
+        for (referer, rest) in [
+            ("http://www.example.org/a", Some("www.example.org/a")),
+            ("HTTPS://a.example", Some("a.example")),
+            ("http://su", None),
+            ("ftp://example.org", None),
+            ("", None),
+        ] {
+            assert_eq!(after_scheme(referer.as_bytes()), rest.map(str::as_bytes), "{referer}");
+        }
+    }
+}

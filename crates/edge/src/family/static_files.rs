@@ -1,0 +1,385 @@
+//! Files: `root`, `alias`, `types`, and the handler that answers where a location names no other.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#root>. Not here: `index`, `try_files`, and what
+//! ranges, conditions and gzip make of the answer. Each request opens its file anew: what is on disk is what
+//! is served, and no cache of open files can be stale.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
+
+use weir_conf::Statement;
+use weir_wire::Known;
+
+use crate::build::{Build, Kind, Scope};
+use crate::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, NONE, ONE, Refusal};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::family::location::Pattern;
+use crate::log::{Level, Os};
+use crate::phase::{Next, Phase};
+use crate::respond::Body;
+use crate::value;
+use crate::variable::{Argument, Template, Variable};
+
+crate::settings! {
+    /// `root` or `alias`; set by `finish` at the outermost level, so never absent where a request is served.
+    root: Option<Root> = None,
+    /// `default_type`.
+    default_type: Arc<str> = Arc::from("text/plain"),
+    /// `types`: lower-case extension to type.
+    types: Types = DEFAULT_TYPES.clone(),
+    /// `etag`.
+    etag: bool = true,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// File name extensions, lower case and without the dot, and their types.
+pub type Types = Arc<HashMap<String, Arc<str>>>;
+
+static DEFAULT_TYPES: LazyLock<Types> = LazyLock::new(|| {
+    let rows = [("html", "text/html"), ("gif", "image/gif"), ("jpg", "image/jpeg")];
+    Arc::new(rows.into_iter().map(|(extension, kind)| (extension.to_owned(), Arc::from(kind))).collect())
+});
+
+/// Where a location's files are.
+#[derive(Clone, Debug)]
+pub struct Root {
+    /// The directory; a relative value counts from the prefix.
+    pub directory: Template,
+    /// How the URI is appended to it.
+    pub alias: Alias,
+}
+
+/// What of the URI is appended to the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alias {
+    /// `root`: all of it.
+    Off,
+    /// `alias` in a prefix location: what follows that many bytes, the location's name.
+    Prefix(usize),
+    /// `alias` in a regex location: nothing, the directive names the file by captures.
+    Whole,
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("static_files", &[
+    Directive::new("root", HSL.or(LOCATION_IF), ONE, "The directory URIs are looked up in.", |b, s| root(b, s, false))
+        .default("html"),
+    Directive::new("alias", LOCATION, ONE, "The directory, or the file, that stands for the location.",
+        |b, s| root(b, s, true)),
+    Directive::new("types", HSL, NONE, "Maps file name extensions to media types.", types).block().many(),
+    Directive::new("default_type", HSL, ONE, "The media type of files whose extension is in no map.",
+        |b, s| { b.settings().static_files.default_type = Some(Arc::from(s.text(0))); Ok(()) }).default("text/plain"),
+    Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag of modification time and size.",
+        |b, s| { b.settings().static_files.etag = Some(value::flag(s)?); Ok(()) }).default("on"),
+    Directive::new("disable_symlinks", HSL, Arity::Between(1, 2), "Refused but for off: symbolic links are followed.",
+        |_, s| match s.text(0) {
+            "off" => Ok(()),
+            _ => Err(Refusal::directive("is not supported: weir follows symbolic links")
+                .todo("keep the tree under root free of links that others can make")),
+        }).default("off"),
+])
+.variables(&[
+    Variable::new("document_root", document_root),
+    Variable::new("realpath_root", realpath_root),
+    Variable::new("request_filename", request_filename),
+])
+.phase(Phase::Content, |_| true, answer)
+.finish(finish);
+
+fn root(b: &mut Build<'_>, statement: &Statement, is_alias: bool) -> Result<(), Refusal> {
+    let name = statement.name.text.as_str();
+    if let Some(Some(earlier)) = &b.settings().static_files.root {
+        let other = if earlier.alias == Alias::Off { "root" } else { "alias" };
+        return Err(Refusal::whole(format!("\"{name}\" directive is duplicate, \"{other}\" directive was specified earlier")));
+    }
+    let text = statement.text(0);
+    for variable in ["document_root", "realpath_root"] {
+        if text.contains(&format!("${variable}")) || text.contains(&format!("${{{variable}}}")) {
+            return Err(Refusal::whole(format!("the ${variable} variable cannot be used in the \"{name}\" directive")));
+        }
+    }
+    let alias = match &b.scope().kind {
+        _ if !is_alias => Alias::Off,
+        Kind::Location(Pattern::Named(_)) => {
+            return Err(Refusal::whole("the \"alias\" directive cannot be used inside the named location"));
+        }
+        Kind::Location(Pattern::Regex(_)) => Alias::Whole,
+        Kind::Location(Pattern::Exact(path) | Pattern::Prefix { path, .. }) => Alias::Prefix(path.len()),
+        Kind::Plain | Kind::Server(_) | Kind::If | Kind::LimitExcept(_) => Alias::Off,
+    };
+    // nginx: the slash that ends a root is the URI's own first byte.
+    let text = if is_alias { text } else { text.strip_suffix('/').unwrap_or(text) };
+    let full = if text.starts_with('$') { text.to_owned() } else { b.path_of_root(text) };
+    let directory = b.template(&full)?;
+    b.settings().static_files.root = Some(Some(Root { directory, alias }));
+    Ok(())
+}
+
+impl Build<'_> {
+    /// As `path`, but the empty text that `root /` leaves is the top of the file system.
+    fn path_of_root(&self, text: &str) -> String {
+        if text.is_empty() { String::new() } else { self.path(text) }
+    }
+}
+
+fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut map: HashMap<String, Arc<str>> = match &b.settings().static_files.types {
+        Some(earlier) => HashMap::clone(earlier),
+        None => HashMap::new(),
+    };
+    for row in statement.children() {
+        let kind: Arc<str> = Arc::from(row.name.text.as_str());
+        for word in &row.args {
+            let extension = word.text.to_ascii_lowercase();
+            if let Some(previous) = map.insert(extension.clone(), kind.clone()) {
+                b.warn(
+                    format!("duplicate extension \"{extension}\", content type: \"{kind}\", previous content type: \"{previous}\""),
+                    None,
+                );
+            }
+        }
+    }
+    b.settings().static_files.types = Some(Arc::new(map));
+    Ok(())
+}
+
+/// Gives the outermost level nginx's root, which depends on the prefix.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let root = &mut scope.settings.static_files.root;
+    if root.is_none() {
+        *root = Some(Some(Root { directory: Template::fixed(b.path("html")), alias: Alias::Off }));
+    }
+}
+
+/// Appends the directory of `root` or `alias` to `out`.
+fn directory(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
+    let (location, conf) = (exchange.location, exchange.conf);
+    let Some(root) = &location.values.static_files.root else { return };
+    let start = out.len();
+    root.directory.eval(exchange, out);
+    if root.directory.literal().is_none() && out.get(start) != Some(&b'/') {
+        out.splice(start..start, conf.paths.prefix.bytes());
+    }
+}
+
+/// How this location's `root` or `alias` treats the URI.
+pub fn alias(exchange: &Exchange<'_>) -> Alias {
+    exchange.location.values.static_files.root.as_ref().map_or(Alias::Off, |root| root.alias)
+}
+
+/// The file the URI stands for, and the length of the directory in it; `None` where an `alias` cannot tell because
+/// the URI was rewritten (nginx: `ngx_http_map_uri_to_path`).
+pub fn path(exchange: &mut Exchange<'_>) -> Option<(Vec<u8>, usize)> {
+    let alias = alias(exchange);
+    if alias != Alias::Off && exchange.uri_changed {
+        let name = &exchange.location.name;
+        exchange.log(
+            Level::Alert,
+            format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten"),
+        );
+        return None;
+    }
+    let mut path = Vec::with_capacity(128);
+    directory(exchange, &mut path);
+    let root = path.len();
+    match alias {
+        Alias::Off => path.extend_from_slice(&exchange.uri),
+        Alias::Prefix(skipped) => path.extend_from_slice(exchange.uri.get(skipped..).unwrap_or_default()),
+        Alias::Whole if exchange.alias_takes_uri => path.extend_from_slice(&exchange.uri),
+        Alias::Whole => {}
+    }
+    Some((path, root))
+}
+
+/// A path as the file system takes it.
+pub fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// `open(2)`'s `O_NONBLOCK` on Linux: opening a FIFO without a writer must not hold the worker.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// Errors of `open(2)` and `stat(2)` that nginx answers in ways of their own.
+pub mod errno {
+    #![allow(missing_docs)]
+    pub const ENOENT: i32 = 2;
+    pub const EACCES: i32 = 13;
+    pub const ENOTDIR: i32 = 20;
+    pub const EMLINK: i32 = 31;
+    pub const ENAMETOOLONG: i32 = 36;
+    pub const ELOOP: i32 = 40;
+}
+
+fn answer(exchange: &mut Exchange<'_>) -> Next {
+    let method = exchange.request.method();
+    let is_post = method == b"POST";
+    if !is_post && method != b"GET" && method != b"HEAD" {
+        return Next::Status(405);
+    }
+    let Some((path, _)) = path(exchange) else { return Next::Status(500) };
+    let shown = String::from_utf8_lossy(&path);
+    if exchange.uri.ends_with(b"/") {
+        exchange.log(Level::Error, format_args!("directory index of \"{shown}\" is forbidden"));
+        return Next::Status(403);
+    }
+    let opened = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(as_path(&path));
+    let (file, facts) = match opened.and_then(|file| file.metadata().map(|facts| (file, facts))) {
+        Ok(opened) => opened,
+        Err(error) => return failed(exchange, &shown, &error),
+    };
+    if facts.is_dir() {
+        return add_slash(exchange);
+    }
+    if !facts.is_file() {
+        exchange.log(Level::Crit, format_args!("\"{shown}\" is not a regular file"));
+        return Next::Status(404);
+    }
+    if is_post {
+        return Next::Status(405);
+    }
+    serve(exchange, file, facts.len(), facts.mtime());
+    Next::Respond
+}
+
+/// The status and the log line of a file that cannot be opened.
+fn failed(exchange: &mut Exchange<'_>, path: &str, error: &io::Error) -> Next {
+    let (level, status) = match error.raw_os_error() {
+        Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => (Level::Error, 404),
+        Some(errno::EACCES | errno::EMLINK | errno::ELOOP) => (Level::Error, 403),
+        Some(_) | None => (Level::Crit, 500),
+    };
+    if status != 404 || exchange.location.values.core.log_not_found {
+        exchange.log(level, format_args!("open() \"{path}\" failed {}", Os(error)));
+    }
+    Next::Status(status)
+}
+
+/// A directory is asked for by its name without the slash: its index is one redirect away.
+fn add_slash(exchange: &mut Exchange<'_>) -> Next {
+    let mut location = Vec::with_capacity(exchange.uri.len() + exchange.args.len() + 2);
+    weir_wire::escape::escape_uri(&exchange.uri, &mut location);
+    location.push(b'/');
+    if !exchange.args.is_empty() {
+        location.push(b'?');
+        location.extend_from_slice(&exchange.args);
+    }
+    exchange.response.fields.replace(b"Location", &location, Known::Location);
+    exchange.response.own_location = true;
+    Next::Status(301)
+}
+
+fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64) {
+    let response = &mut exchange.response;
+    response.status = 200;
+    response.status_line.clear();
+    response.content_length = Some(length);
+    response.last_modified = Some(modified);
+    if exchange.location.values.static_files.etag {
+        response.fields.remove(Known::Etag);
+        response.fields.push_with(b"ETag", Some(Known::Etag), |out| {
+            use std::io::Write;
+            let written = write!(out, "\"{modified:x}-{length:x}\"");
+            debug_assert!(written.is_ok());
+        });
+    }
+    response.allows_ranges = true;
+    response.body = Body::File { file: Rc::new(file), offset: 0, length };
+    set_content_type(exchange);
+}
+
+/// Gives the response the type of the URI's extension, unless it has a type already.
+pub fn set_content_type(exchange: &mut Exchange<'_>) {
+    if !exchange.response.content_type.is_empty() {
+        return;
+    }
+    let settings = &exchange.location.values.static_files;
+    let kind = extension(&exchange.uri).and_then(|extension| {
+        let lower;
+        let extension = if extension.bytes().any(|b| b.is_ascii_uppercase()) {
+            lower = extension.to_ascii_lowercase();
+            lower.as_str()
+        } else {
+            extension
+        };
+        settings.types.get(extension)
+    });
+    let kind = kind.unwrap_or(&settings.default_type);
+    exchange.response.content_type.extend_from_slice(kind.as_bytes());
+}
+
+/// What follows the last dot of the last segment, unless the dot begins the segment (nginx: `ngx_http_set_exten`).
+fn extension(uri: &[u8]) -> Option<&str> {
+    let at = memchr::memrchr2(b'.', b'/', uri)?;
+    if uri.get(at) != Some(&b'.') || at < 2 || uri.get(at - 1) == Some(&b'/') {
+        return None;
+    }
+    std::str::from_utf8(uri.get(at + 1..)?).ok()
+}
+
+fn document_root(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    directory(exchange, out);
+    true
+}
+
+fn realpath_root(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    let mut path = Vec::new();
+    directory(exchange, &mut path);
+    match std::fs::canonicalize(as_path(&path)) {
+        Ok(real) => {
+            out.extend_from_slice(real.as_os_str().as_bytes());
+            true
+        }
+        Err(error) => {
+            let shown = String::from_utf8_lossy(&path);
+            exchange.log(Level::Crit, format_args!("realpath() \"{shown}\" failed {}", Os(&error)));
+            false
+        }
+    }
+}
+
+fn request_filename(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    match path(exchange) {
+        Some((path, _)) => {
+            out.extend_from_slice(&path);
+            true
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn an_extension_is_what_nginx_takes_for_one() {
+        for (uri, expected) in [
+            ("/a.html", Some("html")),
+            ("/a.tar.gz", Some("gz")),
+            ("/dir.d/file", None),
+            ("/dir/.hidden", None),
+            ("/.hidden", None),
+            ("/a", None),
+            ("/a.", Some("")),
+        ] {
+            assert_eq!(extension(uri.as_bytes()), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn three_types_are_compiled_in() {
+        assert_eq!(DEFAULT_TYPES.get("jpg").map(|kind| &**kind), Some("image/jpeg"));
+        assert_eq!(DEFAULT_TYPES.len(), 3);
+    }
+}

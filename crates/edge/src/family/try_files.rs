@@ -1,0 +1,152 @@
+//! `try_files`: the first of several files that exists, or else another place.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#try_files>. Unlike other settings it is not inherited:
+//! a location or an `if` inside the one that has it does without, as in nginx.
+
+use std::fs;
+
+use weir_conf::{At, Statement};
+
+use crate::build::{Build, Scope};
+use crate::directive::{Arity, Directive, LOCATION, Refusal, SERVER};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::family::static_files::{Alias, alias, as_path, errno, path};
+use crate::log::{Level, Os};
+use crate::phase::{Next, Phase};
+use crate::special;
+use crate::value;
+use crate::variable::Template;
+
+crate::settings! {
+    /// What is tried.
+    tries: Option<Tries> = None,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// One `try_files`.
+#[derive(Clone, Debug)]
+pub struct Tries {
+    names: Vec<Name>,
+    last: Last,
+    /// The block it stands in: the mark by which an inherited copy is told.
+    block: At,
+}
+
+#[derive(Clone, Debug)]
+struct Name {
+    text: Template,
+    is_directory: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Last {
+    Code(u16),
+    Place(Template),
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("try_files", &[
+    Directive::new("try_files", SERVER.or(LOCATION), Arity::AtLeast(2),
+        "Uses the first file that exists; else goes to the last parameter: a URI, a named location or =code.", try_files),
+])
+.phase(Phase::Precontent, |location| location.values.try_files.tries.is_some(), answer)
+.finish(finish);
+
+fn try_files(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut names = Vec::new();
+    let (last, words) = match statement.args.split_last() {
+        Some((last, words)) => (last.text.as_str(), words),
+        None => return Err(Refusal::directive("is empty")),
+    };
+    for word in words {
+        let name = word.text.strip_suffix('/');
+        let text = b.template(name.unwrap_or(&word.text))?;
+        names.push(Name { text, is_directory: name.is_some() });
+    }
+    let last = match last.strip_prefix('=') {
+        Some(code) => match value::number(code) {
+            Some(code) if code <= 999 => Last::Code(code as u16),
+            Some(_) | None => return Err(Refusal::whole(format!("invalid code \"{last}\""))),
+        },
+        None => Last::Place(b.template(last)?),
+    };
+    let block = b.scope().at;
+    b.settings().try_files.tries = Some(Some(Tries { names, last, block }));
+    Ok(())
+}
+
+fn finish(_: &mut Build<'_>, scope: &mut Scope) {
+    let tries = &mut scope.settings.try_files.tries;
+    if tries.as_ref().and_then(Option::as_ref).is_some_and(|tries| tries.block != scope.at) {
+        *tries = None;
+    }
+}
+
+fn answer(exchange: &mut Exchange<'_>) -> Next {
+    let location = exchange.location;
+    let Some(tries) = &location.values.try_files.tries else { return Next::Continue };
+    let alias = alias(exchange);
+    let Some((mut file, root)) = path(exchange) else { return Next::Status(500) };
+    for name in &tries.names {
+        let text = evaluate(exchange, &name.text, alias);
+        file.truncate(root);
+        file.extend_from_slice(&text);
+        match fs::metadata(as_path(&file)) {
+            Ok(facts) if facts.is_dir() == name.is_directory => {
+                take(exchange, text, alias, name.is_directory);
+                return Next::Continue;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                if !matches!(error.raw_os_error(), Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG)) {
+                    let shown = String::from_utf8_lossy(&file);
+                    exchange.log(Level::Crit, format_args!("stat() \"{shown}\" failed {}", Os(&error)));
+                }
+            }
+        }
+    }
+    match &tries.last {
+        Last::Code(code) => Next::Status(*code),
+        Last::Place(place) => {
+            let target = evaluate(exchange, place, alias);
+            if target.first() == Some(&b'@') {
+                return Next::Named(String::from_utf8_lossy(&target).into_owned());
+            }
+            let (uri, args) = special::split_args(&target);
+            Next::Redirect { uri: uri.to_vec(), args: Some(args.to_vec()) }
+        }
+    }
+}
+
+/// The name to append to the directory. nginx: under a prefix `alias`, a name made of variables that begins as the
+/// URI does loses the location's name, the last parameter included.
+fn evaluate(exchange: &mut Exchange<'_>, name: &Template, alias: Alias) -> Vec<u8> {
+    let mut text = name.text(exchange);
+    if let Alias::Prefix(length) = alias
+        && name.literal().is_none()
+        && let (Some(begins), Some(prefix)) = (text.get(..length), exchange.uri.get(..length))
+        && begins == prefix
+    {
+        text.drain(..length);
+    }
+    text
+}
+
+/// The URI becomes that of the file found.
+fn take(exchange: &mut Exchange<'_>, name: Vec<u8>, alias: Alias, is_directory: bool) {
+    match alias {
+        Alias::Off => exchange.uri = name,
+        Alias::Prefix(length) => {
+            exchange.uri.truncate(length);
+            exchange.uri.extend_from_slice(&name);
+        }
+        Alias::Whole if is_directory => {}
+        Alias::Whole => {
+            exchange.uri = name;
+            exchange.alias_takes_uri = true;
+        }
+    }
+}

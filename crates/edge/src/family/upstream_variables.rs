@@ -1,0 +1,106 @@
+//! `$upstream_…`: what the attempts at upstreams came to, one value each.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html#variables>
+//!
+//! Values of several attempts are joined by `, `, and by ` : ` where an internal redirect lay between them.
+
+use std::time::Duration;
+
+use weir_wire::Known;
+
+use crate::exchange::{Exchange, Try};
+use crate::family::Family;
+use crate::family::variables::{decimal, joined, seconds, set_cookie, text};
+use crate::variable::{Argument, Variable};
+
+crate::settings! {}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The family.
+pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
+    Variable::new("upstream_addr", |x, _, out| list(&x.tries, out, |one, out| text(out, one.peer.as_bytes()))),
+    Variable::new("upstream_status", |x, _, out| {
+        list(&x.tries, out, |one, out| one.status != 0 && decimal(out, u64::from(one.status)))
+    }),
+    Variable::new("upstream_connect_time", |x, _, out| list(&x.tries, out, |one, out| time(one.connect_ms, out))),
+    Variable::new("upstream_header_time", |x, _, out| list(&x.tries, out, |one, out| time(one.header_ms, out))),
+    Variable::new("upstream_response_time", |x, _, out| list(&x.tries, out, |one, out| time(one.response_ms, out))),
+    Variable::new("upstream_response_length", |x, _, out| {
+        list(&x.tries, out, |one, out| decimal(out, one.response_length))
+    }),
+    Variable::new("upstream_bytes_received", |x, _, out| {
+        list(&x.tries, out, |one, out| decimal(out, one.bytes_received))
+    }),
+    Variable::new("upstream_bytes_sent", |x, _, out| list(&x.tries, out, |one, out| decimal(out, one.bytes_sent))),
+    Variable::new("upstream_http_", http),
+    Variable::new("upstream_cookie_", cookie),
+    Variable::new("upstream_trailer_", trailer),
+]);
+
+/// Appends one value for each attempt; `-` where `value` has none. Not found when there was no attempt.
+fn list(tries: &[Try], out: &mut Vec<u8>, value: impl Fn(&Try, &mut Vec<u8>) -> bool) -> bool {
+    for (index, one) in tries.iter().enumerate() {
+        if index > 0 {
+            out.extend_from_slice(if one.after_redirect { b" : " } else { b", " });
+        }
+        if !value(one, out) {
+            out.push(b'-');
+        }
+    }
+    !tries.is_empty()
+}
+
+fn time(millis: Option<u64>, out: &mut Vec<u8>) -> bool {
+    millis.is_some_and(|millis| seconds(out, Duration::from_millis(millis)))
+}
+
+fn http(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let Some(origin) = &exchange.origin else { return false };
+    let fields = origin.head.fields.iter();
+    joined(fields.map(|field| (field.name.of(&origin.bytes), field.value.of(&origin.bytes))), &argument.name, b", ", out)
+}
+
+fn cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let Some(origin) = &exchange.origin else { return false };
+    let mut lines = origin.head.fields.iter().filter(|field| field.known == Some(Known::SetCookie));
+    lines
+        .find_map(|field| set_cookie(field.value.of(&origin.bytes), argument.name.as_bytes()))
+        .is_some_and(|value| text(out, value))
+}
+
+/// Trailers are kept only where they are passed on (`proxy_pass_trailers`).
+fn trailer(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    joined(exchange.response.trailers.iter().map(|field| (field.name, field.value)), &argument.name, b", ", out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(peer: &str, status: u16, header_ms: Option<u64>, after_redirect: bool) -> Try {
+        Try { peer: peer.into(), status, header_ms, after_redirect, ..Try::default() }
+    }
+
+    fn shown(tries: &[Try], value: impl Fn(&Try, &mut Vec<u8>) -> bool) -> Option<String> {
+        let mut out = Vec::new();
+        list(tries, &mut out, value).then(|| String::from_utf8_lossy(&out).into_owned())
+    }
+
+    #[test]
+    fn attempts_are_listed_as_in_nginx() {
+        let tries = [
+            attempt("127.0.0.1:81", 502, None, false),
+            attempt("127.0.0.1:82", 200, Some(12), false),
+            attempt("unix:/s", 0, Some(1_003), true),
+        ];
+        let peers = shown(&tries, |one, out| text(out, one.peer.as_bytes()));
+        assert_eq!(peers.as_deref(), Some("127.0.0.1:81, 127.0.0.1:82 : unix:/s"));
+        let status = shown(&tries, |one, out| one.status != 0 && decimal(out, u64::from(one.status)));
+        assert_eq!(status.as_deref(), Some("502, 200 : -"));
+        let times = shown(&tries, |one, out| time(one.header_ms, out));
+        assert_eq!(times.as_deref(), Some("-, 0.012 : 1.003"));
+        assert_eq!(shown(&[], |_, _| true), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! What weir has of nginx's modules, as `-V` declares it: absent ones are named, so that nginx's own test
+//! suite skips what cannot work instead of failing it. And where weir's defaults differ.
+
+use crate::family::FAMILIES;
+
+/// nginx's optional modules that weir has.
+const WITH: &[&str] = &["http_stub_status_module"];
+
+/// nginx's modules that are on by default, and the family that stands for each in weir.
+const DEFAULT_MODULES: &[(&str, &str)] = &[
+    ("http_access_module", "access"),
+    ("http_auth_basic_module", "auth_basic"),
+    ("http_autoindex_module", "autoindex"),
+    ("http_browser_module", "browser"),
+    ("http_charset_module", "charset"),
+    ("http_empty_gif_module", "empty_gif"),
+    ("http_fastcgi_module", "fastcgi"),
+    ("http_geo_module", "geo"),
+    ("http_grpc_module", "grpc"),
+    ("http_gzip_module", "gzip"),
+    ("http_limit_conn_module", "limit_conn"),
+    ("http_limit_req_module", "limit_req"),
+    ("http_map_module", "map"),
+    ("http_memcached_module", "memcached"),
+    ("http_mirror_module", "mirror"),
+    ("http_proxy_module", "proxy"),
+    ("http_referer_module", "referer"),
+    ("http_rewrite_module", "rewrite"),
+    ("http_scgi_module", "scgi"),
+    ("http_split_clients_module", "split_clients"),
+    ("http_ssi_module", "ssi"),
+    ("http_tunnel_module", "tunnel"),
+    ("http_upstream_least_time_module", "least_time"),
+    ("http_upstream_sticky_module", "sticky"),
+    ("http_userid_module", "userid"),
+    ("http_uwsgi_module", "uwsgi"),
+];
+
+/// The `configure arguments` of `-V`.
+pub fn configure_arguments() -> String {
+    let has = |name: &str| FAMILIES.iter().any(|family| family.name == name);
+    let mut words: Vec<String> = WITH
+        .iter()
+        .filter(|module| module.strip_prefix("http_").and_then(|m| m.strip_suffix("_module")).is_some_and(has))
+        .map(|module| format!("--with-{module}"))
+        .collect();
+    if has("realip") {
+        words.push("--with-http_realip_module".to_owned());
+    }
+    words.push("--without-http-cache".to_owned());
+    words.extend(
+        DEFAULT_MODULES.iter().filter(|(_, family)| !has(family)).map(|(module, _)| format!("--without-{module}")),
+    );
+    words.join(" ")
+}
+
+/// The defaults of weir that differ from nginx's, from the directive tables.
+pub fn explain() -> String {
+    let mut text = String::from("# defaults that differ from nginx's; a directive in your file always wins\n");
+    for directive in FAMILIES.iter().flat_map(|family| family.directives) {
+        if let Some((ours, theirs)) = directive.default.split_once(" (nginx: ") {
+            let theirs = theirs.trim_end_matches(')');
+            text.push_str(&format!("# {}: {ours}, in nginx {theirs}\n", directive.name));
+        }
+    }
+    text
+}

@@ -1,0 +1,196 @@
+//! `weir edge`, or weir called as `nginx`: flags in, one of nginx's actions out.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use weir_conf::Level;
+use weir_edge::build::Paths;
+use weir_edge::control::{self, Loaded, Origin, Running};
+use weir_edge::log;
+use weir_net::process::{self, Daemon, Signal};
+
+use crate::files::Disk;
+use crate::flags::{self, Flags, Order};
+
+/// Where things are when nothing says otherwise: Debian's layout, so that an installed nginx.conf is found.
+const DEFAULT_PREFIX: &str = "/usr/share/nginx/";
+const DEFAULT_FILE: &str = "/etc/nginx/nginx.conf";
+const DEFAULT_ERROR_LOG: &str = "/var/log/nginx/error.log";
+const DEFAULT_PID: &str = "/run/nginx.pid";
+
+/// Runs the verb.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let flags = match flags::parse(&args) {
+        Ok(flags) => flags,
+        Err(message) => {
+            eprintln!("nginx: {message}");
+            return ExitCode::from(1);
+        }
+    };
+    if flags.help || flags.version || flags.version_long {
+        print_version(&flags);
+        return ExitCode::SUCCESS;
+    }
+    let origin = origin(&flags);
+    let result = match flags.signal {
+        Some(order) => signal(&origin, order),
+        None if flags.test => return test(&origin, &flags),
+        None => run(origin),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            log::global(log::Level::Emerg, format_args!("{message}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn print_version(flags: &Flags) {
+    eprintln!("nginx version: nginx/{} (weir {})", weir_edge::respond::VERSION, env!("CARGO_PKG_VERSION"));
+    if flags.help {
+        eprint!("{}", flags::HELP);
+    }
+    if flags.version_long {
+        eprintln!("built by rustc\nconfigure arguments: {}", weir_edge::modules::configure_arguments());
+    }
+}
+
+/// Resolves `-p`, `-c`, `-e` as nginx does: with a prefix, relative names and nginx's own layout under it.
+fn origin(flags: &Flags) -> Origin {
+    let current = std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default();
+    let absolute = |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("{current}/{path}") };
+    let (prefix, file, error_log, pid) = match &flags.prefix {
+        Some(prefix) => {
+            let mut prefix = absolute(prefix);
+            if !prefix.ends_with('/') {
+                prefix.push('/');
+            }
+            (prefix, "conf/nginx.conf", "logs/error.log", "logs/nginx.pid")
+        }
+        None => (DEFAULT_PREFIX.to_owned(), DEFAULT_FILE, DEFAULT_ERROR_LOG, DEFAULT_PID),
+    };
+    let under = |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("{prefix}{path}") };
+    let file = under(flags.file.as_deref().unwrap_or(file));
+    let conf_prefix = match file.rfind('/') {
+        Some(at) => file[..=at].to_owned(),
+        None => prefix.clone(),
+    };
+    let error_log = match flags.error_log.as_deref() {
+        Some("stderr") => "stderr".to_owned(),
+        other => under(other.unwrap_or(error_log)),
+    };
+    Origin {
+        globals: flags.globals.clone().unwrap_or_default(),
+        pid: under(pid),
+        error_log,
+        file,
+        paths: Paths { prefix, conf_prefix },
+    }
+}
+
+/// Prints what is wrong: nginx's line first, then the place and the remedy.
+fn print_problems(loaded: &Loaded) {
+    for problem in &loaded.problems {
+        eprint!("{}", weir_conf::render(problem, &loaded.tree, "nginx"));
+    }
+}
+
+/// `-t` and `-T`.
+fn test(origin: &Origin, flags: &Flags) -> ExitCode {
+    let loaded = control::load(origin, &Disk, 1);
+    let file = &origin.file;
+    if flags.crossplane {
+        let opaque = |name: &str| name.ends_with("_by_lua_block");
+        println!("{}", weir_conf::crossplane(&loaded.tree, &loaded.problems, &opaque));
+    }
+    print_problems(&loaded);
+    let fails = loaded.conf.is_none();
+    let opened = match &loaded.conf {
+        Some(conf) => log::open_all(conf),
+        None => Ok(()),
+    };
+    if let Err(message) = &opened {
+        eprintln!("nginx: [emerg] {message}");
+    }
+    if !fails && !flags.quiet {
+        eprintln!("nginx: the configuration file {file} syntax is ok");
+    }
+    if fails || opened.is_err() {
+        eprintln!("nginx: configuration file {file} test failed");
+        return ExitCode::from(1);
+    }
+    if !flags.quiet {
+        eprintln!("nginx: configuration file {file} test is successful");
+    }
+    if flags.dump {
+        dump(&loaded);
+    }
+    if flags.explain {
+        print!("{}", weir_edge::modules::explain());
+    }
+    ExitCode::SUCCESS
+}
+
+/// The files as they were read, in nginx's form.
+fn dump(loaded: &Loaded) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    for source in loaded.tree.files.iter().filter(|source| !source.is_command_line) {
+        // A reader that closes early has seen what it wanted.
+        let _ = writeln!(out, "# configuration file {}:", source.name);
+        let _ = out.write_all(&source.bytes);
+        let _ = writeln!(out);
+    }
+}
+
+/// `-s`.
+fn signal(origin: &Origin, order: Order) -> Result<(), String> {
+    let loaded = control::load(origin, &Disk, 1);
+    let Some(conf) = &loaded.conf else {
+        print_problems(&loaded);
+        return Err("the configuration names no pid file to signal".to_owned());
+    };
+    let path = control::pid_file(origin, conf);
+    let signal = match order {
+        Order::Stop => Signal::Term,
+        Order::Quit => Signal::Quit,
+        Order::Reopen => Signal::Usr1,
+        Order::Reload => Signal::Hup,
+    };
+    let shown = path.display();
+    let pid = process::read_pid_file(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => format!("invalid PID number \"\" in \"{shown}\""),
+        _ => format!("open() \"{shown}\" failed {}", log::Os(&error)),
+    })?;
+    process::send_signal(pid, signal).map_err(|error| format!("kill({pid}, {}) failed {}", signal.number(), log::Os(&error)))
+}
+
+/// Serves until told to stop.
+fn run(origin: Origin) -> Result<(), String> {
+    let loaded = control::load(&origin, &Disk, 1);
+    print_problems(&loaded);
+    let Some(conf) = loaded.conf else {
+        // The problems are the message.
+        debug_assert!(loaded.problems.iter().any(|problem| matches!(problem.level, Level::Emerg)));
+        std::process::exit(1);
+    };
+    let ready = if conf.main.process.daemon {
+        match process::daemonise().map_err(|error| format!("daemon failed {}", log::Os(&error)))? {
+            Daemon::Started(code) => std::process::exit(code),
+            Daemon::Background(ready) => Some(ready),
+        }
+    } else {
+        None
+    };
+    let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
+    log::open_default(Path::new(&origin.error_log));
+    let running = Running::start(origin, conf)?;
+    running.write_pid()?;
+    if let Some(ready) = ready {
+        ready.tell().map_err(|error| format!("daemon failed {}", log::Os(&error)))?;
+    }
+    running.serve(signals, &Disk);
+    Ok(())
+}

@@ -1,0 +1,24 @@
+# Sourced by weir-up and weir-test: notes which Debian packages are missing, then installs those and nothing else.
+#
+#   need COMMAND PACKAGE          need_library NAME PACKAGE          install_missing
+
+missing=
+
+need() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || missing="$missing $2"; }
+
+need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; }
+
+install_missing() {
+    [ -n "$missing" ] || return 0
+    as_root=
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    echo "installing:$missing"
+    $as_root apt-get update -qq
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+}
+
+need_rust() {
+    command -v cargo >/dev/null 2>&1 && return 0
+    echo "cargo is missing: install Rust 1.95 or newer (https://rustup.rs), then run this again" >&2
+    exit 1
+}

@@ -1,0 +1,38 @@
+//! Everything that must hold, in the order in which it fails cheapest.
+
+use crate::run::{cargo, run};
+use crate::{end_to_end, tidy};
+use std::path::Path;
+use std::process::Command;
+
+/// Rounds of each fuzz target in one run of `ci`, in a release build; about ten seconds.
+const FUZZ_ROUNDS: &str = "300000";
+
+pub fn ci(root: &Path) -> Result<(), String> {
+    run(&mut cargo("fmt --all --check"))?;
+    tidy::tidy(root)?;
+    run(&mut cargo(
+        "clippy --workspace --all-targets -- -D warnings",
+    ))?;
+    run(Command::new("npm")
+        .args(["ci", "--no-audit", "--no-fund", "--prefix"])
+        .arg(root.join("tests/apps")))?;
+    run(&mut cargo("build --release"))?;
+    smoke(root)?;
+    fuzz()?;
+    if Path::new(end_to_end::NGINX).exists() {
+        end_to_end::oracle(&[])?;
+    }
+    run(&mut cargo("test --workspace --no-fail-fast"))
+}
+
+/// The binary as it is shipped says what it is, in nginx's way and in its own.
+fn smoke(root: &Path) -> Result<(), String> {
+    let weir = root.join("target/release/weir");
+    run(Command::new(&weir).arg("--version"))?;
+    run(Command::new(&weir).args(["edge", "-V"]))
+}
+
+fn fuzz() -> Result<(), String> {
+    run(cargo("test --release -p weir-wire --test mutate").env("WEIR_FUZZ_ROUNDS", FUZZ_ROUNDS))
+}

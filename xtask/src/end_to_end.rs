@@ -1,0 +1,19 @@
+//! The end-to-end tests (`tests/`), against weir or against nginx in its place.
+
+use crate::run::{cargo, run};
+
+/// Debian's nginx: the judge of what nginx does.
+pub const NGINX: &str = "/usr/sbin/nginx";
+
+pub fn vtc(filter: &[String]) -> Result<(), String> {
+    run(cargo("test --quiet --test vtc").args(filter))
+}
+
+/// A script that fails here is wrong, unless it says `# weir only: why`.
+pub fn oracle(filter: &[String]) -> Result<(), String> {
+    let mut scripts = cargo("test --quiet --no-fail-fast --test vtc --test apps");
+    run(scripts
+        .args(filter)
+        .env("WEIR_VTC_BINARY", NGINX)
+        .env("WEIR_VTC_ORACLE", "1"))
+}

@@ -1,0 +1,107 @@
+//! nginx's own test suite against a binary: borrowed, never copied; both the suite and the tools lie outside.
+
+use crate::run::{cargo, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const USAGE: &str = "\
+usage: cargo xtask nginx-suite --tools DIR --tests DIR [--binary FILE] [--out FILE.csv] [FILE.t …]
+
+  --tools   the folder with run-suite.py, compare.py and anchor-safe.csv   (or NGINX_SUITE_TOOLS)
+  --tests   a checkout of nginx/nginx-tests, readable by user ngxtest      (or TESTS_DIR)
+  --binary  what to test; default: weir, built for release
+  --out     where the result goes; default: target/nginx-suite.csv
+
+Once per machine, as root: setup.sh of the tools. JOBS, TIMEOUT and TEST_NGINX_* are handed on.";
+
+pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
+    let asked = Asked::parse(arguments)?;
+    let binary = match asked.binary {
+        Some(binary) => binary,
+        None => {
+            run(&mut cargo("build --release"))?;
+            root.join("target/release/weir")
+        }
+    };
+    // The suite runs as another user, who may not see this checkout, and calls the binary by nginx's name.
+    let room = std::env::temp_dir().join("weir-nginx-suite");
+    std::fs::create_dir_all(&room).map_err(|e| format!("{}: {e}", room.display()))?;
+    let called = room.join("nginx");
+    std::fs::remove_file(&called).ok();
+    std::fs::copy(&binary, &called).map_err(|e| format!("{}: {e}", binary.display()))?;
+
+    let out = asked
+        .out
+        .unwrap_or_else(|| root.join("target/nginx-suite.csv"));
+    run(Command::new("python3")
+        .arg(asked.tools.join("run-suite.py"))
+        .arg(&called)
+        .arg(&out)
+        .args(&asked.files)
+        .env("TESTS_DIR", &asked.tests)
+        .env("TMPDIR_TESTS", room.join("tmp")))?;
+    run(Command::new("python3")
+        .arg(asked.tools.join("compare.py"))
+        .arg(asked.tools.join("anchor-safe.csv"))
+        .arg(&out))
+}
+
+struct Asked {
+    tools: PathBuf,
+    tests: PathBuf,
+    binary: Option<PathBuf>,
+    out: Option<PathBuf>,
+    files: Vec<String>,
+}
+
+impl Asked {
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut tools = std::env::var_os("NGINX_SUITE_TOOLS").map(PathBuf::from);
+        let mut tests = std::env::var_os("TESTS_DIR").map(PathBuf::from);
+        let (mut binary, mut out, mut files) = (None, None, Vec::new());
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let slot = match word.as_str() {
+                "--tools" => &mut tools,
+                "--tests" => &mut tests,
+                "--binary" => &mut binary,
+                "--out" => &mut out,
+                file if file.ends_with(".t") => {
+                    files.push(file.to_owned());
+                    continue;
+                }
+                _ => return Err(USAGE.to_owned()),
+            };
+            *slot = Some(PathBuf::from(words.next().ok_or(USAGE)?));
+        }
+        let (Some(tools), Some(tests)) = (tools, tests) else {
+            return Err(USAGE.to_owned());
+        };
+        Ok(Self {
+            tools,
+            tests,
+            binary,
+            out,
+            files,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn flags_take_a_value_and_files_are_kept() {
+        let words =
+            ["--tools", "t", "--tests", "s", "--out", "o.csv", "proxy.t"].map(str::to_owned);
+        let asked = Asked::parse(&words).unwrap();
+        assert_eq!(asked.tools, Path::new("t"));
+        assert_eq!(asked.out.as_deref(), Some(Path::new("o.csv")));
+        assert_eq!(asked.files, ["proxy.t"]);
+        assert!(Asked::parse(&["--tools".to_owned()]).is_err());
+        assert!(Asked::parse(&["--nonsense".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! Which crate may depend on which. The list is the architecture; `ARCHITECTURE.md` has the picture.
+
+use super::{Checkout, Remark};
+
+/// Every allowed arrow: from a crate to those below it.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("weir-conf", &[]),
+    ("weir-wire", &[]),
+    ("weir-meter", &[]),
+    ("weir-net", &["weir-meter"]),
+    (
+        "weir-edge",
+        &["weir-conf", "weir-wire", "weir-net", "weir-meter"],
+    ),
+    ("weir-load", &["weir-wire", "weir-net", "weir-meter"]),
+    (
+        "weir-lab",
+        &[
+            "weir-load",
+            "weir-conf",
+            "weir-wire",
+            "weir-net",
+            "weir-meter",
+        ],
+    ),
+    (
+        "weir",
+        &[
+            "weir-conf",
+            "weir-wire",
+            "weir-net",
+            "weir-meter",
+            "weir-edge",
+            "weir-load",
+            "weir-lab",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+pub fn arrows(checkout: &Checkout) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for member in &checkout.crates {
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == member.name) else {
+            remarks.push(Remark::error(format!(
+                "crate {} has no line in xtask/src/tidy/arrows.rs",
+                member.name
+            )));
+            continue;
+        };
+        for arrow in member
+            .arrows
+            .iter()
+            .filter(|arrow| !allowed.contains(&arrow.as_str()))
+        {
+            remarks.push(Remark::error(format!(
+                "{} may not depend on {arrow}",
+                member.name
+            )));
+        }
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::super::checkout::Crate;
+    use super::*;
+
+    fn member(name: &str, arrows: &[&str]) -> Checkout {
+        let arrows = arrows.iter().map(|&arrow| arrow.to_owned()).collect();
+        Checkout {
+            crates: vec![Crate {
+                name: name.to_owned(),
+                arrows,
+                foreign: Vec::new(),
+            }],
+            ..Checkout::default()
+        }
+    }
+
+    #[test]
+    fn only_listed_arrows_pass() {
+        assert_eq!(arrows(&member("weir-net", &["weir-meter"])), []);
+        assert_eq!(
+            arrows(&member("weir-wire", &["weir-net"])),
+            [Remark::error("weir-wire may not depend on weir-net")]
+        );
+        assert_eq!(arrows(&member("weir-new", &[])).len(), 1);
+    }
+
+    #[test]
+    fn the_list_itself_has_no_circle() {
+        // Every arrow points to a crate that stands earlier in the list.
+        for (position, (name, below)) in ARROWS.iter().enumerate() {
+            for lower in *below {
+                let at = ARROWS.iter().position(|(name, _)| name == lower).unwrap();
+                assert!(at < position, "{name} -> {lower}");
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Rules about Rust files and about words anywhere.
+
+use super::checkout::File;
+use super::{Checkout, Remark};
+
+/// A longer file is a prompt to split it by meaning.
+const FILE_LINES_MAX: usize = 600;
+/// A longer function is a prompt to split it by meaning.
+const FUNCTION_LINES_MAX: usize = 70;
+/// The one file that may hold `unsafe`.
+const UNSAFE_HOME: &str = "crates/net/src/sys.rs";
+/// Workspaces of their own (benchmark peers, fuzz targets): not weir's code.
+const OTHER_WORKSPACES: &[&str] = &["bench/", "fuzz/"];
+
+pub fn unsafe_places(checkout: &Checkout) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for (file, number, line) in code_lines(checkout).filter(|(file, ..)| file.path != UNSAFE_HOME) {
+        if words_of(line).any(|word| word == "unsafe") {
+            let at = format!("{}:{number}", file.path);
+            remarks.push(Remark::error(format!(
+                "{at}: unsafe stands in {UNSAFE_HOME} and nowhere else"
+            )));
+        }
+    }
+    remarks
+}
+
+/// Every crate but net says so itself, for the compiler to hold.
+pub fn forbids_unsafe(checkout: &Checkout) -> Vec<Remark> {
+    let roots = ours(checkout).filter(|file| {
+        ["src/lib.rs", "src/main.rs"]
+            .iter()
+            .any(|root| file.path.ends_with(root))
+            && !file.path.starts_with("crates/net/")
+    });
+    roots
+        .filter(|file| !file.text.contains("#![forbid(unsafe_code)]"))
+        .map(|file| Remark::error(format!("{}: #![forbid(unsafe_code)] is missing", file.path)))
+        .collect()
+}
+
+/// Prompts, silenced by `// long: reason` in the file or on the function's first lines.
+pub fn lengths(checkout: &Checkout) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for file in ours(checkout) {
+        let length = file.text.lines().count();
+        if length > FILE_LINES_MAX && !file.text.contains("// long:") {
+            remarks.push(Remark::prompt(format!(
+                "{}: {length} lines, can it be two files?",
+                file.path
+            )));
+        }
+        for (number, name, length) in functions(&file.text) {
+            if length > FUNCTION_LINES_MAX {
+                let at = format!("{}:{number}", file.path);
+                remarks.push(Remark::prompt(format!(
+                    "{at}: {name} has {length} lines, can it be two?"
+                )));
+            }
+        }
+    }
+    remarks
+}
+
+/// Words that promise instead of doing; and a test that never runs.
+pub fn words(checkout: &Checkout) -> Vec<Remark> {
+    // Spelled in two halves, so that this list does not break its own rule.
+    let banned = [
+        (concat!("TO", "DO"), "do it, or open an issue"),
+        (concat!("FIX", "ME"), "do it, or open an issue"),
+        (concat!("to", "do!("), "write it"),
+        (concat!("unimple", "mented!("), "write it"),
+        (concat!("db", "g!("), "take it out"),
+        (concat!("#[ig", "nore"), "a test runs or goes"),
+    ];
+    let mut remarks = Vec::new();
+    for file in checkout
+        .files
+        .iter()
+        .filter(|file| !file.path.ends_with(".lock"))
+    {
+        for (number, line) in file.text.lines().enumerate() {
+            for (word, instead) in banned.iter().filter(|(word, _)| line.contains(word)) {
+                remarks.push(Remark::error(format!(
+                    "{}:{}: {word}: {instead}",
+                    file.path,
+                    number + 1
+                )));
+            }
+        }
+    }
+    remarks
+}
+
+/// Rust files of this workspace.
+fn ours(checkout: &Checkout) -> impl Iterator<Item = &File> {
+    checkout.ending(".rs").filter(|file| {
+        !OTHER_WORKSPACES
+            .iter()
+            .any(|other| file.path.starts_with(other))
+    })
+}
+
+/// Lines of those files without their comments, numbered from 1.
+fn code_lines(checkout: &Checkout) -> impl Iterator<Item = (&File, usize, &str)> {
+    ours(checkout).flat_map(|file| {
+        let lines = file.text.lines().enumerate();
+        lines.map(move |(index, line)| {
+            (file, index + 1, line.split("//").next().unwrap_or_default())
+        })
+    })
+}
+
+/// Identifiers outside of string literals; `unsafe_code` is one word.
+fn words_of(line: &str) -> impl Iterator<Item = &str> {
+    let outside = line.split('"').step_by(2);
+    outside.flat_map(|part| part.split(|c: char| !c.is_alphanumeric() && c != '_'))
+}
+
+/// Line, name and length of every function longer than a line: from its `fn` to the brace in the same column.
+fn functions(text: &str) -> Vec<(usize, &str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let trimmed = line.trim_start();
+        let indent = line.len() - trimmed.len();
+        let Some((before, after)) = trimmed.split_once("fn ") else {
+            continue;
+        };
+        let starts = before
+            .split_whitespace()
+            .all(|word| word.starts_with("pub") || ["async", "const"].contains(&word));
+        let is_long = lines
+            .iter()
+            .skip(start)
+            .take(3)
+            .any(|line| line.contains("// long:"));
+        if !starts || is_long {
+            continue;
+        }
+        let name = after.split(['(', '<']).next().unwrap_or_default();
+        let end = lines.iter().skip(start).position(|line| {
+            let trimmed = line.trim_start();
+            line.len() - trimmed.len() == indent && trimmed == "}"
+        });
+        found.extend(end.map(|end| (start + 1, name, end + 1)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn unsafe_is_seen_in_code_only() {
+        let fine = "// unsafe\n#![forbid(unsafe_code)]\nlet a = \"unsafe\";\n";
+        assert_eq!(
+            unsafe_places(&Checkout::of(&[("crates/edge/src/lib.rs", fine)])),
+            []
+        );
+        let block = "fn f() {\n    unsafe { g() }\n}\n";
+        assert_eq!(
+            unsafe_places(&Checkout::of(&[("crates/edge/src/lib.rs", block)])).len(),
+            1
+        );
+        assert_eq!(
+            unsafe_places(&Checkout::of(&[
+                (UNSAFE_HOME, block),
+                ("bench/floor/src/sys.rs", block)
+            ])),
+            []
+        );
+    }
+
+    #[test]
+    fn a_crate_that_does_not_forbid_unsafe_is_named() {
+        assert_eq!(
+            forbids_unsafe(&Checkout::of(&[("crates/wire/src/lib.rs", "//! Wire.\n")])).len(),
+            1
+        );
+        assert_eq!(
+            forbids_unsafe(&Checkout::of(&[("crates/net/src/lib.rs", "//! Net.\n")])),
+            []
+        );
+    }
+
+    #[test]
+    fn long_functions_and_files_are_prompts() {
+        let body = "    work();\n".repeat(FUNCTION_LINES_MAX);
+        let long = format!("pub async fn many(a: u8) {{\n{body}}}\n");
+        let remarks = lengths(&Checkout::of(&[("src/main.rs", &long)]));
+        assert_eq!(remarks.len(), 1);
+        assert!(
+            !remarks[0].is_error
+                && remarks[0]
+                    .text
+                    .starts_with("src/main.rs:1: many has 72 lines"),
+            "{remarks:?}"
+        );
+        let said = format!(
+            "// long: a table\n{}",
+            "// line\n".repeat(FILE_LINES_MAX + 1)
+        );
+        assert_eq!(lengths(&Checkout::of(&[("src/main.rs", &said)])), []);
+    }
+
+    #[test]
+    fn banned_words_are_found_with_their_line() {
+        let text = format!("fine\n// {} later\n", concat!("TO", "DO"));
+        let remarks = words(&Checkout::of(&[("docs/a.md", &text)]));
+        assert_eq!(remarks.len(), 1);
+        assert!(remarks[0].text.starts_with("docs/a.md:2: "), "{remarks:?}");
+    }
+}
