@@ -363,4 +363,21 @@ mod tests {
             check(input, b"", Err(ProtocolError));
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_mean_the_same(bytes: Vec<u8>, payload: Vec<u8>, step in 1usize..20) {
+            let input = [masked(0x82, &payload), bytes].concat();
+            let (mut whole, mut whole_out) = (Echo::default(), Vec::new());
+            let whole_end = whole.feed(&input, &mut whole_out);
+            let (mut pieces, mut out, mut end) = (Echo::default(), Vec::new(), Ok(false));
+            for piece in input.chunks(step) {
+                end = pieces.feed(piece, &mut out);
+                if end != Ok(false) {
+                    break;
+                }
+            }
+            assert_eq!((out, end), (whole_out, whole_end));
+        }
+    }
 }
