@@ -23,8 +23,8 @@ use weir_edge::control::{self, Running};
 use weir_edge::log;
 use weir_lab::origin as dummy;
 use weir_load::quick::{self, Quick};
-use weir_net::process::{self, Signal, Signals, SignalsHandle};
 use weir_net::Address;
+use weir_net::process::{self, Signal, Signals, SignalsHandle};
 
 use crate::files::Disk;
 use place::Place;
@@ -81,7 +81,12 @@ const SECONDS_MAX: i64 = 3600;
 
 impl Default for DemoArgs {
     fn default() -> DemoArgs {
-        DemoArgs { port: PORT, connections: CONNECTIONS, seconds: SECONDS, once: false }
+        DemoArgs {
+            port: PORT,
+            connections: CONNECTIONS,
+            seconds: SECONDS,
+            once: false,
+        }
     }
 }
 
@@ -121,7 +126,10 @@ fn serve_origin(args: &OriginArgs) -> Result<(), String> {
     println!("         `weir origin --help` lists what a request may say; Ctrl-C ends");
     wait_for_the_end(signals);
     let totals = origin.totals();
-    println!("origin   {} requests over {} connections", totals.requests, totals.connections);
+    println!(
+        "origin   {} requests over {} connections",
+        totals.requests, totals.connections
+    );
     for address in origin.addresses() {
         if let Address::Unix(path) = address {
             // Gone already is as good.
@@ -144,14 +152,17 @@ fn address(text: &str) -> Result<Address, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Address::Unix(path.into()));
     }
-    text.parse().map(Address::Tcp).map_err(|_| "it must be an address with a port, or unix:PATH".to_owned())
+    text.parse()
+        .map(Address::Tcp)
+        .map_err(|_| "it must be an address with a port, or unix:PATH".to_owned())
 }
 
 fn run_demo(args: &DemoArgs) -> Result<bool, String> {
     let signals = catch_signals()?;
     let (origin, origin_at) = start_origin(args.port.saturating_add(1))?;
     let edge_at = free_address(args.port)?;
-    let place = Place::new(edge_at, origin_at, args.connections).map_err(|error| format!("no directory for the demo: {error}"))?;
+    let place = Place::new(edge_at, origin_at, args.connections)
+        .map_err(|error| format!("no directory for the demo: {error}"))?;
     let running = start_edge(&place)?;
     println!(
         "weir demo   {} s of load over {} connections: load, edge and origin in this process",
@@ -162,7 +173,11 @@ fn run_demo(args: &DemoArgs) -> Result<bool, String> {
         url: format!("http://{edge_at}/1k"),
         connections: args.connections as usize,
         duration: Duration::from_secs(u64::from(args.seconds)),
-        after: if args.once { String::new() } else { place.what_to_open(edge_at) },
+        after: if args.once {
+            String::new()
+        } else {
+            place.what_to_open(edge_at)
+        },
         end: args.once.then(|| signals.handle()),
         outcome: outcome.clone(),
     };
@@ -184,15 +199,19 @@ fn run_demo(args: &DemoArgs) -> Result<bool, String> {
 /// On this port, or on any.
 fn start_origin(port: u16) -> Result<(dummy::Origin, SocketAddr), String> {
     let address = free_address(port)?;
-    let origin = dummy::start(&[address.into()], 1).map_err(|error| format!("the origin cannot listen on {address}: {error}"))?;
+    let origin = dummy::start(&[address.into()], 1)
+        .map_err(|error| format!("the origin cannot listen on {address}: {error}"))?;
     let real = origin.tcp_address().unwrap_or(address);
     Ok((origin, real))
 }
 
 /// A loopback address nobody listens on: this port, or one the kernel picks.
 fn free_address(port: u16) -> Result<SocketAddr, String> {
-    let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-    probe.and_then(|listener| listener.local_addr()).map_err(|error| format!("no port is free on 127.0.0.1: {error}"))
+    let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    probe
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| format!("no port is free on 127.0.0.1: {error}"))
 }
 
 /// As `weir edge -p PLACE` does it.
@@ -200,7 +219,10 @@ fn start_edge(place: &Place) -> Result<Running, String> {
     let origin = control::Origin {
         file: place.file("nginx.conf"),
         globals: String::new(),
-        paths: Paths { prefix: place.file(""), conf_prefix: place.file("") },
+        paths: Paths {
+            prefix: place.file(""),
+            conf_prefix: place.file(""),
+        },
         pid: place.file("logs/nginx.pid"),
         error_log: place.file("logs/error.log"),
     };
@@ -251,7 +273,10 @@ impl Load {
             duration: self.duration,
             ..Quick::default()
         })?;
-        let verdict = Verdict { cpu: verdict::Cpu::now().since(before), report };
+        let verdict = Verdict {
+            cpu: verdict::Cpu::now().since(before),
+            report,
+        };
         print!("{verdict}");
         Ok(verdict.is_clean())
     }
