@@ -28,13 +28,15 @@ impl Place {
         fs::create_dir(place.path.join("html"))?;
         fs::create_dir(place.path.join("logs"))?;
         fs::write(place.path.join("html/index.html"), PAGE)?;
-        // Each connection of the load may need one to the origin.
+        // Each connection of the load may need one to the origin, and keeps it.
+        let keepalive = connections;
         let connections = connections
             .saturating_mul(2)
             .saturating_add(CONNECTIONS_SPARE);
         let conf = CONF
             .replace("@EDGE@", &edge.to_string())
             .replace("@ORIGIN@", &origin.to_string())
+            .replace("@KEEPALIVE@", &keepalive.to_string())
             .replace("@CONNECTIONS@", &connections.to_string())
             .replace("@PID@", &pid.to_string());
         fs::write(place.path.join("nginx.conf"), conf)?;
@@ -104,7 +106,7 @@ mod tests {
                 && conf.contains("listen 127.0.0.1:1;")
                 && conf.contains("server 127.0.0.1:2;")
         );
-        assert!(conf.contains("worker_connections 1152;"));
+        assert!(conf.contains("worker_connections 1152;") && conf.contains("keepalive 64;"));
         assert!(
             Place::new(edge, origin, 64).is_err(),
             "the directory is taken"

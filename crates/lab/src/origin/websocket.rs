@@ -7,8 +7,6 @@
 use std::io;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 use weir_net::buffer;
 use weir_wire::encode::{CRLF, push_field, push_status_line};
@@ -65,7 +63,26 @@ impl Offer {
 /// Sec-WebSocket-Accept for a key (RFC 6455 §4.2.2).
 fn accept(key: &[u8]) -> String {
     let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
-    STANDARD.encode(digest)
+    base64(&digest)
+}
+
+/// Base64 with padding (RFC 4648 §4).
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place > three.len() {
+                '='
+            } else {
+                char::from(digit)
+            });
+        }
+    }
+    text
 }
 
 impl Connection<'_> {
@@ -307,6 +324,19 @@ mod tests {
             accept(b"dGhlIHNhbXBsZSBub25jZQ=="),
             "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
         );
+    }
+
+    #[test]
+    fn base64_of_the_rfcs_examples() {
+        for (plain, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ] {
+            assert_eq!(base64(plain.as_bytes()), text);
+        }
     }
 
     #[test]
