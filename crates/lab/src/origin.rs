@@ -142,6 +142,10 @@ fn bind(address: &Address, workers: usize) -> io::Result<Vec<Listening>> {
         reuseport: workers > 1 && !address.is_unix(),
         ..ListenOptions::default()
     };
+    if options.reuseport {
+        // Found taken now, or else shared unawares with another origin of the same user.
+        drop(listener::bind(address, &ListenOptions::default())?);
+    }
     let first = listener::bind(address, &options)?;
     let mut sockets = vec![first.clone()];
     while options.reuseport && sockets.len() < workers {
