@@ -12,6 +12,9 @@ const PAGE: &str = include_str!("index.html");
 /// Connections the edge's worker has beside those of the load.
 const CONNECTIONS_SPARE: u32 = 1024;
 
+/// Names tried for the directory: in a container, a demo that was killed had our pid too.
+const NAMES_MAX: u32 = 100;
+
 /// A directory of our own; removed when dropped.
 pub(super) struct Place {
     path: PathBuf,
@@ -21,9 +24,7 @@ impl Place {
     /// Makes the directory and writes the configuration for these addresses.
     pub(super) fn new(edge: SocketAddr, origin: SocketAddr, connections: u32) -> io::Result<Place> {
         let pid = std::process::id();
-        let path = std::env::temp_dir().join(format!("weir-demo-{pid}"));
-        // Only ours: what somebody else put there beforehand is an error.
-        fs::DirBuilder::new().mode(0o755).create(&path)?;
+        let path = make_directory()?;
         let place = Place { path };
         fs::create_dir(place.path.join("html"))?;
         fs::create_dir(place.path.join("logs"))?;
@@ -81,6 +82,23 @@ impl Place {
     }
 }
 
+/// A directory that was not there before: what somebody else made is not ours to fill.
+fn make_directory() -> io::Result<PathBuf> {
+    let pid = std::process::id();
+    let mut made = Err(io::ErrorKind::AlreadyExists.into());
+    for attempt in 0..NAMES_MAX {
+        let path = std::env::temp_dir().join(format!("weir-demo-{pid}-{attempt}"));
+        made = fs::DirBuilder::new()
+            .mode(0o755)
+            .create(&path)
+            .map(|()| path);
+        if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+            break;
+        }
+    }
+    made
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         // Left over at worst: a temporary directory of three small files.
@@ -107,10 +125,8 @@ mod tests {
                 && conf.contains("server 127.0.0.1:2;")
         );
         assert!(conf.contains("worker_connections 1152;") && conf.contains("keepalive 64;"));
-        assert!(
-            Place::new(edge, origin, 64).is_err(),
-            "the directory is taken"
-        );
+        let other = Place::new(edge, origin, 64).unwrap();
+        assert_ne!(place.path, other.path);
         assert!(
             place
                 .what_to_open(edge)
