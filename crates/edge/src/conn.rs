@@ -21,11 +21,12 @@ use crate::counters;
 use crate::exchange::{Client, Exchange, Parts};
 use crate::family::core::Values as Core;
 use crate::family::log_phase;
+use crate::family::upstream::forward;
 use crate::log::{self, Level};
 use crate::phase::{self, From, Outcome};
+use crate::proxied;
 use crate::respond;
 use crate::special;
-use crate::family::upstream::forward;
 use crate::worker::{Generation, Worker};
 
 /// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
@@ -83,7 +84,6 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
     let shared = Rc::new(Shared { stream, is_idle: Cell::new(true), generation: Cell::new(generation.conf.generation) });
     let core = default_core(&generation.conf, listen);
     let (header_timeout, nodelay) = (core.header_timeout, core.nodelay);
-    drop(generation);
     if nodelay && !remote.is_unix() {
         // Failing to set it costs latency, not correctness.
         let _ = shared.stream.set_nodelay(true);
@@ -94,24 +94,31 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
         remote,
         local: OnceCell::new(),
         listen: Cell::new(listen),
-        proxied: None,
+        proxied: OnceCell::new(),
         shared: shared.clone(),
     });
     let mut conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
     let key = worker.enlist(&conn.shared);
     conn.deadline.set(header_timeout);
-    loop {
-        if conn.stream().readable(&conn.deadline).await.is_err() {
+    let mut early = if generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol) {
+        Box::pin(proxied::read(&conn, &generation.conf)).await
+    } else {
+        Some(Vec::new())
+    };
+    drop(generation);
+    while let Some(bytes) = early.take() {
+        if bytes.is_empty() && conn.stream().readable(&conn.deadline).await.is_err() {
             break; // nginx closes silently a connection that sent nothing
         }
         conn.shared.is_idle.set(false);
-        match Box::pin(active(&mut conn, &worker)).await {
+        match Box::pin(active(&mut conn, &worker, bytes)).await {
             After::Idle(timeout) => {
                 if worker.is_draining() {
                     break;
                 }
                 conn.deadline.set(timeout);
                 conn.shared.is_idle.set(true);
+                early = Some(Vec::new());
             }
             After::Linger(time, timeout) => {
                 Box::pin(linger(&mut conn, &worker, time, timeout)).await;
@@ -189,9 +196,10 @@ fn default_core(conf: &Conf, listen: usize) -> &Core {
     &conf.location(conf.server(server).root).values.core
 }
 
-/// Serves requests until the connection has none waiting.
-async fn active(conn: &mut Conn, worker: &Rc<Worker>) -> After {
+/// Serves requests until the connection has none waiting; `early` came before anything was read here.
+async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> After {
     let mut parts = worker.lease_parts();
+    parts.request().bytes.append(&mut early);
     let after = loop {
         let generation = worker.generation();
         if !conn.follow(&generation) {
@@ -251,7 +259,11 @@ async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
     };
     let request = parts.request();
     request.parser.reset();
-    let mut began = false;
+    let mut began = !request.bytes.is_empty();
+    if began {
+        request.started = Some(clock::now());
+        conn.deadline.set(core.header_timeout);
+    }
     loop {
         if !request.bytes.is_empty() {
             match request.parser.request(&request.bytes, &policy, &mut request.head) {

@@ -27,6 +27,7 @@ pub mod modules;
 pub mod nginx_only;
 pub mod pace;
 pub mod phase;
+pub mod proxied;
 pub mod regex;
 pub mod relay;
 pub mod respond;

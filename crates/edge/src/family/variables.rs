@@ -74,6 +74,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("proxy_protocol_port", connection::proxied_source_port),
     Variable::new("proxy_protocol_server_addr", connection::proxied_destination_addr),
     Variable::new("proxy_protocol_server_port", connection::proxied_destination_port),
+    Variable::new("proxy_protocol_tlv_", connection::proxied_tlv),
     Variable::new("tcpinfo_rtt", |x, _, out| connection::tcp_info(x, out, |info| info.rtt_us)),
     Variable::new("tcpinfo_rttvar", |x, _, out| connection::tcp_info(x, out, |info| info.rttvar_us)),
     Variable::new("tcpinfo_snd_cwnd", |x, _, out| connection::tcp_info(x, out, |info| info.snd_cwnd)),

@@ -279,7 +279,7 @@ pub static FAMILY: Family = Family::new("proxy", &[
         if out.len() > start {
             out.extend_from_slice(b", ");
         }
-        crate::family::server::address_text(&ex.client.remote, out);
+        crate::family::server::address_text(ex.remote(), out);
         true
     }),
     Variable::new("proxy_internal_body_length", |ex, _, out| {

@@ -279,7 +279,7 @@ fn pick(exchange: &mut Exchange<'_>, upstream: &Upstream, hold: &mut Hold) -> Op
         Some(template) => template.text(exchange),
         None => Vec::new(),
     };
-    let client = exchange.client.remote.tcp().map(|address| address.ip());
+    let client = exchange.remote().tcp().map(|address| address.ip());
     let worker = exchange.worker;
     let mut random = |below: u32| worker.random(below);
     let affinity = Affinity { key: &key, client };

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_net::SocketAddress;
 use weir_net::stream::TcpInfo;
+use weir_wire::proxy_protocol;
 
 use crate::exchange::Exchange;
 use crate::variable::Argument;
@@ -12,21 +13,21 @@ use super::{decimal, push_address, push_ip};
 
 /// `$remote_addr`.
 pub fn remote_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    push_address(&exchange.client.remote, out);
+    push_address(exchange.remote(), out);
     true
 }
 
 /// `$remote_port`.
 pub fn remote_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    port(&exchange.client.remote, out)
+    port(exchange.remote(), out)
 }
 
 /// `$binary_remote_addr`: 4 or 16 bytes; the text for a unix socket.
 pub fn binary_remote_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    match exchange.client.remote.tcp().map(|tcp| tcp.ip()) {
+    match exchange.remote().tcp().map(|tcp| tcp.ip()) {
         Some(IpAddr::V4(ip)) => out.extend_from_slice(&ip.octets()),
         Some(IpAddr::V6(ip)) => out.extend_from_slice(&ip.octets()),
-        None => push_address(&exchange.client.remote, out),
+        None => push_address(exchange.remote(), out),
     }
     true
 }
@@ -44,22 +45,28 @@ pub fn server_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>)
 
 /// `$proxy_protocol_addr`.
 pub fn proxied_source_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    address_of(exchange.client.proxied.as_ref().map(|proxied| proxied.source), out)
+    address_of(exchange.client.proxied.get().map(|proxied| proxied.source), out)
 }
 
 /// `$proxy_protocol_port`.
 pub fn proxied_source_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    port_of(exchange.client.proxied.as_ref().map(|proxied| proxied.source), out)
+    port_of(exchange.client.proxied.get().map(|proxied| proxied.source), out)
 }
 
 /// `$proxy_protocol_server_addr`.
 pub fn proxied_destination_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    address_of(exchange.client.proxied.as_ref().map(|proxied| proxied.destination), out)
+    address_of(exchange.client.proxied.get().map(|proxied| proxied.destination), out)
 }
 
 /// `$proxy_protocol_server_port`.
 pub fn proxied_destination_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    port_of(exchange.client.proxied.as_ref().map(|proxied| proxied.destination), out)
+    port_of(exchange.client.proxied.get().map(|proxied| proxied.destination), out)
+}
+
+/// `$proxy_protocol_tlv_…`.
+pub fn proxied_tlv(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let Some(proxied) = exchange.client.proxied.get() else { return false };
+    proxy_protocol::tlv(&proxied.tlvs, &argument.name, out)
 }
 
 /// `$tcpinfo_…`; not found on a unix socket.
