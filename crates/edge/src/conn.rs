@@ -346,7 +346,7 @@ async fn one(
     let client = conn.client.clone();
     let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
     exchange.number_on_connection = conn.served;
-    let end = match open(&mut exchange, conn, refusal).await {
+    let end = match open(&mut exchange, refusal) {
         Ok(outcome) => answer(&mut exchange, conn, outcome).await,
         Err(gone) => Err(gone),
     };
@@ -361,11 +361,11 @@ async fn one(
 }
 
 /// Checks the head and finds the server; what it refuses becomes a status.
-async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Refused>) -> Result<Outcome, Gone> {
+fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome, Gone> {
     exchange.step = Step::ReadHead;
     let verdict = match refusal {
         Some(Refused::Violation(violation)) => {
-            if exchange.request.head.line.is_empty() {
+            if exchange.request.head.line.is_empty() || violation == Violation::TargetTooLong {
                 exchange.step = Step::ReadLine;
             }
             Err(violation)
@@ -380,7 +380,7 @@ async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Refu
             exchange.response.status = 400;
             return Err(Gone::Cut);
         }
-        None => understand(exchange, conn),
+        None => understand(exchange),
     };
     if let Err(violation) = verdict {
         exchange.keeps_alive = false;
@@ -394,7 +394,7 @@ async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Refu
         return Ok(Outcome::Status(violation.status()));
     }
     note_ignored(exchange);
-    exchange.step = Step::Log; // between steps nginx says nothing
+    exchange.step = Step::AwaitRequest; // between steps nginx names none
     exchange.worker.begin_request(exchange);
     Ok(phase::walk(exchange, From::Server))
 }
@@ -418,7 +418,7 @@ fn note_ignored(exchange: &mut Exchange<'_>) {
 }
 
 /// Reads the head's meaning into the exchange.
-fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation> {
+fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     let request = &mut exchange.request;
     let bytes = std::mem::take(&mut request.bytes);
     let head = &request.head;
@@ -436,16 +436,15 @@ fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation>
 
     if let Some(host) = host? {
         let request = &mut exchange.request;
-        let name = host.name.of(&request.bytes);
-        request.host.extend_from_slice(name);
+        request.host.extend_from_slice(host.name.of(&request.bytes));
         request.host.make_ascii_lowercase();
         request.port = host.port;
-        let listen = exchange.conf.listens.get(exchange.client.listen.get());
-        if let Some(listen) = listen {
-            let id = listen.hosts.find(&exchange.request.host, &mut exchange.slots);
-            exchange.server = exchange.conf.server(id);
-            exchange.enter(exchange.server.root);
-        }
+    }
+    // A request without a host is one for the empty name.
+    if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
+        let id = listen.hosts.find(&exchange.request.host, &mut exchange.slots);
+        exchange.server = exchange.conf.server(id);
+        exchange.enter(exchange.server.root);
     }
     method?;
     let length = length?;
@@ -456,7 +455,8 @@ fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation>
 
     let core = &exchange.location.values.core;
     let raw = path.of(&exchange.request.bytes);
-    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)?;
+    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
+        .inspect_err(|_| exchange.uri.clear())?;
     exchange.target_is_valid = true;
     exchange.uri_was_quoted = target.quoted;
     if !target.complex {
@@ -464,18 +464,22 @@ fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation>
         exchange.uri.extend_from_slice(target.path(raw, &[]));
     }
     exchange.args.extend_from_slice(target.args(raw));
-    exchange.keeps_alive = keeps_alive(exchange, conn, core);
+    exchange.keeps_alive = keeps_alive(exchange, core);
     Ok(())
 }
 
-fn keeps_alive(exchange: &Exchange<'_>, conn: &Conn, core: &Core) -> bool {
+fn keeps_alive(exchange: &Exchange<'_>, core: &Core) -> bool {
     let request = &exchange.request;
-    weir_wire::keeps_alive(request.version(), request.tokens)
-        && !core.keepalive_timeout.0.is_zero()
-        && conn.served < core.keepalive_requests
-        && clock::now().saturating_duration_since(conn.client.accepted) < core.keepalive_time
+    weir_wire::keeps_alive(request.version(), request.tokens) && !disabled_for(exchange, core)
+}
+
+/// Whether the settings of the location that answers let the connection go on (nginx: update_location_config).
+pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
+    let core = &exchange.location.values.core;
+    !core.keepalive_timeout.0.is_zero()
+        && exchange.number_on_connection < core.keepalive_requests
+        && clock::now().saturating_duration_since(exchange.client.accepted) < core.keepalive_time
         && !exchange.worker.is_draining()
-        && !disabled_for(exchange, core)
 }
 
 /// nginx: `keepalive_disable`, for two old browsers.
@@ -507,6 +511,7 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                 exchange.keeps_alive = false;
                 return Err(Gone::Cut);
             }
+            Outcome::Status(408) => return Err(Gone::TimedOut),
             Outcome::Status(499) => {
                 exchange.response.status = 499;
                 exchange.keeps_alive = false;

@@ -180,15 +180,16 @@ pub fn open_all(conf: &Conf) -> Result<(), String> {
     errors.chain(&conf.declared.log.files).try_for_each(|file| file.open())
 }
 
-/// Writes what this thread holds back; at the end, and on each worker before `reopen`.
+/// Writes what the buffers of access logs hold back: the last thing before the process ends.
 pub fn flush() {
-    crate::family::log::flush();
+    crate::family::log::buffer::flush();
 }
 
 /// USR1: opens every log file again by its name. What cannot be opened stays as it was, and is told.
 ///
-/// Lines that workers hold back go to the old file: run `flush` on each worker before.
+/// Lines held back go to the file they were meant for.
 pub fn reopen() {
+    flush();
     for what in file::reopen_all() {
         global(Level::Emerg, format_args!("{what}"));
     }
@@ -222,6 +223,7 @@ impl fmt::Display for Os<'_> {
 /// Linux's number for errors that std or weir made without one.
 fn code_of(kind: io::ErrorKind) -> Option<i32> {
     match kind {
+        io::ErrorKind::NotADirectory => Some(20),
         io::ErrorKind::BrokenPipe | io::ErrorKind::WriteZero => Some(32),
         io::ErrorKind::ConnectionAborted => Some(103),
         io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => Some(104),
@@ -320,17 +322,8 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
 fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
     let request = &exchange.request;
     match exchange.step {
-        Step::AwaitRequest | Step::Keepalive | Step::ReadLine | Step::ReadHead => {
-            if request.head.len > 0 {
-                None
-            } else if !request.line().is_empty() {
-                Some(Step::ReadHead)
-            } else if !request.bytes.is_empty() {
-                Some(Step::ReadLine)
-            } else {
-                Some(exchange.step)
-            }
-        }
+        // A head was read and nothing is waited for: nginx names no step.
+        Step::AwaitRequest | Step::Keepalive if request.head.len > 0 => None,
         step => Some(step),
     }
 }

@@ -5,6 +5,7 @@
 //! Lines to a file are held back until the end of the worker's turn and leave in one write; with `buffer=`
 //! they are held back longer. A name with variables is opened when it is written to.
 
+pub mod buffer;
 pub mod format;
 pub mod handles;
 pub mod pending;
@@ -19,17 +20,16 @@ use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, R
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::error_log::declare;
+use crate::family::static_files;
 use crate::log::file::LogFile;
 use crate::log::syslog::Syslog;
 use crate::log::{Level, Os};
 use crate::value;
 use crate::variable::Template;
 
+use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};
 use self::handles::CacheSize;
-use self::pending::Buffering;
-
-pub use self::pending::flush;
 
 crate::settings! {
     /// `access_log`.
@@ -44,7 +44,7 @@ pub struct Declared {
     /// Each once.
     pub files: Vec<Arc<LogFile>>,
     formats: Vec<(String, Arc<Format>)>,
-    buffers: Vec<(Arc<LogFile>, Buffering)>,
+    buffers: Vec<Arc<Buffer>>,
 }
 
 /// All `access_log`s of one place.
@@ -60,7 +60,7 @@ pub struct AccessLog {
     target: Target,
     format: Arc<Format>,
     when: Option<Template>,
-    buffering: Option<Buffering>,
+    buffer: Option<Arc<Buffer>>,
 }
 
 enum Target {
@@ -126,8 +126,8 @@ fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let target = target(b, statement.text(0))?;
     let format = format_of(b, statement.args.get(1).map_or("combined", |word| word.text.as_str()))?;
     let (asked, when) = parameters(b, statement)?;
-    let buffering = buffering(b, statement.text(0), &target, asked)?;
-    let log = Arc::new(AccessLog { target, format, when, buffering });
+    let buffer = buffer_of(b, statement.text(0), &target, asked)?;
+    let log = Arc::new(AccessLog { target, format, when, buffer });
     b.settings().log.logs.get_or_insert_default().list.push(log);
     Ok(())
 }
@@ -190,29 +190,32 @@ fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Op
 }
 
 /// The buffer the log gets; all logs to one file share theirs and must agree on it.
-fn buffering(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -> Result<Option<Buffering>, Refusal> {
+fn buffer_of(
+    b: &mut Build<'_>,
+    name: &str,
+    target: &Target,
+    asked: Buffering,
+) -> Result<Option<Arc<Buffer>>, Refusal> {
     if asked.size == 0 && asked.flush.is_some() {
         return Err(Refusal::whole(format!("no buffer is defined for access_log \"{name}\"")));
     }
-    let buffers = &mut b.declared.log.buffers;
-    let known = match target {
-        Target::File(file) => buffers.iter().find(|(known, _)| Arc::ptr_eq(known, file)).map(|(_, known)| *known),
-        Target::Path(_) | Target::Syslog(_) => None,
+    let file = match target {
+        Target::File(file) => file,
+        Target::Path(_) | Target::Syslog(_) if asked.size == 0 => return Ok(None),
+        Target::Path(_) => return Err(Refusal::whole("buffered logs cannot have variables in name")),
+        Target::Syslog(_) => return Err(Refusal::whole("logs to syslog cannot be buffered")),
     };
-    if asked.size == 0 {
-        return Ok(known);
-    }
-    match (target, known) {
-        (Target::Path(_), _) => Err(Refusal::whole("buffered logs cannot have variables in name")),
-        (Target::Syslog(_), _) => Err(Refusal::whole("logs to syslog cannot be buffered")),
-        (Target::File(_), Some(known)) if known != asked => Err(Refusal::whole(format!(
+    let buffers = &mut b.declared.log.buffers;
+    match buffers.iter().find(|known| Arc::ptr_eq(&known.file, file)) {
+        Some(known) if asked.size > 0 && known.buffering != asked => Err(Refusal::whole(format!(
             "access_log \"{name}\" already defined with conflicting parameters"
         ))),
-        (Target::File(file), known) => {
-            if known.is_none() {
-                buffers.push((file.clone(), asked));
-            }
-            Ok(Some(asked))
+        Some(known) => Ok(Some(known.clone())),
+        None if asked.size == 0 => Ok(None),
+        None => {
+            let buffer = Buffer::new(file.clone(), asked);
+            buffers.push(buffer.clone());
+            Ok(Some(buffer))
         }
     }
 }
@@ -249,7 +252,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     match format_of(b, "combined") {
         Ok(format) => {
             let target = Target::File(file);
-            let log = AccessLog { target, format, when: None, buffering: None };
+            let log = AccessLog { target, format, when: None, buffer: None };
             scope.settings.log.logs = Some(Logs { off: false, list: vec![Arc::new(log)] });
         }
         Err(refusal) => b.refuse("access_log", refusal),
@@ -277,21 +280,17 @@ fn is_true(value: &[u8]) -> bool {
 
 fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
     match &log.target {
-        Target::File(file) => pending::append(file, log.buffering.as_ref(), |line| {
-            log.format.write(exchange, line);
-            line.push(b'\n');
-        }),
-        Target::Path(path) => {
-            let path = path.text(exchange);
-            let mut line = Vec::with_capacity(256);
-            log.format.write(exchange, &mut line);
-            line.push(b'\n');
-            let cache = exchange.location.values.log.cache;
-            if let Err(error) = handles::write(&path, cache.as_ref(), &line) {
-                let shown = String::from_utf8_lossy(&path);
-                exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
+        Target::File(file) => {
+            let compose = |line: &mut Vec<u8>| {
+                log.format.write(exchange, line);
+                line.push(b'\n');
+            };
+            match &log.buffer {
+                None => pending::append(file, compose),
+                Some(buffer) => buffer.append(compose),
             }
         }
+        Target::Path(path) => write_named(exchange, log, path),
         Target::Syslog(syslog) => {
             let mut message = Vec::with_capacity(256);
             syslog.begin(&mut message);
@@ -301,6 +300,36 @@ fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
             }
         }
     }
+}
+
+/// Writes to a file whose name holds variables.
+fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
+    if !root_exists(exchange) {
+        return;
+    }
+    let path = path.text(exchange);
+    let mut line = Vec::with_capacity(256);
+    log.format.write(exchange, &mut line);
+    line.push(b'\n');
+    let cache = exchange.location.values.log.cache;
+    if let Err(error) = handles::write(&path, cache.as_ref(), &line) {
+        let shown = String::from_utf8_lossy(&path);
+        exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
+    }
+}
+
+/// nginx: a client may choose part of the name, so such a log is written only where the root directory exists.
+fn root_exists(exchange: &mut Exchange<'_>) -> bool {
+    let Some((mut root, length)) = static_files::path(exchange) else { return false };
+    root.truncate(length);
+    let error = match std::fs::metadata(static_files::as_path(&root)) {
+        Ok(found) if found.is_dir() => return true,
+        Ok(_) => std::io::ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    };
+    let shown = String::from_utf8_lossy(&root);
+    exchange.log(Level::Error, format_args!("testing \"{shown}\" existence failed {}", Os(&error)));
+    false
 }
 
 #[cfg(test)]

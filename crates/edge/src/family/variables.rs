@@ -52,7 +52,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("request_body", request::body),
     Variable::new("request_body_file", request::body_file),
     Variable::new("content_length", request::content_length),
-    Variable::new("content_type", request::content_type),
+    Variable::new("content_type", fields::content_type),
     Variable::new("remote_user", request::remote_user),
     Variable::new("pipe", request::pipe),
     Variable::changeable("limit_rate", |x, _, out| decimal(out, x.limit_rate.unwrap_or(0)), request::set_limit_rate),

@@ -109,25 +109,29 @@ impl Syslog {
 
     /// Sends a whole datagram; `false` when it was dropped.
     pub fn send(&self, message: &[u8]) -> bool {
-        let sent = self.try_send(message);
-        let Err(error) = sent else { return true };
+        let (call, error) = match self.try_send(message) {
+            Ok(()) => return true,
+            Err(failed) => failed,
+        };
         self.dropped.fetch_add(1, Ordering::Relaxed);
         if error.kind() != io::ErrorKind::WouldBlock {
             *self.socket.write().unwrap_or_else(PoisonError::into_inner) = None;
-            self.complain(&error);
+            self.complain(call, &error);
         }
         false
     }
 
-    fn try_send(&self, message: &[u8]) -> io::Result<()> {
+    /// The error comes with the call that failed.
+    fn try_send(&self, message: &[u8]) -> Result<(), (&'static str, io::Error)> {
         loop {
             if let Some(socket) = &*self.socket.read().unwrap_or_else(PoisonError::into_inner) {
-                return match socket {
-                    Socket::Udp(udp) => udp.send(message).map(drop),
-                    Socket::Unix(unix) => unix.send(message).map(drop),
+                let sent = match socket {
+                    Socket::Udp(udp) => udp.send(message),
+                    Socket::Unix(unix) => unix.send(message),
                 };
+                return sent.map(drop).map_err(|error| ("send()", error));
             }
-            let socket = self.connect()?;
+            let socket = self.connect().map_err(|error| ("connect()", error))?;
             *self.socket.write().unwrap_or_else(PoisonError::into_inner) = Some(socket);
         }
     }
@@ -164,15 +168,28 @@ impl Syslog {
     }
 
     /// Tells the other sinks, at most once a second: every line may fail.
-    fn complain(&self, error: &io::Error) {
+    fn complain(&self, call: &str, error: &io::Error) {
         let now = clock::unix_seconds();
         if self.complained_at.swap(now, Ordering::Relaxed) == now {
             return;
         }
+        // nginx: what the network does is an error, what this machine does wrong an alert.
+        let is_remote = call == "send()"
+            && matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::NotConnected
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::TimedOut
+                    | io::ErrorKind::NetworkDown
+                    | io::ErrorKind::NetworkUnreachable
+                    | io::ErrorKind::HostUnreachable
+            );
         BUSY.set(true);
         crate::log::global(
-            Level::Alert,
-            format_args!("send() failed {} while logging to syslog, server: {}", Os(error), self.address),
+            if is_remote { Level::Error } else { Level::Alert },
+            format_args!("{call} failed {} while logging to syslog, server: {}", Os(error), self.address),
         );
         BUSY.set(false);
     }

@@ -77,7 +77,9 @@ async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), 
             Ok(()) => {}
             Err(Failed::Status(status)) => return Err(Answer::Outcome(Outcome::Status(status))),
             Err(Failed::Gone(gone)) => {
-                exchange.log(Level::Info, format_args!("client prematurely closed connection"));
+                if matches!(gone, Gone::Closed(_)) {
+                    exchange.log(Level::Info, format_args!("client prematurely closed connection"));
+                }
                 return Err(Answer::Gone(gone));
             }
         }

@@ -17,6 +17,11 @@ pub fn cookies(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> 
     request_fields(exchange, "cookie", b"; ", out)
 }
 
+/// `$content_type`.
+pub fn content_type(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    request_fields(exchange, "content_type", b", ", out)
+}
+
 /// `$cookie_NAME`.
 pub fn request_cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     let request = &exchange.request;
@@ -118,18 +123,24 @@ fn is_named(field: &[u8], name: &[u8]) -> bool {
 
 /// The value of a cookie in one `Cookie` field; names are compared without case, as nginx does.
 fn cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
-    line.split(|byte| matches!(byte, b';' | b',')).find_map(|pair| {
-        let pair = pair.trim_ascii_start();
-        let value = pair.get(name.len()..)?.trim_ascii_start().strip_prefix(b"=")?;
-        pair.get(..name.len())?.eq_ignore_ascii_case(name).then(|| value.trim_ascii_start())
-    })
+    line.split(|byte| *byte == b';').find_map(|pair| value_of(pair, name))
 }
 
 /// The value in one `Set-Cookie` field, if it sets this cookie.
 pub(crate) fn set_cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
-    let pair = line.split(|byte| *byte == b';').next()?.trim_ascii_start();
-    let value = pair.get(name.len()..)?.trim_ascii_start().strip_prefix(b"=")?;
-    pair.get(..name.len())?.eq_ignore_ascii_case(name).then(|| value.trim_ascii_start())
+    value_of(line.split(|byte| *byte == b';').next()?, name)
+}
+
+/// The value in `NAME=VALUE`; spaces may stand before each part.
+fn value_of<'l>(pair: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+    let pair = after_spaces(pair);
+    let value = after_spaces(pair.get(name.len()..)?).strip_prefix(b"=")?;
+    pair.get(..name.len())?.eq_ignore_ascii_case(name).then(|| after_spaces(value))
+}
+
+fn after_spaces(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| *byte != b' ').unwrap_or(text.len());
+    text.get(start..).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -151,9 +162,9 @@ mod tests {
 
     #[test]
     fn cookies_are_found_by_name() {
-        let line = b"a=1; bc = 2,d=;e";
+        let line = b"a=1; bc = 2, x=3;d=;e";
         for (name, value) in
-            [("a", Some(&b"1"[..])), ("A", Some(b"1")), ("bc", Some(b"2")), ("b", None), ("d", Some(b"")), ("e", None)]
+            [("a", Some(&b"1"[..])), ("A", Some(b"1")), ("bc", Some(b"2, x=3")), ("b", None), ("x", None), ("d", Some(b"")), ("e", None)]
         {
             assert_eq!(cookie(line, name.as_bytes()), value, "{name}");
         }

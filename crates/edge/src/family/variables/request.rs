@@ -21,9 +21,9 @@ pub fn host(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     }
 }
 
-/// `$uri` and `$document_uri`.
+/// `$uri` and `$document_uri`: empty, but found, where the target could not be normalised.
 pub fn uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    !exchange.uri.is_empty() && text(out, &exchange.uri)
+    !exchange.request.line().is_empty() && text(out, &exchange.uri)
 }
 
 /// `$args` and `$query_string`.
@@ -141,11 +141,6 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
     let was_read = matches!(exchange.body, RequestBody::Memory(_) | RequestBody::File { .. });
     let is_chunked = exchange.request.length == Some(BodyLength::Chunked);
     is_chunked && was_read && decimal(out, exchange.body.length())
-}
-
-/// `$content_type`.
-pub fn content_type(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    exchange.request.field(Known::ContentType).is_some_and(|value| text(out, value))
 }
 
 /// `$remote_user`: the name in `Authorization: Basic`.
