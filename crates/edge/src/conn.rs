@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
-use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Known, Progress, Violation};
+use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Progress, Version, Violation};
 
 use crate::body;
 use crate::conf::Conf;
@@ -269,6 +269,10 @@ async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
             match request.parser.request(&request.bytes, &policy, &mut request.head) {
                 Ok(Progress::Done) => {
                     request.used = request.head.len;
+                    if request.head.version == Version::Http09 && !request.unread().trim_ascii().is_empty() {
+                        // A client of 1991 sends no more: this is a request line with a stray line end.
+                        return Head::Refused(Violation::InvalidRequest);
+                    }
                     return match over_limits(&request.bytes, request.head.line.end as usize, request.head.len, core) {
                         Some(violation) => Head::Refused(violation),
                         None => Head::Complete,
@@ -464,38 +468,8 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.uri.extend_from_slice(target.path(raw, &[]));
     }
     exchange.args.extend_from_slice(target.args(raw));
-    exchange.keeps_alive = keeps_alive(exchange, core);
+    exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
     Ok(())
-}
-
-fn keeps_alive(exchange: &Exchange<'_>, core: &Core) -> bool {
-    let request = &exchange.request;
-    weir_wire::keeps_alive(request.version(), request.tokens) && !disabled_for(exchange, core)
-}
-
-/// Whether the settings of the location that answers let the connection go on (nginx: update_location_config).
-pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
-    let core = &exchange.location.values.core;
-    !core.keepalive_timeout.0.is_zero()
-        && exchange.number_on_connection < core.keepalive_requests
-        && clock::now().saturating_duration_since(exchange.client.accepted) < core.keepalive_time
-        && !exchange.worker.is_draining()
-}
-
-/// nginx: `keepalive_disable`, for two old browsers.
-fn disabled_for(exchange: &Exchange<'_>, core: &Core) -> bool {
-    if core.keepalive_disable.is_empty() {
-        return false;
-    }
-    let Some(agent) = exchange.request.field(Known::UserAgent) else { return false };
-    core.keepalive_disable.iter().any(|browser| match browser.as_str() {
-        "msie6" => exchange.request.method() == b"POST" && contains(agent, b"MSIE 6.") && !contains(agent, b"Opera"),
-        _ => contains(agent, b"Macintosh; ") && contains(agent, b"Safari/") && !contains(agent, b"Chrome/"),
-    })
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    memchr::memmem::find(text, part).is_some()
 }
 
 /// Turns an outcome into a response and sends it.

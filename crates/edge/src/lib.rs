@@ -22,6 +22,7 @@ pub mod exchange;
 pub mod family;
 pub mod fields;
 pub mod host_table;
+pub mod keepalive;
 pub mod log;
 pub mod modules;
 pub mod nginx_only;
