@@ -1,4 +1,4 @@
-//! Lines a worker holds back to the end of its turn: one write takes all of them.
+//! Lines a worker holds back to the end of its turn, or of a connection: one write takes all of them.
 //!
 //! Invariant: held-back lines go to the file as it was when the first of them came, so lines never land in a
 //! file that a rotation opened after them.
@@ -39,19 +39,38 @@ thread_local! {
 
 /// Appends a line that `write` composes; it must not append another. Off a worker it is written at once.
 pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) {
-    let Some(mut held) = PENDING.with_borrow_mut(|pending| pending.take(file)) else { return };
+    let Some(mut held) = PENDING.with_borrow_mut(|pending| pending.take(file)) else {
+        return;
+    };
     write(&mut held.bytes);
     PENDING.with_borrow_mut(|pending| pending.put(held));
+}
+
+/// Writes what this worker holds back now.
+pub fn flush() {
+    PENDING.with_borrow_mut(|pending| {
+        while let Some(held) = pending.held.pop() {
+            pending.write(held);
+        }
+    });
 }
 
 impl Pending {
     /// Takes the lines for a file out, to be appended to; `None` when the file is not open.
     fn take(&mut self, file: &Arc<LogFile>) -> Option<Held> {
-        if let Some(at) = self.held.iter().position(|held| Arc::ptr_eq(&held.file, file)) {
+        if let Some(at) = self
+            .held
+            .iter()
+            .position(|held| Arc::ptr_eq(&held.file, file))
+        {
             return Some(self.held.swap_remove(at));
         }
         let handle = file.handle()?;
-        Some(Held { file: file.clone(), handle, bytes: self.spare.pop().unwrap_or_default() })
+        Some(Held {
+            file: file.clone(),
+            handle,
+            bytes: self.spare.pop().unwrap_or_default(),
+        })
     }
 
     fn put(&mut self, held: Held) {
@@ -64,14 +83,7 @@ impl Pending {
 
     /// Asks the worker to call at the end of each turn; `false` off a worker.
     fn hook(&mut self) -> bool {
-        self.has_hook = self.has_hook
-            || worker::at_turn_end(Rc::new(|| {
-                PENDING.with_borrow_mut(|pending| {
-                    while let Some(held) = pending.held.pop() {
-                        pending.write(held);
-                    }
-                });
-            }));
+        self.has_hook = self.has_hook || worker::at_turn_end(Rc::new(flush));
         self.has_hook
     }
 

@@ -408,8 +408,11 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Link, mut
         && !matches!(length, BodyLength::UntilClose);
     let values = &exchange.location.values;
     if values.proxy.intercept_errors && status >= 300 && crate::special::is_intercepted(exchange, status) {
-        if status == 401 && let Some(value) = origin.field(weir_wire::Known::WwwAuthenticate) {
-            exchange.response.fields.push_known(b"WWW-Authenticate", value, Some(weir_wire::Known::WwwAuthenticate));
+        if status == 401 {
+            let known = Some(weir_wire::Known::WwwAuthenticate);
+            for field in origin.head.fields.iter().filter(|field| field.known == known) {
+                exchange.response.fields.push_known(b"WWW-Authenticate", field.value.of(&origin.bytes), known);
+            }
         }
         release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
         exchange.origin = Some(origin);
