@@ -196,14 +196,41 @@ fn default_core(conf: &Conf, listen: usize) -> &Core {
     &conf.location(conf.server(server).root).values.core
 }
 
-/// Serves requests until the connection has none waiting; `early` came before anything was read here.
+/// How long a connection stays ready for another request before it gives its memory back: a busy client
+/// sends the next one sooner, and an idle one should hold nothing.
+const STAY: Duration = Duration::from_millis(50);
+
+/// Serves requests for as long as they keep coming; `early` came before anything was read here.
 async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> After {
-    let mut parts = worker.lease_parts();
-    parts.request().bytes.append(&mut early);
-    let after = loop {
+    loop {
+        let mut parts = worker.lease_parts();
+        parts.request().bytes.append(&mut early);
+        let after;
+        (parts, after) = burst(conn, worker, parts).await;
+        worker.return_parts(parts);
+        let After::Idle(timeout) = after else { return after };
+        if worker.is_draining() {
+            return After::Close;
+        }
+        if timeout <= STAY {
+            return After::Idle(timeout);
+        }
+        conn.deadline.set(STAY);
+        conn.shared.is_idle.set(true);
+        let more = conn.stream().readable(&conn.deadline).await;
+        conn.shared.is_idle.set(false);
+        if more.is_err() {
+            return After::Idle(timeout - STAY);
+        }
+    }
+}
+
+/// Serves the requests that have arrived.
+async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
+    loop {
         let generation = worker.generation();
         if !conn.follow(&generation) {
-            break After::Close;
+            return (parts, After::Close);
         }
         counters::shift(&worker.counters().reading, 1);
         let head = read_head(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get())).await;
@@ -215,23 +242,22 @@ async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> Aft
             Head::Broken => Some(Refused::ClosedInHead),
             Head::Nothing => {
                 let core = default_core(&generation.conf, conn.client.listen.get());
-                break After::Idle(if conn.served == 0 { core.header_timeout } else { core.keepalive_timeout.0 });
+                let timeout = if conn.served == 0 { core.header_timeout } else { core.keepalive_timeout.0 };
+                return (parts, After::Idle(timeout));
             }
-            Head::Closed => break After::Close,
+            Head::Closed => return (parts, After::Close),
         };
         counters::add(&worker.counters().requests, 1);
         counters::shift(&worker.counters().writing, 1);
-        let (used, after) = one(conn, worker, &generation, parts, refusal).await;
+        let after;
+        (parts, after) = one(conn, worker, &generation, parts, refusal).await;
         counters::shift(&worker.counters().writing, -1);
-        parts = used;
         parts.next_request();
         match after {
             After::Idle(_) if !parts.request().bytes.is_empty() => {}
-            After::Idle(_) | After::Close | After::Linger(..) => break after,
+            After::Idle(_) | After::Close | After::Linger(..) => return (parts, after),
         }
-    };
-    worker.return_parts(parts);
-    after
+    }
 }
 
 enum Head {

@@ -1,7 +1,6 @@
 //! One worker thread's own things: nothing here is shared, so nothing here is locked.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -26,6 +25,8 @@ pub struct Generation {
     pub conf: Arc<Conf>,
     /// Idle connections to upstreams.
     pub pools: Pools,
+    /// The names of peers by group and index, for tries to share.
+    peer_names: RefCell<Vec<Vec<Rc<str>>>>,
 }
 
 impl Drop for Generation {
@@ -38,7 +39,20 @@ impl Drop for Generation {
 impl Generation {
     /// A configuration as one worker holds it.
     pub fn new(conf: Arc<Conf>) -> Generation {
-        Generation { conf, pools: Pools::default() }
+        Generation { conf, pools: Pools::default(), peer_names: RefCell::default() }
+    }
+
+    /// A peer's name, shared by all tries that ask it.
+    pub fn peer_name(&self, group: usize, peer: usize) -> Rc<str> {
+        if let Some(name) = self.peer_names.borrow().get(group).and_then(|names| names.get(peer)) {
+            return name.clone();
+        }
+        let mut names = self.peer_names.borrow_mut();
+        let groups = &self.conf.declared.upstream.groups;
+        for upstream in groups.iter().skip(names.len()) {
+            names.push(upstream.group.peers().map(|peer| peer.address.as_str().into()).collect());
+        }
+        names.get(group).and_then(|names| names.get(peer)).cloned().unwrap_or_default()
     }
 
     /// The listen for connections accepted on a socket; the local address is asked only where it decides.
@@ -115,7 +129,7 @@ pub struct Worker {
     connections: RefCell<slab::Slab<Rc<Shared>>>,
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
-    peer_names: RefCell<HashMap<String, Rc<str>>>,
+    spare_heads: RefCell<Vec<ResponseHead>>,
     random: Cell<u64>,
     /// Upstream connections open now, for `worker_connections`.
     pub upstream_connections: Cell<usize>,
@@ -132,7 +146,7 @@ impl Worker {
             connections: RefCell::new(slab::Slab::new()),
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
-            peer_names: RefCell::new(HashMap::new()),
+            spare_heads: RefCell::new(Vec::new()),
             random: Cell::new(seed | 1),
             upstream_connections: Cell::new(0),
         })
@@ -250,21 +264,16 @@ impl Worker {
 
     /// A response head to parse into.
     pub fn lease_response_head(&self) -> ResponseHead {
-        ResponseHead::new()
+        self.spare_heads.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// A peer's name, shared by all tries that ask it.
-    pub fn name_of(&self, name: &str) -> Rc<str> {
-        let mut names = self.peer_names.borrow_mut();
-        if let Some(known) = names.get(name) {
-            return known.clone();
+    /// Takes it back.
+    pub fn return_response_head(&self, mut head: ResponseHead) {
+        let mut spare = self.spare_heads.borrow_mut();
+        if spare.len() < SPARE_MAX {
+            head.clear();
+            spare.push(head);
         }
-        if names.len() >= crate::family::upstream::group::MAX_PEERS {
-            names.clear();
-        }
-        let fresh: Rc<str> = name.into();
-        names.insert(name.to_owned(), fresh.clone());
-        fresh
     }
 
     /// A number below `below` (xorshift: spreads load, protects nothing).

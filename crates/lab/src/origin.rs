@@ -72,6 +72,35 @@ struct Tally {
     sent_bytes: AtomicU64,
 }
 
+impl Tally {
+    fn totals(&self) -> Totals {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Totals {
+            connections: read(&self.connections),
+            requests: read(&self.requests),
+            refused: read(&self.refused),
+            failures: read(&self.failures),
+            websockets: read(&self.websockets),
+            frames: read(&self.frames),
+            sent_bytes: read(&self.sent_bytes),
+        }
+    }
+}
+
+impl Totals {
+    fn plus(self, other: Totals) -> Totals {
+        Totals {
+            connections: self.connections + other.connections,
+            requests: self.requests + other.requests,
+            refused: self.refused + other.refused,
+            failures: self.failures + other.failures,
+            websockets: self.websockets + other.websockets,
+            frames: self.frames + other.frames,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+        }
+    }
+}
+
 /// Starts an origin on these addresses with `workers` threads named `origin N`.
 ///
 /// `workers` is kept between 1 and [`WORKERS_MAX`]; with more than one, each has its
@@ -113,6 +142,10 @@ fn bind(address: &Address, workers: usize) -> io::Result<Vec<Listening>> {
         reuseport: workers > 1 && !address.is_unix(),
         ..ListenOptions::default()
     };
+    if options.reuseport {
+        // Found taken now, or else shared unawares with another origin of the same user.
+        drop(listener::bind(address, &ListenOptions::default())?);
+    }
     let first = listener::bind(address, &options)?;
     let mut sockets = vec![first.clone()];
     while options.reuseport && sockets.len() < workers {
@@ -161,21 +194,10 @@ impl Origin {
 
     /// What all workers have done so far.
     pub fn totals(&self) -> Totals {
-        let sum = |pick: fn(&Tally) -> &AtomicU64| -> u64 {
-            self.tallies
-                .iter()
-                .map(|tally| pick(tally).load(Ordering::Relaxed))
-                .sum()
-        };
-        Totals {
-            connections: sum(|tally| &tally.connections),
-            requests: sum(|tally| &tally.requests),
-            refused: sum(|tally| &tally.refused),
-            failures: sum(|tally| &tally.failures),
-            websockets: sum(|tally| &tally.websockets),
-            frames: sum(|tally| &tally.frames),
-            sent_bytes: sum(|tally| &tally.sent_bytes),
-        }
+        self.tallies
+            .iter()
+            .map(|tally| tally.totals())
+            .fold(Totals::default(), Totals::plus)
     }
 
     /// Ends the workers and closes every connection; [`Origin::join`] waits for it.

@@ -324,6 +324,10 @@ fn several_workers_share_an_address_and_stop_together() {
         (totals.connections, totals.requests, totals.refused),
         (8, 8, 0)
     );
+    assert!(
+        origin::start(origin.addresses(), 2).is_err(),
+        "the address is taken"
+    );
     let mut idle = connect(&origin);
     let address = origin.tcp_address().unwrap();
     drop(origin);

@@ -64,13 +64,15 @@ pub fn run(quick: &Quick) -> Result<Report, String> {
     let address = url.resolve()?;
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
+    let begin = clock::precise();
     let plan = Plan {
         client: client::Target {
             address: address.into(),
             request: client::request(&url).into(),
             timeout: quick.timeout.min(TIMEOUT_MAX),
         },
-        end: clock::precise() + quick.duration.min(DURATION_MAX),
+        begin,
+        end: begin + quick.duration.min(DURATION_MAX),
     };
     let (give, reports) = mpsc::channel();
     let mut running = Vec::new();
@@ -115,6 +117,7 @@ fn nth_share(total: u64, index: usize, among: usize) -> u64 {
 #[derive(Clone)]
 struct Plan {
     client: client::Target,
+    begin: Instant,
     end: Instant,
 }
 
@@ -137,7 +140,7 @@ impl Plan {
     fn start(self, share: &Share, report: Report, give: mpsc::Sender<Report>) {
         let book = Book {
             report,
-            begin: clock::precise(),
+            begin: self.begin,
             left: share.requests,
             give,
         };

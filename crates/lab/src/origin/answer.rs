@@ -9,7 +9,6 @@ use weir_net::{buffer, clock};
 use weir_wire::Version;
 use weir_wire::encode::{
     CHUNK_HEAD_BYTES, CRLF, LAST_CHUNK, chunk_head, push_decimal, push_field, push_field_decimal,
-    push_status_line,
 };
 
 use super::add;
@@ -81,11 +80,11 @@ pub(super) fn push_head(out: &mut Vec<u8>, request: &Request, framing: Framing) 
     if request.version == Version::Http09 {
         return;
     }
-    let mut status_line = Vec::with_capacity(48);
-    push_decimal(&mut status_line, u64::from(request.ask.status));
-    status_line.push(b' ');
-    status_line.extend_from_slice(reason(request.ask.status).as_bytes());
-    push_status_line(out, &status_line);
+    out.extend_from_slice(b"HTTP/1.1 ");
+    push_decimal(out, u64::from(request.ask.status));
+    out.push(b' ');
+    out.extend_from_slice(reason(request.ask.status).as_bytes());
+    out.extend_from_slice(CRLF);
     let asked = |name: &[u8]| {
         request
             .ask

@@ -327,4 +327,19 @@ mod tests {
             assert!(refusal.contains(names), "{target}: {refusal}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_target_is_a_wish_or_a_refusal(target: Vec<u8>, value: Vec<u8>) {
+            let _ = Ask::of(&target);
+            for key in ["size", "delay", "status", "fail", "header", "cache"] {
+                let query = [b"/?", key.as_bytes(), b"=", value.as_slice()].concat();
+                if let Ok(ask) = Ask::of(&query) {
+                    assert!(ask.size <= SIZE_MAX && ask.delay <= DELAY_MAX);
+                    let lines = ask.fields.iter().flat_map(|(name, value)| name.iter().chain(value));
+                    assert!(!lines.into_iter().any(|&byte| byte == b'\r' || byte == b'\n'));
+                }
+            }
+        }
+    }
 }

@@ -350,3 +350,57 @@ fn echo_of(buf: &[u8], head: &RequestHead) -> Vec<u8> {
     text.push(b'\n');
     text
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::net::UnixStream;
+
+    use weir_net::counts::{self, Counts};
+    use weir_net::worker;
+
+    use super::*;
+
+    const EXCHANGES: u64 = 100;
+
+    /// Sends the same request again and again from a task beside the origin's.
+    async fn exchanges(
+        request: &'static [u8],
+        answer_ends: &'static [u8],
+    ) -> (Counts, super::super::Totals) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let tally = std::rc::Rc::new(Tally::default());
+        let served = tally.clone();
+        let far = Stream::from_fd(far.into()).unwrap();
+        worker::spawn(async move { serve(far, &served).await });
+        let near = Stream::from_fd(near.into()).unwrap();
+        let (deadline, before) = (Deadline::new(), counts::snapshot());
+        for _ in 0..EXCHANGES {
+            near.try_write(request).unwrap();
+            let mut answer = Vec::new();
+            while !answer.ends_with(answer_ends) {
+                near.readable(&deadline).await.unwrap();
+                match near.try_read_vec(&mut answer, READ_BYTES) {
+                    Err(error) if is_passing(&error) => {}
+                    read => assert_ne!(read.unwrap(), 0),
+                }
+            }
+        }
+        (counts::snapshot().since(&before), tally.totals())
+    }
+
+    #[test]
+    fn one_read_and_one_write_per_exchange() {
+        let run = exchanges(b"GET /1k HTTP/1.1\r\nHost: a\r\n\r\n", b"failure. \n");
+        let (counts, totals) = worker::block_on(run).unwrap();
+        assert_eq!(totals.requests, EXCHANGES);
+        assert_eq!(
+            (counts.write, counts.writev),
+            (EXCHANGES, EXCHANGES),
+            "ours, the origin's"
+        );
+        // Each side reads once; one more each may find nothing after its first wake-up.
+        assert!(counts.read <= 2 * EXCHANGES + 4, "{counts:?}");
+        assert_eq!(counts.epoll_ctl, 0);
+    }
+}

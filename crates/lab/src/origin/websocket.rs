@@ -7,8 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest, Sha1};
 use weir_net::buffer;
 use weir_wire::encode::{CRLF, push_field, push_status_line};
 use weir_wire::{Known, RequestHead, Version};
@@ -63,10 +62,27 @@ impl Offer {
 
 /// Sec-WebSocket-Accept for a key (RFC 6455 §4.2.2).
 fn accept(key: &[u8]) -> String {
-    let mut sha1 = sha1_smol::Sha1::new();
-    sha1.update(key);
-    sha1.update(GUID);
-    STANDARD.encode(sha1.digest().bytes())
+    let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
+    base64(&digest)
+}
+
+/// Base64 with padding (RFC 4648 §4).
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place > three.len() {
+                '='
+            } else {
+                char::from(digit)
+            });
+        }
+    }
+    text
 }
 
 impl Connection<'_> {
@@ -311,6 +327,19 @@ mod tests {
     }
 
     #[test]
+    fn base64_of_the_rfcs_examples() {
+        for (plain, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ] {
+            assert_eq!(base64(plain.as_bytes()), text);
+        }
+    }
+
+    #[test]
     fn data_comes_back_unmasked() {
         let mut both = masked(0x81, b"hello");
         both.extend(masked(0x82, b""));
@@ -362,6 +391,23 @@ mod tests {
             beyond_63_bits,
         ] {
             check(input, b"", Err(ProtocolError));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_mean_the_same(bytes: Vec<u8>, payload: Vec<u8>, step in 1usize..20) {
+            let input = [masked(0x82, &payload), bytes].concat();
+            let (mut whole, mut whole_out) = (Echo::default(), Vec::new());
+            let whole_end = whole.feed(&input, &mut whole_out);
+            let (mut pieces, mut out, mut end) = (Echo::default(), Vec::new(), Ok(false));
+            for piece in input.chunks(step) {
+                end = pieces.feed(piece, &mut out);
+                if end != Ok(false) {
+                    break;
+                }
+            }
+            assert_eq!((out, end), (whole_out, whole_end));
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::body::{self, Failed, RequestBody};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::proxy::request::{self, BodyFraming, Target};
-use crate::family::proxy::{Pass, parse_url, response};
+use crate::family::proxy::{Pass, parse_bind, parse_url, response};
 use crate::log::{self, Level};
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
@@ -42,8 +42,8 @@ pub enum Answer {
 /// Asks the location's upstream.
 pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     let location = exchange.location;
-    let Some(pass) = location.values.proxy.pass.clone() else { return Answer::Outcome(Outcome::Status(500)) };
-    let (group, target) = match choose_group(exchange, &pass) {
+    let Some(pass) = &location.values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
+    let (group, target) = match choose_group(exchange, pass) {
         Ok(found) => found,
         Err(status) => return Answer::Outcome(Outcome::Status(status)),
     };
@@ -52,8 +52,8 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     }
     let mut head = exchange.worker.lease_out();
     let framing = framing(exchange);
-    request::compose(exchange, &pass, target.as_ref(), framing, &mut head);
-    let answer = tries(exchange, conn, &pass, group, &head, framing).await;
+    request::compose(exchange, pass, target.as_ref(), framing, &mut head);
+    let answer = tries(exchange, conn, pass, group, &head, framing).await;
     exchange.worker.return_out(head);
     answer
 }
@@ -177,7 +177,7 @@ async fn tries(
             Some(peer) => peer,
             None => match pick(exchange, upstream, &mut hold) {
                 Some(peer) => {
-                    begin_try(exchange, upstream, peer, after_redirect && first);
+                    begin_try(exchange, &group, peer, after_redirect && first);
                     peer
                 }
                 None => {
@@ -261,9 +261,12 @@ fn was_streamed(exchange: &Exchange<'_>, framing: BodyFraming) -> bool {
     framing != BodyFraming::None && framing != BodyFraming::Length(0) && exchange.body.length() == 0
 }
 
-fn begin_try(exchange: &mut Exchange<'_>, upstream: &Upstream, peer: usize, after_redirect: bool) {
-    let name = upstream.group.peer(peer).map(|peer| peer.address.as_str()).unwrap_or_default();
-    exchange.tries.push(Try { peer: exchange.worker.name_of(name), started: Some(clock::now()), after_redirect, ..Try::default() });
+fn begin_try(exchange: &mut Exchange<'_>, group: &GroupRef, peer: usize, after_redirect: bool) {
+    let name = match group {
+        GroupRef::Declared(generation, number) => generation.peer_name(*number, peer),
+        GroupRef::Own(upstream) => upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(),
+    };
+    exchange.tries.push(Try { peer: name, started: Some(clock::now()), after_redirect, ..Try::default() });
 }
 
 fn end_try(exchange: &mut Exchange<'_>, status: u16) {
@@ -301,8 +304,10 @@ async fn try_once(
     head: &[u8],
     framing: BodyFraming,
 ) -> (Tried, Option<Hold>) {
+    let bind = &exchange.location.values.proxy.bind;
+    let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
     let pooled = match (&hold.group, may_reuse) {
-        (GroupRef::Declared(generation, number), true) => generation.pools.take(*number, peer),
+        (GroupRef::Declared(generation, number), true) => generation.pools.take(*number, peer, bound),
         (GroupRef::Declared(..) | GroupRef::Own(_), _) => None,
     };
     let mut progressed = Progressed::default();
@@ -313,7 +318,7 @@ async fn try_once(
             let Some(address) = upstream.addresses.get(peer) else {
                 return (Tried::Failed(Failure::Closed, progressed, false), Some(hold));
             };
-            match attempt::connect(exchange, conn, address, peer).await {
+            match attempt::connect(exchange, conn, address, peer, bound).await {
                 Ok(link) => link,
                 Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
             }
@@ -420,10 +425,11 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Link, mut
     }
     let source = Source::new(link, hold, length, may_be_kept);
     match response::accept(exchange, &origin, length) {
-        Some(outcome) => {
+        Some(elsewhere) => {
             source.finish_unread(exchange);
+            // Kept first: what answers there may read `$upstream_http_…`.
             exchange.origin = Some(origin);
-            Answer::Outcome(outcome)
+            Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
             exchange.origin = Some(origin);
