@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
-use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Known, Progress, Violation};
+use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Progress, Version, Violation};
 
 use crate::body;
 use crate::conf::Conf;
@@ -21,11 +21,12 @@ use crate::counters;
 use crate::exchange::{Client, Exchange, Parts};
 use crate::family::core::Values as Core;
 use crate::family::log_phase;
+use crate::family::upstream::forward;
 use crate::log::{self, Level};
 use crate::phase::{self, From, Outcome};
+use crate::proxied;
 use crate::respond;
 use crate::special;
-use crate::family::upstream::forward;
 use crate::worker::{Generation, Worker};
 
 /// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
@@ -83,7 +84,6 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
     let shared = Rc::new(Shared { stream, is_idle: Cell::new(true), generation: Cell::new(generation.conf.generation) });
     let core = default_core(&generation.conf, listen);
     let (header_timeout, nodelay) = (core.header_timeout, core.nodelay);
-    drop(generation);
     if nodelay && !remote.is_unix() {
         // Failing to set it costs latency, not correctness.
         let _ = shared.stream.set_nodelay(true);
@@ -94,24 +94,31 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
         remote,
         local: OnceCell::new(),
         listen: Cell::new(listen),
-        proxied: None,
+        proxied: OnceCell::new(),
         shared: shared.clone(),
     });
     let mut conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
     let key = worker.enlist(&conn.shared);
     conn.deadline.set(header_timeout);
-    loop {
-        if conn.stream().readable(&conn.deadline).await.is_err() {
+    let mut early = if generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol) {
+        Box::pin(proxied::read(&conn, &generation.conf)).await
+    } else {
+        Some(Vec::new())
+    };
+    drop(generation);
+    while let Some(bytes) = early.take() {
+        if bytes.is_empty() && conn.stream().readable(&conn.deadline).await.is_err() {
             break; // nginx closes silently a connection that sent nothing
         }
         conn.shared.is_idle.set(false);
-        match Box::pin(active(&mut conn, &worker)).await {
+        match Box::pin(active(&mut conn, &worker, bytes)).await {
             After::Idle(timeout) => {
                 if worker.is_draining() {
                     break;
                 }
                 conn.deadline.set(timeout);
                 conn.shared.is_idle.set(true);
+                early = Some(Vec::new());
             }
             After::Linger(time, timeout) => {
                 Box::pin(linger(&mut conn, &worker, time, timeout)).await;
@@ -197,10 +204,11 @@ fn default_core(conf: &Conf, listen: usize) -> &Core {
 /// sends the next one sooner, and an idle one should hold nothing.
 const STAY: Duration = Duration::from_millis(50);
 
-/// Serves requests for as long as they keep coming.
-async fn active(conn: &mut Conn, worker: &Rc<Worker>) -> After {
+/// Serves requests for as long as they keep coming; `early` came before anything was read here.
+async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> After {
     loop {
         let mut parts = worker.lease_parts();
+        parts.request().bytes.append(&mut early);
         let after;
         (parts, after) = burst(conn, worker, parts).await;
         worker.return_parts(parts);
@@ -281,12 +289,20 @@ async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
     };
     let request = parts.request();
     request.parser.reset();
-    let mut began = false;
+    let mut began = !request.bytes.is_empty();
+    if began {
+        request.started = Some(clock::now());
+        conn.deadline.set(core.header_timeout);
+    }
     loop {
         if !request.bytes.is_empty() {
             match request.parser.request(&request.bytes, &policy, &mut request.head) {
                 Ok(Progress::Done) => {
                     request.used = request.head.len;
+                    if request.head.version == Version::Http09 && !request.unread().trim_ascii().is_empty() {
+                        // A client of 1991 sends no more: this is a request line with a stray line end.
+                        return Head::Refused(Violation::InvalidRequest);
+                    }
                     return match over_limits(&request.bytes, request.head.line.end as usize, request.head.len, core) {
                         Some(violation) => Head::Refused(violation),
                         None => Head::Complete,
@@ -482,38 +498,8 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.uri.extend_from_slice(target.path(raw, &[]));
     }
     exchange.args.extend_from_slice(target.args(raw));
-    exchange.keeps_alive = keeps_alive(exchange, core);
+    exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
     Ok(())
-}
-
-fn keeps_alive(exchange: &Exchange<'_>, core: &Core) -> bool {
-    let request = &exchange.request;
-    weir_wire::keeps_alive(request.version(), request.tokens) && !disabled_for(exchange, core)
-}
-
-/// Whether the settings of the location that answers let the connection go on (nginx: update_location_config).
-pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
-    let core = &exchange.location.values.core;
-    !core.keepalive_timeout.0.is_zero()
-        && exchange.number_on_connection < core.keepalive_requests
-        && clock::now().saturating_duration_since(exchange.client.accepted) < core.keepalive_time
-        && !exchange.worker.is_draining()
-}
-
-/// nginx: `keepalive_disable`, for two old browsers.
-fn disabled_for(exchange: &Exchange<'_>, core: &Core) -> bool {
-    if core.keepalive_disable.is_empty() {
-        return false;
-    }
-    let Some(agent) = exchange.request.field(Known::UserAgent) else { return false };
-    core.keepalive_disable.iter().any(|browser| match browser.as_str() {
-        "msie6" => exchange.request.method() == b"POST" && contains(agent, b"MSIE 6.") && !contains(agent, b"Opera"),
-        _ => contains(agent, b"Macintosh; ") && contains(agent, b"Safari/") && !contains(agent, b"Chrome/"),
-    })
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    memchr::memmem::find(text, part).is_some()
 }
 
 /// Turns an outcome into a response and sends it.

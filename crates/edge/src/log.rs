@@ -22,7 +22,7 @@ use weir_meter::Step;
 use weir_wire::Known;
 
 use crate::conf::Conf;
-use crate::exchange::Exchange;
+use crate::exchange::{Client, Exchange};
 use crate::log::file::LogFile;
 use crate::log::sink::Sinks;
 
@@ -86,6 +86,22 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
         begin(line, level);
         push(line, format_args!("*{} {message}", exchange.client.number));
         context(exchange, line);
+        sinks.write(level, line);
+    });
+}
+
+/// A line about a connection outside its exchanges, to the log of the default server of its listen.
+pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arguments<'_>) {
+    let Some(listen) = conf.listens.get(client.listen.get()) else { return };
+    let sinks = &conf.location(conf.server(listen.hosts.default_server()).root).values.error_log.sinks;
+    if !sinks.takes(level) {
+        return;
+    }
+    with_line(|line| {
+        begin(line, level);
+        push(line, format_args!("*{} {message}, client: ", client.number));
+        crate::family::variables::push_address(&client.remote, line);
+        push(line, format_args!(", server: {}", listen.address));
         sinks.write(level, line);
     });
 }

@@ -22,7 +22,7 @@ use crate::body::{self, Failed, RequestBody};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::proxy::request::{self, BodyFraming, Target};
-use crate::family::proxy::{Pass, parse_url, response};
+use crate::family::proxy::{Pass, parse_bind, parse_url, response};
 use crate::log::{self, Level};
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
@@ -304,8 +304,10 @@ async fn try_once(
     head: &[u8],
     framing: BodyFraming,
 ) -> (Tried, Option<Hold>) {
+    let bind = &exchange.location.values.proxy.bind;
+    let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
     let pooled = match (&hold.group, may_reuse) {
-        (GroupRef::Declared(generation, number), true) => generation.pools.take(*number, peer),
+        (GroupRef::Declared(generation, number), true) => generation.pools.take(*number, peer, bound),
         (GroupRef::Declared(..) | GroupRef::Own(_), _) => None,
     };
     let mut progressed = Progressed::default();
@@ -316,7 +318,7 @@ async fn try_once(
             let Some(address) = upstream.addresses.get(peer) else {
                 return (Tried::Failed(Failure::Closed, progressed, false), Some(hold));
             };
-            match attempt::connect(exchange, conn, address, peer).await {
+            match attempt::connect(exchange, conn, address, peer, bound).await {
                 Ok(link) => link,
                 Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
             }
@@ -423,10 +425,11 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Link, mut
     }
     let source = Source::new(link, hold, length, may_be_kept);
     match response::accept(exchange, &origin, length) {
-        Some(outcome) => {
+        Some(elsewhere) => {
             source.finish_unread(exchange);
+            // Kept first: what answers there may read `$upstream_http_…`.
             exchange.origin = Some(origin);
-            Answer::Outcome(outcome)
+            Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
             exchange.origin = Some(origin);

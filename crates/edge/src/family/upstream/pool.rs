@@ -1,6 +1,7 @@
 //! Idle connections to peers: one pool a worker, group by group, the last put in taken out first.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use weir_net::{Deadline, Stream, clock};
@@ -15,6 +16,8 @@ pub struct Link {
     pub deadline: Deadline,
     /// The peer's index in its group.
     pub peer: usize,
+    /// The local address it was asked to come from (`proxy_bind`): only for exchanges that ask for the same.
+    pub bound: Option<SocketAddr>,
     /// When it was opened.
     pub opened: Instant,
     /// Exchanges it carried before this one.
@@ -36,12 +39,12 @@ pub struct Pools {
 const DEAD_LINKS_MAX: usize = 64;
 
 impl Pools {
-    /// Takes the most recently used live connection to a peer.
-    pub fn take(&self, group: usize, peer: usize) -> Option<Link> {
+    /// Takes the most recently used live connection to a peer that comes from `bound`.
+    pub fn take(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> Option<Link> {
         let mut groups = self.groups.borrow_mut();
         let idle = groups.get_mut(group)?;
         for _ in 0..DEAD_LINKS_MAX {
-            let index = idle.iter().rposition(|idle| idle.link.peer == peer)?;
+            let index = idle.iter().rposition(|idle| idle.link.peer == peer && idle.link.bound == bound)?;
             // The order of the rest is the order of use: keep it.
             let link = idle.remove(index).link;
             if !link.stream.peek_closed() {
