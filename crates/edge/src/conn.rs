@@ -418,13 +418,8 @@ fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome
     };
     if let Err(violation) = verdict {
         exchange.keeps_alive = false;
-        let fault = exchange.request.parser.fault();
-        if is_quoted(violation) && !fault.is_empty() {
-            let text = String::from_utf8_lossy(exchange.request.text(fault)).into_owned();
-            exchange.log(Level::Info, format_args!("{}: \"{text}\"", violation.message()));
-        } else {
-            exchange.log(Level::Info, format_args!("{}", violation.message()));
-        }
+        let told = refusal_text(exchange, violation);
+        exchange.log(Level::Info, format_args!("{told}"));
         return Ok(Outcome::Status(violation.status()));
     }
     note_ignored(exchange);
@@ -433,11 +428,40 @@ fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome
     Ok(phase::walk(exchange, From::Server))
 }
 
-/// nginx quotes the offending line for these.
-fn is_quoted(violation: Violation) -> bool {
+/// What nginx says of a refused head: its words, and the offending line where it quotes that.
+fn refusal_text(exchange: &Exchange<'_>, violation: Violation) -> String {
+    let request = &exchange.request;
+    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let message = violation.message();
-    message.ends_with("header line") || message.ends_with("host header")
+    if violation == Violation::HeadTooLarge {
+        let line_max = exchange.location.values.core.large_headers.1 as usize;
+        let mut lines = request.bytes.split(|byte| *byte == b'\n').skip(1);
+        return match lines.find(|line| line.len() >= line_max) {
+            Some(line) => {
+                let start = line.get(..LINE_SHOWN_MAX.min(line.len())).unwrap_or_default();
+                format!("client sent too long header line: \"{}...\"", shown(start))
+            }
+            None => message.to_owned(),
+        };
+    }
+    let fault = request.text(request.parser.fault());
+    let is_quoted = message.ends_with("header line") || message.ends_with("host header");
+    if !is_quoted || fault.is_empty() {
+        return message.to_owned();
+    }
+    let name = fault.split(|byte| *byte == b':').next().unwrap_or_default();
+    let is_name = |field: &&weir_wire::Field| request.text(field.name).eq_ignore_ascii_case(name);
+    match request.fields().iter().find(is_name) {
+        Some(before) if message.contains("duplicate") => {
+            let (name, value) = (shown(request.text(before.name)), shown(request.text(before.value)));
+            format!("{message}: \"{}\", previous value: \"{name}: {value}\"", shown(fault))
+        }
+        Some(_) | None => format!("{message}: \"{}\"", shown(fault)),
+    }
 }
+
+/// A line of the error log is cut at 2048 bytes; an over-long field leaves room for the rest of it.
+const LINE_SHOWN_MAX: usize = 1024;
 
 /// Field lines that `ignore_invalid_headers` left out, as nginx tells of them.
 fn note_ignored(exchange: &mut Exchange<'_>) {
