@@ -477,6 +477,8 @@ fn describe(exchange: &mut Exchange<'_>, failure: &Failure) -> Result<(u16, retr
             }
             Ok((502, retry::Failure::InvalidHeader))
         }
+        // nginx: an internal error, and no peer's fault.
+        Failure::TableFull => Err(|_| Answer::Outcome(Outcome::Status(500))),
         Failure::Body(_) => Err(|failure| match failure {
             Failure::Body(Failed::Status(status)) => Answer::Outcome(Outcome::Status(status)),
             Failure::Body(Failed::Gone(gone)) => Answer::Gone(gone),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use weir_net::{Deadline, Stream, clock};
 
 use super::pool_policy::{Finished, PoolPolicy};
+use crate::worker::Place;
 
 /// A connection to a peer.
 pub struct Link {
@@ -19,6 +20,8 @@ pub struct Link {
     pub opened: Instant,
     /// Exchanges it carried before this one.
     pub carried: u64,
+    /// Its place in the worker's connection table.
+    pub place: Place,
 }
 
 struct Idle {
@@ -85,6 +88,17 @@ impl Pools {
             let timeout = timeout(group);
             idle.retain(|idle| now.saturating_duration_since(idle.since) < timeout && !idle.link.stream.peek_closed());
         }
+    }
+
+    /// Closes the connection that lay idle longest, of all groups; `false` when none is kept.
+    pub fn close_oldest(&self) -> bool {
+        let mut groups = self.groups.borrow_mut();
+        // Within a group they stand in the order of use.
+        let oldest = groups.iter_mut().filter(|idle| !idle.is_empty()).min_by_key(|idle| idle.first().map(|idle| idle.since));
+        oldest.is_some_and(|idle| {
+            idle.remove(0);
+            true
+        })
     }
 
     /// Idle connections kept now.
