@@ -278,8 +278,7 @@ async fn next(exchange: &mut Exchange<'_>, conn: &mut Conn, out: &mut Vec<u8>, t
         Some(read) => read,
         None => {
             exchange.keeps_alive = false;
-            exchange.log(Level::Info, format_args!("client timed out (110: Connection timed out)"));
-            Err(Failed::Status(408))
+            Err(Failed::Gone(Gone::TimedOut))
         }
     }
 }

@@ -95,6 +95,11 @@ pub struct Location {
 }
 
 impl Conf {
+    /// Takes over what must outlive a reload (limits' counts) from the configuration before this one.
+    pub fn adopt(&mut self, old: &Conf) -> Result<(), String> {
+        FAMILIES.iter().filter_map(|family| family.adopt).try_for_each(|adopt| adopt(&mut self.declared, &old.declared))
+    }
+
     /// A server by number.
     pub fn server(&self, id: ServerId) -> &Server {
         &self.servers[id.0 as usize]

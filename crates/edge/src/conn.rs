@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
 use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Known, Progress, Violation};
 
@@ -370,7 +371,7 @@ async fn one(
     let client = conn.client.clone();
     let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
     exchange.number_on_connection = conn.served;
-    let end = match open(&mut exchange, conn, refusal).await {
+    let end = match open(&mut exchange, refusal) {
         Ok(outcome) => answer(&mut exchange, conn, outcome).await,
         Err(gone) => Err(gone),
     };
@@ -385,9 +386,15 @@ async fn one(
 }
 
 /// Checks the head and finds the server; what it refuses becomes a status.
-async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Refused>) -> Result<Outcome, Gone> {
+fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome, Gone> {
+    exchange.step = Step::ReadHead;
     let verdict = match refusal {
-        Some(Refused::Violation(violation)) => Err(violation),
+        Some(Refused::Violation(violation)) => {
+            if exchange.request.head.line.is_empty() || violation == Violation::TargetTooLong {
+                exchange.step = Step::ReadLine;
+            }
+            Err(violation)
+        }
         Some(Refused::TimedOut) => {
             // nginx: logged as 408, and nothing is sent to somebody who says nothing.
             exchange.response.status = 408;
@@ -398,19 +405,45 @@ async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, refusal: Option<Refu
             exchange.response.status = 400;
             return Err(Gone::Cut);
         }
-        None => understand(exchange, conn),
+        None => understand(exchange),
     };
     if let Err(violation) = verdict {
         exchange.keeps_alive = false;
-        exchange.log(Level::Info, format_args!("{}", violation.message()));
+        let fault = exchange.request.parser.fault();
+        if is_quoted(violation) && !fault.is_empty() {
+            let text = String::from_utf8_lossy(exchange.request.text(fault)).into_owned();
+            exchange.log(Level::Info, format_args!("{}: \"{text}\"", violation.message()));
+        } else {
+            exchange.log(Level::Info, format_args!("{}", violation.message()));
+        }
         return Ok(Outcome::Status(violation.status()));
     }
+    note_ignored(exchange);
+    exchange.step = Step::AwaitRequest; // between steps nginx names none
     exchange.worker.begin_request(exchange);
     Ok(phase::walk(exchange, From::Server))
 }
 
+/// nginx quotes the offending line for these.
+fn is_quoted(violation: Violation) -> bool {
+    let message = violation.message();
+    message.ends_with("header line") || message.ends_with("host header")
+}
+
+/// Field lines that `ignore_invalid_headers` left out, as nginx tells of them.
+fn note_ignored(exchange: &mut Exchange<'_>) {
+    if exchange.request.head.ignored.is_empty() || !exchange.logs(Level::Info) {
+        return;
+    }
+    let lines = std::mem::take(&mut exchange.request.head.ignored);
+    for line in &lines {
+        let text = String::from_utf8_lossy(exchange.request.text(*line)).into_owned();
+        exchange.log(Level::Info, format_args!("client sent invalid header line: \"{text}\""));
+    }
+}
+
 /// Reads the head's meaning into the exchange.
-fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation> {
+fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     let request = &mut exchange.request;
     let bytes = std::mem::take(&mut request.bytes);
     let head = &request.head;
@@ -428,16 +461,15 @@ fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation>
 
     if let Some(host) = host? {
         let request = &mut exchange.request;
-        let name = host.name.of(&request.bytes);
-        request.host.extend_from_slice(name);
+        request.host.extend_from_slice(host.name.of(&request.bytes));
         request.host.make_ascii_lowercase();
         request.port = host.port;
-        let listen = exchange.conf.listens.get(exchange.client.listen.get());
-        if let Some(listen) = listen {
-            let id = listen.hosts.find(&exchange.request.host, &mut exchange.slots);
-            exchange.server = exchange.conf.server(id);
-            exchange.enter(exchange.server.root);
-        }
+    }
+    // A request without a host is one for the empty name.
+    if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
+        let id = listen.hosts.find(&exchange.request.host, &mut exchange.slots);
+        exchange.server = exchange.conf.server(id);
+        exchange.enter(exchange.server.root);
     }
     method?;
     let length = length?;
@@ -456,18 +488,22 @@ fn understand(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Violation>
         exchange.uri.extend_from_slice(target.path(raw, &[]));
     }
     exchange.args.extend_from_slice(target.args(raw));
-    exchange.keeps_alive = keeps_alive(exchange, conn, core);
+    exchange.keeps_alive = keeps_alive(exchange, core);
     Ok(())
 }
 
-fn keeps_alive(exchange: &Exchange<'_>, conn: &Conn, core: &Core) -> bool {
+fn keeps_alive(exchange: &Exchange<'_>, core: &Core) -> bool {
     let request = &exchange.request;
-    weir_wire::keeps_alive(request.version(), request.tokens)
-        && !core.keepalive_timeout.0.is_zero()
-        && conn.served < core.keepalive_requests
-        && clock::now().saturating_duration_since(conn.client.accepted) < core.keepalive_time
+    weir_wire::keeps_alive(request.version(), request.tokens) && !disabled_for(exchange, core)
+}
+
+/// Whether the settings of the location that answers let the connection go on (nginx: update_location_config).
+pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
+    let core = &exchange.location.values.core;
+    !core.keepalive_timeout.0.is_zero()
+        && exchange.number_on_connection < core.keepalive_requests
+        && clock::now().saturating_duration_since(exchange.client.accepted) < core.keepalive_time
         && !exchange.worker.is_draining()
-        && !disabled_for(exchange, core)
 }
 
 /// nginx: `keepalive_disable`, for two old browsers.
@@ -499,6 +535,7 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                 exchange.keeps_alive = false;
                 return Err(Gone::Cut);
             }
+            Outcome::Status(408) => return Err(Gone::TimedOut),
             Outcome::Status(499) => {
                 exchange.response.status = 499;
                 exchange.keeps_alive = false;
@@ -584,6 +621,8 @@ async fn linger(conn: &mut Conn, worker: &Worker, time: Duration, timeout: Durat
     if conn.stream().shutdown_write().is_err() {
         return;
     }
+    // A stop need not wait for what nobody reads: whoever drains may end it.
+    conn.shared.is_idle.set(true);
     let until = clock::now() + time;
     let mut sink = weir_net::buffer::lease(READ_BYTES);
     loop {

@@ -20,7 +20,7 @@ use crate::conf::{self, Conf};
 use crate::counters::{AllCounters, Counters};
 use crate::family::process::Affinity;
 use crate::log::{self, Level};
-use crate::worker::Worker;
+use crate::worker::{Stop, Worker};
 
 /// Where a configuration comes from: what `-c`, `-p`, `-g` and `-e` said.
 #[derive(Clone, Debug, Default)]
@@ -187,7 +187,10 @@ impl Running {
             let level = if matches!(problem.level, Gravity::Emerg) { Level::Emerg } else { Level::Warn };
             log::global(level, format_args!("{}", problem.sentence(&loaded.tree)));
         }
-        let Some(conf) = loaded.conf else { return };
+        let Some(mut conf) = loaded.conf else { return };
+        if let Err(message) = conf.adopt(&self.conf) {
+            return log::global(Level::Emerg, format_args!("{message}"));
+        }
         let sockets = match open_sockets(&conf, self.sockets.clone(), self.workers.len()) {
             Ok(sockets) => sockets,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
@@ -222,9 +225,19 @@ impl Running {
     }
 
     /// Lets every worker finish its exchanges and end.
-    fn quit(&self) {
+    fn quit(&mut self) {
+        self.close_sockets();
         for remote in &self.workers {
             remote.run(|| with_here(Here::quit));
+        }
+    }
+
+    /// Whoever connects from now on is refused; a successor has copies of its own.
+    fn close_sockets(&mut self) {
+        for (address, _) in self.sockets.drain() {
+            if let (Address::Unix(path), None) = (&address, &self.successor) {
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 
@@ -271,6 +284,8 @@ impl Running {
             }
         }
         for remote in &self.workers {
+            // Before the thread's own end: what is dropped then could not even log.
+            remote.run(|| drop(THIS.take()));
             remote.stop();
         }
         for remote in &self.workers {
@@ -281,13 +296,7 @@ impl Running {
         let pid = pid_file(&self.origin, &self.conf);
         let old = with_suffix(&pid);
         let _ = process::remove_pid_file(if self.successor.is_some() { &old } else { &pid });
-        if self.successor.is_none() {
-            for address in self.sockets.keys() {
-                if let Address::Unix(path) = address {
-                    let _ = std::fs::remove_file(path);
-                }
-            }
-        }
+        self.close_sockets();
     }
 
     /// Starts the binary again with our sockets (nginx: on-the-fly upgrade).
@@ -406,7 +415,7 @@ fn bind(address: &Address, options: &weir_net::ListenOptions) -> Result<Listenin
 /// What a worker thread keeps for messages from the control thread.
 struct Here {
     worker: Rc<Worker>,
-    accepting: HashMap<Address, Rc<Cell<bool>>>,
+    accepting: HashMap<Address, Rc<Stop>>,
     left: Arc<Left>,
 }
 
@@ -427,28 +436,27 @@ impl Here {
         let mut before = std::mem::take(&mut self.accepting);
         for listening in sockets {
             let address = listening.local_addr().clone();
-            let go_on = match before.remove(&address) {
-                Some(go_on) => go_on,
+            let stop = match before.remove(&address) {
+                Some(stop) => stop,
                 None => {
-                    let go_on = Rc::new(Cell::new(true));
+                    let stop = Rc::new(Stop::default());
                     let socket = Rc::new(address.clone());
-                    weir_net::worker::spawn(self.worker.clone().accept(listening, socket, go_on.clone()));
-                    go_on
+                    weir_net::worker::spawn(self.worker.clone().accept(listening, socket, stop.clone()));
+                    stop
                 }
             };
-            self.accepting.insert(address, go_on);
+            self.accepting.insert(address, stop);
         }
-        for (_, go_on) in before {
-            go_on.set(false);
+        for (_, stop) in before {
+            stop.set();
         }
     }
 
     /// Stops accepting, finishes what is under way, then counts itself out.
     fn quit(&mut self) {
-        for go_on in self.accepting.values() {
-            go_on.set(false);
+        for (_, stop) in self.accepting.drain() {
+            stop.set();
         }
-        self.accepting.clear();
         self.worker.drain();
         let (worker, left) = (self.worker.clone(), self.left.clone());
         weir_net::worker::spawn(async move {

@@ -50,6 +50,16 @@ impl Fields {
         self.items.push(Item { name: (start, middle), value: (middle, end), known, live: true });
     }
 
+    /// As `push_known`, for a value made of variables: line breaks become spaces (RFC 9110 §5.5), so that no
+    /// client can put fields of its own into a response. nginx sends them as they are.
+    pub fn push_text(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
+        let start = self.text.len() + name.len();
+        self.push_known(name, value, known);
+        for byte in self.text.iter_mut().skip(start).filter(|byte| matches!(byte, b'\r' | b'\n')) {
+            *byte = b' ';
+        }
+    }
+
     /// Appends a field whose value `write` produces.
     pub fn push_with(&mut self, name: &[u8], known: Option<Known>, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.text.len() as u32;

@@ -222,21 +222,24 @@ thread_local! {
 }
 
 fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
-    let mut line = LINE.take();
+    // A thread that ends may still have something to say, with memory of its own.
+    let mut line = LINE.try_with(Cell::take).unwrap_or_default();
     line.clear();
     write(&mut line);
-    LINE.set(line);
+    let _ = LINE.try_with(|kept| kept.set(line));
 }
 
 /// `DATE [level] PID#TID: `.
 fn begin(line: &mut Vec<u8>, level: Level) {
     line.extend_from_slice(&time::error_log());
-    let thread = THREAD.with(|thread| {
-        if thread.get() == 0 {
-            thread.set(weir_net::worker::thread_id());
-        }
-        thread.get()
-    });
+    let thread = THREAD
+        .try_with(|thread| {
+            if thread.get() == 0 {
+                thread.set(weir_net::worker::thread_id());
+            }
+            thread.get()
+        })
+        .unwrap_or(0);
     push(line, format_args!(" [{}] {}#{thread}: ", level.name(), std::process::id()));
 }
 
@@ -277,7 +280,7 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
         push(line, format_args!(" while {}", step.doing()));
     }
     line.extend_from_slice(b", client: ");
-    crate::family::variables::push_address(&exchange.client.remote, line);
+    crate::family::variables::push_address(exchange.remote(), line);
     if matches!(exchange.step, Step::AwaitRequest | Step::Keepalive) && request.bytes.is_empty() {
         if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
             push(line, format_args!(", server: {}", listen.address));
@@ -301,17 +304,8 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
 fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
     let request = &exchange.request;
     match exchange.step {
-        Step::AwaitRequest | Step::Keepalive | Step::ReadLine | Step::ReadHead => {
-            if request.head.len > 0 {
-                None
-            } else if !request.line().is_empty() {
-                Some(Step::ReadHead)
-            } else if !request.bytes.is_empty() {
-                Some(Step::ReadLine)
-            } else {
-                Some(exchange.step)
-            }
-        }
+        // A head was read and nothing is waited for: nginx names no step.
+        Step::AwaitRequest | Step::Keepalive if request.head.len > 0 => None,
         step => Some(step),
     }
 }

@@ -178,6 +178,11 @@ fn locate(exchange: &mut Exchange<'_>) -> Step {
     if exchange.location.values.location.internal && !exchange.internal {
         return Step::Over(Outcome::Status(404));
     }
+    if crate::body::is_too_large(exchange) {
+        // nginx: the client that waits to be told is told by the 413.
+        exchange.expectation_met = true;
+        return Step::Over(Outcome::Status(413));
+    }
     Step::Inside
 }
 

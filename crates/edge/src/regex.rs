@@ -28,11 +28,11 @@ impl Regex {
             .jit_if_available(true)
             .build(pattern)
             .map_err(|error| match error.offset() {
-                Some(offset) => {
+                Some(offset) if offset < pattern.len() => {
                     let rest = pattern.get(offset..).unwrap_or_default();
                     format!("pcre2_compile() failed: {} in \"{pattern}\" at \"{rest}\"", error.kind_message())
                 }
-                None => format!("pcre2_compile() failed: {} in \"{pattern}\"", error.kind_message()),
+                Some(_) | None => format!("pcre2_compile() failed: {} in \"{pattern}\"", error.kind_message()),
             })?;
         let named = inner
             .capture_names()

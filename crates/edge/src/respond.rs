@@ -11,7 +11,7 @@ use std::rc::Rc;
 use weir_net::clock;
 use weir_wire::{Known, Version, encode};
 
-use crate::conn::{Conn, Gone};
+use crate::conn::{Conn, Gone, may_go_on};
 use crate::exchange::Exchange;
 use crate::family::core::Tokens;
 use crate::family::headers;
@@ -116,6 +116,7 @@ pub async fn send(
             return Ok(Some(status));
         }
     }
+    exchange.keeps_alive = exchange.keeps_alive && may_go_on(exchange);
     let framing = framing(exchange);
     let mut out = exchange.worker.lease_out();
     let result = send_with(exchange, conn, source, framing, &mut out).await;
@@ -214,7 +215,8 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(&clock::http_date());
         out.extend_from_slice(b"\r\n");
     }
-    if !response.content_type.is_empty() {
+    // nginx: 204 has no type, unless an upstream said so.
+    if !response.content_type.is_empty() && (response.status != 204 || !response.status_line.is_empty()) {
         encode::push_field(out, b"Content-Type", &response.content_type);
     }
     match (framing, response.content_length) {
@@ -229,6 +231,7 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
     if let Some(seconds) = response.last_modified
+        && matches!(response.status, 200 | 206 | 304)
         && !response.fields.has(Known::LastModified)
     {
         encode::push_field(out, b"Last-Modified", &weir_wire::date::http_date(seconds));
@@ -290,7 +293,7 @@ async fn send_bytes(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     framing: Framing,
-    out: &mut Vec<u8>,
+    out: &[u8],
     bytes: Vec<u8>,
 ) -> Result<(), Gone> {
     let mut bytes = bytes;

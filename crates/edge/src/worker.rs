@@ -2,9 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use weir_net::{Address, Listener, Listening, Stream, timer};
@@ -23,28 +26,19 @@ pub struct Generation {
     pub conf: Arc<Conf>,
     /// Idle connections to upstreams.
     pub pools: Pools,
-    /// Says so in the log when the last exchange of the generation is over.
-    _farewell: Farewell,
 }
 
-/// The last words of a generation on one worker (nginx: a worker process that exits).
-struct Farewell {
-    is_last: Cell<bool>,
-}
-
-impl Drop for Farewell {
+impl Drop for Generation {
+    /// The last exchange of the generation is over on this worker: in nginx, its worker process exits.
     fn drop(&mut self) {
-        if !self.is_last.get() {
-            let pid = std::process::id();
-            log::global(Level::Notice, format_args!("worker process {pid} exited with code 0"));
-        }
+        log::global(Level::Notice, format_args!("worker process {} exited with code 0", std::process::id()));
     }
 }
 
 impl Generation {
     /// A configuration as one worker holds it.
     pub fn new(conf: Arc<Conf>) -> Generation {
-        Generation { conf, pools: Pools::default(), _farewell: Farewell { is_last: Cell::new(false) } }
+        Generation { conf, pools: Pools::default() }
     }
 
     /// The listen for connections accepted on a socket; the local address is asked only where it decides.
@@ -71,6 +65,44 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
+
+/// Ends an accepting task from outside it.
+#[derive(Default)]
+pub struct Stop {
+    is_set: Cell<bool>,
+    waiting: Cell<Option<Waker>>,
+}
+
+impl Stop {
+    /// The task accepts nothing more and ends.
+    pub fn set(&self) {
+        self.is_set.set(true);
+        if let Some(waker) = self.waiting.take() {
+            waker.wake();
+        }
+    }
+
+    /// The next connection; `None` once set.
+    async fn or(&self, listener: &Listener) -> Option<io::Result<(Stream, Address)>> {
+        poll_fn(|context| {
+            if self.is_set.get() {
+                return Poll::Ready(None);
+            }
+            self.waiting.set(Some(context.waker().clone()));
+            loop {
+                match listener.try_accept() {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        if listener.poll_acceptable().is_pending() {
+                            return Poll::Pending;
+                        }
+                    }
+                    accepted => return Poll::Ready(Some(accepted)),
+                }
+            }
+        })
+        .await
+    }
+}
 
 /// What a worker holds.
 pub struct Worker {
@@ -333,7 +365,7 @@ impl Worker {
     }
 
     /// Accepts on one socket until told otherwise.
-    pub async fn accept(self: Rc<Self>, listening: Listening, socket: Rc<Address>, go_on: Rc<Cell<bool>>) {
+    pub async fn accept(self: Rc<Self>, listening: Listening, socket: Rc<Address>, stop: Rc<Stop>) {
         let listener = match Listener::new(&listening) {
             Ok(listener) => listener,
             Err(error) => {
@@ -341,15 +373,13 @@ impl Worker {
                 return;
             }
         };
-        while go_on.get() {
-            match listener.accept().await {
-                Ok((stream, remote)) => {
-                    if !go_on.get() {
-                        return;
-                    }
-                    self.accepted(stream, remote, &socket);
-                }
-                Err(error) => {
+        // Workers that share the socket wait for it through this copy; it is closed with the last of them.
+        drop(listening);
+        loop {
+            match stop.or(&listener).await {
+                None => return,
+                Some(Ok((stream, remote))) => self.accepted(stream, remote, &socket),
+                Some(Err(error)) => {
                     log::global(Level::Crit, format_args!("accept4() failed {}", log::Os(&error)));
                     timer::sleep(ACCEPT_PAUSE).await;
                 }

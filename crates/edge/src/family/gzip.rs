@@ -263,7 +263,7 @@ fn proxy_takes_it(exchange: &Exchange<'_>, proxied: Proxied) -> bool {
             || (proxied.private && says(b"private"));
     }
     let has_time = response.last_modified.is_some() || fields.has(Known::LastModified);
-    !(proxied.no_last_modified && has_time) && !(proxied.no_etag && fields.has(Known::Etag))
+    !(proxied.no_last_modified && has_time || proxied.no_etag && fields.has(Known::Etag))
 }
 
 /// Whether one directive of Cache-Control is `word`, with or without a value.

@@ -109,7 +109,7 @@ pub enum Expires {
     Access(i64),
     /// From `Last-Modified`.
     Modified(i64),
-    /// At that time of the day, UTC.
+    /// At that time of the day, local time.
     Daily(i64),
     /// As a text with variables says; after `modified` when the flag is set.
     Computed(Template, bool),
@@ -229,7 +229,7 @@ fn add(exchange: &mut Exchange<'_>, addition: &Addition, value: &[u8]) {
         }
     }
     if !value.is_empty() {
-        response.fields.push_known(name, value, addition.known);
+        response.fields.push_text(name, value, addition.known);
     }
 }
 
@@ -255,7 +255,8 @@ fn set_expires(exchange: &mut Exchange<'_>, expires: &Expires) {
             None => (now + after, *after),
         },
         Expires::Daily(time) => {
-            let today = now - now.rem_euclid(DAY) + time;
+            let offset = i64::from(clock::utc_offset_minutes(now)) * 60;
+            let today = now - (now + offset).rem_euclid(DAY) + time;
             let next = if today > now { today } else { today + DAY };
             (next, next - now)
         }
@@ -286,7 +287,7 @@ pub fn trailers(exchange: &mut Exchange<'_>) {
         value.clear();
         addition.value.eval(exchange, &mut value);
         if !value.is_empty() {
-            exchange.response.trailers.push_known(addition.name.as_bytes(), &value, addition.known);
+            exchange.response.trailers.push_text(addition.name.as_bytes(), &value, addition.known);
         }
     }
 }

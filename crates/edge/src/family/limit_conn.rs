@@ -34,7 +34,7 @@ pub struct Declared(Vec<Counts>);
 
 impl Declared {
     /// Takes over the counts of zones an older configuration had; an error when a zone's key changed.
-    pub fn adopt(&mut self, old: &Declared) -> Result<(), String> {
+    fn adopt(&mut self, old: &Declared) -> Result<(), String> {
         for new in &mut self.0 {
             for old in &old.0 {
                 if new.zone.continues(&old.zone, "limit_conn_zone")? {
@@ -62,6 +62,7 @@ pub static FAMILY: Family = Family::new("limit_conn", &[
     !exchange.limit_conn_status.is_empty()
 })])
 .phase(Phase::Preaccess, |location| !location.values.limit_conn.limits.is_empty(), enter)
+.adopt(|new, old| new.limit_conn.adopt(&old.limit_conn))
 .finish(finish);
 
 struct Counts {

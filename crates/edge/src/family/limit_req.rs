@@ -36,7 +36,7 @@ pub struct Declared(Vec<Buckets>);
 
 impl Declared {
     /// Takes over the buckets of zones an older configuration had; an error when a zone's key changed.
-    pub fn adopt(&mut self, old: &Declared) -> Result<(), String> {
+    fn adopt(&mut self, old: &Declared) -> Result<(), String> {
         for new in &mut self.0 {
             for old in &old.0 {
                 if new.zone.continues(&old.zone, "limit_req")? {
@@ -69,6 +69,7 @@ pub static FAMILY: Family = Family::new("limit_req", &[
     !exchange.limit_req_status.is_empty()
 })])
 .phase(Phase::Preaccess, |location| !location.values.limit_req.limits.is_empty(), enter)
+.adopt(|new, old| new.limit_req.adopt(&old.limit_req))
 .finish(finish);
 
 struct Buckets {
@@ -123,7 +124,7 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         let bound = &known.zone.key_text;
         return Err(Refusal::whole(format!("limit_req_zone \"{name}\" is already bound to key \"{bound}\"")));
     }
-    let table = Arc::new(Shared { table: Table::new(size), epoch: Instant::now() });
+    let table = Arc::new(Shared { table: Table::new(size), epoch: clock::now() });
     let zone = Zone { name, size, key, key_text: statement.text(0).to_owned() };
     zones.push(Buckets { zone, rate, table });
     Ok(())
@@ -141,10 +142,14 @@ fn rate_of(text: &str) -> Option<i64> {
 }
 
 fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut has_zone = false;
     let mut limit = Limit { name: String::new(), zone: None, burst: 0, delay: 0 };
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         match word.split_once('=') {
-            Some(("zone", name)) => limit.name = name.to_owned(),
+            Some(("zone", name)) => {
+                limit.name = name.to_owned();
+                has_zone = true;
+            }
             Some((key @ ("burst" | "delay"), text)) => {
                 let count = value::number(text).and_then(|count| i64::try_from(count).ok()?.checked_mul(1000));
                 let count = count.filter(|count| *count > 0);
@@ -155,7 +160,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Some(_) | None => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
         }
     }
-    if limit.name.is_empty() {
+    if !has_zone {
         return Err(Refusal::whole("\"limit_req\" must have \"zone\" parameter"));
     }
     let limits = b.settings().limit_req.limits.get_or_insert_default();

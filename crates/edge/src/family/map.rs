@@ -94,7 +94,7 @@ impl Map {
         let key = key.strip_prefix(b"\\").unwrap_or(key);
         self.keys
             .add(key, self.hostnames, value)
-            .map_err(|misfit| Refusal::whole(misfit.words(&String::from_utf8_lossy(key))))
+            .map_err(|misfit| Refusal::whole(misfit.words(&String::from_utf8_lossy(key).to_ascii_lowercase())))
     }
 }
 

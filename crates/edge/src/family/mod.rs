@@ -30,6 +30,9 @@ pub struct Filter {
     pub answer: fn(&mut Exchange<'_>),
 }
 
+/// Moves state from what an older configuration declared to what this one declares.
+pub type Adopt = fn(&mut Declared, &Declared) -> Result<(), String>;
+
 /// What a family is made of.
 pub struct Family {
     /// The name of its file.
@@ -44,6 +47,8 @@ pub struct Family {
     pub filter: Option<Filter>,
     /// Its part in the log phase, after the response was sent.
     pub log: Option<fn(&mut Exchange<'_>)>,
+    /// Takes over what must outlive a reload from the configuration before; an error refuses the new one.
+    pub adopt: Option<Adopt>,
     /// Compiles what one block inherited: called once a block, from the outermost inwards.
     pub finish: Option<fn(&mut Build<'_>, &mut Scope)>,
 }
@@ -51,7 +56,7 @@ pub struct Family {
 impl Family {
     /// A family of directives only.
     pub const fn new(name: &'static str, directives: &'static [Directive]) -> Family {
-        Family { name, directives, variables: &[], phase: None, filter: None, log: None, finish: None }
+        Family { name, directives, variables: &[], phase: None, filter: None, log: None, adopt: None, finish: None }
     }
 
     /// With variables.
@@ -75,6 +80,12 @@ impl Family {
     /// With a part in the log phase.
     pub const fn log(mut self, log: fn(&mut Exchange<'_>)) -> Family {
         self.log = Some(log);
+        self
+    }
+
+    /// With state that outlives a reload.
+    pub const fn adopt(mut self, adopt: Adopt) -> Family {
+        self.adopt = Some(adopt);
         self
     }
 
@@ -140,6 +151,7 @@ families! {
     auth_basic
     try_files
     index
+    autoindex
     static_files
     error_page
     not_modified

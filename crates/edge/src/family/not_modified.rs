@@ -86,7 +86,7 @@ fn judge(exchange: &Exchange<'_>) -> Verdict {
     let (request, response) = (&exchange.request, &exchange.response);
     let (modified, etag) = (response.last_modified, response.fields.get(Known::Etag));
     if let Some(text) = request.field(Known::IfUnmodifiedSince)
-        && !modified.is_some_and(|modified| date::parse_http_date(text).is_some_and(|since| since >= modified))
+        && modified.is_none_or(|modified| date::parse_http_date(text).is_none_or(|since| since < modified))
     {
         return Verdict::Failed;
     }

@@ -287,20 +287,21 @@ fn condition(b: &mut Build<'_>, statement: &Statement) -> Result<Condition, Refu
 
 /// Takes the `(` off the first word and the `)` off the last; they may be words of their own.
 fn strip_parentheses(words: &mut Vec<&str>) -> Result<(), Refusal> {
-    match words.first_mut() {
-        Some(first) => *first = first.strip_prefix('(').ok_or_else(|| invalid_condition(first))?,
-        None => return Err(invalid_condition("")),
+    let opens_alone = words.first() == Some(&"(");
+    if let Some(first) = words.first_mut().filter(|_| !opens_alone) {
+        *first = first.strip_prefix('(').ok_or_else(|| invalid_condition(first))?;
     }
-    if let Some(last) = words.last_mut() {
-        *last = last.strip_suffix(')').ok_or_else(|| invalid_condition(last))?;
+    match words.last_mut() {
+        Some(last) => *last = last.strip_suffix(')').ok_or_else(|| invalid_condition(last))?,
+        None => return Err(invalid_condition("")),
     }
     if words.last().is_some_and(|last| last.is_empty()) {
         words.pop();
     }
-    if words.first().is_some_and(|first| first.is_empty()) {
+    if opens_alone {
         words.remove(0);
     }
-    Ok(())
+    if words.is_empty() { Err(invalid_condition(")")) } else { Ok(()) }
 }
 
 fn is_variable(word: &str) -> bool {
@@ -323,6 +324,9 @@ mod tests {
             (&["(", "$x", ")"], Ok(&["$x"])),
             (&["($x", "=", "1)"], Ok(&["$x", "=", "1"])),
             (&["(", "$x", "=", "1", ")"], Ok(&["$x", "=", "1"])),
+            (&["()"], Err("invalid condition \")\"")),
+            (&["(", ")"], Err("invalid condition \")\"")),
+            (&["("], Err("invalid condition \"(\"")),
             (&["$x)"], Err("invalid condition \"$x)\"")),
             (&["($x"], Err("invalid condition \"$x\"")),
         ] {

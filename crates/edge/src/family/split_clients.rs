@@ -25,8 +25,13 @@ pub static FAMILY: Family = Family::new("split_clients", &[
 /// One `split_clients` block.
 pub struct Split {
     source: Template,
-    /// Hashes below the bound have the value; `None` takes the rest.
-    parts: Vec<(Option<u32>, Box<[u8]>)>,
+    parts: Vec<Part>,
+}
+
+/// Hashes below the bound have the value; without a bound it takes the rest.
+struct Part {
+    bound: Option<u32>,
+    value: Box<[u8]>,
 }
 
 /// A whole, in the hundredths of a percent that nginx reads.
@@ -77,7 +82,7 @@ fn hundredths(text: &str) -> Option<u32> {
 }
 
 /// Shares to bounds of the hash.
-fn parts(shares: Vec<(u32, Box<[u8]>)>) -> Result<Vec<(Option<u32>, Box<[u8]>)>, Refusal> {
+fn parts(shares: Vec<(u32, Box<[u8]>)>) -> Result<Vec<Part>, Refusal> {
     let (mut sum, mut bound) = (0u32, 0u32);
     let mut parts = Vec::with_capacity(shares.len());
     for (share, value) in shares {
@@ -86,11 +91,11 @@ fn parts(shares: Vec<(u32, Box<[u8]>)>) -> Result<Vec<(Option<u32>, Box<[u8]>)>,
             return Err(Refusal::whole("percent total is greater than 100%"));
         }
         if sum == WHOLE {
-            parts.push((None, value));
+            parts.push(Part { bound: None, value });
         } else {
             let width = u64::from(share) * u64::from(u32::MAX) / u64::from(WHOLE);
             bound = bound.wrapping_add(width as u32);
-            parts.push((Some(bound), value));
+            parts.push(Part { bound: Some(bound), value });
         }
     }
     Ok(parts)
@@ -102,8 +107,8 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
     let mut text = buffer::lease(0);
     split.source.eval(exchange, &mut text);
     let hash = murmur2(&text);
-    if let Some((_, value)) = split.parts.iter().find(|(bound, _)| bound.is_none_or(|bound| hash < bound)) {
-        out.extend_from_slice(value);
+    if let Some(part) = split.parts.iter().find(|part| part.bound.is_none_or(|bound| hash < bound)) {
+        out.extend_from_slice(&part.value);
     }
     true
 }
@@ -154,8 +159,8 @@ mod tests {
     #[test]
     fn shares_add_up_to_a_whole_at_most() {
         let share = |share| (share, Box::<[u8]>::default());
-        assert!(parts(vec![share(6000), share(4000)]).unwrap()[1].0.is_none());
-        assert_eq!(parts(vec![share(6000), share(5000)]).unwrap_err().what, "percent total is greater than 100%");
-        assert_eq!(parts(vec![share(5000), share(0)]).unwrap()[0].0, Some(2_147_483_647));
+        assert!(parts(vec![share(6000), share(4000)]).unwrap()[1].bound.is_none());
+        assert_eq!(parts(vec![share(6000), share(5000)]).err().unwrap().what, "percent total is greater than 100%");
+        assert_eq!(parts(vec![share(5000), share(0)]).unwrap()[0].bound, Some(2_147_483_647));
     }
 }

@@ -122,6 +122,8 @@ pub struct Pass {
     pub replaces: usize,
     /// The group, once all blocks are read.
     pub group: Option<usize>,
+    /// `proxy_redirect default`: the text replaced and what takes its place; none with variables.
+    pub default_redirect: Option<(String, String)>,
 }
 
 /// Response fields that are passed on but not obeyed.
@@ -277,7 +279,7 @@ pub static FAMILY: Family = Family::new("proxy", &[
         if out.len() > start {
             out.extend_from_slice(b", ");
         }
-        crate::family::server::address_text(&ex.client.remote, out);
+        crate::family::server::address_text(ex.remote(), out);
         true
     }),
     Variable::new("proxy_internal_body_length", |ex, _, out| {
@@ -298,7 +300,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let replaces = replaced_length(b);
     let pass = if url.contains('$') {
         let template = b.template(url)?;
-        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, replaces: 0, group: None }
+        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, replaces: 0, group: None, default_redirect: None }
     } else {
         let parsed = parse_url(url)?;
         if parsed.uri.is_some() && replaces.is_none() {
@@ -307,7 +309,8 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
                  or inside named location, or inside \"if\" statement, or inside \"limit_except\" block",
             ));
         }
-        Pass { replaces: replaces.unwrap_or(0), ..parsed }
+        let default_redirect = rewrite::default_redirect(b, url, parsed.uri.is_some());
+        Pass { replaces: replaces.unwrap_or(0), default_redirect: Some(default_redirect), ..parsed }
     };
     b.scope().handler = Some(enter);
     b.settings().proxy.pass = Some(Some(Arc::new(pass)));
@@ -355,7 +358,7 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
         return Err(Refusal::whole(format!("no host in upstream \"{rest}\"")));
     }
     let url = authority.to_owned();
-    Ok(Pass { url, template: None, host, port, uri, replaces: 0, group: None })
+    Ok(Pass { url, template: None, host, port, uri, replaces: 0, group: None, default_redirect: None })
 }
 
 fn strip_scheme(url: &str) -> Option<&str> {
@@ -423,6 +426,9 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
             Ok(group) => Arc::make_mut(pass).group = Some(group),
             Err(refusal) => b.refuse_at("proxy_pass", refusal, Some(at)),
         }
+    }
+    if proxy.redirect.is_none() {
+        proxy.redirect = proxy.pass.as_ref().and_then(|pass| rewrite::implied(pass.as_deref()?));
     }
     if proxy.plan.is_none() || proxy.set_headers.is_some() {
         let empty = Vec::new();

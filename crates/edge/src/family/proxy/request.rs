@@ -154,8 +154,10 @@ pub(crate) fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: 
         }
     } else if let Some(pass) = pass
         && let Some(uri) = &pass.uri
+        && !exchange.uri_changed
     {
-        // nginx: the part of the path that matched the location is replaced by the URI, even after a rewrite.
+        // nginx: the part of the path that matched the location is replaced by the URI. A path that `rewrite …
+        // break` made matched no location and goes as it is.
         out.extend_from_slice(uri.as_bytes());
         let rest = exchange.uri.get(pass.replaces..).unwrap_or_default();
         push_path(exchange, rest, out);

@@ -120,6 +120,9 @@ fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Outcom
             Some(Known::SetCookie | Known::CacheControl | Known::Expires | Known::AcceptRanges) => {
                 exchange.response.fields.push_known(name, value, field.known);
             }
+            Some(Known::XAccelLimitRate) if !exchange.location.values.proxy.ignore.has("X-Accel-Limit-Rate") => {
+                exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
+            }
             Some(_) | None => {
                 if name.eq_ignore_ascii_case(b"Content-Disposition") {
                     exchange.response.fields.push(name, value);

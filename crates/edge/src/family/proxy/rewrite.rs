@@ -27,9 +27,9 @@ use crate::variable::Template;
 pub enum Redirects {
     /// `off`: they stay as they are.
     Off,
-    /// Nothing is written: the text of `proxy_pass` becomes the location's name.
+    /// Nothing is written and there is no fixed `proxy_pass` to imply a change: they stay too.
     Default,
-    /// What is written, in order; a written `default` is one of them.
+    /// What is written, in order, or the one change that `proxy_pass` implies where nothing is.
     List(Vec<Change>),
 }
 
@@ -171,6 +171,23 @@ pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
     Ok(())
 }
 
+/// What `proxy_redirect default` replaces in this block, and by what: `url` as it is written and the location's name.
+pub fn default_redirect(b: &Build<'_>, url: &str, has_uri: bool) -> (String, String) {
+    match b.scopes().last().map(|scope| &scope.kind) {
+        Some(Kind::Location(pattern)) if has_uri => (url.to_owned(), pattern.text()),
+        // nginx: without a URI the text ends in a slash, lest `http://a` fit `http://a.example`.
+        _ => (format!("{url}/"), "/".to_owned()),
+    }
+}
+
+/// What is in force where no `proxy_redirect` is, here or around: `default`, if `proxy_pass` has no variables.
+///
+/// Once per block after inheritance, so a location in a location keeps what the outer `proxy_pass` implies,
+/// as in nginx.
+pub fn implied(pass: &Pass) -> Option<Redirects> {
+    default_change(pass).map(|change| Redirects::List(vec![change]))
+}
+
 /// The value of Location, or of Refresh (what follows its `url=`), changed; `None` when it stays as it is.
 ///
 /// Allocates only when something changes or the configuration's pattern holds variables.
@@ -179,15 +196,13 @@ pub fn location(
     known: Option<Known>,
     value: &[u8],
 ) -> Option<Vec<u8>> {
-    let place = exchange.location;
-    let proxy = &place.values.proxy;
+    let proxy = &exchange.location.values.proxy;
     let start = match known {
         Some(Known::Refresh) => url_in_refresh(value)?,
         Some(_) | None => 0,
     };
     let changed = match &proxy.redirect {
-        Redirects::Off => None,
-        Redirects::Default => implied(proxy.pass.as_deref()?, &place.name, value, start),
+        Redirects::Off | Redirects::Default => None,
         Redirects::List(changes) => first_change(exchange, changes, value, start),
     }?;
     if known == Some(Known::Location) {
@@ -289,26 +304,25 @@ fn prefix_change(b: &mut Build<'_>, statement: &Statement) -> Result<Change, Ref
     })
 }
 
-/// `proxy_redirect default`: the change that `Redirects::Default` implies, for this block's `proxy_pass`.
+/// `proxy_redirect default`: the change that this block's `proxy_pass` implies.
 fn written_default(b: &mut Build<'_>) -> Result<Change, Refusal> {
-    let name = match b.scopes().last().map(|scope| &scope.kind) {
-        Some(Kind::Location(pattern)) => pattern.text(),
-        _ => String::new(),
-    };
     let Some(Some(pass)) = &b.settings().proxy.pass else {
         return Err(Refusal::whole(
             "\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive",
         ));
     };
-    if pass.template.is_some() {
-        return Err(Refusal::whole(
+    default_change(pass).ok_or_else(|| {
+        Refusal::whole(
             "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables",
-        ));
-    }
-    let from = pass_text(pass).concat();
-    Ok(Change {
-        what: What::Prefix(Template::fixed(from)),
-        to: Template::fixed(implied_to(pass, &name)),
+        )
+    })
+}
+
+fn default_change(pass: &Pass) -> Option<Change> {
+    let (from, to) = pass.default_redirect.as_ref()?;
+    Some(Change {
+        what: What::Prefix(Template::fixed(from.as_str())),
+        to: Template::fixed(to.as_str()),
     })
 }
 
@@ -336,39 +350,6 @@ fn url_in_refresh(value: &[u8]) -> Option<usize> {
         .windows(MARK.len())
         .position(|window| window.eq_ignore_ascii_case(MARK))
         .map(|at| at + MARK.len())
-}
-
-/// The text of a `proxy_pass` without variables, in the pieces it is kept in.
-fn pass_text(pass: &Pass) -> [&[u8]; 4] {
-    let colon: &[u8] = if pass.uri.is_some() && pass.url.starts_with("unix:") {
-        b":"
-    } else {
-        b""
-    };
-    // nginx: without a URI the pattern ends in a slash, lest `http://a` fit `http://a.example`.
-    let uri = pass.uri.as_deref().unwrap_or("/");
-    [b"http://", pass.url.as_bytes(), colon, uri.as_bytes()]
-}
-
-/// What takes that text's place.
-fn implied_to<'t>(pass: &Pass, location_name: &'t str) -> &'t str {
-    if pass.uri.is_some() {
-        location_name
-    } else {
-        "/"
-    }
-}
-
-/// The change made where no `proxy_redirect` is written.
-fn implied(pass: &Pass, location_name: &str, value: &[u8], start: usize) -> Option<Vec<u8>> {
-    if pass.template.is_some() {
-        return None;
-    }
-    let (before, subject) = value.split_at_checked(start)?;
-    let rest = pass_text(pass)
-        .iter()
-        .try_fold(subject, |rest, piece| rest.strip_prefix(*piece))?;
-    Some([before, implied_to(pass, location_name).as_bytes(), rest].concat())
 }
 
 /// Makes the first change that fits `value` from `start` on; the whole value comes back.
@@ -458,88 +439,51 @@ mod tests {
     use weir_conf::MemoryFiles;
 
     use super::*;
-    use crate::build::Paths;
+    use crate::build::{Paths, Scope};
 
-    /// What is wrong with a location of these statements.
-    fn problems(statements: &str) -> Vec<String> {
-        let text = format!("http {{ server {{ location /a/ {{ {statements} }} }} }}");
+    fn read(text: &str) -> (Vec<String>, Scope) {
         let files = MemoryFiles::new().with("/nginx.conf", text);
         let (tree, problems) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
         assert_eq!(problems, []);
-        let (build, _) = Build::new(Paths::default(), &|_| Ok(Vec::new())).read(&tree.root);
-        build
-            .problems
-            .into_iter()
-            .map(|problem| problem.what)
-            .collect()
+        let (build, root) = Build::new(Paths::default(), &|_| Ok(Vec::new())).read(&tree.root);
+        let problems = build.problems.into_iter().map(|problem| problem.what);
+        (problems.collect(), root)
+    }
+
+    /// What is wrong with a location of these statements.
+    fn problems(statements: &str) -> Vec<String> {
+        read(&format!(
+            "http {{ server {{ location /a/ {{ {statements} }} }} }}"
+        ))
+        .0
     }
 
     #[test]
     fn statements_are_refused_in_nginx_words() {
-        let default = "proxy_redirect default";
-        for (statements, expected) in [
-            (
-                "proxy_pass http://[::1]; proxy_redirect default; proxy_redirect /x /y; proxy_redirect ~^(.+)$ $1;",
-                None,
-            ),
-            ("proxy_redirect off;", None),
-            (
-                "proxy_redirect on;",
-                Some("invalid parameter \"on\"".to_owned()),
-            ),
-            (
-                "proxy_redirect off; proxy_redirect off;",
-                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
-            ),
-            (
-                "proxy_redirect off; proxy_redirect /x /y;",
-                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
-            ),
-            (
-                "proxy_redirect /x /y; proxy_redirect off;",
-                Some("\"proxy_redirect\" directive is duplicate".to_owned()),
-            ),
-            (
-                "proxy_redirect default;",
-                Some(format!(
-                    "\"{default}\" should be placed after the \"proxy_pass\" directive"
-                )),
-            ),
-            (
-                "proxy_pass http://$host; proxy_redirect default;",
-                Some(format!(
-                    "\"{default}\" cannot be used with \"proxy_pass\" directive with variables"
-                )),
-            ),
-            ("proxy_cookie_path off;", None),
-            ("proxy_cookie_path /a /b; proxy_cookie_path ~*^/c /d;", None),
-            (
-                "proxy_cookie_path default;",
-                Some("invalid parameter \"default\"".to_owned()),
-            ),
-            (
-                "proxy_cookie_path off; proxy_cookie_path /a /b;",
-                Some("\"proxy_cookie_path\" directive is duplicate".to_owned()),
-            ),
-            (
-                "proxy_cookie_domain .a .b; proxy_cookie_domain off;",
-                Some("\"proxy_cookie_domain\" directive is duplicate".to_owned()),
-            ),
-            ("proxy_cookie_flags one secure $arg_x;", None),
-            (
-                "proxy_cookie_flags one;",
-                Some("invalid parameter \"one\"".to_owned()),
-            ),
-            (
-                "proxy_cookie_flags one secur;",
-                Some("flag \"secur\" in \"proxy_cookie_flags\" has no effect".to_owned()),
-            ),
-        ] {
-            assert_eq!(
-                problems(statements),
-                Vec::from_iter(expected),
-                "{statements}"
-            );
+        // Statements, and what is wrong with them; `|` stands for `directive is duplicate`.
+        const TABLE: [&str; 16] = [
+            "proxy_pass http://[::1]; proxy_redirect default; proxy_redirect /x /y; proxy_redirect ~(.) $1; => ",
+            "proxy_redirect off; => ",
+            "proxy_redirect on; => invalid parameter \"on\"",
+            "proxy_redirect off; proxy_redirect off; => \"proxy_redirect\" |",
+            "proxy_redirect off; proxy_redirect /x /y; => \"proxy_redirect\" |",
+            "proxy_redirect /x /y; proxy_redirect off; => \"proxy_redirect\" |",
+            "proxy_redirect default; => \"proxy_redirect default\" should be placed after the \"proxy_pass\" directive",
+            "proxy_pass http://$host; proxy_redirect default; => \
+             \"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables",
+            "proxy_cookie_path off; => ",
+            "proxy_cookie_path /a /b; proxy_cookie_path ~*^/c /d; => ",
+            "proxy_cookie_path default; => invalid parameter \"default\"",
+            "proxy_cookie_path off; proxy_cookie_path /a /b; => \"proxy_cookie_path\" |",
+            "proxy_cookie_domain .a .b; proxy_cookie_domain off; => \"proxy_cookie_domain\" |",
+            "proxy_cookie_flags one secure $arg_x; => ",
+            "proxy_cookie_flags one; => invalid parameter \"one\"",
+            "proxy_cookie_flags one secur; => flag \"secur\" in \"proxy_cookie_flags\" has no effect",
+        ];
+        for row in TABLE {
+            let (statements, expected) = row.split_once(" => ").unwrap();
+            let expected = expected.replace('|', "directive is duplicate");
+            assert_eq!(problems(statements).join("\n"), expected, "{statements}");
         }
         assert!(
             problems("proxy_redirect ~( /;")
@@ -548,53 +492,87 @@ mod tests {
         );
     }
 
-    fn pass(url: &str, uri: Option<&str>) -> Pass {
-        Pass {
-            url: url.to_owned(),
-            template: None,
-            host: String::new(),
-            port: String::new(),
-            uri: uri.map(str::to_owned),
-            replaces: 0,
-            group: None,
-        }
+    /// What a location's `proxy_pass` implies.
+    fn default_of(location: &str, url: &str) -> (String, String) {
+        let text = format!("http {{ server {{ location {location} {{ proxy_pass {url}; }} }} }}");
+        let (_, root) = read(&text);
+        let location = &root.children[0].children[0].children[0];
+        let pass = location.settings.proxy.pass.clone().flatten().unwrap();
+        pass.default_redirect.clone().unwrap()
     }
 
     #[test]
-    fn the_address_of_proxy_pass_becomes_the_location() {
-        for (url, uri, value, expected) in [
-            ("a:81", Some("/in/"), "http://a:81/in/x", Some("/out/x")),
-            ("a:81", Some("/in/"), "http://a:81/in", None),
-            ("a:81", None, "http://a:81/in/x", Some("/in/x")),
-            ("a:81", None, "http://a:81", None),
-            ("a:8", None, "http://a:81/", None),
-            ("a:81", None, "https://a:81/", None),
-            ("a:81", None, "/x", None),
+    fn proxy_pass_implies_a_redirect() {
+        for (location, url, from, to) in [
             (
-                "unix:/s",
-                Some("/in/"),
-                "http://unix:/s:/in/x",
-                Some("/out/x"),
+                "/out/",
+                "http://[::1]:81/in/",
+                "http://[::1]:81/in/",
+                "/out/",
             ),
-            ("unix:/s", None, "http://unix:/s/x", Some("/x")),
+            ("= /out", "HTTP://[::1]/", "HTTP://[::1]/", "/out"),
+            ("/out/", "http://[::1]:81", "http://[::1]:81/", "/"),
+            ("~ ^/out", "http://[::1]:81", "http://[::1]:81/", "/"),
+            (
+                "/out/",
+                "http://unix:/s:/in/",
+                "http://unix:/s:/in/",
+                "/out/",
+            ),
+            ("/out/", "http://unix:/s", "http://unix:/s/", "/"),
         ] {
-            let changed = implied(&pass(url, uri), "/out/", value.as_bytes(), 0);
-            assert_eq!(
-                changed.as_deref(),
-                expected.map(str::as_bytes),
-                "{url} {uri:?} {value}"
-            );
+            let expected = (from.to_owned(), to.to_owned());
+            assert_eq!(default_of(location, url), expected, "{location} {url}");
         }
+    }
+
+    /// What takes the place of what, in every location with a list of literal prefixes.
+    fn redirects_in_force(server: &str) -> Vec<(String, String, String)> {
+        let text = format!("events {{ }} http {{ server {{ {server} }} }}");
+        let files = MemoryFiles::new().with("/nginx.conf", text);
+        let (tree, _) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
+        let (conf, problems) =
+            crate::conf::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1);
+        let utf8 = |bytes: Option<&[u8]>| String::from_utf8(bytes.unwrap().to_vec()).unwrap();
+        let conf = conf.unwrap_or_else(|| panic!("{problems:?}"));
+        let mut found = Vec::new();
+        for location in &conf.locations {
+            let Redirects::List(changes) = &location.values.proxy.redirect else {
+                continue;
+            };
+            for Change { what, to } in changes {
+                let What::Prefix(from) = what else { continue };
+                found.push((
+                    location.name.clone(),
+                    utf8(from.literal()),
+                    utf8(to.literal()),
+                ));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn a_location_in_a_location_keeps_what_the_outer_one_implies() {
+        let entry =
+            |name: &str, from: &str, to: &str| (name.to_owned(), from.to_owned(), to.to_owned());
+        let found = redirects_in_force(
+            "location /a/ { proxy_pass http://127.0.0.1:1/x/; location /a/b/ { proxy_pass http://127.0.0.1:2/y/; } }
+             location /c/ { proxy_pass http://127.0.0.1:$server_port; location /c/d/ { proxy_pass http://127.0.0.1:2/y/; } }
+             location /e/ { proxy_redirect off; proxy_pass http://127.0.0.1:1; }",
+        );
+        let expected = [
+            entry("/a/", "http://127.0.0.1:1/x/", "/a/"),
+            entry("/a/b/", "http://127.0.0.1:1/x/", "/a/"),
+            entry("/c/d/", "http://127.0.0.1:2/y/", "/c/d/"),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]
     fn a_refresh_is_changed_behind_its_url() {
-        let value = b"7; URL=http://a/in/x";
-        let start = url_in_refresh(value).unwrap();
-        assert_eq!(
-            implied(&pass("a", Some("/in/")), "/out/", value, start).unwrap(),
-            b"7; URL=/out/x"
-        );
+        assert_eq!(url_in_refresh(b"7; URL=http://a/url=x"), Some(7));
         assert_eq!(url_in_refresh(b"7"), None);
         assert_eq!(url_in_refresh(b"7; url"), None);
         assert_eq!(url_in_refresh(b"url="), Some(4));

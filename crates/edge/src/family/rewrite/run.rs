@@ -237,7 +237,7 @@ fn note_match(exchange: &mut Exchange<'_>, regex: &Regex, subject: Option<&[u8]>
 /// Appends a template's value; `quotes` escapes captures if the request's path held an escape or a `+`.
 fn eval(exchange: &mut Exchange<'_>, template: &Template, quotes: bool, out: &mut Vec<u8>) {
     if quotes && template.has_captures() && target_was_escaped(exchange.request.target()) {
-        template.eval_with(exchange, out, |capture, out| escape::escape_args(capture, out));
+        template.eval_with(exchange, out, escape::escape_args);
     } else {
         template.eval(exchange, out);
     }
@@ -248,7 +248,9 @@ fn target_was_escaped(target: &[u8]) -> bool {
 }
 
 fn set_location(exchange: &mut Exchange<'_>, address: &[u8]) {
-    exchange.response.fields.replace(b"Location", address, Known::Location);
+    let fields = &mut exchange.response.fields;
+    fields.remove(Known::Location);
+    fields.push_text(b"Location", address, Some(Known::Location));
     exchange.response.own_location = true;
 }
 
@@ -257,6 +259,8 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
     if status >= 400 && text.literal().is_some_and(<[u8]>::is_empty) {
         return Flow::Status(status);
     }
+    // nginx: the text may read `$status`.
+    exchange.response.status = status;
     let text = text.text(exchange);
     if matches!(status, 301 | 302 | 303 | 307 | 308) {
         set_location(exchange, &text);

@@ -211,7 +211,7 @@ pub async fn exchange_heads(
             if streams && !progressed.request_complete && sending.waits_for_client() {
                 // The pause is the client's: the peer's clock stands still.
                 link.deadline.set(send_timeout.max(read_timeout));
-                return conn.deadline.poll_expired().map(|()| Err(Failure::Body(BodyFailed::Status(408))));
+                return conn.deadline.poll_expired().map(|()| Err(Failure::Client(Gone::TimedOut)));
             }
             return link.deadline.poll_expired().map(|()| Err(Failure::TimedOut));
         }

@@ -77,7 +77,9 @@ async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), 
             Ok(()) => {}
             Err(Failed::Status(status)) => return Err(Answer::Outcome(Outcome::Status(status))),
             Err(Failed::Gone(gone)) => {
-                exchange.log(Level::Info, format_args!("client prematurely closed connection"));
+                if matches!(gone, Gone::Closed(_)) {
+                    exchange.log(Level::Info, format_args!("client prematurely closed connection"));
+                }
                 return Err(Answer::Gone(gone));
             }
         }
@@ -279,7 +281,7 @@ fn pick(exchange: &mut Exchange<'_>, upstream: &Upstream, hold: &mut Hold) -> Op
         Some(template) => template.text(exchange),
         None => Vec::new(),
     };
-    let client = exchange.client.remote.tcp().map(|address| address.ip());
+    let client = exchange.remote().tcp().map(|address| address.ip());
     let worker = exchange.worker;
     let mut random = |below: u32| worker.random(below);
     let affinity = Affinity { key: &key, client };

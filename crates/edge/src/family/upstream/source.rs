@@ -95,6 +95,8 @@ pub struct Source {
     hold: Hold,
     left: Left,
     may_be_kept: bool,
+    /// The upstream sent more than it announced.
+    is_excessive: bool,
 }
 
 impl Source {
@@ -108,7 +110,7 @@ impl Source {
             BodyLength::Chunked => Left::Chunked(Box::new(Decoder::new())),
             BodyLength::UntilClose => Left::UntilClose,
         };
-        Source { link: Some(link), hold, left, may_be_kept }
+        Source { link: Some(link), hold, left, may_be_kept, is_excessive: false }
     }
 
     /// Whether the body is complete.
@@ -195,7 +197,8 @@ impl Source {
             Left::UntilClose => {}
             Left::Nothing => {
                 if out.len() > start {
-                    self.may_be_kept = false; // more than was announced
+                    self.may_be_kept = false;
+                    self.is_excessive = true;
                     out.truncate(start);
                 }
             }
@@ -203,6 +206,7 @@ impl Source {
                 let got = (out.len() - start) as u64;
                 if got > *left {
                     self.may_be_kept = false;
+                    self.is_excessive = true;
                     out.truncate(start + *left as usize);
                     *left = 0;
                 } else {
@@ -236,15 +240,23 @@ impl Source {
         Ok(())
     }
 
-    /// The connection may not carry another exchange.
+    /// More came than was announced: the connection may not carry another exchange.
     pub fn forbid_reuse(&mut self) {
         self.may_be_kept = false;
+        self.is_excessive = true;
     }
 
     /// Ends a complete body as soon as it was read, before it is written: the connection goes to the pool if
     /// it may, the peer is given back in good standing.
     pub fn finish_early(&mut self, exchange: &mut Exchange<'_>) {
         let Some(link) = self.link.take() else { return };
+        if self.is_excessive {
+            exchange.step = weir_meter::Step::ReadResponse;
+            exchange.log(
+                crate::log::Level::Warn,
+                format_args!("upstream sent more data than specified in \"Content-Length\" header"),
+            );
+        }
         if self.is_done() {
             keep(exchange, &self.hold.group, link, self.may_be_kept);
         }

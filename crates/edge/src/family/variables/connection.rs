@@ -12,21 +12,21 @@ use super::{decimal, push_address, push_ip};
 
 /// `$remote_addr`.
 pub fn remote_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    push_address(&exchange.client.remote, out);
+    push_address(exchange.remote(), out);
     true
 }
 
 /// `$remote_port`.
 pub fn remote_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    port(&exchange.client.remote, out)
+    port(exchange.remote(), out)
 }
 
 /// `$binary_remote_addr`: 4 or 16 bytes; the text for a unix socket.
 pub fn binary_remote_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    match exchange.client.remote.tcp().map(|tcp| tcp.ip()) {
+    match exchange.remote().tcp().map(|tcp| tcp.ip()) {
         Some(IpAddr::V4(ip)) => out.extend_from_slice(&ip.octets()),
         Some(IpAddr::V6(ip)) => out.extend_from_slice(&ip.octets()),
-        None => push_address(&exchange.client.remote, out),
+        None => push_address(exchange.remote(), out),
     }
     true
 }
