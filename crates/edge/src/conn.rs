@@ -64,6 +64,14 @@ impl Shared {
         }
     }
 
+    /// From now on it only waits.
+    pub fn lie_idle(&self) {
+        if self.rest.get() == Rest::Busy {
+            self.rest.set(Rest::Idle);
+            self.idle_since.set(clock::now());
+        }
+    }
+
     /// Ends it and gives its place away at once; its task finds out when it next runs.
     pub fn end(&self) {
         self.rest.set(Rest::Ended);
@@ -148,8 +156,7 @@ pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
                     break;
                 }
                 conn.deadline.set(timeout);
-                conn.shared.rest.set(Rest::Idle);
-                conn.shared.idle_since.set(clock::now());
+                conn.shared.lie_idle();
             }
             After::Linger(time, timeout) => {
                 Box::pin(linger(&mut conn, worker, time, timeout)).await;
@@ -622,7 +629,7 @@ async fn linger(conn: &mut Conn, worker: &Worker, time: Duration, timeout: Durat
         return;
     }
     // A stop need not wait for what nobody reads: whoever drains may end it.
-    conn.shared.is_idle.set(true);
+    conn.shared.lie_idle();
     let until = clock::now() + time;
     let mut sink = weir_net::buffer::lease(READ_BYTES);
     loop {

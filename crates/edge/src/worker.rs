@@ -155,10 +155,7 @@ impl Drop for Entry {
     }
 }
 
-/// Idle connections are closed for new ones when less than this part of the table is free (nginx: 1/16).
-const FREE_PART: usize = 16;
-
-/// That many at a time, at most (nginx: 32).
+/// Idle connections closed at a time to make room, at most (nginx: 32).
 const CLOSED_AT_ONCE: usize = 32;
 
 impl Worker {
@@ -256,15 +253,16 @@ impl Worker {
 
     /// A place for a connection; `None`, and a line in the log, when the table is full.
     ///
-    /// Near the end of the table connections that only wait make room: kept ones to upstreams first (nginx
-    /// keeps none by default), then clients between requests, those that wait longest first, as in nginx.
+    /// In a full table connections that only wait make room: kept ones to upstreams first (nginx keeps none by
+    /// default), then clients between requests, those that wait longest first, as in nginx (which begins when
+    /// 1/16 is free).
     pub fn take_place(&self) -> Option<Place> {
         let generation = self.generation();
         if let Some(limit) = generation.conf.main.process.connections {
             // nginx: the listening sockets and the channel to the master take places too.
             let fixed = generation.conf.sockets.len() + 1;
             let free = || limit.saturating_sub(fixed + self.places_taken.get());
-            if free() <= limit / FREE_PART && !generation.pools.close_oldest() {
+            if free() == 0 && !generation.pools.close_oldest() {
                 self.close_idle(limit);
             }
             if free() == 0 {

@@ -3,11 +3,14 @@
 //! nginx's `proxy_next_upstream` decides what is tried again; beyond nginx, a retry budget bounds it, and a
 //! pooled connection that turns out dead is replaced without counting against anybody.
 
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{Address, clock};
+use weir_net::{Address, Deadline, clock};
 use weir_wire::{BodyLength, ConnectionTokens, Version};
 
 use super::Upstream;
@@ -301,23 +304,14 @@ async fn try_once(
     head: &[u8],
     framing: BodyFraming,
 ) -> (Tried, Option<Hold>) {
-    let pooled = match (&hold.group, may_reuse) {
-        (GroupRef::Declared(generation, number), true) => generation.pools.take(*number, peer),
-        (GroupRef::Declared(..) | GroupRef::Own(_), _) => None,
-    };
+    let pooled = if may_reuse { take_kept(&hold.group, peer) } else { None };
     let mut progressed = Progressed::default();
-    let reused = pooled.is_some();
-    let link = match pooled {
-        Some(link) => link,
-        None => {
-            let Some(address) = upstream.addresses.get(peer) else {
-                return (Tried::Failed(Failure::Closed, progressed, false), Some(hold));
-            };
-            match attempt::connect(exchange, conn, address, peer).await {
-                Ok(link) => link,
-                Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
-            }
-        }
+    let (link, reused) = match pooled {
+        Some(link) => (link, true),
+        None => match open(exchange, conn, upstream, peer, &hold.group).await {
+            Ok(opened) => opened,
+            Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
+        },
     };
     if let Some(attempt) = exchange.last_try() {
         attempt.connect_ms = Some(attempt.elapsed_ms());
@@ -332,6 +326,70 @@ async fn try_once(
             (Tried::Answered(Box::new(origin), link, hold), None)
         }
         Err(failure) => (Tried::Failed(failure, progressed, reused), Some(hold)),
+    }
+}
+
+/// A kept connection to a peer.
+fn take_kept(group: &GroupRef, peer: usize) -> Option<Link> {
+    match group {
+        GroupRef::Declared(generation, number) => generation.pools.take(*number, peer),
+        GroupRef::Own(_) => None,
+    }
+}
+
+/// How long a try without a local port waits for a kept connection before it asks for a port again.
+const PORT_PAUSE: Duration = Duration::from_millis(500);
+
+/// A new connection; `true` beside one that was kept meanwhile.
+///
+/// When all local ports towards the peer are taken (`EADDRNOTAVAIL`; nginx: 502), the connections this worker has
+/// are what there is: the try queues for one of them, or for a port, as long as connecting may take.
+async fn open(
+    exchange: &mut Exchange<'_>,
+    conn: &Conn,
+    upstream: &Upstream,
+    peer: usize,
+    group: &GroupRef,
+) -> Result<(Link, bool), Failure> {
+    let Some(address) = upstream.addresses.get(peer) else { return Err(Failure::Closed) };
+    let values = &exchange.location.values.proxy;
+    let (give_up, watch) = (clock::now() + values.connect_timeout, !values.ignore_client_abort);
+    // Where others wait already there is no port to be had: no need to ask.
+    let mut waiting = match group {
+        GroupRef::Declared(generation, number) if generation.pools.is_awaited(*number, peer) => {
+            Some(generation.pools.wait(*number, peer))
+        }
+        GroupRef::Declared(..) | GroupRef::Own(_) => None,
+    };
+    let mut may_connect = waiting.is_none();
+    loop {
+        if may_connect {
+            match attempt::connect(exchange, conn, address, peer).await {
+                Err(Failure::Connect(error)) if error.kind() == io::ErrorKind::AddrNotAvailable && clock::now() < give_up => {
+                    let GroupRef::Declared(generation, number) = group else { return Err(Failure::Connect(error)) };
+                    if waiting.is_none() {
+                        exchange.log(Level::Warn, format_args!("connect() failed {}, waiting for a kept connection", log::Os(&error)));
+                        waiting = Some(generation.pools.wait(*number, peer));
+                    }
+                }
+                done => return done.map(|link| (link, false)),
+            }
+        }
+        may_connect = true;
+        let pause = Deadline::new();
+        pause.set(PORT_PAUSE);
+        let found = poll_fn(|context| {
+            if let Some(Poll::Ready(link)) = waiting.as_ref().map(|waiting| waiting.poll(context)) {
+                return Poll::Ready(Ok(Some(link)));
+            }
+            if watch && let Poll::Ready(error) = conn.poll_gone() {
+                return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+            }
+            pause.poll_expired().map(|()| Ok(None))
+        });
+        if let Some(link) = found.await? {
+            return Ok((link, true));
+        }
     }
 }
 
