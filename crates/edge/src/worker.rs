@@ -58,6 +58,9 @@ const SPARE_MAX: usize = 256;
 /// Larger buffers than this are not kept.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
+/// Heads with room for more fields are not kept.
+const SPARE_FIELDS_MAX: usize = 256;
+
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
@@ -115,6 +118,7 @@ pub struct Worker {
     connections: RefCell<slab::Slab<Rc<Shared>>>,
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
+    spare_heads: RefCell<Vec<ResponseHead>>,
     peer_names: RefCell<HashMap<String, Rc<str>>>,
     random: Cell<u64>,
     places_taken: Rc<Cell<usize>>,
@@ -169,6 +173,7 @@ impl Worker {
             connections: RefCell::new(slab::Slab::new()),
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
+            spare_heads: RefCell::new(Vec::new()),
             peer_names: RefCell::new(HashMap::new()),
             random: Cell::new(seed | 1),
             places_taken: Rc::new(Cell::new(0)),
@@ -323,7 +328,16 @@ impl Worker {
 
     /// A response head to parse into.
     pub fn lease_response_head(&self) -> ResponseHead {
-        ResponseHead::new()
+        self.spare_heads.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub fn return_response_head(&self, mut head: ResponseHead) {
+        head.clear();
+        let mut spare = self.spare_heads.borrow_mut();
+        if spare.len() < SPARE_MAX && head.fields.capacity() <= SPARE_FIELDS_MAX {
+            spare.push(head);
+        }
     }
 
     /// A peer's name, shared by all tries that ask it.

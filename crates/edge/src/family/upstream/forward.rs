@@ -151,7 +151,7 @@ fn literal_address(authority: &str) -> Option<Address> {
 
 /// What one try came to.
 enum Tried {
-    Answered(Box<Origin>, Link, Hold),
+    Answered(Origin, Link, Hold),
     Failed(Failure, Progressed, bool),
 }
 
@@ -184,7 +184,7 @@ async fn tries(
                     peer
                 }
                 None => {
-                    exchange.tries.push(Try { peer: upstream.name.as_str().into(), status: 502, after_redirect: after_redirect && first, ..Try::default() });
+                    exchange.tries.push(Try { status: 502, after_redirect: after_redirect && first, ..Try::at(upstream.name.as_str().into()) });
                     exchange.step = Step::Connect;
                     exchange.log(Level::Error, format_args!("no live upstreams"));
                     return Answer::Outcome(Outcome::Status(502));
@@ -266,7 +266,7 @@ fn was_streamed(exchange: &Exchange<'_>, framing: BodyFraming) -> bool {
 
 fn begin_try(exchange: &mut Exchange<'_>, upstream: &Upstream, peer: usize, after_redirect: bool) {
     let name = upstream.group.peer(peer).map(|peer| peer.address.as_str()).unwrap_or_default();
-    exchange.tries.push(Try { peer: exchange.worker.name_of(name), started: Some(clock::now()), after_redirect, ..Try::default() });
+    exchange.tries.push(Try { started: Some(clock::now()), after_redirect, ..Try::at(exchange.worker.name_of(name)) });
 }
 
 fn end_try(exchange: &mut Exchange<'_>, status: u16) {
@@ -323,7 +323,7 @@ async fn try_once(
                 attempt.status = origin.head.status;
             }
             exchange.request_complete = progressed.request_complete;
-            (Tried::Answered(Box::new(origin), link, hold), None)
+            (Tried::Answered(origin, link, hold), None)
         }
         Err(failure) => (Tried::Failed(failure, progressed, reused), Some(hold)),
     }
@@ -405,7 +405,7 @@ fn judge(
     upstream: &Upstream,
     policy: &RetryPolicy,
     first_started: std::time::Instant,
-    origin: Box<Origin>,
+    origin: Origin,
     link: Link,
     mut hold: Hold,
     pass: &Pass,
@@ -434,8 +434,7 @@ fn judge(
 }
 
 /// The head is the answer's: reads its meaning.
-fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Link, mut hold: Hold) -> Answer {
-    let origin = *origin;
+fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold: Hold) -> Answer {
     let status = origin.head.status;
     if status == 101 {
         if !exchange.request.tokens.upgrade {
