@@ -1,8 +1,283 @@
-//! stub until the demo lands
+//! `weir demo` and `weir origin`: the main job on an embedded default, and its dummy application.
+//!
+//! ```text
+//!  load threads ──► edge worker 0 ──► origin threads        all in this process, on loopback
+//! ```
+//!
+//! The demo writes an nginx.conf into a directory of its own, runs it as `weir edge` would,
+//! sends a short load through it and says what came of it. Nothing outside that directory
+//! is touched, and it is gone when the demo ends.
+
+mod place;
+mod verdict;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::ExitCode;
-#[derive(clap::Args)]
-pub struct OriginArgs {}
-#[derive(clap::Args, Default)]
-pub struct DemoArgs {}
-pub fn origin(_: &OriginArgs) -> ExitCode { ExitCode::FAILURE }
-pub fn demo(_: &DemoArgs) -> ExitCode { ExitCode::FAILURE }
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use clap::Args;
+use weir_edge::build::Paths;
+use weir_edge::control::{self, Running};
+use weir_edge::log;
+use weir_lab::origin as dummy;
+use weir_load::quick::{self, Quick};
+use weir_net::Address;
+use weir_net::process::{self, Signal, Signals, SignalsHandle};
+
+use crate::files::Disk;
+use place::Place;
+use verdict::Verdict;
+
+/// What a request to the origin may say; printed by `weir origin --help`.
+const WISHES: &str = "\
+The request says what it wants; any path answers:
+  /64k  ?size=4096        bytes of body, as 4096, 64k, 1m     (1k)
+  ?delay=20ms             silence before the answer           (none)
+  ?status=503             status, 200 to 599                  (200)
+  ?fail=KIND              reset close truncate half garbage endless-head lying-length stall
+  ?chunked=1 ?trailers=1  chunked coding, with a trailer section
+  ?header=Name:Value      one more field; may be repeated
+  ?cache=max-age=60       Cache-Control
+  ?keepalive=off          close after the answer
+  /echo                   the request itself, as plain text
+Upgrade: websocket is answered with an echo of every frame.";
+
+/// `weir origin`.
+#[derive(Args)]
+#[command(after_help = WISHES)]
+pub struct OriginArgs {
+    /// Where to listen: HOST:PORT or unix:PATH; may be repeated
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081", value_parser = address)]
+    listen: Vec<Address>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=dummy::WORKERS_MAX as i64))]
+    workers: u16,
+}
+
+/// `weir demo`, and `weir` alone.
+#[derive(Args)]
+pub struct DemoArgs {
+    /// Port of the edge on 127.0.0.1, the origin's being the next; others are taken where these are not free
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    port: u16,
+    /// Connections of the load
+    #[arg(long, value_name = "N", default_value_t = CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX))]
+    connections: u32,
+    /// Seconds of load
+    #[arg(long, value_name = "S", default_value_t = SECONDS, value_parser = clap::value_parser!(u32).range(1..=SECONDS_MAX))]
+    seconds: u32,
+    /// End after the load instead of serving on
+    #[arg(long)]
+    once: bool,
+}
+
+const PORT: u16 = 8080;
+const CONNECTIONS: u32 = 64;
+const CONNECTIONS_MAX: i64 = 10_000;
+const SECONDS: u32 = 5;
+const SECONDS_MAX: i64 = 3600;
+
+impl Default for DemoArgs {
+    fn default() -> DemoArgs {
+        DemoArgs {
+            port: PORT,
+            connections: CONNECTIONS,
+            seconds: SECONDS,
+            once: false,
+        }
+    }
+}
+
+/// Runs the dummy origin until told to stop.
+pub fn origin(args: &OriginArgs) -> ExitCode {
+    report(serve_origin(args).map(|()| true))
+}
+
+/// Starts everything, loads it, prints what came of it; fails if any request did.
+pub fn demo(args: &DemoArgs) -> ExitCode {
+    report(run_demo(args))
+}
+
+fn report(outcome: Result<bool, String>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("weir: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve_origin(args: &OriginArgs) -> Result<(), String> {
+    let signals = catch_signals()?;
+    // Connections are what it is for; a refused raise leaves the limit as it was.
+    let _ = process::raise_nofile();
+    let origin = dummy::start(&args.listen, usize::from(args.workers))
+        .map_err(|error| format!("the origin cannot listen: {error}"))?;
+    for address in origin.addresses() {
+        match address {
+            Address::Tcp(address) => println!("origin   http://{address}/64k?delay=20ms"),
+            Address::Unix(_) => println!("origin   {address}"),
+        }
+    }
+    println!("         `weir origin --help` lists what a request may say; Ctrl-C ends");
+    wait_for_the_end(signals);
+    let totals = origin.totals();
+    println!(
+        "origin   {} requests over {} connections",
+        totals.requests, totals.connections
+    );
+    for address in origin.addresses() {
+        if let Address::Unix(path) = address {
+            // Gone already is as good.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    Ok(())
+}
+
+fn catch_signals() -> Result<Signals, String> {
+    process::signals().map_err(|error| format!("signals cannot be caught: {error}"))
+}
+
+fn wait_for_the_end(mut signals: Signals) {
+    signals.find(|signal| matches!(signal, Signal::Quit | Signal::Term | Signal::Int));
+}
+
+/// `HOST:PORT` or `unix:PATH`.
+fn address(text: &str) -> Result<Address, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Ok(Address::Unix(path.into()));
+    }
+    text.parse()
+        .map(Address::Tcp)
+        .map_err(|_| "it must be an address with a port, or unix:PATH".to_owned())
+}
+
+fn run_demo(args: &DemoArgs) -> Result<bool, String> {
+    let signals = catch_signals()?;
+    let (origin, origin_at) = start_origin(args.port.saturating_add(1))?;
+    let edge_at = free_address(args.port)?;
+    let place = Place::new(edge_at, origin_at, args.connections)
+        .map_err(|error| format!("no directory for the demo: {error}"))?;
+    let running = start_edge(&place)?;
+    println!(
+        "weir demo   {} s of load over {} connections: load, edge and origin in this process",
+        args.seconds, args.connections
+    );
+    let outcome = Arc::new(OnceLock::new());
+    let load = Load {
+        url: format!("http://{edge_at}/1k"),
+        connections: args.connections as usize,
+        duration: Duration::from_secs(u64::from(args.seconds)),
+        after: if args.once {
+            String::new()
+        } else {
+            place.what_to_open(edge_at)
+        },
+        end: args.once.then(|| signals.handle()),
+        outcome: outcome.clone(),
+    };
+    std::thread::Builder::new()
+        .name("demo".to_owned())
+        .spawn(move || load.run())
+        .map_err(|error| format!("no thread for the load: {error}"))?;
+    // The edge's own loop: HUP reloads, INT and TERM end it, as in `weir edge`.
+    running.serve(signals, &Disk);
+    origin.stop();
+    origin.join();
+    match outcome.get() {
+        Some(Ok(passed)) => Ok(*passed),
+        Some(Err(message)) => Err(message.clone()),
+        None => Err("ended before the load was done".to_owned()),
+    }
+}
+
+/// On this port, or on any.
+fn start_origin(port: u16) -> Result<(dummy::Origin, SocketAddr), String> {
+    let address = free_address(port)?;
+    let origin = dummy::start(&[address.into()], 1)
+        .map_err(|error| format!("the origin cannot listen on {address}: {error}"))?;
+    let real = origin.tcp_address().unwrap_or(address);
+    Ok((origin, real))
+}
+
+/// A loopback address nobody listens on: this port, or one the kernel picks.
+fn free_address(port: u16) -> Result<SocketAddr, String> {
+    let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    probe
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| format!("no port is free on 127.0.0.1: {error}"))
+}
+
+/// As `weir edge -p PLACE` does it.
+fn start_edge(place: &Place) -> Result<Running, String> {
+    let origin = control::Origin {
+        file: place.file("nginx.conf"),
+        globals: String::new(),
+        paths: Paths {
+            prefix: place.file(""),
+            conf_prefix: place.file(""),
+        },
+        pid: place.file("logs/nginx.pid"),
+        error_log: place.file("logs/error.log"),
+    };
+    let loaded = control::load(&origin, &Disk, 1);
+    for problem in &loaded.problems {
+        eprint!("{}", weir_conf::render(problem, &loaded.tree, "weir"));
+    }
+    let conf = loaded.conf.ok_or("the demo's configuration was refused")?;
+    log::open_default(Path::new(&origin.error_log));
+    let running = Running::start(origin, conf)?;
+    running.write_pid()?;
+    Ok(running)
+}
+
+/// The load, on a thread of its own: the main thread belongs to the edge.
+struct Load {
+    url: String,
+    connections: usize,
+    duration: Duration,
+    /// Printed after the verdict.
+    after: String,
+    /// What ends the edge when the load is done; none to serve on.
+    end: Option<SignalsHandle>,
+    outcome: Arc<OnceLock<Result<bool, String>>>,
+}
+
+impl Load {
+    fn run(self) {
+        let outcome = self.measure();
+        if let Err(message) = &outcome
+            && self.end.is_none()
+        {
+            eprintln!("weir: {message}");
+        }
+        print!("{}", self.after);
+        // Set once, here.
+        let _ = self.outcome.set(outcome);
+        if let Some(end) = self.end {
+            end.close();
+        }
+    }
+
+    fn measure(&self) -> Result<bool, String> {
+        let before = verdict::Cpu::now();
+        let report = quick::run(&Quick {
+            url: self.url.clone(),
+            connections: self.connections,
+            duration: self.duration,
+            ..Quick::default()
+        })?;
+        let verdict = Verdict {
+            cpu: verdict::Cpu::now().since(before),
+            report,
+        };
+        print!("{verdict}");
+        Ok(verdict.is_clean())
+    }
+}

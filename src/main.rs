@@ -33,6 +33,11 @@ enum Verb {
     Demo(demo::DemoArgs),
 }
 
+/// Exchanges take and give back a few kilobytes each, more than glibc's fast path holds.
+/// Measured against it in docs/why/dependencies.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_default();

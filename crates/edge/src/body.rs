@@ -129,16 +129,13 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
         let request = &mut exchange.request;
         request.bytes.truncate(request.head.len);
         request.used = request.head.len;
+        if conn.stream().poll_readable().is_pending() {
+            return Poll::Pending;
+        }
         match conn.stream().try_read_vec(&mut request.bytes, READ_BYTES) {
             Ok(0) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(io::ErrorKind::UnexpectedEof.into())))),
             Ok(count) => exchange.request_length += count as u64,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if conn.stream().poll_readable().is_ready() {
-                    continue;
-                }
-                return Poll::Pending;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(error)))),
         }
     }

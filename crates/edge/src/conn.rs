@@ -72,6 +72,15 @@ impl Shared {
         }
     }
 
+    /// It waits no more; `false` when it was told to end meanwhile.
+    pub fn wake(&self) -> bool {
+        if self.rest.get() == Rest::Ended {
+            return false;
+        }
+        self.rest.set(Rest::Busy);
+        true
+    }
+
     /// Ends it and gives its place away at once; its task finds out when it next runs.
     pub fn end(&self) {
         self.rest.set(Rest::Ended);
@@ -146,10 +155,9 @@ pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
         if conn.stream().readable(&conn.deadline).await.is_err() {
             break; // nginx closes silently a connection that sent nothing
         }
-        if conn.shared.rest.get() == Rest::Ended {
+        if !conn.shared.wake() {
             break;
         }
-        conn.shared.rest.set(Rest::Busy);
         match Box::pin(active(&mut conn, worker)).await {
             After::Idle(timeout) => {
                 if worker.is_draining() {
@@ -233,13 +241,42 @@ fn default_core(conf: &Conf, listen: usize) -> &Core {
     &conf.location(conf.server(server).root).values.core
 }
 
-/// Serves requests until the connection has none waiting.
+/// How long a connection stays ready for another request before it gives its memory back: a busy client
+/// sends the next one sooner, and an idle one should hold nothing.
+const STAY: Duration = Duration::from_millis(50);
+
+/// Serves requests for as long as they keep coming.
 async fn active(conn: &mut Conn, worker: &Rc<Worker>) -> After {
-    let mut parts = worker.lease_parts();
-    let after = loop {
+    loop {
+        let mut parts = worker.lease_parts();
+        let after;
+        (parts, after) = burst(conn, worker, parts).await;
+        worker.return_parts(parts);
+        let After::Idle(timeout) = after else { return after };
+        if worker.is_draining() {
+            return After::Close;
+        }
+        if timeout <= STAY {
+            return After::Idle(timeout);
+        }
+        conn.deadline.set(STAY);
+        conn.shared.lie_idle();
+        let more = conn.stream().readable(&conn.deadline).await;
+        if !conn.shared.wake() {
+            return After::Close;
+        }
+        if more.is_err() {
+            return After::Idle(timeout - STAY);
+        }
+    }
+}
+
+/// Serves the requests that have arrived.
+async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
+    loop {
         let generation = worker.generation();
         if !conn.follow(&generation) {
-            break After::Close;
+            return (parts, After::Close);
         }
         counters::shift(&worker.counters().reading, 1);
         let head = read_head(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get())).await;
@@ -251,23 +288,22 @@ async fn active(conn: &mut Conn, worker: &Rc<Worker>) -> After {
             Head::Broken => Some(Refused::ClosedInHead),
             Head::Nothing => {
                 let core = default_core(&generation.conf, conn.client.listen.get());
-                break After::Idle(if conn.served == 0 { core.header_timeout } else { core.keepalive_timeout.0 });
+                let timeout = if conn.served == 0 { core.header_timeout } else { core.keepalive_timeout.0 };
+                return (parts, After::Idle(timeout));
             }
-            Head::Closed => break After::Close,
+            Head::Closed => return (parts, After::Close),
         };
         counters::add(&worker.counters().requests, 1);
         counters::shift(&worker.counters().writing, 1);
-        let (used, after) = one(conn, worker, &generation, parts, refusal).await;
+        let after;
+        (parts, after) = one(conn, worker, &generation, parts, refusal).await;
         counters::shift(&worker.counters().writing, -1);
-        parts = used;
         parts.next_request();
         match after {
             After::Idle(_) if !parts.request().bytes.is_empty() => {}
-            After::Idle(_) | After::Close | After::Linger(..) => break after,
+            After::Idle(_) | After::Close | After::Linger(..) => return (parts, after),
         }
-    };
-    worker.return_parts(parts);
-    after
+    }
 }
 
 enum Head {
@@ -487,7 +523,8 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
 
     let core = &exchange.location.values.core;
     let raw = path.of(&exchange.request.bytes);
-    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)?;
+    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
+        .inspect_err(|_| exchange.uri.clear())?;
     exchange.target_is_valid = true;
     exchange.uri_was_quoted = target.quoted;
     if !target.complex {

@@ -256,12 +256,7 @@ impl Running {
         for signal in signals {
             match signal {
                 Signal::Hup if !quitting => self.reload(files),
-                Signal::Usr1 => {
-                    for remote in &self.workers {
-                        remote.run(log::flush);
-                    }
-                    log::reopen();
-                }
+                Signal::Usr1 => log::reopen(),
                 Signal::Quit | Signal::Winch if !quitting => {
                     quitting = true;
                     log::global(Level::Notice, format_args!("gracefully shutting down"));

@@ -291,11 +291,12 @@ impl Origin {
 /// The parts of an exchange whose memory is used again.
 #[derive(Default)]
 pub struct Parts {
-    request: Request,
+    // Boxed: the parts change hands several times a request, and a pointer is cheaper to hand over.
+    request: Box<Request>,
     uri: Vec<u8>,
     args: Vec<u8>,
-    response: Response,
-    slots: SlotStore,
+    response: Box<Response>,
+    slots: Box<SlotStore>,
     tries: Vec<Try>,
 }
 
@@ -314,7 +315,7 @@ pub struct Exchange<'c> {
     /// The location in force now.
     pub location: &'c Location,
     /// The request.
-    pub request: Request,
+    pub request: Box<Request>,
     /// `$uri`: decoded, normalised, as rewritten.
     pub uri: Vec<u8>,
     /// `$args`, as rewritten.
@@ -326,7 +327,7 @@ pub struct Exchange<'c> {
     /// `$proxy_host` where `proxy_pass` has variables.
     pub proxy_host: Option<Vec<u8>>,
     /// The answer.
-    pub response: Response,
+    pub response: Box<Response>,
     /// The request's body.
     pub body: RequestBody,
     /// Reads the body, once somebody began.
@@ -338,7 +339,7 @@ pub struct Exchange<'c> {
     /// The whole request reached the upstream.
     pub request_complete: bool,
     /// `set` variables and captures.
-    pub slots: SlotStore,
+    pub slots: Box<SlotStore>,
     /// Attempts at upstreams.
     pub tries: Vec<Try>,
     /// The upstream's answer.
@@ -456,8 +457,8 @@ impl<'c> Exchange<'c> {
     }
 
     /// Ends the exchange; its memory and the bytes after this request come back.
-    pub fn into_parts(self) -> Parts {
-        if let Some(origin) = self.origin {
+    pub fn into_parts(mut self) -> Parts {
+        if let Some(origin) = self.origin.take() {
             self.worker.return_response_head(origin.head);
         }
         let mut parts = Parts {

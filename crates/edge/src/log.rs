@@ -118,8 +118,13 @@ struct Process {
     terminal: bool,
 }
 
-static PROCESS: LazyLock<RwLock<Process>> =
-    LazyLock::new(|| RwLock::new(Process { sinks: None, standard: None, terminal: true }));
+static PROCESS: LazyLock<RwLock<Process>> = LazyLock::new(|| {
+    RwLock::new(Process {
+        sinks: None,
+        standard: None,
+        terminal: true,
+    })
+});
 
 /// Opens the log used until a configuration is in force: the file of `-e`, or stderr for `stderr` and nothing.
 ///
@@ -132,28 +137,48 @@ pub fn open_default(path: &Path) {
             match file.open() {
                 Ok(()) => Some(file),
                 Err(what) => {
-                    global(Level::Alert, format_args!("could not open error log file: {what}"));
+                    global(
+                        Level::Alert,
+                        format_args!("could not open error log file: {what}"),
+                    );
                     None
                 }
             }
         }
     };
-    PROCESS.write().unwrap_or_else(PoisonError::into_inner).standard = standard;
+    PROCESS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .standard = standard;
 }
 
-/// Puts the main level's sinks in force: `conf.main.error_log.main`.
-pub fn install(main: Arc<Sinks>) {
-    PROCESS.write().unwrap_or_else(PoisonError::into_inner).sinks = Some(main);
+/// Puts the main level's sinks in force: `conf.main.error_log.main`. Without a file among them nginx adds its
+/// default one, and so does this.
+pub fn install(mut main: Arc<Sinks>) {
+    if !main.has_file() {
+        Arc::make_mut(&mut main).add(Sinks::default_file());
+    }
+    PROCESS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .sinks = Some(main);
 }
 
 /// From now on nothing is repeated on the terminal: weir runs, or has gone into the background.
 pub fn leave_terminal() {
-    PROCESS.write().unwrap_or_else(PoisonError::into_inner).terminal = false;
+    PROCESS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .terminal = false;
 }
 
 /// The file of `-e`, if it is one.
 pub(crate) fn standard() -> Option<Arc<LogFile>> {
-    PROCESS.read().unwrap_or_else(PoisonError::into_inner).standard.clone()
+    PROCESS
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .standard
+        .clone()
 }
 
 /// Opens every log file of a configuration that is not open yet; the message is nginx's.
@@ -161,18 +186,21 @@ pub(crate) fn standard() -> Option<Arc<LogFile>> {
 /// Nothing is undone on failure: files opened for a configuration that is dropped close with it.
 pub fn open_all(conf: &Conf) -> Result<(), String> {
     let errors = conf.declared.error_log.files.iter();
-    errors.chain(&conf.declared.log.files).try_for_each(|file| file.open())
+    errors
+        .chain(&conf.declared.log.files)
+        .try_for_each(|file| file.open())
 }
 
-/// Writes what this thread holds back; at the end, and on each worker before `reopen`.
+/// Writes what the buffers of access logs hold back: the last thing before the process ends.
 pub fn flush() {
-    crate::family::log::flush();
+    crate::family::log::buffer::flush();
 }
 
 /// USR1: opens every log file again by its name. What cannot be opened stays as it was, and is told.
 ///
-/// Lines that workers hold back go to the old file: run `flush` on each worker before.
+/// Lines held back go to the file they were meant for.
 pub fn reopen() {
+    flush();
     for what in file::reopen_all() {
         global(Level::Emerg, format_args!("{what}"));
     }
@@ -183,7 +211,11 @@ pub fn hostname() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let name = name.trim();
-        if name.is_empty() { "localhost".to_owned() } else { name.to_ascii_lowercase() }
+        if name.is_empty() {
+            "localhost".to_owned()
+        } else {
+            name.to_ascii_lowercase()
+        }
     });
     &NAME
 }
@@ -198,7 +230,9 @@ impl fmt::Display for Os<'_> {
         };
         // std has libc's text and appends " (os error N)".
         let text = io::Error::from_raw_os_error(code).to_string();
-        let text = text.rsplit_once(" (os error").map_or(text.as_str(), |(text, _)| text);
+        let text = text
+            .rsplit_once(" (os error")
+            .map_or(text.as_str(), |(text, _)| text);
         write!(f, "({code}: {text})")
     }
 }
@@ -206,6 +240,7 @@ impl fmt::Display for Os<'_> {
 /// Linux's number for errors that std or weir made without one.
 fn code_of(kind: io::ErrorKind) -> Option<i32> {
     match kind {
+        io::ErrorKind::NotADirectory => Some(20),
         io::ErrorKind::BrokenPipe | io::ErrorKind::WriteZero => Some(32),
         io::ErrorKind::ConnectionAborted => Some(103),
         io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => Some(104),
@@ -222,7 +257,7 @@ thread_local! {
 }
 
 fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
-    // A thread that ends may still have something to say, with memory of its own.
+    // A worker that ends may still log while its thread-local things go; then the line has memory of its own.
     let mut line = LINE.try_with(Cell::take).unwrap_or_default();
     line.clear();
     write(&mut line);
@@ -246,7 +281,11 @@ fn begin(line: &mut Vec<u8>, level: Level) {
 fn line_about_process(level: Level, message: fmt::Arguments<'_>, may_show: bool) {
     let (sinks, standard, terminal) = {
         let process = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
-        (process.sinks.clone(), process.standard.clone(), process.terminal)
+        (
+            process.sinks.clone(),
+            process.standard.clone(),
+            process.terminal,
+        )
     };
     with_line(|line| {
         let mut shown = false;
@@ -312,7 +351,9 @@ fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
 
 /// `, upstream: "http://ADDRESS/URI"`, as far as there was an attempt in this location.
 fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
-    let Some(last) = exchange.tries.last() else { return };
+    let Some(last) = exchange.tries.last() else {
+        return;
+    };
     push(line, format_args!(", upstream: \"http://{}", last.peer));
     if last.peer.starts_with("unix:") {
         line.push(b':');
@@ -351,10 +392,22 @@ mod tests {
     #[test]
     fn errors_of_the_os_read_as_in_nginx() {
         for (error, text) in [
-            (io::Error::from_raw_os_error(111), "(111: Connection refused)"),
-            (io::Error::from_raw_os_error(2), "(2: No such file or directory)"),
-            (io::Error::from(io::ErrorKind::TimedOut), "(110: Connection timed out)"),
-            (io::Error::from(io::ErrorKind::ConnectionReset), "(104: Connection reset by peer)"),
+            (
+                io::Error::from_raw_os_error(111),
+                "(111: Connection refused)",
+            ),
+            (
+                io::Error::from_raw_os_error(2),
+                "(2: No such file or directory)",
+            ),
+            (
+                io::Error::from(io::ErrorKind::TimedOut),
+                "(110: Connection timed out)",
+            ),
+            (
+                io::Error::from(io::ErrorKind::ConnectionReset),
+                "(104: Connection reset by peer)",
+            ),
         ] {
             assert_eq!(Os(&error).to_string(), text);
         }
@@ -382,7 +435,10 @@ mod tests {
         let text = String::from_utf8_lossy(&line).into_owned();
         assert_eq!(text.get(4..5), Some("/"));
         assert_eq!(text.get(19..27), Some(" [warn] "));
-        assert!(text.contains(&format!(" {}#", std::process::id())), "{text}");
+        assert!(
+            text.contains(&format!(" {}#", std::process::id())),
+            "{text}"
+        );
         assert!(text.ends_with(": "), "{text}");
     }
 }

@@ -215,8 +215,9 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(&clock::http_date());
         out.extend_from_slice(b"\r\n");
     }
-    // nginx: 204 has no type, unless an upstream said so.
-    if !response.content_type.is_empty() && (response.status != 204 || !response.status_line.is_empty()) {
+    // nginx: a 204 of its own has no type; an upstream's keeps what it came with.
+    let is_own_204 = response.status == 204 && response.status_line.is_empty();
+    if !response.content_type.is_empty() && !is_own_204 {
         encode::push_field(out, b"Content-Type", &response.content_type);
     }
     match (framing, response.content_length) {

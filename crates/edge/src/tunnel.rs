@@ -83,6 +83,9 @@ impl Flow {
                 }
                 return Ok(progress);
             }
+            if from.poll_readable().is_pending() {
+                return Ok(progress);
+            }
             let mut lease = buffer::lease(READ_BYTES);
             match from.try_read_vec(&mut lease, READ_BYTES) {
                 Ok(0) => self.ended = true,
@@ -90,12 +93,7 @@ impl Flow {
                     progress = true;
                     self.pending = Some(lease);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if from.poll_readable().is_pending() {
-                        return Ok(progress);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -1,7 +1,6 @@
 //! One worker thread's own things: nothing here is shared, so nothing here is locked.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -26,6 +25,8 @@ pub struct Generation {
     pub conf: Arc<Conf>,
     /// Idle connections to upstreams.
     pub pools: Pools,
+    /// The names of peers by group and index, for tries to share.
+    peer_names: RefCell<Vec<Vec<Rc<str>>>>,
 }
 
 impl Drop for Generation {
@@ -38,7 +39,20 @@ impl Drop for Generation {
 impl Generation {
     /// A configuration as one worker holds it.
     pub fn new(conf: Arc<Conf>) -> Generation {
-        Generation { conf, pools: Pools::default() }
+        Generation { conf, pools: Pools::default(), peer_names: RefCell::default() }
+    }
+
+    /// A peer's name, shared by all tries that ask it.
+    pub fn peer_name(&self, group: usize, peer: usize) -> Rc<str> {
+        if let Some(name) = self.peer_names.borrow().get(group).and_then(|names| names.get(peer)) {
+            return name.clone();
+        }
+        let mut names = self.peer_names.borrow_mut();
+        let groups = &self.conf.declared.upstream.groups;
+        for upstream in groups.iter().skip(names.len()) {
+            names.push(upstream.group.peers().map(|peer| peer.address.as_str().into()).collect());
+        }
+        names.get(group).and_then(|names| names.get(peer)).cloned().unwrap_or_default()
     }
 
     /// The listen for connections accepted on a socket; the local address is asked only where it decides.
@@ -58,8 +72,6 @@ const SPARE_MAX: usize = 256;
 /// Larger buffers than this are not kept.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
-/// Heads with room for more fields are not kept.
-const SPARE_FIELDS_MAX: usize = 256;
 
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
@@ -119,7 +131,6 @@ pub struct Worker {
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
     spare_heads: RefCell<Vec<ResponseHead>>,
-    peer_names: RefCell<HashMap<String, Rc<str>>>,
     random: Cell<u64>,
     places_taken: Rc<Cell<usize>>,
     /// Second in which the log last heard that connections are closed to make room.
@@ -174,7 +185,6 @@ impl Worker {
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
             spare_heads: RefCell::new(Vec::new()),
-            peer_names: RefCell::new(HashMap::new()),
             random: Cell::new(seed | 1),
             places_taken: Rc::new(Cell::new(0)),
             noted_reuse: Cell::new(0),
@@ -333,25 +343,11 @@ impl Worker {
 
     /// Takes it back.
     pub fn return_response_head(&self, mut head: ResponseHead) {
-        head.clear();
         let mut spare = self.spare_heads.borrow_mut();
-        if spare.len() < SPARE_MAX && head.fields.capacity() <= SPARE_FIELDS_MAX {
+        if spare.len() < SPARE_MAX {
+            head.clear();
             spare.push(head);
         }
-    }
-
-    /// A peer's name, shared by all tries that ask it.
-    pub fn name_of(&self, name: &str) -> Rc<str> {
-        let mut names = self.peer_names.borrow_mut();
-        if let Some(known) = names.get(name) {
-            return known.clone();
-        }
-        if names.len() >= crate::family::upstream::group::MAX_PEERS {
-            names.clear();
-        }
-        let fresh: Rc<str> = name.into();
-        names.insert(name.to_owned(), fresh.clone());
-        fresh
     }
 
     /// A number below `below` (xorshift: spreads load, protects nothing).

@@ -1,1 +1,8 @@
-//! `lab`: see ARCHITECTURE.md.
+//! `lab`: experiments, and what they are made on.
+//!
+//! So far the [`origin`]: a dummy application that does what the request says, so
+//! that everything can be tried, tested and measured with no application at hand.
+//! Not here: an edge; the lab meets the product only over sockets.
+#![forbid(unsafe_code)]
+
+pub mod origin;

@@ -235,6 +235,14 @@ mod tests {
     }
 
     #[test]
+    fn local_time_is_within_a_day_of_utc() {
+        // The widest zones are -12:00 and +14:00; historic ones have odd minutes, never more hours.
+        for second in [0, 784_111_777, 4_107_542_400] {
+            assert!((-16 * 60..=16 * 60).contains(&utc_offset_minutes(second)));
+        }
+    }
+
+    #[test]
     fn off_a_worker_time_is_real() {
         let (a, b) = (now(), now());
         assert!(b >= a);

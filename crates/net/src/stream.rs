@@ -186,11 +186,8 @@ impl Stream {
     // Reading and writing.
 
     /// Reads what is there. 0 is the end; `WouldBlock` means wait.
-    ///
-    /// Where epoll has announced nothing the kernel is not asked.
     #[inline]
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.check_announced()?;
         let room = buf.len();
         count(Kind::Read);
         let result = net::recv(&self.fd, &mut *buf, RecvFlags::empty()).map(|(len, _)| len);
@@ -200,11 +197,9 @@ impl Stream {
     /// Reads at most `max` bytes into the spare capacity, without zeroing it.
     ///
     /// Never reallocates unless there is no spare capacity at all; then room for
-    /// `max` is reserved. 0 is the end (or `max` was 0); `WouldBlock` means wait, and where epoll has announced
-    /// nothing the kernel is not asked.
+    /// `max` is reserved. 0 is the end (or `max` was 0); `WouldBlock` means wait.
     #[inline]
     pub fn try_read_vec(&self, buf: &mut Vec<u8>, max: usize) -> io::Result<usize> {
-        self.check_announced()?;
         if buf.len() == buf.capacity() {
             buf.reserve(max);
         }
@@ -212,11 +207,6 @@ impl Stream {
         count(Kind::Read);
         let result = sys::recv_spare(self.fd.as_fd(), buf, room);
         self.after_read(result, room)
-    }
-
-    #[inline]
-    fn check_announced(&self) -> io::Result<()> {
-        if self.ready() & READ == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
     }
 
     /// Writes what fits. `WouldBlock` means wait.

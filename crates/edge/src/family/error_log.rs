@@ -41,7 +41,11 @@ fn error_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let level = level(statement)?;
     let is_main = b.context() == MAIN;
     let settings = &mut b.settings().error_log;
-    let slot = if is_main { &mut settings.main } else { &mut settings.sinks };
+    let slot = if is_main {
+        &mut settings.main
+    } else {
+        &mut settings.sinks
+    };
     Arc::make_mut(slot.get_or_insert_default()).add(Sink { target, level });
     Ok(())
 }
@@ -51,8 +55,10 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
         return Ok(Target::Stderr);
     }
     if word.starts_with("memory:") {
-        return Err(Refusal::whole("error_log to \"memory:\" is not supported: weir has no debug log")
-            .todo("name a file, stderr or syslog:server=ADDRESS"));
+        return Err(Refusal::whole(
+            "error_log to \"memory:\" is not supported: weir has no debug log",
+        )
+        .todo("name a file, stderr or syslog:server=ADDRESS"));
     }
     if let Some(text) = word.strip_prefix("syslog:") {
         return Syslog::read(text, b.resolve).map(Target::Syslog);
@@ -70,8 +76,15 @@ pub(crate) fn declare(files: &mut Vec<Arc<LogFile>>, file: &Arc<LogFile>) {
 }
 
 /// `debug_http` and the like select parts of nginx's debug log; alone they let every level through.
-const DEBUG_PARTS: [&str; 7] =
-    ["debug_core", "debug_alloc", "debug_mutex", "debug_event", "debug_http", "debug_mail", "debug_stream"];
+const DEBUG_PARTS: [&str; 7] = [
+    "debug_core",
+    "debug_alloc",
+    "debug_mutex",
+    "debug_event",
+    "debug_http",
+    "debug_mail",
+    "debug_stream",
+];
 
 fn level(statement: &Statement) -> Result<Level, Refusal> {
     let mut level = None;
@@ -84,26 +97,31 @@ fn level(statement: &Statement) -> Result<Level, Refusal> {
             Some(known) => level = Some(known),
             None if DEBUG_PARTS.contains(&word) && level.is_none() => has_parts = true,
             None => {
-                return Err(Refusal::whole(format!("invalid log level \"{word}\"")).todo(format!(
-                    "one of: {}",
-                    Level::ALL.map(Level::name).join(", ")
-                )));
+                return Err(
+                    Refusal::whole(format!("invalid log level \"{word}\"")).todo(format!(
+                        "one of: {}",
+                        Level::ALL.map(Level::name).join(", ")
+                    )),
+                );
             }
         }
     }
-    Ok(level.unwrap_or(if has_parts { Level::Debug } else { Level::Error }))
+    Ok(level.unwrap_or(if has_parts {
+        Level::Debug
+    } else {
+        Level::Error
+    }))
 }
 
 /// `http` takes the main level's logs when it has none; a main level without a file gets the default one.
-fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let _ = b;
+fn finish(_: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != HTTP {
         return;
     }
     let settings = &mut scope.settings.error_log;
     let mut main = settings.main.clone().unwrap_or_default();
     if !main.has_file() {
-        Arc::make_mut(&mut main).add(Sink { target: Target::Standard, level: Level::Error });
+        Arc::make_mut(&mut main).add(Sinks::default_file());
     }
     settings.sinks.get_or_insert(main);
 }

@@ -70,3 +70,42 @@ fn error_page(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use crate::conf::of_text;
+
+    #[test]
+    fn rows_keep_what_is_shown() {
+        let (conf, problems) = of_text(
+            "events {} http { error_page 502 504 =503 /sorry.html?a; error_page 404 = @found; error_page 497 /tls;
+             server { location /own { error_page 403 http://example.com/; } location / { } } }",
+        );
+        assert_eq!(problems, [""; 0]);
+        let conf = conf.unwrap();
+        let rows = |name: &str| {
+            let location = conf.locations.iter().find(|location| location.name == name).unwrap();
+            location.values.error_page.pages.iter().map(|page| (page.status, page.shown)).collect::<Vec<_>>()
+        };
+        assert_eq!(rows("/"), [(502, Some(503)), (504, Some(503)), (404, Some(0)), (497, Some(400))]);
+        assert_eq!(rows("/own"), [(403, None)]);
+    }
+
+    #[test]
+    fn refusals_are_nginx_words() {
+        for (arguments, expected) in [
+            ("404 /x", None),
+            ("=200 /x", Some("invalid value \"=200\"")),
+            ("404 =abc /x", Some("invalid value \"=abc\"")),
+            ("499 /x", Some("invalid value \"499\"")),
+            ("4x4 /x", Some("invalid value \"4x4\"")),
+            ("200 /x", Some("value \"200\" must be between 300 and 599")),
+            ("600 /x", Some("value \"600\" must be between 300 and 599")),
+            ("/x", Some("invalid number of arguments in \"error_page\" directive")),
+        ] {
+            let (_, problems) = of_text(&format!("events {{}} http {{ error_page {arguments}; }}"));
+            assert_eq!(problems.first().map(String::as_str), expected, "{arguments}");
+        }
+    }
+}

@@ -340,9 +340,13 @@ const STEP_BYTES: usize = 8 << 10;
 /// The window of 32k that every decoder has.
 const WINDOW_BITS: u8 = 15;
 
+/// zlib-rs's level 1 uses one fixed code for all texts: C source shrinks to 1/3.87 at 357 MB/s, where zlib's level 1,
+/// which nginx's default means, gives 1/4.72 at 171 MB/s. Level 2 gives 1/4.96 at 247 MB/s: less bytes, less time.
+const LEVEL_MIN: u32 = 2;
+
 impl Gzip {
     fn new(level: u32) -> Gzip {
-        Gzip { stream: Compress::new_gzip(Compression::new(level), WINDOW_BITS) }
+        Gzip { stream: Compress::new_gzip(Compression::new(level.max(LEVEL_MIN)), WINDOW_BITS) }
     }
 }
 
@@ -440,6 +444,20 @@ mod tests {
             assert!(back == text, "pieces of {piece}, flush {flush}");
             assert_eq!(filter.bytes().map(|(before, _)| before), Some(text.len() as u64));
         }
+    }
+
+    #[test]
+    fn the_lowest_level_still_codes_by_frequency() {
+        let mut seed = 1u32;
+        let hex: Vec<u8> = std::iter::repeat_with(|| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            b"0123456789abcdef"[(seed >> 28) as usize]
+        })
+        .take(50_000)
+        .collect();
+        let mut out = Vec::new();
+        Gzip::new(1).write(&hex, false, true, &mut out);
+        assert!(out.len() * 10 < hex.len() * 6, "four bits of eight are noise, but {} bytes came out", out.len());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! Lines to a file are held back until the end of the worker's turn and leave in one write; with `buffer=`
 //! they are held back longer. A name with variables is opened when it is written to.
 
+pub mod buffer;
 pub mod format;
 pub mod handles;
 pub mod pending;
@@ -19,17 +20,16 @@ use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, R
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::error_log::declare;
+use crate::family::static_files;
 use crate::log::file::LogFile;
 use crate::log::syslog::Syslog;
 use crate::log::{Level, Os};
 use crate::value;
 use crate::variable::Template;
 
+use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};
 use self::handles::CacheSize;
-use self::pending::Buffering;
-
-pub use self::pending::flush;
 
 crate::settings! {
     /// `access_log`.
@@ -44,7 +44,7 @@ pub struct Declared {
     /// Each once.
     pub files: Vec<Arc<LogFile>>,
     formats: Vec<(String, Arc<Format>)>,
-    buffers: Vec<(Arc<LogFile>, Buffering)>,
+    buffers: Vec<Arc<Buffer>>,
 }
 
 /// All `access_log`s of one place.
@@ -60,7 +60,7 @@ pub struct AccessLog {
     target: Target,
     format: Arc<Format>,
     when: Option<Template>,
-    buffering: Option<Buffering>,
+    buffer: Option<Arc<Buffer>>,
 }
 
 enum Target {
@@ -96,38 +96,72 @@ const BUFFER_MAX: u64 = 64 << 20;
 
 fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0);
-    if name == "combined" || b.declared.log.formats.iter().any(|(known, _)| known == name) {
-        return Err(Refusal::whole(format!("duplicate \"log_format\" name \"{name}\"")));
+    if name == "combined"
+        || b.declared
+            .log
+            .formats
+            .iter()
+            .any(|(known, _)| known == name)
+    {
+        return Err(Refusal::whole(format!(
+            "duplicate \"log_format\" name \"{name}\""
+        )));
     }
-    let mut words: Vec<&str> = statement.args.iter().skip(1).map(|word| word.text.as_str()).collect();
+    let mut words: Vec<&str> = statement
+        .args
+        .iter()
+        .skip(1)
+        .map(|word| word.text.as_str())
+        .collect();
     let mut escape = Escape::Default;
     if let Some(kind) = words.first().and_then(|word| word.strip_prefix("escape=")) {
         escape = match kind {
             "default" => Escape::Default,
             "json" => Escape::Json,
             "none" => Escape::None,
-            other => return Err(Refusal::whole(format!("unknown log format escaping \"{other}\""))),
+            other => {
+                return Err(Refusal::whole(format!(
+                    "unknown log format escaping \"{other}\""
+                )));
+            }
         };
         words.remove(0);
     }
     let format = Format::compile(&words, escape, &mut b.names)?;
-    b.declared.log.formats.push((name.to_owned(), Arc::new(format)));
+    b.declared
+        .log
+        .formats
+        .push((name.to_owned(), Arc::new(format)));
     Ok(())
 }
 
 fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if statement.text(0) == "off" {
         if let Some(word) = statement.args.get(1) {
-            return Err(Refusal::whole(format!("invalid parameter \"{}\"", word.text)));
+            return Err(Refusal::whole(format!(
+                "invalid parameter \"{}\"",
+                word.text
+            )));
         }
         b.settings().log.logs.get_or_insert_default().off = true;
         return Ok(());
     }
     let target = target(b, statement.text(0))?;
-    let format = format_of(b, statement.args.get(1).map_or("combined", |word| word.text.as_str()))?;
+    let format = format_of(
+        b,
+        statement
+            .args
+            .get(1)
+            .map_or("combined", |word| word.text.as_str()),
+    )?;
     let (asked, when) = parameters(b, statement)?;
-    let buffering = buffering(b, statement.text(0), &target, asked)?;
-    let log = Arc::new(AccessLog { target, format, when, buffering });
+    let buffer = buffer_of(b, statement.text(0), &target, asked)?;
+    let log = Arc::new(AccessLog {
+        target,
+        format,
+        when,
+        buffer,
+    });
     b.settings().log.logs.get_or_insert_default().list.push(log);
     Ok(())
 }
@@ -147,7 +181,13 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
 
 /// The format of that name; `combined` is compiled when it is first wanted.
 fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
-    if let Some((_, format)) = b.declared.log.formats.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+    if let Some((_, format)) = b
+        .declared
+        .log
+        .formats
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+    {
         return Ok(format.clone());
     }
     if !name.eq_ignore_ascii_case("combined") {
@@ -155,31 +195,51 @@ fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
             .todo("define it by log_format above this line"));
     }
     let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, &mut b.names)?);
-    b.declared.log.formats.push(("combined".to_owned(), format.clone()));
+    b.declared
+        .log
+        .formats
+        .push(("combined".to_owned(), format.clone()));
     Ok(format)
 }
 
-fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Option<Template>), Refusal> {
-    let mut asked = Buffering { size: 0, flush: None, gzip: None };
+fn parameters(
+    b: &mut Build<'_>,
+    statement: &Statement,
+) -> Result<(Buffering, Option<Template>), Refusal> {
+    let mut asked = Buffering {
+        size: 0,
+        flush: None,
+        gzip: None,
+    };
     let mut when = None;
     for word in statement.args.iter().skip(2).map(|word| word.text.as_str()) {
-        let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
+        let (key, value) = word
+            .split_once('=')
+            .map_or((word, None), |(key, value)| (key, Some(value)));
         match (key, value) {
             ("buffer", Some(text)) => {
                 let size = value::size_of(text).filter(|size| (1..=BUFFER_MAX).contains(size));
-                asked.size = size.ok_or_else(|| Refusal::whole(format!("invalid buffer size \"{text}\"")))? as usize;
+                asked.size = size
+                    .ok_or_else(|| Refusal::whole(format!("invalid buffer size \"{text}\"")))?
+                    as usize;
             }
             ("flush", Some(text)) => {
                 let time = value::time_of(text).filter(|time| *time > Duration::ZERO);
-                asked.flush = Some(time.ok_or_else(|| Refusal::whole(format!("invalid flush time \"{text}\"")))?);
+                asked.flush = Some(
+                    time.ok_or_else(|| Refusal::whole(format!("invalid flush time \"{text}\"")))?,
+                );
             }
             ("gzip", level) => {
                 if asked.size == 0 {
                     asked.size = GZIP_BUFFER as usize;
                 }
-                let level = level.map_or(Some(1), |text| value::number(text).filter(|n| (1..=9).contains(n)));
+                let level = level.map_or(Some(1), |text| {
+                    value::number(text).filter(|n| (1..=9).contains(n))
+                });
                 let shown = value.unwrap_or_default();
-                let level = level.ok_or_else(|| Refusal::whole(format!("invalid compression level \"{shown}\"")))?;
+                let level = level.ok_or_else(|| {
+                    Refusal::whole(format!("invalid compression level \"{shown}\""))
+                })?;
                 asked.gzip = Some(level as u32);
             }
             ("if", Some(text)) => when = Some(b.template(text)?),
@@ -190,29 +250,38 @@ fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Op
 }
 
 /// The buffer the log gets; all logs to one file share theirs and must agree on it.
-fn buffering(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -> Result<Option<Buffering>, Refusal> {
+fn buffer_of(
+    b: &mut Build<'_>,
+    name: &str,
+    target: &Target,
+    asked: Buffering,
+) -> Result<Option<Arc<Buffer>>, Refusal> {
     if asked.size == 0 && asked.flush.is_some() {
-        return Err(Refusal::whole(format!("no buffer is defined for access_log \"{name}\"")));
+        return Err(Refusal::whole(format!(
+            "no buffer is defined for access_log \"{name}\""
+        )));
     }
-    let buffers = &mut b.declared.log.buffers;
-    let known = match target {
-        Target::File(file) => buffers.iter().find(|(known, _)| Arc::ptr_eq(known, file)).map(|(_, known)| *known),
-        Target::Path(_) | Target::Syslog(_) => None,
+    let file = match target {
+        Target::File(file) => file,
+        Target::Path(_) | Target::Syslog(_) if asked.size == 0 => return Ok(None),
+        Target::Path(_) => {
+            return Err(Refusal::whole(
+                "buffered logs cannot have variables in name",
+            ));
+        }
+        Target::Syslog(_) => return Err(Refusal::whole("logs to syslog cannot be buffered")),
     };
-    if asked.size == 0 {
-        return Ok(known);
-    }
-    match (target, known) {
-        (Target::Path(_), _) => Err(Refusal::whole("buffered logs cannot have variables in name")),
-        (Target::Syslog(_), _) => Err(Refusal::whole("logs to syslog cannot be buffered")),
-        (Target::File(_), Some(known)) if known != asked => Err(Refusal::whole(format!(
+    let buffers = &mut b.declared.log.buffers;
+    match buffers.iter().find(|known| Arc::ptr_eq(&known.file, file)) {
+        Some(known) if asked.size > 0 && known.buffering != asked => Err(Refusal::whole(format!(
             "access_log \"{name}\" already defined with conflicting parameters"
         ))),
-        (Target::File(file), known) => {
-            if known.is_none() {
-                buffers.push((file.clone(), asked));
-            }
-            Ok(Some(asked))
+        Some(known) => Ok(Some(known.clone())),
+        None if asked.size == 0 => Ok(None),
+        None => {
+            let buffer = Buffer::new(file.clone(), asked);
+            buffers.push(buffer.clone());
+            Ok(Some(buffer))
         }
     }
 }
@@ -221,7 +290,11 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
     let mut size = CacheSize::default();
     let mut off = false;
     for word in statement.args.iter().map(|word| word.text.as_str()) {
-        let invalid = || Refusal::whole(format!("invalid \"open_log_file_cache\" parameter \"{word}\""));
+        let invalid = || {
+            Refusal::whole(format!(
+                "invalid \"open_log_file_cache\" parameter \"{word}\""
+            ))
+        };
         match word.split_once('=') {
             Some(("max", text)) => size.max = value::number(text).ok_or_else(invalid)? as usize,
             Some(("inactive", text)) => size.inactive = value::time_of(text).ok_or_else(invalid)?,
@@ -232,7 +305,9 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
         }
     }
     if !off && size.max == 0 {
-        return Err(Refusal::whole("\"open_log_file_cache\" must have \"max\" parameter"));
+        return Err(Refusal::whole(
+            "\"open_log_file_cache\" must have \"max\" parameter",
+        ));
     }
     b.settings().log.cache = Some((!off).then_some(size));
     Ok(())
@@ -249,8 +324,16 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     match format_of(b, "combined") {
         Ok(format) => {
             let target = Target::File(file);
-            let log = AccessLog { target, format, when: None, buffering: None };
-            scope.settings.log.logs = Some(Logs { off: false, list: vec![Arc::new(log)] });
+            let log = AccessLog {
+                target,
+                format,
+                when: None,
+                buffer: None,
+            };
+            scope.settings.log.logs = Some(Logs {
+                off: false,
+                list: vec![Arc::new(log)],
+            });
         }
         Err(refusal) => b.refuse("access_log", refusal),
     }
@@ -264,9 +347,17 @@ fn log(exchange: &mut Exchange<'_>) {
         return;
     }
     for log in &logs.list {
-        if log.when.as_ref().is_none_or(|when| is_true(&when.text(exchange))) {
+        if log
+            .when
+            .as_ref()
+            .is_none_or(|when| is_true(&when.text(exchange)))
+        {
             write(exchange, log);
         }
+    }
+    // Who waits for the end of a connection finds its request in the log; closing costs far more than this write.
+    if !exchange.keeps_alive {
+        pending::flush();
     }
 }
 
@@ -277,21 +368,17 @@ fn is_true(value: &[u8]) -> bool {
 
 fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
     match &log.target {
-        Target::File(file) => pending::append(file, log.buffering.as_ref(), |line| {
-            log.format.write(exchange, line);
-            line.push(b'\n');
-        }),
-        Target::Path(path) => {
-            let path = path.text(exchange);
-            let mut line = Vec::with_capacity(256);
-            log.format.write(exchange, &mut line);
-            line.push(b'\n');
-            let cache = exchange.location.values.log.cache;
-            if let Err(error) = handles::write(&path, cache.as_ref(), &line) {
-                let shown = String::from_utf8_lossy(&path);
-                exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
+        Target::File(file) => {
+            let compose = |line: &mut Vec<u8>| {
+                log.format.write(exchange, line);
+                line.push(b'\n');
+            };
+            match &log.buffer {
+                None => pending::append(file, compose),
+                Some(buffer) => buffer.append(compose),
             }
         }
+        Target::Path(path) => write_named(exchange, log, path),
         Target::Syslog(syslog) => {
             let mut message = Vec::with_capacity(256);
             syslog.begin(&mut message);
@@ -303,14 +390,43 @@ fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_empty_and_zero_filter_a_request_out() {
-        for (value, passes) in [(&b""[..], false), (b"0", false), (b"00", true), (b"1", true), (b"off", true)] {
-            assert_eq!(is_true(value), passes, "{value:?}");
-        }
+/// Writes to a file whose name holds variables.
+fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
+    if !root_exists(exchange) {
+        return;
+    }
+    let path = path.text(exchange);
+    let mut line = Vec::with_capacity(256);
+    log.format.write(exchange, &mut line);
+    line.push(b'\n');
+    let cache = exchange.location.values.log.cache;
+    if let Err(error) = handles::write(&path, cache.as_ref(), &line) {
+        let shown = String::from_utf8_lossy(&path);
+        exchange.log(
+            Level::Crit,
+            format_args!("open() \"{shown}\" failed {}", Os(&error)),
+        );
     }
 }
+
+/// nginx: a client may choose part of the name, so such a log is written only where the root directory exists.
+fn root_exists(exchange: &mut Exchange<'_>) -> bool {
+    let Some((mut root, length)) = static_files::path(exchange) else {
+        return false;
+    };
+    root.truncate(length);
+    let error = match std::fs::metadata(static_files::as_path(&root)) {
+        Ok(found) if found.is_dir() => return true,
+        Ok(_) => std::io::ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    };
+    let shown = String::from_utf8_lossy(&root);
+    exchange.log(
+        Level::Error,
+        format_args!("testing \"{shown}\" existence failed {}", Os(&error)),
+    );
+    false
+}
+
+#[cfg(test)]
+mod tests;

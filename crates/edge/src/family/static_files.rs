@@ -361,6 +361,7 @@ fn request_filename(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+    use crate::conf::of_text;
 
     #[test]
     fn an_extension_is_what_nginx_takes_for_one() {
@@ -381,5 +382,58 @@ mod tests {
     fn three_types_are_compiled_in() {
         assert_eq!(DEFAULT_TYPES.get("jpg").map(|kind| &**kind), Some("image/jpeg"));
         assert_eq!(DEFAULT_TYPES.len(), 3);
+    }
+
+    #[test]
+    fn roots_are_inherited_and_count_from_the_prefix() {
+        let (conf, problems) = of_text(
+            "events {} http { server { location /default { } }
+             server { listen 81; root www/; location /in { } location /al { alias /srv/; location /al/x { } }
+                      location ~ ^/re { alias /srv/$1; } } }",
+        );
+        assert_eq!(problems, [""; 0]);
+        let conf = conf.unwrap();
+        let root = |name: &str| {
+            let location = conf.locations.iter().find(|location| location.name == name).unwrap();
+            let root = location.values.static_files.root.as_ref().unwrap();
+            (root.directory.literal().map(|text| String::from_utf8_lossy(text).into_owned()), root.alias)
+        };
+        assert_eq!(root("/default"), (Some("/p/html".to_owned()), Alias::Off));
+        assert_eq!(root("/in"), (Some("/p/www".to_owned()), Alias::Off));
+        assert_eq!(root("/al"), (Some("/srv/".to_owned()), Alias::Prefix(3)));
+        assert_eq!(root("/al/x"), (Some("/srv/".to_owned()), Alias::Prefix(3)));
+        assert_eq!(root("^/re"), (None, Alias::Whole));
+    }
+
+    #[test]
+    fn refusals_are_nginx_words() {
+        for (statements, expected) in [
+            ("root /a; root /b;", "\"root\" directive is duplicate"),
+            ("root /a; alias /b;", "\"alias\" directive is duplicate, \"root\" directive was specified earlier"),
+            ("root $document_root/x;", "the $document_root variable cannot be used in the \"root\" directive"),
+            ("alias ${realpath_root};", "the $realpath_root variable cannot be used in the \"alias\" directive"),
+            ("disable_symlinks on;", "\"disable_symlinks\" directive is not supported: weir follows symbolic links"),
+        ] {
+            let (_, problems) = of_text(&format!("events {{}} http {{ server {{ location / {{ {statements} }} }} }}"));
+            assert_eq!(problems.first().map(String::as_str), Some(expected), "{statements}");
+        }
+        let (_, problems) = of_text("events {} http { server { location @n { alias /a; } } }");
+        assert_eq!(problems, ["the \"alias\" directive cannot be used inside the named location"]);
+    }
+
+    #[test]
+    fn types_of_one_block_add_up_and_replace_those_around() {
+        let (conf, problems) = of_text(
+            "events {} http { types { text/a A; } types { text/b b c; } server { location / { types { text/z a; } } } }",
+        );
+        assert_eq!(problems, [""; 0]);
+        let conf = conf.unwrap();
+        let server = &conf.location(conf.servers[0].root).values.static_files.types;
+        assert_eq!(server.get("a").map(|kind| &**kind), Some("text/a"));
+        assert_eq!(server.get("c").map(|kind| &**kind), Some("text/b"));
+        assert_eq!(server.len(), 3);
+        let inner = &conf.locations.iter().find(|location| location.name == "/").unwrap().values.static_files.types;
+        assert_eq!(inner.get("a").map(|kind| &**kind), Some("text/z"));
+        assert_eq!(inner.len(), 1);
     }
 }

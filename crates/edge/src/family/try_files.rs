@@ -150,3 +150,37 @@ fn take(exchange: &mut Exchange<'_>, name: Vec<u8>, alias: Alias, is_directory: 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use crate::conf::{Conf, of_text};
+
+    fn tries_in(conf: &Conf, name: &str) -> bool {
+        conf.locations.iter().find(|location| location.name == name).unwrap().values.try_files.tries.is_some()
+    }
+
+    #[test]
+    fn a_location_inside_does_without() {
+        let (conf, problems) = of_text(
+            "events {} http { server { try_files /s =404;
+                location /outer { try_files $uri/ @n; location /outer/inner { } }
+                location /none { } location @n { } } }",
+        );
+        assert_eq!(problems, [""; 0]);
+        let conf = conf.unwrap();
+        assert!(tries_in(&conf, "/outer"));
+        assert!(!tries_in(&conf, "/outer/inner"));
+        assert!(!tries_in(&conf, "/none"));
+        let root = conf.location(conf.servers[0].root);
+        assert!(root.values.try_files.tries.is_some());
+    }
+
+    #[test]
+    fn codes_are_numbers_of_three_digits() {
+        for (last, expected) in [("=404", None), ("=1000", Some("invalid code \"=1000\"")), ("=", Some("invalid code \"=\""))] {
+            let (_, problems) = of_text(&format!("events {{}} http {{ server {{ try_files $uri {last}; }} }}"));
+            assert_eq!(problems.first().map(String::as_str), expected, "{last}");
+        }
+    }
+}

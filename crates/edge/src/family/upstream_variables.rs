@@ -20,20 +20,32 @@ pub type Declared = ();
 
 /// The family.
 pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
-    Variable::new("upstream_addr", |x, _, out| list(&x.tries, out, |one, out| text(out, one.peer.as_bytes()))),
-    Variable::new("upstream_status", |x, _, out| {
-        list(&x.tries, out, |one, out| one.status != 0 && decimal(out, u64::from(one.status)))
+    Variable::new("upstream_addr", |x, _, out| {
+        list(&x.tries, out, |one, out| text(out, one.peer.as_bytes()))
     }),
-    Variable::new("upstream_connect_time", |x, _, out| list(&x.tries, out, |one, out| time(one.connect_ms, out))),
-    Variable::new("upstream_header_time", |x, _, out| list(&x.tries, out, |one, out| time(one.header_ms, out))),
-    Variable::new("upstream_response_time", |x, _, out| list(&x.tries, out, |one, out| time(one.response_ms, out))),
+    Variable::new("upstream_status", |x, _, out| {
+        list(&x.tries, out, |one, out| {
+            one.status != 0 && decimal(out, u64::from(one.status))
+        })
+    }),
+    Variable::new("upstream_connect_time", |x, _, out| {
+        list(&x.tries, out, |one, out| time(one.connect_ms, out))
+    }),
+    Variable::new("upstream_header_time", |x, _, out| {
+        list(&x.tries, out, |one, out| time(one.header_ms, out))
+    }),
+    Variable::new("upstream_response_time", |x, _, out| {
+        list(&x.tries, out, |one, out| time(one.response_ms, out))
+    }),
     Variable::new("upstream_response_length", |x, _, out| {
         list(&x.tries, out, |one, out| decimal(out, one.response_length))
     }),
     Variable::new("upstream_bytes_received", |x, _, out| {
         list(&x.tries, out, |one, out| decimal(out, one.bytes_received))
     }),
-    Variable::new("upstream_bytes_sent", |x, _, out| list(&x.tries, out, |one, out| decimal(out, one.bytes_sent))),
+    Variable::new("upstream_bytes_sent", |x, _, out| {
+        list(&x.tries, out, |one, out| decimal(out, one.bytes_sent))
+    }),
     Variable::new("upstream_http_", http),
     Variable::new("upstream_cookie_", cookie),
     Variable::new("upstream_trailer_", trailer),
@@ -57,14 +69,27 @@ fn time(millis: Option<u64>, out: &mut Vec<u8>) -> bool {
 }
 
 fn http(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    let Some(origin) = &exchange.origin else { return false };
+    let Some(origin) = &exchange.origin else {
+        return false;
+    };
     let fields = origin.head.fields.iter();
-    joined(fields.map(|field| (field.name.of(&origin.bytes), field.value.of(&origin.bytes))), &argument.name, b", ", out)
+    joined(
+        fields.map(|field| (field.name.of(&origin.bytes), field.value.of(&origin.bytes))),
+        &argument.name,
+        b", ",
+        out,
+    )
 }
 
 fn cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    let Some(origin) = &exchange.origin else { return false };
-    let mut lines = origin.head.fields.iter().filter(|field| field.known == Some(Known::SetCookie));
+    let Some(origin) = &exchange.origin else {
+        return false;
+    };
+    let mut lines = origin
+        .head
+        .fields
+        .iter()
+        .filter(|field| field.known == Some(Known::SetCookie));
     lines
         .find_map(|field| set_cookie(field.value.of(&origin.bytes), argument.name.as_bytes()))
         .is_some_and(|value| text(out, value))
@@ -72,7 +97,16 @@ fn cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -
 
 /// Trailers are kept only where they are passed on (`proxy_pass_trailers`).
 fn trailer(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    joined(exchange.response.trailers.iter().map(|field| (field.name, field.value)), &argument.name, b", ", out)
+    joined(
+        exchange
+            .response
+            .trailers
+            .iter()
+            .map(|field| (field.name, field.value)),
+        &argument.name,
+        b", ",
+        out,
+    )
 }
 
 #[cfg(test)]
@@ -96,8 +130,13 @@ mod tests {
             attempt("unix:/s", 0, Some(1_003), true),
         ];
         let peers = shown(&tries, |one, out| text(out, one.peer.as_bytes()));
-        assert_eq!(peers.as_deref(), Some("127.0.0.1:81, 127.0.0.1:82 : unix:/s"));
-        let status = shown(&tries, |one, out| one.status != 0 && decimal(out, u64::from(one.status)));
+        assert_eq!(
+            peers.as_deref(),
+            Some("127.0.0.1:81, 127.0.0.1:82 : unix:/s")
+        );
+        let status = shown(&tries, |one, out| {
+            one.status != 0 && decimal(out, u64::from(one.status))
+        });
         assert_eq!(status.as_deref(), Some("502, 200 : -"));
         let times = shown(&tries, |one, out| time(one.header_ms, out));
         assert_eq!(times.as_deref(), Some("-, 0.012 : 1.003"));

@@ -47,41 +47,76 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("is_request_port", request::is_port),
     Variable::new("request_id", request::id),
     Variable::new("request_length", |x, _, out| decimal(out, x.request_length)),
-    Variable::new("request_time", |x, _, out| seconds(out, clock::now().saturating_duration_since(x.started))),
+    Variable::new("request_time", |x, _, out| {
+        seconds(out, clock::now().saturating_duration_since(x.started))
+    }),
     Variable::new("request_completion", request::completion),
     Variable::new("request_body", request::body),
     Variable::new("request_body_file", request::body_file),
     Variable::new("content_length", request::content_length),
-    Variable::new("content_type", request::content_type),
-    Variable::new("remote_user", request::remote_user),
+    Variable::new("content_type", fields::content_type),
     Variable::new("pipe", request::pipe),
-    Variable::changeable("limit_rate", |x, _, out| decimal(out, x.limit_rate.unwrap_or(0)), request::set_limit_rate),
+    Variable::changeable(
+        "limit_rate",
+        |x, _, out| decimal(out, x.limit_rate.unwrap_or(0)),
+        request::set_limit_rate,
+    ),
     Variable::new("status", status),
     Variable::new("bytes_sent", |x, _, out| decimal(out, x.bytes_sent)),
     // nginx counts the framing of chunked bodies in, so this is not `Exchange::body_bytes_sent`.
-    Variable::new("body_bytes_sent", |x, _, out| decimal(out, x.bytes_sent.saturating_sub(x.head_bytes_sent))),
-    Variable::new("server_name", |x, _, out| text(out, x.server.name.as_bytes())),
+    Variable::new("body_bytes_sent", |x, _, out| {
+        decimal(out, x.bytes_sent.saturating_sub(x.head_bytes_sent))
+    }),
+    Variable::new("server_name", |x, _, out| {
+        text(out, x.server.name.as_bytes())
+    }),
     Variable::new("server_addr", connection::server_addr),
     Variable::new("server_port", connection::server_port),
     Variable::new("remote_port", connection::remote_port),
     Variable::new("binary_remote_addr", connection::binary_remote_addr),
     Variable::new("connection", |x, _, out| decimal(out, x.client.number)),
-    Variable::new("connection_requests", |x, _, out| decimal(out, x.number_on_connection)),
+    Variable::new("connection_requests", |x, _, out| {
+        decimal(out, x.number_on_connection)
+    }),
     Variable::new("connection_time", |x, _, out| {
-        seconds(out, clock::now().saturating_duration_since(x.client.accepted))
+        seconds(
+            out,
+            clock::now().saturating_duration_since(x.client.accepted),
+        )
     }),
     Variable::new("proxy_protocol_addr", connection::proxied_source_addr),
     Variable::new("proxy_protocol_port", connection::proxied_source_port),
-    Variable::new("proxy_protocol_server_addr", connection::proxied_destination_addr),
-    Variable::new("proxy_protocol_server_port", connection::proxied_destination_port),
-    Variable::new("tcpinfo_rtt", |x, _, out| connection::tcp_info(x, out, |info| info.rtt_us)),
-    Variable::new("tcpinfo_rttvar", |x, _, out| connection::tcp_info(x, out, |info| info.rttvar_us)),
-    Variable::new("tcpinfo_snd_cwnd", |x, _, out| connection::tcp_info(x, out, |info| info.snd_cwnd)),
-    Variable::new("tcpinfo_rcv_space", |x, _, out| connection::tcp_info(x, out, |info| info.rcv_space)),
+    Variable::new(
+        "proxy_protocol_server_addr",
+        connection::proxied_destination_addr,
+    ),
+    Variable::new(
+        "proxy_protocol_server_port",
+        connection::proxied_destination_port,
+    ),
+    Variable::new("tcpinfo_rtt", |x, _, out| {
+        connection::tcp_info(x, out, |info| info.rtt_us)
+    }),
+    Variable::new("tcpinfo_rttvar", |x, _, out| {
+        connection::tcp_info(x, out, |info| info.rttvar_us)
+    }),
+    Variable::new("tcpinfo_snd_cwnd", |x, _, out| {
+        connection::tcp_info(x, out, |info| info.snd_cwnd)
+    }),
+    Variable::new("tcpinfo_rcv_space", |x, _, out| {
+        connection::tcp_info(x, out, |info| info.rcv_space)
+    }),
     Variable::new("hostname", |_, _, out| text(out, hostname().as_bytes())),
-    Variable::new("pid", |_, _, out| decimal(out, u64::from(std::process::id()))),
+    Variable::new("pid", |_, _, out| {
+        decimal(out, u64::from(std::process::id()))
+    }),
     Variable::new("nginx_version", |_, _, out| text(out, VERSION.as_bytes())),
-    Variable::new("msec", |_, _, out| seconds(out, clock::wall().duration_since(UNIX_EPOCH).unwrap_or_default())),
+    Variable::new("msec", |_, _, out| {
+        seconds(
+            out,
+            clock::wall().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        )
+    }),
     Variable::new("time_local", |_, _, out| text(out, &time::common())),
     Variable::new("time_iso8601", |_, _, out| text(out, &time::iso8601())),
     Variable::new("http_cookie", fields::cookies),
@@ -94,14 +129,18 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("sent_http_location", fields::sent),
     Variable::new("sent_http_connection", fields::sent_connection),
     Variable::new("sent_http_keep_alive", fields::sent_keep_alive),
-    Variable::new("sent_http_transfer_encoding", fields::sent_transfer_encoding),
+    Variable::new(
+        "sent_http_transfer_encoding",
+        fields::sent_transfer_encoding,
+    ),
     Variable::new("sent_http_", fields::sent),
     Variable::new("sent_trailer_", fields::sent_trailer),
 ]);
 
 /// `$status`: three digits; `009` for an HTTP/0.9 request without a response, as in nginx.
 fn status(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let is_old = exchange.request.version() == weir_wire::Version::Http09 && !exchange.request.line().is_empty();
+    let is_old = exchange.request.version() == weir_wire::Version::Http09
+        && !exchange.request.line().is_empty();
     let status = match exchange.response.status {
         0 if is_old => 9,
         status => status,
@@ -178,10 +217,19 @@ mod tests {
     #[test]
     fn addresses_are_written_as_nginx_writes_them() {
         for (address, shown) in [
-            (SocketAddress::Tcp("127.0.0.1:80".parse().unwrap()), "127.0.0.1"),
-            (SocketAddress::Tcp("10.200.99.100:80".parse().unwrap()), "10.200.99.100"),
+            (
+                SocketAddress::Tcp("127.0.0.1:80".parse().unwrap()),
+                "127.0.0.1",
+            ),
+            (
+                SocketAddress::Tcp("10.200.99.100:80".parse().unwrap()),
+                "10.200.99.100",
+            ),
             (SocketAddress::Tcp("[::1]:80".parse().unwrap()), "::1"),
-            (SocketAddress::Tcp("[2001:db8::5]:80".parse().unwrap()), "2001:db8::5"),
+            (
+                SocketAddress::Tcp("[2001:db8::5]:80".parse().unwrap()),
+                "2001:db8::5",
+            ),
             (SocketAddress::Unix("".into()), "unix:"),
             (SocketAddress::Unix("/run/s".into()), "unix:/run/s"),
         ] {
@@ -193,7 +241,12 @@ mod tests {
 
     #[test]
     fn times_have_three_decimals() {
-        for (millis, shown) in [(0, "0.000"), (7, "0.007"), (1_234, "1.234"), (60_050, "60.050")] {
+        for (millis, shown) in [
+            (0, "0.000"),
+            (7, "0.007"),
+            (1_234, "1.234"),
+            (60_050, "60.050"),
+        ] {
             let mut out = Vec::new();
             seconds(&mut out, Duration::from_millis(millis));
             assert_eq!(String::from_utf8_lossy(&out), shown);
@@ -202,7 +255,10 @@ mod tests {
 
     #[test]
     fn no_variable_is_defined_twice() {
-        let mut names: Vec<&str> = FAMILY.variables.iter().map(|variable| variable.name).collect();
+        let all = crate::family::FAMILIES
+            .iter()
+            .flat_map(|family| family.variables);
+        let mut names: Vec<&str> = all.map(|variable| variable.name).collect();
         names.sort_unstable();
         let count = names.len();
         names.dedup();

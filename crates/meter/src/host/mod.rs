@@ -1,4 +1,4 @@
-//! What the machine allows this process: CPUs and file descriptors.
+//! What the machine allows this process (CPUs, file descriptors) and what its threads use.
 //!
 //! Everything is read from files below a root directory (`/` in production, a
 //! made-up tree in tests) and never written. A file that is missing or unreadable
@@ -6,8 +6,10 @@
 
 mod cpu;
 mod limits;
+mod thread;
 #[cfg(test)]
 mod tree;
 
 pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_under};
 pub use limits::{FileLimit, file_limit, file_limit_under};
+pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, threads, threads_under};

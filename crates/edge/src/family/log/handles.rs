@@ -1,13 +1,13 @@
 //! Files whose names hold variables: opened for each line, or kept open by `open_log_file_cache`.
 //!
-//! The cache is the worker's own, bounded by `max`, and forgets what is used least recently.
+//! The cache is the process's, bounded by `max`, and forgets what is used least recently.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use weir_net::clock;
@@ -29,57 +29,78 @@ pub struct CacheSize {
 
 impl Default for CacheSize {
     fn default() -> CacheSize {
-        CacheSize { max: 0, inactive: Duration::from_secs(10), min_uses: 1, valid: Duration::from_secs(60) }
+        CacheSize {
+            max: 0,
+            inactive: Duration::from_secs(10),
+            min_uses: 1,
+            valid: Duration::from_secs(60),
+        }
     }
 }
 
 struct Known {
-    file: Option<File>,
+    file: Option<Arc<File>>,
     uses: u64,
     opened: Instant,
     used: Instant,
 }
 
-thread_local! {
-    static KNOWN: RefCell<HashMap<Vec<u8>, Known>> = RefCell::default();
+fn known() -> MutexGuard<'static, HashMap<Vec<u8>, Known>> {
+    static KNOWN: LazyLock<Mutex<HashMap<Vec<u8>, Known>>> = LazyLock::new(Mutex::default);
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Appends a line to the file of that name. Only failing to open it is an error, as in nginx.
 pub fn write(path: &[u8], cache: Option<&CacheSize>, line: &[u8]) -> io::Result<()> {
-    let Some(size) = cache else {
-        let mut file = open(path)?;
-        let _ = file.write(line);
-        return Ok(());
+    let file = match cache {
+        None => Arc::new(open(path)?),
+        Some(size) => cached(path, size)?,
     };
-    KNOWN.with_borrow_mut(|known| {
-        let now = clock::now();
-        expire(known, size, path, now);
-        let entry = match known.get_mut(path) {
-            Some(entry) => entry,
-            None => known.entry(path.to_vec()).or_insert(Known { file: None, uses: 0, opened: now, used: now }),
-        };
-        entry.uses += 1;
-        entry.used = now;
-        if entry.file.is_none() || now.saturating_duration_since(entry.opened) >= size.valid {
-            entry.file = None;
-            entry.file = Some(open(path)?);
-            entry.opened = now;
-        }
-        if let Some(file) = &mut entry.file {
-            let _ = file.write(line);
-        }
-        if entry.uses < size.min_uses {
-            entry.file = None;
-        }
-        Ok(())
-    })
+    let _ = (&*file).write(line);
+    Ok(())
 }
 
-/// Forgets what was not used lately, and makes room for `path`.
-fn expire(known: &mut HashMap<Vec<u8>, Known>, size: &CacheSize, path: &[u8], now: Instant) {
+/// The file of that name, from the cache if it is there; it stays there once it was used often enough.
+fn cached(path: &[u8], size: &CacheSize) -> io::Result<Arc<File>> {
+    let mut known = known();
+    let now = clock::now();
     known.retain(|_, entry| now.saturating_duration_since(entry.used) < size.inactive);
-    while !known.contains_key(path) && known.len() >= size.max.max(1) {
-        let oldest = known.iter().min_by_key(|(_, entry)| entry.used).map(|(path, _)| path.clone());
+    let (mut uses, mut opened) = (1, now);
+    let mut file = None;
+    if let Some(entry) = known.get(path) {
+        uses += entry.uses;
+        if now.saturating_duration_since(entry.opened) < size.valid {
+            opened = entry.opened;
+            file = entry.file.clone();
+        }
+    }
+    let file = match file {
+        Some(file) => file,
+        None => Arc::new(open(path)?),
+    };
+    if !known.contains_key(path) {
+        make_room(&mut known, size.max);
+    }
+    let kept = (uses >= size.min_uses).then(|| file.clone());
+    known.insert(
+        path.to_vec(),
+        Known {
+            file: kept,
+            uses,
+            opened,
+            used: now,
+        },
+    );
+    Ok(file)
+}
+
+/// Forgets what was used least recently until one more fits.
+fn make_room(known: &mut HashMap<Vec<u8>, Known>, max: usize) {
+    while known.len() >= max.max(1) {
+        let oldest = known
+            .iter()
+            .min_by_key(|(_, entry)| entry.used)
+            .map(|(path, _)| path.clone());
         match oldest {
             Some(oldest) => known.remove(&oldest),
             None => return,
@@ -100,8 +121,12 @@ mod tests {
     fn only_files_used_often_enough_stay_open() {
         let path = std::env::temp_dir().join(format!("weir-handles-{}", std::process::id()));
         let bytes = path.as_os_str().as_bytes();
-        let size = CacheSize { max: 1, min_uses: 2, ..CacheSize::default() };
-        let is_open = || KNOWN.with_borrow(|known| known.get(bytes).is_some_and(|entry| entry.file.is_some()));
+        let size = CacheSize {
+            max: 1,
+            min_uses: 2,
+            ..CacheSize::default()
+        };
+        let is_open = || known().get(bytes).is_some_and(|entry| entry.file.is_some());
         write(bytes, Some(&size), b"1\n").unwrap();
         assert!(!is_open());
         write(bytes, Some(&size), b"2\n").unwrap();
@@ -111,7 +136,7 @@ mod tests {
 
         let other = [bytes, b"-other"].concat();
         write(&other, Some(&size), b"1\n").unwrap();
-        assert_eq!(KNOWN.with_borrow(HashMap::len), 1);
+        assert_eq!(known().len(), 1);
         assert!(!is_open());
         std::fs::remove_file(&path).unwrap();
         std::fs::remove_file(Path::new(std::ffi::OsStr::from_bytes(&other))).unwrap();

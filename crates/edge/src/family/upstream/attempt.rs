@@ -363,6 +363,10 @@ impl Reading {
         progressed: &mut Progressed,
     ) -> Poll<Result<(), Failure>> {
         loop {
+            // Asked first: the usual answer has not come yet, and a read for nothing costs a call.
+            if link.stream.poll_readable().is_pending() {
+                return Poll::Pending;
+            }
             match link.stream.try_read_vec(&mut self.origin.bytes, READ_BYTES) {
                 Ok(0) => return Poll::Ready(Err(Failure::Closed)),
                 Ok(count) => {
@@ -371,13 +375,7 @@ impl Reading {
                         attempt.bytes_received += count as u64;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if link.stream.poll_readable().is_pending() {
-                        return Poll::Pending;
-                    }
-                    continue;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => continue,
                 Err(error) => return Poll::Ready(Err(Failure::Receive(error))),
             }
             match self.parse(buffer_size) {

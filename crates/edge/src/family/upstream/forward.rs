@@ -45,8 +45,8 @@ pub enum Answer {
 /// Asks the location's upstream.
 pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     let location = exchange.location;
-    let Some(pass) = location.values.proxy.pass.clone() else { return Answer::Outcome(Outcome::Status(500)) };
-    let (group, target) = match choose_group(exchange, &pass) {
+    let Some(pass) = &location.values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
+    let (group, target) = match choose_group(exchange, pass) {
         Ok(found) => found,
         Err(status) => return Answer::Outcome(Outcome::Status(status)),
     };
@@ -55,8 +55,8 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     }
     let mut head = exchange.worker.lease_out();
     let framing = framing(exchange);
-    request::compose(exchange, &pass, target.as_ref(), framing, &mut head);
-    let answer = tries(exchange, conn, &pass, group, &head, framing).await;
+    request::compose(exchange, pass, target.as_ref(), framing, &mut head);
+    let answer = tries(exchange, conn, pass, group, &head, framing).await;
     exchange.worker.return_out(head);
     answer
 }
@@ -180,7 +180,7 @@ async fn tries(
             Some(peer) => peer,
             None => match pick(exchange, upstream, &mut hold) {
                 Some(peer) => {
-                    begin_try(exchange, upstream, peer, after_redirect && first);
+                    begin_try(exchange, &group, peer, after_redirect && first);
                     peer
                 }
                 None => {
@@ -264,9 +264,12 @@ fn was_streamed(exchange: &Exchange<'_>, framing: BodyFraming) -> bool {
     framing != BodyFraming::None && framing != BodyFraming::Length(0) && exchange.body.length() == 0
 }
 
-fn begin_try(exchange: &mut Exchange<'_>, upstream: &Upstream, peer: usize, after_redirect: bool) {
-    let name = upstream.group.peer(peer).map(|peer| peer.address.as_str()).unwrap_or_default();
-    exchange.tries.push(Try { started: Some(clock::now()), after_redirect, ..Try::at(exchange.worker.name_of(name)) });
+fn begin_try(exchange: &mut Exchange<'_>, group: &GroupRef, peer: usize, after_redirect: bool) {
+    let name = match group {
+        GroupRef::Declared(generation, number) => generation.peer_name(*number, peer),
+        GroupRef::Own(upstream) => upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(),
+    };
+    exchange.tries.push(Try { started: Some(clock::now()), after_redirect, ..Try::at(name) });
 }
 
 fn end_try(exchange: &mut Exchange<'_>, status: u16) {
@@ -465,8 +468,11 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold
         && !matches!(length, BodyLength::UntilClose);
     let values = &exchange.location.values;
     if values.proxy.intercept_errors && status >= 300 && crate::special::is_intercepted(exchange, status) {
-        if status == 401 && let Some(value) = origin.field(weir_wire::Known::WwwAuthenticate) {
-            exchange.response.fields.push_known(b"WWW-Authenticate", value, Some(weir_wire::Known::WwwAuthenticate));
+        if status == 401 {
+            let known = Some(weir_wire::Known::WwwAuthenticate);
+            for field in origin.head.fields.iter().filter(|field| field.known == known) {
+                exchange.response.fields.push_known(b"WWW-Authenticate", field.value.of(&origin.bytes), known);
+            }
         }
         release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
         exchange.origin = Some(origin);

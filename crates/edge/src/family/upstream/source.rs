@@ -156,6 +156,12 @@ impl Source {
         }
         loop {
             let Some(link) = &self.link else { return Poll::Ready(Err(Broken::Early)) };
+            if link.stream.poll_readable().is_pending() {
+                return match link.deadline.poll_expired() {
+                    Poll::Ready(()) => Poll::Ready(Err(Broken::TimedOut)),
+                    Poll::Pending => Poll::Pending,
+                };
+            }
             let start = out.len();
             match link.stream.try_read_vec(out, max) {
                 Ok(0) => {
@@ -176,16 +182,7 @@ impl Source {
                         if out.len() == start && self.is_done() { Read::End } else { Read::Some }
                     }));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if link.stream.poll_readable().is_ready() {
-                        continue;
-                    }
-                    return match link.deadline.poll_expired() {
-                        Poll::Ready(()) => Poll::Ready(Err(Broken::TimedOut)),
-                        Poll::Pending => Poll::Pending,
-                    };
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Poll::Ready(Err(Broken::Io(error))),
             }
         }

@@ -44,27 +44,68 @@ pub fn server_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>)
 
 /// `$proxy_protocol_addr`.
 pub fn proxied_source_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    address_of(exchange.client.proxied.as_ref().map(|proxied| proxied.source), out)
+    address_of(
+        exchange
+            .client
+            .proxied
+            .as_ref()
+            .map(|proxied| proxied.source),
+        out,
+    )
 }
 
 /// `$proxy_protocol_port`.
 pub fn proxied_source_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    port_of(exchange.client.proxied.as_ref().map(|proxied| proxied.source), out)
+    port_of(
+        exchange
+            .client
+            .proxied
+            .as_ref()
+            .map(|proxied| proxied.source),
+        out,
+    )
 }
 
 /// `$proxy_protocol_server_addr`.
-pub fn proxied_destination_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    address_of(exchange.client.proxied.as_ref().map(|proxied| proxied.destination), out)
+pub fn proxied_destination_addr(
+    exchange: &mut Exchange<'_>,
+    _: &Argument,
+    out: &mut Vec<u8>,
+) -> bool {
+    address_of(
+        exchange
+            .client
+            .proxied
+            .as_ref()
+            .map(|proxied| proxied.destination),
+        out,
+    )
 }
 
 /// `$proxy_protocol_server_port`.
-pub fn proxied_destination_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    port_of(exchange.client.proxied.as_ref().map(|proxied| proxied.destination), out)
+pub fn proxied_destination_port(
+    exchange: &mut Exchange<'_>,
+    _: &Argument,
+    out: &mut Vec<u8>,
+) -> bool {
+    port_of(
+        exchange
+            .client
+            .proxied
+            .as_ref()
+            .map(|proxied| proxied.destination),
+        out,
+    )
 }
 
 /// `$tcpinfo_…`; not found on a unix socket.
 pub fn tcp_info(exchange: &mut Exchange<'_>, out: &mut Vec<u8>, pick: fn(&TcpInfo) -> u32) -> bool {
-    exchange.client.shared.stream.tcp_info().is_ok_and(|info| decimal(out, u64::from(pick(&info))))
+    exchange
+        .client
+        .shared
+        .stream
+        .tcp_info()
+        .is_ok_and(|info| decimal(out, u64::from(pick(&info))))
 }
 
 /// Empty, but found, for a unix socket.
@@ -80,5 +121,7 @@ fn address_of(address: Option<SocketAddr>, out: &mut Vec<u8>) -> bool {
 }
 
 fn port_of(address: Option<SocketAddr>, out: &mut Vec<u8>) -> bool {
-    address.map(|address| decimal(out, u64::from(address.port()))).is_some()
+    address
+        .map(|address| decimal(out, u64::from(address.port())))
+        .is_some()
 }

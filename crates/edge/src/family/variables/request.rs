@@ -21,9 +21,9 @@ pub fn host(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     }
 }
 
-/// `$uri` and `$document_uri`.
+/// `$uri` and `$document_uri`: empty, but found, where the target could not be normalised.
 pub fn uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    !exchange.uri.is_empty() && text(out, &exchange.uri)
+    !exchange.request.line().is_empty() && text(out, &exchange.uri)
 }
 
 /// `$args` and `$query_string`.
@@ -51,7 +51,9 @@ pub fn argument(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<
 fn find_argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     args.split(|byte| *byte == b'&').find_map(|pair| {
         let value = pair.get(name.len()..)?.strip_prefix(b"=")?;
-        pair.get(..name.len())?.eq_ignore_ascii_case(name).then_some(value)
+        pair.get(..name.len())?
+            .eq_ignore_ascii_case(name)
+            .then_some(value)
     })
 }
 
@@ -68,7 +70,10 @@ pub fn request_uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>)
 pub fn line(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let request = &exchange.request;
     let line = match request.line() {
-        b"" => request.bytes.split(|byte| matches!(byte, b'\r' | b'\n')).find(|line| !line.is_empty()),
+        b"" => request
+            .bytes
+            .split(|byte| matches!(byte, b'\r' | b'\n'))
+            .find(|line| !line.is_empty()),
         line => Some(line),
     };
     line.is_some_and(|line| text(out, line))
@@ -96,7 +101,14 @@ pub fn port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 
 /// `$is_request_port`: `:` before a port, empty without.
 pub fn is_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    text(out, if exchange.request.port.is_some_and(|port| port > 0) { b":" } else { b"" })
+    text(
+        out,
+        if exchange.request.port.is_some_and(|port| port > 0) {
+            b":"
+        } else {
+            b""
+        },
+    )
 }
 
 /// `$request_id`: 32 hexadecimal digits.
@@ -138,61 +150,24 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
     if let Some(value) = exchange.request.field(Known::ContentLength) {
         return text(out, value);
     }
-    let was_read = matches!(exchange.body, RequestBody::Memory(_) | RequestBody::File { .. });
+    let was_read = matches!(
+        exchange.body,
+        RequestBody::Memory(_) | RequestBody::File { .. }
+    );
     let is_chunked = exchange.request.length == Some(BodyLength::Chunked);
     is_chunked && was_read && decimal(out, exchange.body.length())
 }
 
-/// `$content_type`.
-pub fn content_type(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    exchange.request.field(Known::ContentType).is_some_and(|value| text(out, value))
-}
-
-/// `$remote_user`: the name in `Authorization: Basic`.
-pub fn remote_user(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let user = exchange.request.field(Known::Authorization).and_then(user_of);
-    user.is_some_and(|user| text(out, &user))
-}
-
-/// The user in the value of an `Authorization` field; `None` when there is none or its name is empty.
-fn user_of(value: &[u8]) -> Option<Vec<u8>> {
-    let (scheme, credentials) = value.split_at_checked(b"Basic ".len())?;
-    if !scheme.eq_ignore_ascii_case(b"Basic ") {
-        return None;
-    }
-    let mut text = base64(credentials.trim_ascii_start())?;
-    let colon = memchr::memchr(b':', &text)?;
-    text.truncate(colon);
-    (!text.is_empty()).then_some(text)
-}
-
-/// RFC 4648 §4; padding may be missing, what follows it is not looked at.
-fn base64(text: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut bits, mut held) = (0u32, 0u32);
-    for byte in text.iter().take_while(|byte| **byte != b'=') {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = (bits << 6) | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
-        }
-    }
-    (held != 6).then_some(out)
-}
-
 /// `$pipe`: `p` when the request had come with the one before.
 pub fn pipe(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    text(out, if exchange.request.pipelined { b"p" } else { b"." })
+    text(
+        out,
+        if exchange.request.pipelined {
+            b"p"
+        } else {
+            b"."
+        },
+    )
 }
 
 /// `set $limit_rate …`.
@@ -201,7 +176,10 @@ pub fn set_limit_rate(exchange: &mut Exchange<'_>, value: &[u8]) {
         Some(rate) => exchange.limit_rate = Some(rate),
         None => {
             let shown = String::from_utf8_lossy(value).into_owned();
-            exchange.log(Level::Error, format_args!("invalid $limit_rate \"{shown}\""));
+            exchange.log(
+                Level::Error,
+                format_args!("invalid $limit_rate \"{shown}\""),
+            );
         }
     }
 }
@@ -213,24 +191,15 @@ mod tests {
     #[test]
     fn arguments_are_found_by_name() {
         let args = b"a=1&Bc=2&bc=3&d&e=&=x";
-        for (name, value) in
-            [("a", Some(&b"1"[..])), ("bc", Some(b"2")), ("b", None), ("d", None), ("e", Some(b"")), ("x", None)]
-        {
-            assert_eq!(find_argument(args, name.as_bytes()), value, "{name}");
-        }
-    }
-
-    #[test]
-    fn users_are_read_from_basic_credentials() {
-        for (value, user) in [
-            ("Basic dXNlcjpwYXNz", Some("user")),
-            ("basic dXNlcjo=", Some("user")),
-            ("Basic OnBhc3M=", None),
-            ("Basic dXNlcg==", None),
-            ("Basic !", None),
-            ("Bearer dXNlcjpwYXNz", None),
+        for (name, value) in [
+            ("a", Some(&b"1"[..])),
+            ("bc", Some(b"2")),
+            ("b", None),
+            ("d", None),
+            ("e", Some(b"")),
+            ("x", None),
         ] {
-            assert_eq!(user_of(value.as_bytes()).as_deref(), user.map(str::as_bytes), "{value}");
+            assert_eq!(find_argument(args, name.as_bytes()), value, "{name}");
         }
     }
 }

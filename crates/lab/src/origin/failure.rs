@@ -1,0 +1,100 @@
+//! Failures on demand: what a proxy must survive.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_wire::encode::{CHUNK_HEAD_BYTES, chunk_head};
+
+use super::answer::{Framing, push_head};
+use super::ask::Failure;
+use super::connection::{Connection, Next, Request};
+
+/// Bytes sent beyond what Content-Length says.
+const LIE_BYTES: u64 = 32;
+/// Where an endless head ends after all.
+const ENDLESS_HEAD_BYTES_MAX: usize = 64 << 20;
+/// How long a stalled answer holds its connection when the client does not close.
+const STALL_MAX: Duration = Duration::from_secs(600);
+/// A body that can be cut in two.
+const CUT_BYTES_MIN: u64 = 2;
+
+const GARBAGE: &[u8] = b"\x16\x03\x01\x02 this is not HTTP \xff\xfe\r\n\r\n";
+
+impl Connection<'_> {
+    /// Does what `fail=` asked for.
+    pub(super) async fn fail(&mut self, request: &Request, failure: Failure) -> io::Result<Next> {
+        match failure {
+            Failure::Reset => {
+                self.stream.set_linger_zero()?;
+                Ok(Next::Drop)
+            }
+            Failure::Close => Ok(Next::Close),
+            Failure::Garbage => {
+                self.send(GARBAGE, 0, b"").await?;
+                Ok(Next::Close)
+            }
+            Failure::Half => {
+                let mut head = Vec::new();
+                push_head(&mut head, request, request.framing());
+                head.truncate(head.len() / 2);
+                self.send(&head, 0, b"").await?;
+                Ok(Next::Close)
+            }
+            Failure::Truncate => {
+                self.send_half(request).await?;
+                Ok(Next::Close)
+            }
+            Failure::Stall => {
+                self.send_half(request).await?;
+                self.deadline.set(STALL_MAX);
+                poll_fn(|_| match self.stream.poll_closed() {
+                    Poll::Ready(()) => Poll::Ready(()),
+                    Poll::Pending => self.deadline.poll_expired(),
+                })
+                .await;
+                Ok(Next::Drop)
+            }
+            Failure::EndlessHead => self.send_endless_head().await,
+            Failure::LyingLength => {
+                let size = request.ask.size;
+                let mut head = Vec::new();
+                push_head(&mut head, request, Framing::Length(size));
+                self.send(&head, size.saturating_add(LIE_BYTES), b"")
+                    .await?;
+                Ok(if request.keeps {
+                    Next::Keep
+                } else {
+                    Next::Close
+                })
+            }
+        }
+    }
+
+    /// A whole head and half of the body it announces.
+    async fn send_half(&mut self, request: &Request) -> io::Result<()> {
+        let size = request.ask.size.max(CUT_BYTES_MIN);
+        let framing = match request.framing() {
+            Framing::Bodiless | Framing::Length(_) => Framing::Length(size),
+            other => other,
+        };
+        let mut head = Vec::new();
+        push_head(&mut head, request, framing);
+        if framing == Framing::Chunked {
+            head.extend_from_slice(chunk_head(size, &mut [0; CHUNK_HEAD_BYTES]));
+        }
+        self.send(&head, size / 2, b"").await
+    }
+
+    async fn send_endless_head(&mut self) -> io::Result<Next> {
+        self.send(b"HTTP/1.1 200 OK\r\n", 0, b"").await?;
+        let fields = b"X-Endless: 0123456789abcdef0123456789abcdef0123456789abcdef\r\n".repeat(64);
+        let mut left = ENDLESS_HEAD_BYTES_MAX;
+        while left > 0 {
+            self.send(&fields, 0, b"").await?;
+            left = left.saturating_sub(fields.len());
+        }
+        Ok(Next::Close)
+    }
+}

@@ -1,0 +1,139 @@
+//! The demo's directory: its configuration, its page, its logs.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+const CONF: &str = include_str!("nginx.conf");
+const PAGE: &str = include_str!("index.html");
+
+/// Connections the edge's worker has beside those of the load.
+const CONNECTIONS_SPARE: u32 = 1024;
+
+/// Names tried for the directory: in a container, a demo that was killed had our pid too.
+const NAMES_MAX: u32 = 100;
+
+/// A directory of our own; removed when dropped.
+pub(super) struct Place {
+    path: PathBuf,
+}
+
+impl Place {
+    /// Makes the directory and writes the configuration for these addresses.
+    pub(super) fn new(edge: SocketAddr, origin: SocketAddr, connections: u32) -> io::Result<Place> {
+        let pid = std::process::id();
+        let path = make_directory()?;
+        let place = Place { path };
+        fs::create_dir(place.path.join("html"))?;
+        fs::create_dir(place.path.join("logs"))?;
+        fs::write(place.path.join("html/index.html"), PAGE)?;
+        // Each connection of the load may need one to the origin, and keeps it.
+        let keepalive = connections;
+        let connections = connections
+            .saturating_mul(2)
+            .saturating_add(CONNECTIONS_SPARE);
+        let conf = CONF
+            .replace("@EDGE@", &edge.to_string())
+            .replace("@ORIGIN@", &origin.to_string())
+            .replace("@KEEPALIVE@", &keepalive.to_string())
+            .replace("@CONNECTIONS@", &connections.to_string())
+            .replace("@PID@", &pid.to_string());
+        fs::write(place.path.join("nginx.conf"), conf)?;
+        Ok(place)
+    }
+
+    /// The full path of a name in it.
+    pub(super) fn file(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
+    }
+
+    /// What there is to look at, one line each.
+    pub(super) fn what_to_open(&self, edge: SocketAddr) -> String {
+        let pid = std::process::id();
+        let conf = self.file("nginx.conf");
+        let rows = [
+            ("open", format!("http://{edge}/"), "a static page"),
+            (
+                "",
+                format!("http://{edge}/64k?delay=20ms"),
+                "the origin through the edge; also status=503, fail=reset",
+            ),
+            (
+                "",
+                format!("http://{edge}/nginx_status"),
+                "the edge's counters",
+            ),
+            ("", format!("ws://{edge}/ws"), "WebSocket echo"),
+            ("change", conf, &format!("then kill -HUP {pid}")),
+        ];
+        let width = rows
+            .iter()
+            .map(|(_, what, _)| what.len())
+            .max()
+            .unwrap_or(0);
+        let mut text = String::from("\n");
+        for (label, what, why) in rows {
+            text.push_str(&format!("  {label:<12}{what:<width$}   {why}\n"));
+        }
+        text.push_str("  Ctrl-C ends\n");
+        text
+    }
+}
+
+/// A directory that was not there before: what somebody else made is not ours to fill.
+fn make_directory() -> io::Result<PathBuf> {
+    let pid = std::process::id();
+    let mut made = Err(io::ErrorKind::AlreadyExists.into());
+    for attempt in 0..NAMES_MAX {
+        let path = std::env::temp_dir().join(format!("weir-demo-{pid}-{attempt}"));
+        made = fs::DirBuilder::new()
+            .mode(0o755)
+            .create(&path)
+            .map(|()| path);
+        if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+            break;
+        }
+    }
+    made
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Left over at worst: a temporary directory of three small files.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_blank_is_filled_in_and_all_is_gone_in_the_end() {
+        let (edge, origin) = (
+            "127.0.0.1:1".parse().unwrap(),
+            "127.0.0.1:2".parse().unwrap(),
+        );
+        let place = Place::new(edge, origin, 64).unwrap();
+        let conf = fs::read_to_string(place.file("nginx.conf")).unwrap();
+        assert!(
+            !conf.contains('@')
+                && conf.contains("listen 127.0.0.1:1;")
+                && conf.contains("server 127.0.0.1:2;")
+        );
+        assert!(conf.contains("worker_connections 1152;") && conf.contains("keepalive 64;"));
+        let other = Place::new(edge, origin, 64).unwrap();
+        assert_ne!(place.path, other.path);
+        assert!(
+            place
+                .what_to_open(edge)
+                .contains("http://127.0.0.1:1/nginx_status")
+        );
+        let path = place.path.clone();
+        drop(place);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,239 @@
+//! What the load came to, in a few lines.
+
+use std::fmt;
+use std::time::Duration;
+
+use weir_load::Report;
+use weir_meter::host;
+
+/// CPU time of the edge's workers and of the origin's, by the names of their threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cpu {
+    edge: Duration,
+    origin: Duration,
+}
+
+impl Cpu {
+    /// Used so far.
+    pub(super) fn now() -> Cpu {
+        let threads = host::threads();
+        let sum = |prefix: &str| {
+            threads
+                .iter()
+                .filter(|thread| thread.name.starts_with(prefix))
+                .map(|thread| thread.cpu)
+                .sum()
+        };
+        Cpu {
+            edge: sum("worker "),
+            origin: sum("origin "),
+        }
+    }
+
+    /// Used between `before` and `self`.
+    pub(super) fn since(self, before: Cpu) -> Cpu {
+        Cpu {
+            edge: self.edge.saturating_sub(before.edge),
+            origin: self.origin.saturating_sub(before.origin),
+        }
+    }
+}
+
+/// The load's own report, and what it cost the others.
+pub(super) struct Verdict {
+    pub(super) cpu: Cpu,
+    pub(super) report: Report,
+}
+
+/// The kernel counts CPU in steps of 10 ms: below this the error is over 5 %.
+const CPU_MIN: Duration = Duration::from_millis(200);
+/// Busier than this, the load itself is what limits the figures.
+const SATURATION_MAX: f64 = 0.95;
+
+impl Verdict {
+    /// Everything was answered, and there was something.
+    pub(super) fn is_clean(&self) -> bool {
+        self.report.errors() == 0 && self.report.requests > 0
+    }
+
+    fn cpu_line(&self, f: &mut fmt::Formatter<'_>, label: &str, cpu: Duration) -> fmt::Result {
+        if cpu < CPU_MIN || self.report.requests == 0 {
+            return writeln!(f, "  {label:<12}not measured: too little load");
+        }
+        let each = time(cpu.as_secs_f64() / self.report.requests as f64);
+        let share =
+            100.0 * cpu.as_secs_f64() / self.report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        writeln!(
+            f,
+            "  {label:<12}{each:>12} per request   {share:.0} % of a CPU"
+        )
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report {
+            requests,
+            failures,
+            latency,
+            ..
+        } = &self.report;
+        let rate = self.report.rate().round() as u64;
+        writeln!(f)?;
+        writeln!(
+            f,
+            "  {:<12}{:>12}   {} per second",
+            "requests",
+            grouped(*requests),
+            grouped(rate)
+        )?;
+        let names: Vec<String> = failures
+            .iter()
+            .map(|(name, count)| format!("{name}: {}", grouped(*count)))
+            .collect();
+        writeln!(
+            f,
+            "{}",
+            format!(
+                "  {:<12}{:>12}   {}",
+                "errors",
+                grouped(self.report.errors()),
+                names.join(", ")
+            )
+            .trim_end()
+        )?;
+        let at = |percent| time(latency.percentile(percent).as_secs_f64());
+        let (p50, p90, p99, max) = (
+            at(50.0),
+            at(90.0),
+            at(99.0),
+            time(latency.max().as_secs_f64()),
+        );
+        writeln!(
+            f,
+            "  {:<12}{:>12}   p90 {p90}   p99 {p99}   max {max}",
+            "latency",
+            format!("p50 {p50}")
+        )?;
+        self.cpu_line(f, "edge CPU", self.cpu.edge)?;
+        self.cpu_line(f, "origin CPU", self.cpu.origin)?;
+        self.cpu_line(f, "load CPU", self.report.cpu)?;
+        if self.report.saturation() > SATURATION_MAX {
+            writeln!(
+                f,
+                "  the load used all of its CPU: the rate and the latencies tell of it, not of the edge"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits and a unit: `18.2 µs`, `1.24 ms`, `2.00 s`.
+fn time(seconds: f64) -> String {
+    let (number, unit) = match seconds {
+        short if short < 0.000_999_5 => (short * 1e6, "µs"),
+        medium if medium < 0.999_5 => (medium * 1e3, "ms"),
+        long => (long, "s"),
+    };
+    let decimals = match number {
+        n if n >= 99.95 => 0,
+        n if n >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{number:.decimals$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use weir_load::quick::{self, Quick};
+
+    #[test]
+    fn a_load_that_nobody_answered_is_no_success() {
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .unwrap();
+        let quick = Quick {
+            url: format!("http://{nobody}/"),
+            connections: 1,
+            requests_max: Some(3),
+            ..Quick::default()
+        };
+        let verdict = Verdict {
+            cpu: Cpu::default(),
+            report: quick::run(&quick).unwrap(),
+        };
+        assert!(!verdict.is_clean());
+        let text = verdict.to_string();
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert!(
+            lines.contains(&vec!["requests", "0", "0", "per", "second"]),
+            "{text}"
+        );
+        assert!(
+            lines.contains(&vec!["errors", "3", "connect:", "3"]),
+            "{text}"
+        );
+        assert!(text.contains("edge CPU    not measured"), "{text}");
+    }
+
+    #[test]
+    fn figures() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+        for (seconds, text) in [
+            (0.0, "0.00 µs"),
+            (18.24e-6, "18.2 µs"),
+            (0.000_999_9, "1.00 ms"),
+            (0.001_24, "1.24 ms"),
+            (0.250, "250 ms"),
+            (0.9999, "1.00 s"),
+            (61.0, "61.0 s"),
+        ] {
+            assert_eq!(time(seconds), text, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn cpu_is_a_difference() {
+        let ms = Duration::from_millis;
+        let before = Cpu {
+            edge: ms(10),
+            origin: ms(20),
+        };
+        let after = Cpu {
+            edge: ms(50),
+            origin: ms(10),
+        };
+        assert_eq!(
+            after.since(before),
+            Cpu {
+                edge: ms(40),
+                origin: ms(0)
+            }
+        );
+    }
+}
