@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
@@ -27,16 +27,67 @@ use crate::phase::{self, From, Outcome};
 use crate::proxied;
 use crate::respond;
 use crate::special;
-use crate::worker::{Generation, Worker};
+use crate::worker::{Entry, Generation, Place, Worker};
 
 /// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
 pub struct Shared {
     /// The socket.
     pub stream: Stream,
-    /// Between requests.
-    pub is_idle: Cell<bool>,
+    /// Whether it may be closed for another.
+    pub rest: Cell<Rest>,
+    /// When it began to wait, unless it is busy.
+    pub idle_since: Cell<Instant>,
     /// The configuration of its current or last exchange.
     pub generation: Cell<u32>,
+    place: Cell<Option<Place>>,
+}
+
+/// What a connection is about, as far as others need to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// A request is under way.
+    Busy,
+    /// Before the first request or between two.
+    Idle,
+    /// It was told to end: its place belongs to another now.
+    Ended,
+}
+
+impl Shared {
+    /// A connection just accepted.
+    pub fn new(stream: Stream, place: Place, generation: u32) -> Shared {
+        Shared {
+            stream,
+            rest: Cell::new(Rest::Idle),
+            idle_since: Cell::new(clock::now()),
+            generation: Cell::new(generation),
+            place: Cell::new(Some(place)),
+        }
+    }
+
+    /// From now on it only waits.
+    pub fn lie_idle(&self) {
+        if self.rest.get() == Rest::Busy {
+            self.rest.set(Rest::Idle);
+            self.idle_since.set(clock::now());
+        }
+    }
+
+    /// It waits no more; `false` when it was told to end meanwhile.
+    pub fn wake(&self) -> bool {
+        if self.rest.get() == Rest::Ended {
+            return false;
+        }
+        self.rest.set(Rest::Busy);
+        true
+    }
+
+    /// Ends it and gives its place away at once; its task finds out when it next runs.
+    pub fn end(&self) {
+        self.rest.set(Rest::Ended);
+        self.place.take();
+        self.stream.shutdown();
+    }
 }
 
 /// A client connection.
@@ -77,11 +128,12 @@ enum After {
 }
 
 /// Serves a connection to its end.
-pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, socket: Rc<Address>) {
+pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
+    let worker = &entry.worker;
+    let shared = entry.shared.clone();
     let generation = worker.generation();
-    let Some(listen) = generation.listen_of(&socket, &stream) else { return };
+    let Some(listen) = generation.listen_of(&socket, &shared.stream) else { return };
     let number = worker.next_connection_number();
-    let shared = Rc::new(Shared { stream, is_idle: Cell::new(true), generation: Cell::new(generation.conf.generation) });
     let core = default_core(&generation.conf, listen);
     let (header_timeout, nodelay) = (core.header_timeout, core.nodelay);
     if nodelay && !remote.is_unix() {
@@ -98,7 +150,6 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
         shared: shared.clone(),
     });
     let mut conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
-    let key = worker.enlist(&conn.shared);
     conn.deadline.set(header_timeout);
     let mut early = if generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol) {
         Box::pin(proxied::read(&conn, &generation.conf)).await
@@ -110,24 +161,25 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
         if bytes.is_empty() && conn.stream().readable(&conn.deadline).await.is_err() {
             break; // nginx closes silently a connection that sent nothing
         }
-        conn.shared.is_idle.set(false);
-        match Box::pin(active(&mut conn, &worker, bytes)).await {
+        if !conn.shared.wake() {
+            break;
+        }
+        match Box::pin(active(&mut conn, worker, bytes)).await {
             After::Idle(timeout) => {
                 if worker.is_draining() {
                     break;
                 }
                 conn.deadline.set(timeout);
-                conn.shared.is_idle.set(true);
+                conn.shared.lie_idle();
                 early = Some(Vec::new());
             }
             After::Linger(time, timeout) => {
-                Box::pin(linger(&mut conn, &worker, time, timeout)).await;
+                Box::pin(linger(&mut conn, worker, time, timeout)).await;
                 break;
             }
             After::Close => break,
         }
     }
-    worker.strike_off(key);
 }
 
 impl Conn {
@@ -220,9 +272,11 @@ async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> Aft
             return After::Idle(timeout);
         }
         conn.deadline.set(STAY);
-        conn.shared.is_idle.set(true);
+        conn.shared.lie_idle();
         let more = conn.stream().readable(&conn.deadline).await;
-        conn.shared.is_idle.set(false);
+        if !conn.shared.wake() {
+            return After::Close;
+        }
         if more.is_err() {
             return After::Idle(timeout - STAY);
         }
@@ -626,7 +680,7 @@ async fn linger(conn: &mut Conn, worker: &Worker, time: Duration, timeout: Durat
         return;
     }
     // A stop need not wait for what nobody reads: whoever drains may end it.
-    conn.shared.is_idle.set(true);
+    conn.shared.lie_idle();
     let until = clock::now() + time;
     let mut sink = weir_net::buffer::lease(READ_BYTES);
     loop {
