@@ -502,9 +502,12 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
 async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outcome) -> Result<(), Gone> {
     loop {
         outcome = match outcome {
-            Outcome::Respond => match respond::send(exchange, conn, None).await? {
-                None => return Ok(()),
+            Outcome::Respond => match body::skim(exchange) {
                 Some(status) => Outcome::Status(status),
+                None => match respond::send(exchange, conn, None).await? {
+                    None => return Ok(()),
+                    Some(status) => Outcome::Status(status),
+                },
             },
             Outcome::Status(444) => {
                 exchange.response.status = 444;
@@ -566,7 +569,10 @@ fn note(exchange: &mut Exchange<'_>, gone: &Gone) {
 async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Gone>) -> After {
     match end {
         Err(Gone::TimedOut) => {
-            if exchange.location.values.core.reset_timedout {
+            // A client that takes nothing leaves our unsent bytes, and its connection, to the kernel for many
+            // minutes more unless it is reset; nginx does that only when told to.
+            let takes_nothing = matches!(exchange.step, Step::SendResponse | Step::ReadResponse);
+            if takes_nothing || exchange.location.values.core.reset_timedout {
                 let _ = conn.stream().set_linger_zero();
             }
             return After::Close;
