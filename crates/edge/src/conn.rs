@@ -174,7 +174,11 @@ impl Conn {
     pub async fn write_all(&mut self, mut pieces: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), Gone> {
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
-            match self.stream().try_write_vectored(pieces) {
+            let written = match &*pieces {
+                [only] => self.stream().try_write(only),
+                several => self.stream().try_write_vectored(several),
+            };
+            match written {
                 Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
                 Ok(written) => IoSlice::advance_slices(&mut pieces, written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -253,7 +253,12 @@ impl Sending<'_> {
             if wanted == 0 {
                 return Poll::Ready(Ok(()));
             }
-            match link.stream.try_write_vectored(&pieces) {
+            // Most requests have no body: one piece needs no vector.
+            let written = match pieces.iter().filter(|piece| !piece.is_empty()).count() {
+                1 => link.stream.try_write(pieces.iter().find(|piece| !piece.is_empty()).map_or(&[], |piece| piece)),
+                _ => link.stream.try_write_vectored(&pieces),
+            };
+            match written {
                 Ok(count) => {
                     progressed.request_sent = true;
                     if let Some(attempt) = exchange.tries.last_mut() {
