@@ -83,7 +83,7 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
     let number = worker.next_connection_number();
     let shared = Rc::new(Shared { stream, is_idle: Cell::new(true), generation: Cell::new(generation.conf.generation) });
     let core = default_core(&generation.conf, listen);
-    let (header_timeout, nodelay) = (core.header_timeout, core.nodelay);
+    let (header_timeout, send_timeout, nodelay) = (core.header_timeout, core.send_timeout, core.nodelay);
     if nodelay && !remote.is_unix() {
         // Failing to set it costs latency, not correctness.
         let _ = shared.stream.set_nodelay(true);
@@ -106,8 +106,9 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
         Some(Vec::new())
     };
     drop(generation);
+    let mut left = Duration::ZERO;
     while let Some(bytes) = early.take() {
-        if bytes.is_empty() && conn.stream().readable(&conn.deadline).await.is_err() {
+        if bytes.is_empty() && !conn.wakes(left).await {
             break; // nginx closes silently a connection that sent nothing
         }
         conn.shared.is_idle.set(false);
@@ -116,7 +117,8 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
                 if worker.is_draining() {
                     break;
                 }
-                conn.deadline.set(timeout);
+                conn.deadline.set(timeout.min(send_timeout));
+                left = timeout.saturating_sub(send_timeout);
                 conn.shared.is_idle.set(true);
                 early = Some(Vec::new());
             }
@@ -134,6 +136,24 @@ impl Conn {
     /// The socket.
     pub fn stream(&self) -> &Stream {
         &self.shared.stream
+    }
+
+    /// Waits for the client's next bytes to the deadline, then for as long as is `left`. A client that has taken
+    /// nothing by the deadline of the answer it got is reset: that answer would stay with the kernel.
+    async fn wakes(&self, left: Duration) -> bool {
+        if self.stream().readable(&self.deadline).await.is_ok() {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+        if self.stream().is_stuck() {
+            // Failing to reset it is closing it.
+            let _ = self.stream().set_linger_zero();
+            return false;
+        }
+        self.deadline.set(left);
+        self.stream().readable(&self.deadline).await.is_ok()
     }
 
     /// Finds the connection's servers in the configuration now in force; `false` when it listens there no more.
