@@ -222,6 +222,7 @@ fn start_edge(place: &Place) -> Result<Running, String> {
         paths: Paths {
             prefix: place.file(""),
             conf_prefix: place.file(""),
+            ..Paths::default()
         },
         pid: place.file("logs/nginx.pid"),
         error_log: place.file("logs/error.log"),

@@ -17,6 +17,7 @@ use crate::flags::{self, Flags, Order};
 const DEFAULT_PREFIX: &str = "/usr/share/nginx/";
 const DEFAULT_FILE: &str = "/etc/nginx/nginx.conf";
 const DEFAULT_ERROR_LOG: &str = "/var/log/nginx/error.log";
+const DEFAULT_ACCESS_LOG: &str = "/var/log/nginx/access.log";
 const DEFAULT_PID: &str = "/run/nginx.pid";
 
 /// Runs the verb.
@@ -81,12 +82,13 @@ fn origin(flags: &Flags) -> Origin {
         Some("stderr") => "stderr".to_owned(),
         other => under(other.unwrap_or(error_log)),
     };
+    let access_log = flags.prefix.is_none().then(|| DEFAULT_ACCESS_LOG.to_owned());
     Origin {
         globals: flags.globals.clone().unwrap_or_default(),
         pid: under(pid),
         error_log,
         file,
-        paths: Paths { prefix, conf_prefix },
+        paths: Paths { prefix, conf_prefix, access_log },
     }
 }
 
@@ -190,6 +192,10 @@ fn run(origin: Origin) -> Result<(), String> {
     running.write_pid()?;
     if let Some(ready) = ready {
         ready.tell().map_err(|error| format!("daemon failed {}", log::Os(&error)))?;
+        // As nginx does: whoever waits for the terminal's end gets it, and last words still reach a file.
+        if let Some(file) = log::last_words() {
+            process::redirect_stderr(&file).map_err(|error| format!("dup2(STDERR) failed {}", log::Os(&error)))?;
+        }
     }
     running.serve(signals, &Disk);
     Ok(())

@@ -22,6 +22,8 @@ pub struct Paths {
     pub prefix: String,
     /// The directory of the main file, with a final slash: includes, certificates, password files.
     pub conf_prefix: String,
+    /// The access log of a server that names none; `None` is `logs/access.log` under the prefix.
+    pub access_log: Option<String>,
 }
 
 /// Turns `host` into addresses while a configuration is read (port 0 in the result is filled in by the caller).

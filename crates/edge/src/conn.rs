@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
@@ -27,16 +27,67 @@ use crate::phase::{self, From, Outcome};
 use crate::proxied;
 use crate::respond;
 use crate::special;
-use crate::worker::{Generation, Worker};
+use crate::worker::{Entry, Generation, Place, Worker};
 
 /// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
 pub struct Shared {
     /// The socket.
     pub stream: Stream,
-    /// Between requests.
-    pub is_idle: Cell<bool>,
+    /// Whether it may be closed for another.
+    pub rest: Cell<Rest>,
+    /// When it began to wait, unless it is busy.
+    pub idle_since: Cell<Instant>,
     /// The configuration of its current or last exchange.
     pub generation: Cell<u32>,
+    place: Cell<Option<Place>>,
+}
+
+/// What a connection is about, as far as others need to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// A request is under way.
+    Busy,
+    /// Before the first request or between two.
+    Idle,
+    /// It was told to end: its place belongs to another now.
+    Ended,
+}
+
+impl Shared {
+    /// A connection just accepted.
+    pub fn new(stream: Stream, place: Place, generation: u32) -> Shared {
+        Shared {
+            stream,
+            rest: Cell::new(Rest::Idle),
+            idle_since: Cell::new(clock::now()),
+            generation: Cell::new(generation),
+            place: Cell::new(Some(place)),
+        }
+    }
+
+    /// From now on it only waits.
+    pub fn lie_idle(&self) {
+        if self.rest.get() == Rest::Busy {
+            self.rest.set(Rest::Idle);
+            self.idle_since.set(clock::now());
+        }
+    }
+
+    /// It waits no more; `false` when it was told to end meanwhile.
+    pub fn wake(&self) -> bool {
+        if self.rest.get() == Rest::Ended {
+            return false;
+        }
+        self.rest.set(Rest::Busy);
+        true
+    }
+
+    /// Ends it and gives its place away at once; its task finds out when it next runs.
+    pub fn end(&self) {
+        self.rest.set(Rest::Ended);
+        self.place.take();
+        self.stream.shutdown();
+    }
 }
 
 /// A client connection.
@@ -77,11 +128,12 @@ enum After {
 }
 
 /// Serves a connection to its end.
-pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, socket: Rc<Address>) {
+pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
+    let worker = &entry.worker;
+    let shared = entry.shared.clone();
     let generation = worker.generation();
-    let Some(listen) = generation.listen_of(&socket, &stream) else { return };
+    let Some(listen) = generation.listen_of(&socket, &shared.stream) else { return };
     let number = worker.next_connection_number();
-    let shared = Rc::new(Shared { stream, is_idle: Cell::new(true), generation: Cell::new(generation.conf.generation) });
     let core = default_core(&generation.conf, listen);
     let (header_timeout, send_timeout, nodelay) = (core.header_timeout, core.send_timeout, core.nodelay);
     if nodelay && !remote.is_unix() {
@@ -98,7 +150,6 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
         shared: shared.clone(),
     });
     let mut conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
-    let key = worker.enlist(&conn.shared);
     conn.deadline.set(header_timeout);
     let mut early = if generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol) {
         Box::pin(proxied::read(&conn, &generation.conf)).await
@@ -111,25 +162,26 @@ pub async fn serve(worker: Rc<Worker>, stream: Stream, remote: SocketAddress, so
         if bytes.is_empty() && !conn.wakes(left).await {
             break; // nginx closes silently a connection that sent nothing
         }
-        conn.shared.is_idle.set(false);
-        match Box::pin(active(&mut conn, &worker, bytes)).await {
+        if !conn.shared.wake() {
+            break;
+        }
+        match Box::pin(active(&mut conn, worker, bytes)).await {
             After::Idle(timeout) => {
                 if worker.is_draining() {
                     break;
                 }
                 conn.deadline.set(timeout.min(send_timeout));
                 left = timeout.saturating_sub(send_timeout);
-                conn.shared.is_idle.set(true);
+                conn.shared.lie_idle();
                 early = Some(Vec::new());
             }
             After::Linger(time, timeout) => {
-                Box::pin(linger(&mut conn, &worker, time, timeout)).await;
+                Box::pin(linger(&mut conn, worker, time, timeout)).await;
                 break;
             }
             After::Close => break,
         }
     }
-    worker.strike_off(key);
 }
 
 impl Conn {
@@ -240,9 +292,11 @@ async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> Aft
             return After::Idle(timeout);
         }
         conn.deadline.set(STAY);
-        conn.shared.is_idle.set(true);
+        conn.shared.lie_idle();
         let more = conn.stream().readable(&conn.deadline).await;
-        conn.shared.is_idle.set(false);
+        if !conn.shared.wake() {
+            return After::Close;
+        }
         if more.is_err() {
             return After::Idle(timeout - STAY);
         }
@@ -438,13 +492,8 @@ fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome
     };
     if let Err(violation) = verdict {
         exchange.keeps_alive = false;
-        let fault = exchange.request.parser.fault();
-        if is_quoted(violation) && !fault.is_empty() {
-            let text = String::from_utf8_lossy(exchange.request.text(fault)).into_owned();
-            exchange.log(Level::Info, format_args!("{}: \"{text}\"", violation.message()));
-        } else {
-            exchange.log(Level::Info, format_args!("{}", violation.message()));
-        }
+        let told = refusal_text(exchange, violation);
+        exchange.log(Level::Info, format_args!("{told}"));
         return Ok(Outcome::Status(violation.status()));
     }
     note_ignored(exchange);
@@ -453,11 +502,40 @@ fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome
     Ok(phase::walk(exchange, From::Server))
 }
 
-/// nginx quotes the offending line for these.
-fn is_quoted(violation: Violation) -> bool {
+/// What nginx says of a refused head: its words, and the offending line where it quotes that.
+fn refusal_text(exchange: &Exchange<'_>, violation: Violation) -> String {
+    let request = &exchange.request;
+    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let message = violation.message();
-    message.ends_with("header line") || message.ends_with("host header")
+    if violation == Violation::HeadTooLarge {
+        let line_max = exchange.location.values.core.large_headers.1 as usize;
+        let mut lines = request.bytes.split(|byte| *byte == b'\n').skip(1);
+        return match lines.find(|line| line.len() >= line_max) {
+            Some(line) => {
+                let start = line.get(..LINE_SHOWN_MAX.min(line.len())).unwrap_or_default();
+                format!("client sent too long header line: \"{}...\"", shown(start))
+            }
+            None => message.to_owned(),
+        };
+    }
+    let fault = request.text(request.parser.fault());
+    let is_quoted = message.ends_with("header line") || message.ends_with("host header");
+    if !is_quoted || fault.is_empty() {
+        return message.to_owned();
+    }
+    let name = fault.split(|byte| *byte == b':').next().unwrap_or_default();
+    let is_name = |field: &&weir_wire::Field| request.text(field.name).eq_ignore_ascii_case(name);
+    match request.fields().iter().find(is_name) {
+        Some(before) if message.contains("duplicate") => {
+            let (name, value) = (shown(request.text(before.name)), shown(request.text(before.value)));
+            format!("{message}: \"{}\", previous value: \"{name}: {value}\"", shown(fault))
+        }
+        Some(_) | None => format!("{message}: \"{}\"", shown(fault)),
+    }
 }
+
+/// A line of the error log is cut at 2048 bytes; an over-long field leaves room for the rest of it.
+const LINE_SHOWN_MAX: usize = 1024;
 
 /// Field lines that `ignore_invalid_headers` left out, as nginx tells of them.
 fn note_ignored(exchange: &mut Exchange<'_>) {
@@ -628,7 +706,7 @@ async fn linger(conn: &mut Conn, worker: &Worker, time: Duration, timeout: Durat
         return;
     }
     // A stop need not wait for what nobody reads: whoever drains may end it.
-    conn.shared.is_idle.set(true);
+    conn.shared.lie_idle();
     let until = clock::now() + time;
     let mut sink = weir_net::buffer::lease(READ_BYTES);
     loop {

@@ -331,6 +331,11 @@ impl Running {
         }
     }
 
+    /// The workers, for whoever wants to know what only they can tell.
+    pub fn workers(&self) -> &[Remote] {
+        &self.workers
+    }
+
     /// All workers' counters.
     pub fn counters(&self) -> AllCounters {
         self.counters.clone()

@@ -231,7 +231,7 @@ impl Response {
 }
 
 /// One attempt at one peer (nginx: an upstream state).
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Try {
     /// The peer's address, or the group's name when no peer could be chosen.
     pub peer: Rc<str>,
@@ -253,6 +253,24 @@ pub struct Try {
     pub bytes_sent: u64,
     /// An internal redirect came before this one: lists are joined by ` : ` there.
     pub after_redirect: bool,
+}
+
+impl Try {
+    /// A try at a peer, or at the whole group, not yet begun.
+    pub fn at(peer: Rc<str>) -> Try {
+        Try {
+            peer,
+            status: 0,
+            started: None,
+            connect_ms: None,
+            header_ms: None,
+            response_ms: None,
+            response_length: 0,
+            bytes_received: 0,
+            bytes_sent: 0,
+            after_redirect: false,
+        }
+    }
 }
 
 /// An upstream's answer: its head as it came, kept for `$upstream_http_*`.

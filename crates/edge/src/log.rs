@@ -188,6 +188,12 @@ pub fn leave_terminal() {
         .terminal = false;
 }
 
+/// Where standard error goes once nobody watches it: the file of `-e`, or nowhere.
+pub fn last_words() -> Option<Arc<std::fs::File>> {
+    let file = standard().and_then(|file| file.handle());
+    file.or_else(|| std::fs::OpenOptions::new().write(true).open("/dev/null").ok().map(Arc::new))
+}
+
 /// The file of `-e`, if it is one.
 pub(crate) fn standard() -> Option<Arc<LogFile>> {
     PROCESS
@@ -330,7 +336,11 @@ fn line_about_process(level: Level, message: fmt::Arguments<'_>, may_show: bool)
 /// ` while STEP, client: …` and the rest of what is known of the exchange.
 fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     let request = &exchange.request;
-    let has_head = !request.line().is_empty();
+    // A line that did not parse is shown as it came (nginx: up to the line end).
+    let request_line = match request.line() {
+        b"" => request.bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default(),
+        line => line,
+    };
     if let Some(step) = shown_step(exchange) {
         push(line, format_args!(" while {}", step.doing()));
     }
@@ -343,8 +353,8 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
         return;
     }
     push(line, format_args!(", server: {}", exchange.server.name));
-    if has_head {
-        quoted(line, ", request: \"", request.line());
+    if !request_line.is_empty() {
+        quoted(line, ", request: \"", request_line);
     }
     upstream(exchange, line);
     if let Some(host) = request.field(Known::Host) {

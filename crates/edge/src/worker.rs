@@ -13,7 +13,7 @@ use weir_net::{Address, Listener, Listening, Stream, timer};
 use weir_wire::ResponseHead;
 
 use crate::conf::Conf;
-use crate::conn::{self, Shared};
+use crate::conn::{self, Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
 use crate::exchange::{Exchange, Parts};
 use crate::family::upstream::pool::Pools;
@@ -71,6 +71,7 @@ const SPARE_MAX: usize = 256;
 
 /// Larger buffers than this are not kept.
 const SPARE_BYTES_MAX: usize = 256 << 10;
+
 
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
@@ -131,9 +132,46 @@ pub struct Worker {
     spare_out: RefCell<Vec<Vec<u8>>>,
     spare_heads: RefCell<Vec<ResponseHead>>,
     random: Cell<u64>,
-    /// Upstream connections open now, for `worker_connections`.
-    pub upstream_connections: Cell<usize>,
+    places_taken: Rc<Cell<usize>>,
+    /// Second in which the log last heard that connections are closed to make room.
+    noted_reuse: Cell<u64>,
 }
+
+/// A place in a worker's connection table, given back when dropped: every connection holds one, to a client
+/// or to an upstream, idle or not (nginx: `worker_connections`).
+pub struct Place(Rc<Cell<usize>>);
+
+impl Place {
+    fn take(taken: &Rc<Cell<usize>>) -> Place {
+        taken.set(taken.get() + 1);
+        Place(taken.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+/// A client connection's entry in the worker's list; struck off when dropped.
+pub struct Entry {
+    /// The worker.
+    pub worker: Rc<Worker>,
+    /// What others may know of the connection.
+    pub shared: Rc<Shared>,
+    key: usize,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        counters::shift(&self.worker.counters().active, -1);
+        self.worker.connections.borrow_mut().try_remove(self.key);
+    }
+}
+
+/// Idle connections closed at a time to make room, at most (nginx: 32).
+const CLOSED_AT_ONCE: usize = 32;
 
 impl Worker {
     /// A worker's things, before it accepts.
@@ -148,7 +186,8 @@ impl Worker {
             spare_out: RefCell::new(Vec::new()),
             spare_heads: RefCell::new(Vec::new()),
             random: Cell::new(seed | 1),
-            upstream_connections: Cell::new(0),
+            places_taken: Rc::new(Cell::new(0)),
+            noted_reuse: Cell::new(0),
         })
     }
 
@@ -195,7 +234,7 @@ impl Worker {
             return;
         }
         for (_, shared) in self.connections.borrow().iter() {
-            if shared.is_idle.get() {
+            if shared.rest.get() != Rest::Busy {
                 shared.stream.shutdown();
             }
         }
@@ -218,17 +257,52 @@ impl Worker {
         NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes a connection.
-    pub fn enlist(&self, shared: &Rc<Shared>) -> usize {
+    /// Notes a client connection; it counts as idle until its first request.
+    fn enlist(self: &Rc<Self>, stream: Stream, place: Place, generation: &Generation) -> Entry {
         counters::add(&self.counters().handled, 1);
         counters::shift(&self.counters().active, 1);
-        self.connections.borrow_mut().insert(shared.clone())
+        let shared = Rc::new(Shared::new(stream, place, generation.conf.generation));
+        let key = self.connections.borrow_mut().insert(shared.clone());
+        Entry { worker: self.clone(), shared, key }
     }
 
-    /// Forgets a connection.
-    pub fn strike_off(&self, key: usize) {
-        counters::shift(&self.counters().active, -1);
-        self.connections.borrow_mut().try_remove(key);
+    /// A place for a connection; `None`, and a line in the log, when the table is full.
+    ///
+    /// In a full table connections that only wait make room: kept ones to upstreams first (nginx keeps none by
+    /// default), then clients between requests, those that wait longest first, as in nginx (which begins when
+    /// 1/16 is free).
+    pub fn take_place(&self) -> Option<Place> {
+        let generation = self.generation();
+        if let Some(limit) = generation.conf.main.process.connections {
+            // nginx: the listening sockets and the channel to the master take places too.
+            let fixed = generation.conf.sockets.len() + 1;
+            let free = || limit.saturating_sub(fixed + self.places_taken.get());
+            if free() == 0 && !generation.pools.close_oldest() {
+                self.close_idle(limit);
+            }
+            if free() == 0 {
+                log::global(Level::Alert, format_args!("{limit} worker_connections are not enough"));
+                return None;
+            }
+        }
+        Some(Place::take(&self.places_taken))
+    }
+
+    /// Closes some clients' idle connections: an eighth, at least one, at most `CLOSED_AT_ONCE`.
+    fn close_idle(&self, limit: usize) {
+        let connections = self.connections.borrow();
+        let mut idle: Vec<_> = connections.iter().filter(|(_, shared)| shared.rest.get() == Rest::Idle).collect();
+        if idle.is_empty() {
+            return;
+        }
+        if self.noted_reuse.replace(weir_net::clock::unix_seconds()) != weir_net::clock::unix_seconds() {
+            log::global(Level::Warn, format_args!("{limit} worker_connections are not enough, reusing connections"));
+        }
+        idle.sort_by_key(|(_, shared)| shared.idle_since.get());
+        let count = (idle.len() / 8).clamp(1, CLOSED_AT_ONCE);
+        for (_, shared) in idle.into_iter().take(count) {
+            shared.end();
+        }
     }
 
     /// Called when a request's head is understood, before the first phase.
@@ -323,15 +397,8 @@ impl Worker {
 
     fn accepted(self: &Rc<Self>, stream: Stream, remote: Address, socket: &Rc<Address>) {
         counters::add(&self.counters().accepted, 1);
-        let generation = self.generation();
-        if let Some(limit) = generation.conf.main.process.connections {
-            // nginx: listening sockets and upstream connections take places in the same table.
-            let used = self.open_connections() + self.upstream_connections.get() + generation.conf.sockets.len() + 1;
-            if used >= limit {
-                log::global(Level::Alert, format_args!("{limit} worker_connections are not enough"));
-                return;
-            }
-        }
-        weir_net::worker::spawn(conn::serve(self.clone(), stream, remote, socket.clone()));
+        let Some(place) = self.take_place() else { return };
+        let entry = self.enlist(stream, place, &self.generation());
+        weir_net::worker::spawn(conn::serve(entry, remote, socket.clone()));
     }
 }

@@ -11,7 +11,7 @@ fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {
     let (tree, problems) = weir_conf::load(&files, "/etc/nginx.conf", "/etc/", &|_| false);
     assert!(problems.is_empty(), "{http}: {problems:?}");
     let resolve = |_: &str| Err("no names in tests".to_owned());
-    let (conf, problems) = conf::compile(&tree, Paths { prefix: "/".into(), conf_prefix: "/etc/".into() }, &resolve, 1);
+    let (conf, problems) = conf::compile(&tree, Paths { prefix: "/".into(), conf_prefix: "/etc/".into(), ..Paths::default() }, &resolve, 1);
     let (errors, warnings) = problems.into_iter().partition::<Vec<_>, _>(|problem| matches!(problem.level, Level::Emerg));
     let words = |problems: Vec<weir_conf::Problem>| problems.into_iter().map(|problem| problem.what).collect();
     (conf, words(errors), words(warnings))

@@ -66,6 +66,8 @@ counts! {
     epoll_ctl EpollCtl,
     /// `write` to another worker's eventfd.
     notify Notify,
+    /// Memory asked of the allocator, where the binary's is [`Allocator`]; otherwise 0.
+    allocations Allocation,
     /// Polls of a task (not a syscall, but the same kind of figure).
     polls Poll,
     /// Tasks that panicked and were ended for it.
@@ -84,6 +86,9 @@ pub(crate) fn count(kind: Kind) {
         }
     });
 }
+
+/// The system's allocator, counting what each thread asks of it: a `#[global_allocator]` for tests.
+pub struct Allocator;
 
 #[cfg(test)]
 mod tests {

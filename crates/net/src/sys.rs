@@ -5,11 +5,34 @@
 //! through rustix's safe calls. Invariant: each block says why it is sound.
 #![allow(unsafe_code)]
 
+use crate::counts::{Allocator, Kind, count};
 use crate::mailbox::LocalWake;
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::{io, ptr};
+
+// SAFETY: each function hands its arguments on to `System` and its answer back. Counting neither allocates nor
+// fails: the cells are constants in thread-local storage without a destructor.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(Kind::Allocation);
+        // SAFETY: the caller keeps `alloc`'s contract, which is `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count(Kind::Allocation);
+        // SAFETY: as above; `block` came from `System`, since all our blocks do.
+        unsafe { System.realloc(block, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
 
 /// Calls `f` with a context whose waker is `wake`, without allocating.
 ///

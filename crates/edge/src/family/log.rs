@@ -318,7 +318,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != SERVER || scope.settings.log.logs.is_some() {
         return;
     }
-    let path = b.path(DEFAULT_PATH);
+    let path = b.path(b.paths.access_log.as_deref().unwrap_or(DEFAULT_PATH));
     let file = LogFile::shared(&path);
     declare(&mut b.declared.log.files, &file);
     match format_of(b, "combined") {

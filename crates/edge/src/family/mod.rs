@@ -156,6 +156,7 @@ families! {
     error_page
     not_modified
     headers
+    charset
     gzip
     range
     proxy
@@ -163,7 +164,7 @@ families! {
 }
 
 /// The order in which filters change a response's head, first to last.
-pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "gzip", "range"];
+pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "charset", "gzip", "range"];
 
 /// Runs the families' parts in the log phase, once the response is out or has failed.
 pub fn log_phase(exchange: &mut Exchange<'_>) {

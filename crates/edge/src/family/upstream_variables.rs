@@ -114,13 +114,7 @@ mod tests {
     use super::*;
 
     fn attempt(peer: &str, status: u16, header_ms: Option<u64>, after_redirect: bool) -> Try {
-        Try {
-            peer: peer.into(),
-            status,
-            header_ms,
-            after_redirect,
-            ..Try::default()
-        }
+        Try { status, header_ms, after_redirect, ..Try::at(peer.into()) }
     }
 
     fn shown(tries: &[Try], value: impl Fn(&Try, &mut Vec<u8>) -> bool) -> Option<String> {

@@ -49,6 +49,8 @@ pub enum Failure {
     Body(BodyFailed),
     /// The client left.
     Client(Gone),
+    /// The worker's connection table is full; the log has it.
+    TableFull,
 }
 
 /// What is wrong with an answer's head.
@@ -88,8 +90,9 @@ pub async fn connect(
         keepalive: values.socket_keepalive,
     };
     exchange.step = Step::Connect;
+    let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
     let stream = Stream::connect(address, &options).map_err(Failure::Connect)?;
-    let link = Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0 };
+    let link = Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place };
     link.deadline.set(values.connect_timeout);
     let watch = !values.ignore_client_abort;
     poll_fn(|_| {

@@ -3,11 +3,15 @@
 //! nginx's `proxy_next_upstream` decides what is tried again; beyond nginx, a retry budget bounds it, and a
 //! pooled connection that turns out dead is replaced without counting against anybody.
 
+use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{Address, clock};
+use weir_net::{Address, Deadline, clock};
 use weir_wire::{BodyLength, ConnectionTokens, Version};
 
 use super::Upstream;
@@ -150,7 +154,7 @@ fn literal_address(authority: &str) -> Option<Address> {
 
 /// What one try came to.
 enum Tried {
-    Answered(Box<Origin>, Link, Hold),
+    Answered(Origin, Link, Hold),
     Failed(Failure, Progressed, bool),
 }
 
@@ -183,7 +187,7 @@ async fn tries(
                     peer
                 }
                 None => {
-                    exchange.tries.push(Try { peer: upstream.name.as_str().into(), status: 502, after_redirect: after_redirect && first, ..Try::default() });
+                    exchange.tries.push(Try { status: 502, after_redirect: after_redirect && first, ..Try::at(upstream.name.as_str().into()) });
                     exchange.step = Step::Connect;
                     exchange.log(Level::Error, format_args!("no live upstreams"));
                     return Answer::Outcome(Outcome::Status(502));
@@ -268,7 +272,7 @@ fn begin_try(exchange: &mut Exchange<'_>, group: &GroupRef, peer: usize, after_r
         GroupRef::Declared(generation, number) => generation.peer_name(*number, peer),
         GroupRef::Own(upstream) => upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(),
     };
-    exchange.tries.push(Try { peer: name, started: Some(clock::now()), after_redirect, ..Try::default() });
+    exchange.tries.push(Try { started: Some(clock::now()), after_redirect, ..Try::at(name) });
 }
 
 fn end_try(exchange: &mut Exchange<'_>, status: u16) {
@@ -308,23 +312,14 @@ async fn try_once(
 ) -> (Tried, Option<Hold>) {
     let bind = &exchange.location.values.proxy.bind;
     let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
-    let pooled = match (&hold.group, may_reuse) {
-        (GroupRef::Declared(generation, number), true) => generation.pools.take(*number, peer, bound),
-        (GroupRef::Declared(..) | GroupRef::Own(_), _) => None,
-    };
+    let pooled = if may_reuse { take_kept(&hold.group, peer, bound) } else { None };
     let mut progressed = Progressed::default();
-    let reused = pooled.is_some();
-    let link = match pooled {
-        Some(link) => link,
-        None => {
-            let Some(address) = upstream.addresses.get(peer) else {
-                return (Tried::Failed(Failure::Closed, progressed, false), Some(hold));
-            };
-            match attempt::connect(exchange, conn, address, peer, bound).await {
-                Ok(link) => link,
-                Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
-            }
-        }
+    let (link, reused) = match pooled {
+        Some(link) => (link, true),
+        None => match open(exchange, conn, upstream, peer, &hold.group, bound).await {
+            Ok(opened) => opened,
+            Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
+        },
     };
     if let Some(attempt) = exchange.last_try() {
         attempt.connect_ms = Some(attempt.elapsed_ms());
@@ -336,9 +331,76 @@ async fn try_once(
                 attempt.status = origin.head.status;
             }
             exchange.request_complete = progressed.request_complete;
-            (Tried::Answered(Box::new(origin), link, hold), None)
+            (Tried::Answered(origin, link, hold), None)
         }
         Err(failure) => (Tried::Failed(failure, progressed, reused), Some(hold)),
+    }
+}
+
+/// A kept connection to a peer.
+fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option<Link> {
+    match group {
+        GroupRef::Declared(generation, number) => generation.pools.take(*number, peer, bound),
+        GroupRef::Own(_) => None,
+    }
+}
+
+/// How long a try without a local port waits for a kept connection before it asks for a port again.
+const PORT_PAUSE: Duration = Duration::from_millis(500);
+
+/// A new connection; `true` beside one that was kept meanwhile.
+///
+/// When all local ports towards the peer are taken (`EADDRNOTAVAIL`; nginx: 502), the connections this worker has
+/// are what there is: the try queues for one of them, or for a port, as long as connecting may take.
+async fn open(
+    exchange: &mut Exchange<'_>,
+    conn: &Conn,
+    upstream: &Upstream,
+    peer: usize,
+    group: &GroupRef,
+    bound: Option<SocketAddr>,
+) -> Result<(Link, bool), Failure> {
+    let Some(address) = upstream.addresses.get(peer) else { return Err(Failure::Closed) };
+    let values = &exchange.location.values.proxy;
+    let (give_up, watch) = (clock::now() + values.connect_timeout, !values.ignore_client_abort);
+    // Where others wait already there is no port to be had: no need to ask.
+    let mut waiting = match group {
+        GroupRef::Declared(generation, number) if bound.is_none() && generation.pools.is_awaited(*number, peer) => {
+            Some(generation.pools.wait(*number, peer))
+        }
+        GroupRef::Declared(..) | GroupRef::Own(_) => None,
+    };
+    let mut may_connect = waiting.is_none();
+    loop {
+        if may_connect {
+            match attempt::connect(exchange, conn, address, peer, bound).await {
+                Err(Failure::Connect(error))
+                    if error.kind() == io::ErrorKind::AddrNotAvailable && bound.is_none() && clock::now() < give_up =>
+                {
+                    let GroupRef::Declared(generation, number) = group else { return Err(Failure::Connect(error)) };
+                    if waiting.is_none() {
+                        exchange.log(Level::Warn, format_args!("connect() failed {}, waiting for a kept connection", log::Os(&error)));
+                        waiting = Some(generation.pools.wait(*number, peer));
+                    }
+                }
+                done => return done.map(|link| (link, false)),
+            }
+        }
+        may_connect = true;
+        let pause = Deadline::new();
+        pause.set(PORT_PAUSE);
+        let found = poll_fn(|context| {
+            if let Some(Poll::Ready(link)) = waiting.as_ref().map(|waiting| waiting.poll(context)) {
+                return Poll::Ready(Ok(Some(link)));
+            }
+            if watch && let Poll::Ready(error) = conn.poll_gone() {
+                return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+            }
+            pause.poll_expired().map(|()| Ok(None))
+        });
+        if let Some(link) = found.await? {
+            return Ok((link, true));
+        }
     }
 }
 
@@ -354,7 +416,7 @@ fn judge(
     upstream: &Upstream,
     policy: &RetryPolicy,
     first_started: std::time::Instant,
-    origin: Box<Origin>,
+    origin: Origin,
     link: Link,
     mut hold: Hold,
     pass: &Pass,
@@ -383,8 +445,7 @@ fn judge(
 }
 
 /// The head is the answer's: reads its meaning.
-fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Link, mut hold: Hold) -> Answer {
-    let origin = *origin;
+fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold: Hold) -> Answer {
     let status = origin.head.status;
     if status == 101 {
         if !exchange.request.tokens.upgrade {
@@ -490,6 +551,8 @@ fn describe(exchange: &mut Exchange<'_>, failure: &Failure) -> Result<(u16, retr
             }
             Ok((502, retry::Failure::InvalidHeader))
         }
+        // nginx: an internal error, and no peer's fault.
+        Failure::TableFull => Err(|_| Answer::Outcome(Outcome::Status(500))),
         Failure::Body(_) => Err(|failure| match failure {
             Failure::Body(Failed::Status(status)) => Answer::Outcome(Outcome::Status(status)),
             Failure::Body(Failed::Gone(gone)) => Answer::Gone(gone),

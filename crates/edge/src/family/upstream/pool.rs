@@ -1,12 +1,16 @@
 //! Idle connections to peers: one pool a worker, group by group, the last put in taken out first.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use weir_net::{Deadline, Stream, clock};
 
 use super::pool_policy::{Finished, PoolPolicy};
+use crate::worker::Place;
 
 /// A connection to a peer.
 pub struct Link {
@@ -22,6 +26,8 @@ pub struct Link {
     pub opened: Instant,
     /// Exchanges it carried before this one.
     pub carried: u64,
+    /// Its place in the worker's connection table.
+    pub place: Place,
 }
 
 struct Idle {
@@ -33,6 +39,27 @@ struct Idle {
 #[derive(Default)]
 pub struct Pools {
     groups: RefCell<Vec<Vec<Idle>>>,
+    waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
+}
+
+/// A try that waits for a connection another exchange has done with; it leaves the queue by being dropped.
+#[derive(Default)]
+pub struct Handover {
+    link: Cell<Option<Link>>,
+    waker: Cell<Option<Waker>>,
+}
+
+impl Handover {
+    /// The connection, once there is one.
+    pub fn poll(&self, context: &mut Context<'_>) -> Poll<Link> {
+        match self.link.take() {
+            Some(link) => Poll::Ready(link),
+            None => {
+                self.waker.set(Some(context.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
 }
 
 /// A link that looked closed is dropped and the next one looked at, this often at most.
@@ -69,6 +96,7 @@ impl Pools {
             return;
         }
         link.deadline.clear();
+        let Some(link) = self.hand_over(group, link) else { return };
         let mut groups = self.groups.borrow_mut();
         if groups.len() <= group {
             groups.resize_with(group + 1, Vec::new);
@@ -81,6 +109,38 @@ impl Pools {
         }
     }
 
+    /// Waits for a connection to a peer, behind those that wait already.
+    pub fn wait(&self, group: usize, peer: usize) -> Rc<Handover> {
+        let handover = Rc::new(Handover::default());
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.retain(|(_, _, waits)| waits.strong_count() > 0);
+        waiting.push_back((group, peer, Rc::downgrade(&handover)));
+        handover
+    }
+
+    /// Whether a try waits for a connection to a peer.
+    pub fn is_awaited(&self, group: usize, peer: usize) -> bool {
+        self.waiting.borrow().iter().any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
+    }
+
+    /// Gives a connection to whoever waits for one longest; back if nobody does.
+    fn hand_over(&self, group: usize, link: Link) -> Option<Link> {
+        if link.bound.is_some() {
+            return Some(link); // who waits asked for no particular local address
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        while let Some(at) = waiting.iter().position(|(number, peer, _)| *number == group && *peer == link.peer) {
+            if let Some(handover) = waiting.remove(at).and_then(|(_, _, waits)| waits.upgrade()) {
+                handover.link.set(Some(link));
+                if let Some(waker) = handover.waker.take() {
+                    waker.wake();
+                }
+                return None;
+            }
+        }
+        Some(link)
+    }
+
     /// Closes what lay idle too long or was closed by its peer; `timeout` by group number.
     pub fn sweep(&self, timeout: impl Fn(usize) -> Duration) {
         let now = clock::now();
@@ -88,6 +148,17 @@ impl Pools {
             let timeout = timeout(group);
             idle.retain(|idle| now.saturating_duration_since(idle.since) < timeout && !idle.link.stream.peek_closed());
         }
+    }
+
+    /// Closes the connection that lay idle longest, of all groups; `false` when none is kept.
+    pub fn close_oldest(&self) -> bool {
+        let mut groups = self.groups.borrow_mut();
+        // Within a group they stand in the order of use.
+        let oldest = groups.iter_mut().filter(|idle| !idle.is_empty()).min_by_key(|idle| idle.first().map(|idle| idle.since));
+        oldest.is_some_and(|idle| {
+            idle.remove(0);
+            true
+        })
     }
 
     /// Idle connections kept now.

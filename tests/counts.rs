@@ -1,0 +1,305 @@
+//! What one exchange costs the edge in syscalls and allocations, held by `counts.txt`.
+//!
+//! An edge with one worker runs in this process, on loopback, between a client and an origin that speak strictly in
+//! turns. Each case is warmed up, then `EXCHANGES` are counted on the worker's own thread. A count above the file's
+//! fails; one below it is said, so that the file can follow.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+#[allow(dead_code)]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::mpsc;
+
+use weir_edge::control::{self, Origin, Running};
+use weir_net::counts::{self, Counts};
+
+#[global_allocator]
+static ALLOCATOR: counts::Allocator = counts::Allocator;
+
+/// Exchanges before counting begins: pools are filled, tables grown.
+const WARM_UP: u64 = 50;
+/// Exchanges counted.
+const EXCHANGES: u64 = 200;
+/// What asking the worker, its timers and an early wake-up may add to a sum of `EXCHANGES`.
+const NOISE: u64 = EXCHANGES / 8;
+
+/// A frame with 32 bytes of payload as a client sends it: neither side of the edge looks inside.
+const FRAME: &[u8] = &[0x55; 38];
+
+#[test]
+fn exchanges_cost_what_counts_txt_says() {
+    let room = support::scratch("counts");
+    std::fs::write(room.join("file.txt"), [b'f'; 1024]).unwrap();
+    let edge = Edge::start(&room, origin());
+    let measured = [
+        (
+            "proxied",
+            edge.measure("GET /proxied HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ),
+        (
+            "return",
+            edge.measure("GET /return HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ),
+        (
+            "file",
+            edge.measure("GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ),
+        ("websocket", edge.measure_websocket()),
+    ];
+    drop(edge);
+    std::fs::remove_dir_all(&room).ok();
+
+    let allowed = read_allowed();
+    let mut report = String::new();
+    let mut fails = false;
+    for (case, sums) in &measured {
+        for (kind, sum) in sums {
+            let limit = allowed.get(&(*case, *kind)).copied().unwrap_or(0);
+            let verdict = if *sum > limit * EXCHANGES + NOISE {
+                fails = true;
+                "ABOVE counts.txt"
+            } else if sum + NOISE < limit * EXCHANGES {
+                "below counts.txt: lower it there"
+            } else {
+                ""
+            };
+            let average = *sum as f64 / EXCHANGES as f64;
+            writeln!(
+                report,
+                "{case:10} {kind:12} {average:6.2}  counts.txt {limit}  {verdict}"
+            )
+            .unwrap();
+        }
+    }
+    println!("{report}");
+    assert!(
+        !fails,
+        "an exchange costs more than counts.txt allows\n{report}"
+    );
+}
+
+/// `CASE KIND NUMBER` a line; what is not listed is 0.
+fn read_allowed() -> BTreeMap<(&'static str, &'static str), u64> {
+    include_str!("counts.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [case, kind, number] = words[..] else {
+                panic!("counts.txt: {line}")
+            };
+            (
+                (case, kind),
+                number
+                    .parse()
+                    .unwrap_or_else(|_| panic!("counts.txt: {line}")),
+            )
+        })
+        .collect()
+}
+
+/// Sums by kind; kinds that stayed at nothing are left out.
+type Sums = Vec<(&'static str, u64)>;
+
+struct Edge {
+    running: Running,
+    port: u16,
+}
+
+impl Edge {
+    fn start(room: &Path, origin_port: u16) -> Edge {
+        let port = support::free_port();
+        let text = format!(
+            "worker_processes 1; error_log {root}/error.log; events {{ }}
+             http {{
+                 access_log off;
+                 server {{
+                     listen 127.0.0.1:{port};
+                     keepalive_requests 100000;
+                     root {root};
+                     location /return {{ return 200 hello; }}
+                     location /proxied {{ proxy_pass http://127.0.0.1:{origin_port}; }}
+                     location /socket {{
+                         proxy_pass http://127.0.0.1:{origin_port};
+                         proxy_http_version 1.1;
+                         proxy_set_header Upgrade $http_upgrade;
+                         proxy_set_header Connection upgrade;
+                     }}
+                 }}
+             }}",
+            root = room.display()
+        );
+        let origin = Origin {
+            file: "/nginx.conf".to_owned(),
+            error_log: "stderr".to_owned(),
+            ..Origin::default()
+        };
+        let loaded = control::load(&origin, &OneFile(text), 1);
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        let running =
+            Running::start(origin, loaded.conf.expect("a configuration")).expect("the edge starts");
+        Edge { running, port }
+    }
+
+    /// The worker's counts so far.
+    fn counts(&self) -> Counts {
+        let (tell, told) = mpsc::sync_channel(1);
+        let worker = self.running.workers().first().expect("one worker");
+        assert!(worker.run(move || {
+            let _ = tell.send(counts::snapshot());
+        }));
+        told.recv().expect("the worker answers")
+    }
+
+    fn connect(&self) -> TcpStream {
+        let client = TcpStream::connect(("127.0.0.1", self.port)).expect("the edge accepts");
+        client.set_nodelay(true).unwrap();
+        client
+    }
+
+    /// The same request again and again on one connection.
+    fn measure(&self, request: &str) -> Sums {
+        let mut client = self.connect();
+        self.sum(|| {
+            client.write_all(request.as_bytes()).unwrap();
+            let answer = read_answer(&mut client).expect("an answer");
+            assert!(
+                answer.starts_with(b"HTTP/1.1 200 "),
+                "{}",
+                String::from_utf8_lossy(&answer)
+            );
+        })
+    }
+
+    /// One message to the origin, and its echo.
+    fn measure_websocket(&self) -> Sums {
+        let mut client = self.connect();
+        client
+            .write_all(b"GET /socket HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+            .unwrap();
+        let answer = read_head(&mut client).expect("an answer");
+        assert!(
+            answer.starts_with(b"HTTP/1.1 101 "),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
+        let mut echo = [0; FRAME.len()];
+        self.sum(|| {
+            client.write_all(FRAME).unwrap();
+            client.read_exact(&mut echo).unwrap();
+            assert_eq!(echo, FRAME);
+        })
+    }
+
+    fn sum(&self, mut exchange: impl FnMut()) -> Sums {
+        (0..WARM_UP).for_each(|_| exchange());
+        let before = self.counts();
+        (0..EXCHANGES).for_each(|_| exchange());
+        let counted = self.counts().since(&before);
+        // A poll is no syscall: its price is in the others.
+        counted
+            .named()
+            .into_iter()
+            .filter(|(kind, sum)| *kind != "polls" && *sum > 0)
+            .collect()
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        for worker in self.running.workers() {
+            worker.stop();
+            worker.join();
+        }
+    }
+}
+
+struct OneFile(String);
+
+impl weir_conf::Files for OneFile {
+    fn read(&self, _: &str) -> io::Result<Vec<u8>> {
+        Ok(self.0.clone().into_bytes())
+    }
+
+    fn glob(&self, _: &str) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}
+
+/// An origin on a port of its own: 1 KiB for every request, an echo after an upgrade.
+fn origin() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().unwrap().port();
+    start("origin", move || {
+        for client in listener.incoming() {
+            let client = client.expect("a connection");
+            start("origin connection", move || {
+                // The edge closes when the test is over.
+                let _ = answer_all(client);
+            });
+        }
+    });
+    port
+}
+
+fn start(name: &str, job: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(job)
+        .expect("a thread");
+}
+
+fn answer_all(mut client: TcpStream) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    loop {
+        let head = read_head(&mut client)?;
+        if head.is_empty() {
+            return Ok(());
+        }
+        if head.starts_with(b"GET /socket ") {
+            client.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")?;
+            let mut bytes = [0; FRAME.len()];
+            loop {
+                client.read_exact(&mut bytes)?;
+                client.write_all(&bytes)?;
+            }
+        }
+        let mut answer =
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n".to_vec();
+        answer.resize(answer.len() + 1024, b'o');
+        client.write_all(&answer)?;
+    }
+}
+
+/// A head with its empty line; nothing when the connection ended.
+fn read_head(from: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if from.read(&mut byte)? == 0 {
+            return Ok(Vec::new());
+        }
+        head.push(byte[0]);
+    }
+    Ok(head)
+}
+
+/// An answer to its end, by its Content-Length.
+fn read_answer(from: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut answer = read_head(from)?;
+    let head = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .expect("a length");
+    let body = answer.len();
+    answer.resize(body + length.parse::<usize>().expect("a number"), 0);
+    from.read_exact(&mut answer[body..])?;
+    Ok(answer)
+}
