@@ -192,6 +192,10 @@ fn run(origin: Origin) -> Result<(), String> {
     running.write_pid()?;
     if let Some(ready) = ready {
         ready.tell().map_err(|error| format!("daemon failed {}", log::Os(&error)))?;
+        // As nginx does: whoever waits for the terminal's end gets it, and last words still reach a file.
+        if let Some(file) = log::last_words() {
+            process::redirect_stderr(&file).map_err(|error| format!("dup2(STDERR) failed {}", log::Os(&error)))?;
+        }
     }
     running.serve(signals, &Disk);
     Ok(())

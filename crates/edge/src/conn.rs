@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
-use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Known, Progress, Violation};
+use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Progress, Version, Violation};
 
 use crate::body;
 use crate::conf::Conf;
@@ -21,11 +21,12 @@ use crate::counters;
 use crate::exchange::{Client, Exchange, Parts};
 use crate::family::core::Values as Core;
 use crate::family::log_phase;
+use crate::family::upstream::forward;
 use crate::log::{self, Level};
 use crate::phase::{self, From, Outcome};
+use crate::proxied;
 use crate::respond;
 use crate::special;
-use crate::family::upstream::forward;
 use crate::worker::{Entry, Generation, Place, Worker};
 
 /// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
@@ -135,7 +136,6 @@ pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
     let number = worker.next_connection_number();
     let core = default_core(&generation.conf, listen);
     let (header_timeout, nodelay) = (core.header_timeout, core.nodelay);
-    drop(generation);
     if nodelay && !remote.is_unix() {
         // Failing to set it costs latency, not correctness.
         let _ = shared.stream.set_nodelay(true);
@@ -146,25 +146,32 @@ pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
         remote,
         local: OnceCell::new(),
         listen: Cell::new(listen),
-        proxied: None,
+        proxied: OnceCell::new(),
         shared: shared.clone(),
     });
     let mut conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
     conn.deadline.set(header_timeout);
-    loop {
-        if conn.stream().readable(&conn.deadline).await.is_err() {
+    let mut early = if generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol) {
+        Box::pin(proxied::read(&conn, &generation.conf)).await
+    } else {
+        Some(Vec::new())
+    };
+    drop(generation);
+    while let Some(bytes) = early.take() {
+        if bytes.is_empty() && conn.stream().readable(&conn.deadline).await.is_err() {
             break; // nginx closes silently a connection that sent nothing
         }
         if !conn.shared.wake() {
             break;
         }
-        match Box::pin(active(&mut conn, worker)).await {
+        match Box::pin(active(&mut conn, worker, bytes)).await {
             After::Idle(timeout) => {
                 if worker.is_draining() {
                     break;
                 }
                 conn.deadline.set(timeout);
                 conn.shared.lie_idle();
+                early = Some(Vec::new());
             }
             After::Linger(time, timeout) => {
                 Box::pin(linger(&mut conn, worker, time, timeout)).await;
@@ -219,7 +226,11 @@ impl Conn {
     pub async fn write_all(&mut self, mut pieces: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), Gone> {
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
-            match self.stream().try_write_vectored(pieces) {
+            let written = match &*pieces {
+                [only] => self.stream().try_write(only),
+                several => self.stream().try_write_vectored(several),
+            };
+            match written {
                 Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
                 Ok(written) => IoSlice::advance_slices(&mut pieces, written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -245,10 +256,11 @@ fn default_core(conf: &Conf, listen: usize) -> &Core {
 /// sends the next one sooner, and an idle one should hold nothing.
 const STAY: Duration = Duration::from_millis(50);
 
-/// Serves requests for as long as they keep coming.
-async fn active(conn: &mut Conn, worker: &Rc<Worker>) -> After {
+/// Serves requests for as long as they keep coming; `early` came before anything was read here.
+async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> After {
     loop {
         let mut parts = worker.lease_parts();
+        parts.request().bytes.append(&mut early);
         let after;
         (parts, after) = burst(conn, worker, parts).await;
         worker.return_parts(parts);
@@ -331,12 +343,20 @@ async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
     };
     let request = parts.request();
     request.parser.reset();
-    let mut began = false;
+    let mut began = !request.bytes.is_empty();
+    if began {
+        request.started = Some(clock::now());
+        conn.deadline.set(core.header_timeout);
+    }
     loop {
         if !request.bytes.is_empty() {
             match request.parser.request(&request.bytes, &policy, &mut request.head) {
                 Ok(Progress::Done) => {
                     request.used = request.head.len;
+                    if request.head.version == Version::Http09 && !request.unread().trim_ascii().is_empty() {
+                        // A client of 1991 sends no more: this is a request line with a stray line end.
+                        return Head::Refused(Violation::InvalidRequest);
+                    }
                     return match over_limits(&request.bytes, request.head.line.end as usize, request.head.len, core) {
                         Some(violation) => Head::Refused(violation),
                         None => Head::Complete,
@@ -452,13 +472,8 @@ fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome
     };
     if let Err(violation) = verdict {
         exchange.keeps_alive = false;
-        let fault = exchange.request.parser.fault();
-        if is_quoted(violation) && !fault.is_empty() {
-            let text = String::from_utf8_lossy(exchange.request.text(fault)).into_owned();
-            exchange.log(Level::Info, format_args!("{}: \"{text}\"", violation.message()));
-        } else {
-            exchange.log(Level::Info, format_args!("{}", violation.message()));
-        }
+        let told = refusal_text(exchange, violation);
+        exchange.log(Level::Info, format_args!("{told}"));
         return Ok(Outcome::Status(violation.status()));
     }
     note_ignored(exchange);
@@ -467,11 +482,40 @@ fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome
     Ok(phase::walk(exchange, From::Server))
 }
 
-/// nginx quotes the offending line for these.
-fn is_quoted(violation: Violation) -> bool {
+/// What nginx says of a refused head: its words, and the offending line where it quotes that.
+fn refusal_text(exchange: &Exchange<'_>, violation: Violation) -> String {
+    let request = &exchange.request;
+    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let message = violation.message();
-    message.ends_with("header line") || message.ends_with("host header")
+    if violation == Violation::HeadTooLarge {
+        let line_max = exchange.location.values.core.large_headers.1 as usize;
+        let mut lines = request.bytes.split(|byte| *byte == b'\n').skip(1);
+        return match lines.find(|line| line.len() >= line_max) {
+            Some(line) => {
+                let start = line.get(..LINE_SHOWN_MAX.min(line.len())).unwrap_or_default();
+                format!("client sent too long header line: \"{}...\"", shown(start))
+            }
+            None => message.to_owned(),
+        };
+    }
+    let fault = request.text(request.parser.fault());
+    let is_quoted = message.ends_with("header line") || message.ends_with("host header");
+    if !is_quoted || fault.is_empty() {
+        return message.to_owned();
+    }
+    let name = fault.split(|byte| *byte == b':').next().unwrap_or_default();
+    let is_name = |field: &&weir_wire::Field| request.text(field.name).eq_ignore_ascii_case(name);
+    match request.fields().iter().find(is_name) {
+        Some(before) if message.contains("duplicate") => {
+            let (name, value) = (shown(request.text(before.name)), shown(request.text(before.value)));
+            format!("{message}: \"{}\", previous value: \"{name}: {value}\"", shown(fault))
+        }
+        Some(_) | None => format!("{message}: \"{}\"", shown(fault)),
+    }
 }
+
+/// A line of the error log is cut at 2048 bytes; an over-long field leaves room for the rest of it.
+const LINE_SHOWN_MAX: usize = 1024;
 
 /// Field lines that `ignore_invalid_headers` left out, as nginx tells of them.
 fn note_ignored(exchange: &mut Exchange<'_>) {
@@ -532,38 +576,8 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.uri.extend_from_slice(target.path(raw, &[]));
     }
     exchange.args.extend_from_slice(target.args(raw));
-    exchange.keeps_alive = keeps_alive(exchange, core);
+    exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
     Ok(())
-}
-
-fn keeps_alive(exchange: &Exchange<'_>, core: &Core) -> bool {
-    let request = &exchange.request;
-    weir_wire::keeps_alive(request.version(), request.tokens) && !disabled_for(exchange, core)
-}
-
-/// Whether the settings of the location that answers let the connection go on (nginx: update_location_config).
-pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
-    let core = &exchange.location.values.core;
-    !core.keepalive_timeout.0.is_zero()
-        && exchange.number_on_connection < core.keepalive_requests
-        && clock::now().saturating_duration_since(exchange.client.accepted) < core.keepalive_time
-        && !exchange.worker.is_draining()
-}
-
-/// nginx: `keepalive_disable`, for two old browsers.
-fn disabled_for(exchange: &Exchange<'_>, core: &Core) -> bool {
-    if core.keepalive_disable.is_empty() {
-        return false;
-    }
-    let Some(agent) = exchange.request.field(Known::UserAgent) else { return false };
-    core.keepalive_disable.iter().any(|browser| match browser.as_str() {
-        "msie6" => exchange.request.method() == b"POST" && contains(agent, b"MSIE 6.") && !contains(agent, b"Opera"),
-        _ => contains(agent, b"Macintosh; ") && contains(agent, b"Safari/") && !contains(agent, b"Chrome/"),
-    })
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    memchr::memmem::find(text, part).is_some()
 }
 
 /// Turns an outcome into a response and sends it.

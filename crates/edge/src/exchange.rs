@@ -34,7 +34,7 @@ pub struct Client {
     /// Its place in `Conf::listens` of the configuration in force.
     pub listen: Cell<usize>,
     /// What a PROXY protocol header said, if the listen asks for one.
-    pub proxied: Option<crate::family::server::Proxied>,
+    pub proxied: OnceCell<Box<crate::proxied::Proxied>>,
     /// The connection itself.
     pub shared: Rc<crate::conn::Shared>,
 }

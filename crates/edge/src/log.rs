@@ -22,7 +22,7 @@ use weir_meter::Step;
 use weir_wire::Known;
 
 use crate::conf::Conf;
-use crate::exchange::Exchange;
+use crate::exchange::{Client, Exchange};
 use crate::log::file::LogFile;
 use crate::log::sink::Sinks;
 
@@ -86,6 +86,22 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
         begin(line, level);
         push(line, format_args!("*{} {message}", exchange.client.number));
         context(exchange, line);
+        sinks.write(level, line);
+    });
+}
+
+/// A line about a connection outside its exchanges, to the log of the default server of its listen.
+pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arguments<'_>) {
+    let Some(listen) = conf.listens.get(client.listen.get()) else { return };
+    let sinks = &conf.location(conf.server(listen.hosts.default_server()).root).values.error_log.sinks;
+    if !sinks.takes(level) {
+        return;
+    }
+    with_line(|line| {
+        begin(line, level);
+        push(line, format_args!("*{} {message}, client: ", client.number));
+        crate::family::variables::push_address(&client.remote, line);
+        push(line, format_args!(", server: {}", listen.address));
         sinks.write(level, line);
     });
 }
@@ -170,6 +186,12 @@ pub fn leave_terminal() {
         .write()
         .unwrap_or_else(PoisonError::into_inner)
         .terminal = false;
+}
+
+/// Where standard error goes once nobody watches it: the file of `-e`, or nowhere.
+pub fn last_words() -> Option<Arc<std::fs::File>> {
+    let file = standard().and_then(|file| file.handle());
+    file.or_else(|| std::fs::OpenOptions::new().write(true).open("/dev/null").ok().map(Arc::new))
 }
 
 /// The file of `-e`, if it is one.
@@ -314,7 +336,11 @@ fn line_about_process(level: Level, message: fmt::Arguments<'_>, may_show: bool)
 /// ` while STEP, client: …` and the rest of what is known of the exchange.
 fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     let request = &exchange.request;
-    let has_head = !request.line().is_empty();
+    // A line that did not parse is shown as it came (nginx: up to the line end).
+    let request_line = match request.line() {
+        b"" => request.bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default(),
+        line => line,
+    };
     if let Some(step) = shown_step(exchange) {
         push(line, format_args!(" while {}", step.doing()));
     }
@@ -327,8 +353,8 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
         return;
     }
     push(line, format_args!(", server: {}", exchange.server.name));
-    if has_head {
-        quoted(line, ", request: \"", request.line());
+    if !request_line.is_empty() {
+        quoted(line, ", request: \"", request_line);
     }
     upstream(exchange, line);
     if let Some(host) = request.field(Known::Host) {

@@ -11,10 +11,11 @@ use std::rc::Rc;
 use weir_net::clock;
 use weir_wire::{Known, Version, encode};
 
-use crate::conn::{Conn, Gone, may_go_on};
+use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::core::Tokens;
 use crate::family::headers;
+use crate::keepalive;
 use crate::log::Level;
 use crate::pace::Pace;
 use crate::relay;
@@ -116,7 +117,7 @@ pub async fn send(
             return Ok(Some(status));
         }
     }
-    exchange.keeps_alive = exchange.keeps_alive && may_go_on(exchange);
+    exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
     let framing = framing(exchange);
     let mut out = exchange.worker.lease_out();
     let result = send_with(exchange, conn, source, framing, &mut out).await;

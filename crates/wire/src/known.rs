@@ -58,7 +58,7 @@ known! {
     Server "Server" FIRST;
     Status "Status" FIRST;
     AltSvc "Alt-Svc";
-    Expires "Expires";
+    Expires "Expires" FIRST;
     Referer "Referer";
     Refresh "Refresh" FIRST;
     Trailer "Trailer" HOP HEAD;

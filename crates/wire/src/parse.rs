@@ -249,6 +249,10 @@ impl Parser {
         let valid = match spelling {
             Spelling::Plain => true,
             Spelling::Underscore => policy.underscores,
+            // RFC 9110 §5.1 has no such names, and who reads them as which text is anybody's guess.
+            Spelling::Odd if !field.name.of(buf).is_ascii() => {
+                return Err(self.refuse(bad_name_byte(buf, field.name), Violation::InvalidField));
+            }
             Spelling::Odd => false,
         };
         let end = field.value.end.max(field.name.end);

@@ -118,7 +118,7 @@ fn told(exchange: &Exchange<'_>, header: &Header, from: &[Cidr], recursive: bool
             cidr::forwarded(peer, fields.map(|field| request.text(field.value)), from, recursive)
         }
         Header::ProxyProtocol => {
-            let source = exchange.client.proxied.as_ref()?.source;
+            let source = exchange.client.proxied.get()?.source;
             from.iter().any(|network| network.has(peer)).then_some(source)
         }
         Header::Named(name) => {

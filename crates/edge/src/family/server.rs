@@ -101,15 +101,6 @@ pub enum NameKind {
     Regex(SharedRegex),
 }
 
-/// What a PROXY protocol header said.
-#[derive(Clone, Debug)]
-pub struct Proxied {
-    /// The client behind the proxy.
-    pub source: SocketAddr,
-    /// The address it connected to.
-    pub destination: SocketAddr,
-}
-
 fn http(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let scope = b.block(Scope::new(Kind::Plain, HTTP, b.at()), statement)?;
     b.scope().children.push(scope);

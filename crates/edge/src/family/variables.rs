@@ -94,6 +94,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
         "proxy_protocol_server_port",
         connection::proxied_destination_port,
     ),
+    Variable::new("proxy_protocol_tlv_", connection::proxied_tlv),
     Variable::new("tcpinfo_rtt", |x, _, out| {
         connection::tcp_info(x, out, |info| info.rtt_us)
     }),

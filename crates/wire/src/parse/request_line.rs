@@ -146,21 +146,16 @@ fn version(line: &[u8], start: usize) -> Parsed<(Version, usize)> {
     }
     let minor_start = major(line, start + 5)?;
     let minor_end = count(line, minor_start, |b| b.is_ascii_digit());
-    let digits = line.get(minor_start..minor_end).unwrap_or_default();
     let end = count_spaces(line, minor_end);
-    if digits.is_empty() || digits.len() > MINOR_DIGITS_MAX || end != line.len() {
-        return Err(invalid(end));
-    }
-    let version = if digits.iter().all(|&b| b == b'0') {
-        Version::Http10
-    } else {
-        Version::Http11
+    let version = match line.get(minor_start..minor_end) {
+        _ if end != line.len() => return Err(invalid(end)),
+        Some(b"0") => Version::Http10,
+        // One digit (RFC 9112 §2.3); nginx takes up to 999, and others downstream may read "1.10" as 1.1 or 1.0.
+        Some([_]) => Version::Http11,
+        _ => return Err(invalid(end)),
     };
     Ok((version, minor_end))
 }
-
-/// nginx refuses a minor version that would pass 999; so do we, by its digits.
-const MINOR_DIGITS_MAX: usize = 3;
 
 /// `1.`; another number is a version we do not speak, anything else no version.
 fn major(line: &[u8], start: usize) -> Parsed<usize> {

@@ -93,7 +93,8 @@ fn refused_request_lines() {
         ("GET / HTTP/1", InvalidRequest),
         ("GET / HTTP/1.", InvalidRequest),
         ("GET / HTTP/1.x", InvalidRequest),
-        ("GET / HTTP/1.1000", InvalidRequest),
+        ("GET / HTTP/1.10", InvalidRequest),
+        ("GET / HTTP/1.00", InvalidRequest),
         ("GET / HTTP/0.9", InvalidRequest),
         ("GET / HTTP/01.1", InvalidRequest),
         ("GET / HTTP/2.0", InvalidVersion),
@@ -120,10 +121,8 @@ fn refused_request_lines() {
 fn versions() {
     for (text, expect) in [
         ("HTTP/1.0", Version::Http10),
-        ("HTTP/1.00", Version::Http10),
         ("HTTP/1.1", Version::Http11),
         ("HTTP/1.7", Version::Http11),
-        ("HTTP/1.10", Version::Http11),
     ] {
         assert_eq!(
             request(&format!("GET / {text}\n\n")).unwrap().version,
@@ -165,7 +164,7 @@ fn field_lines() {
         ("A: \u{1}\u{b}\u{7f}é", "A=\u{1}\u{b}\u{7f}é"),
         ("NoColon\r\nA: b", "NoColon=|A=b"),
         ("A: 1\r\nA: 2\r\na: 3", "A=1|A=2|a=3"),
-        ("a_b: 1\r\nX: 2\r\nB\u{e9}d: 3\r\na/b: 4", "X=2"),
+        ("a_b: 1\r\nX: 2\r\na/b: 4", "X=2"),
     ] {
         assert_eq!(fields(lines).as_deref(), Ok(expect), "{lines:?}");
     }
@@ -180,6 +179,7 @@ fn refused_field_lines() {
         ("Bad Name: a", InvalidField),
         ("Bad\u{1}: a", InvalidField),
         ("Bad\u{7f}: a", InvalidField),
+        ("B\u{e9}d: a", InvalidField),
         (": a", InvalidField),
         ("A: b\r\n c", InvalidField),
         (" A: b", InvalidField),

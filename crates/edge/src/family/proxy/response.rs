@@ -1,11 +1,14 @@
 //! Reads an upstream's head into the response: what is passed on, what is obeyed, what is hidden.
 
+use weir_wire::escape::{Unescape, unescape_uri};
 use weir_wire::{BodyLength, Known, KnownSet};
 
 use super::rewrite;
 use crate::exchange::{Exchange, Origin};
+use crate::log::Level;
 use crate::phase::{self, From, Outcome};
 use crate::respond::Body;
+use crate::special::split_args;
 use crate::value;
 
 /// The fields of an answer that are not passed on, compiled once.
@@ -61,12 +64,33 @@ impl Hidden {
     }
 }
 
+/// Where `X-Accel-Redirect` sends an exchange.
+pub enum Elsewhere {
+    /// A path, normalised, and its arguments.
+    Uri(Vec<u8>, Vec<u8>),
+    /// A named location, without `@`.
+    Named(String),
+    /// Nowhere: the path is unsafe.
+    Nowhere,
+}
+
+impl Elsewhere {
+    /// Goes there.
+    pub fn enter(self, exchange: &mut Exchange<'_>) -> Outcome {
+        match self {
+            Elsewhere::Uri(path, args) => phase::redirect(exchange, path, Some(args)),
+            Elsewhere::Named(name) => phase::walk(exchange, From::Named(name)),
+            Elsewhere::Nowhere => Outcome::Status(404),
+        }
+    }
+}
+
 /// Fills the response from the upstream's head; `Some` when the head asks to go elsewhere.
-pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Outcome> {
+pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Elsewhere> {
     let location = exchange.location;
     let proxy = &location.values.proxy;
-    if let Some(outcome) = accel_redirect(exchange, origin) {
-        return Some(outcome);
+    if let Some(elsewhere) = accel_redirect(exchange, origin) {
+        return Some(elsewhere);
     }
     exchange.response.status = origin.head.status;
     exchange.response.status_line.clear();
@@ -77,8 +101,17 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
         BodyLength::None => origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length),
         BodyLength::Chunked | BodyLength::UntilClose => None,
     };
+    let mut seen = KnownSet::default();
     for field in &origin.head.fields {
         let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
+        if let Some(known) = field.known.filter(|known| known.is_first_in_response()) {
+            if seen.contains(known) {
+                let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+                exchange.log(Level::Warn, format_args!("upstream sent duplicate header line: \"{name}: {value}\", ignored"));
+                continue;
+            }
+            seen.insert(known);
+        }
         match field.known {
             Some(Known::ContentType) => {
                 exchange.response.content_type.clear();
@@ -108,7 +141,7 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
 }
 
 /// X-Accel-Redirect: the upstream names a place of ours that answers instead.
-fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Outcome> {
+fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Elsewhere> {
     if exchange.location.values.proxy.ignore.has("X-Accel-Redirect") {
         return None;
     }
@@ -137,11 +170,20 @@ fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Outcom
         exchange.request.method_override = Some(b"GET");
     }
     if let Some(name) = to.strip_prefix(b"@") {
-        return Some(phase::walk(exchange, From::Named(String::from_utf8_lossy(name).into_owned())));
+        return Some(Elsewhere::Named(String::from_utf8_lossy(name).into_owned()));
     }
-    let mut uri = Vec::new();
-    let Ok(target) = weir_wire::target::normalise(&to, true, &mut uri) else { return Some(Outcome::Status(404)) };
-    let path = target.path(&to, &uri).to_vec();
-    let args = target.args(&to).to_vec();
-    Some(phase::redirect(exchange, path, Some(args)))
+    let (path, args) = split_args(&to);
+    let mut decoded = Vec::new();
+    unescape_uri(path, Unescape::All, &mut decoded);
+    if is_unsafe(path) || is_unsafe(&decoded) {
+        let shown = String::from_utf8_lossy(&to);
+        exchange.log(Level::Error, format_args!("unsafe URI \"{shown}\" was detected"));
+        return Some(Elsewhere::Nowhere);
+    }
+    Some(Elsewhere::Uri(decoded, args.to_vec()))
+}
+
+/// Whether a path of an upstream's choosing is empty, leaves its root or holds a NUL (nginx: parse_unsafe_uri).
+fn is_unsafe(path: &[u8]) -> bool {
+    path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
 }

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::task::Poll;
 use std::time::Duration;
@@ -18,7 +19,6 @@ use super::pool::Link;
 use crate::body::{self, Failed as BodyFailed, RequestBody};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Origin, Try};
-use crate::family::proxy;
 use crate::family::proxy::request::BodyFraming;
 
 /// Bytes of an answer read at a time before its body's length is known.
@@ -73,18 +73,18 @@ pub struct Progressed {
     pub request_complete: bool,
 }
 
-/// Opens a connection to a peer.
+/// Opens a connection to a peer, from `bound` if that is an address.
 pub async fn connect(
     exchange: &mut Exchange<'_>,
     conn: &Conn,
     address: &weir_net::Address,
     peer: usize,
+    bound: Option<SocketAddr>,
 ) -> Result<Link, Failure> {
     let location = exchange.location;
     let values = &location.values.proxy;
-    let bind = values.bind.as_ref().and_then(|template| proxy::parse_bind(&template.text(exchange)));
     let options = ConnectOptions {
-        bind,
+        bind: bound,
         receive_buffer_bytes: values.receive_buffer as usize,
         send_buffer_bytes: values.send_buffer as usize,
         keepalive: values.socket_keepalive,
@@ -92,7 +92,7 @@ pub async fn connect(
     exchange.step = Step::Connect;
     let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
     let stream = Stream::connect(address, &options).map_err(Failure::Connect)?;
-    let link = Link { stream, deadline: Deadline::new(), peer, opened: clock::now(), carried: 0, place };
+    let link = Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place };
     link.deadline.set(values.connect_timeout);
     let watch = !values.ignore_client_abort;
     poll_fn(|_| {
@@ -256,7 +256,12 @@ impl Sending<'_> {
             if wanted == 0 {
                 return Poll::Ready(Ok(()));
             }
-            match link.stream.try_write_vectored(&pieces) {
+            // Most requests have no body: one piece needs no vector.
+            let written = match pieces.iter().filter(|piece| !piece.is_empty()).count() {
+                1 => link.stream.try_write(pieces.iter().find(|piece| !piece.is_empty()).map_or(&[], |piece| piece)),
+                _ => link.stream.try_write_vectored(&pieces),
+            };
+            match written {
                 Ok(count) => {
                     progressed.request_sent = true;
                     if let Some(attempt) = exchange.tries.last_mut() {

@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::body::{self, Failed, RequestBody};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::proxy::request::{self, BodyFraming, Target};
-use crate::family::proxy::{Pass, parse_url, response};
+use crate::family::proxy::{Pass, parse_bind, parse_url, response};
 use crate::log::{self, Level};
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
@@ -146,7 +147,7 @@ fn literal_address(authority: &str) -> Option<Address> {
     let (host, port) = super::split_host_port(authority);
     let port: u16 = port.unwrap_or("80").parse().ok()?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    Some(Address::Tcp(std::net::SocketAddr::new(bare.parse().ok()?, port)))
+    Some(Address::Tcp(SocketAddr::new(bare.parse().ok()?, port)))
 }
 
 /// What one try came to.
@@ -307,11 +308,13 @@ async fn try_once(
     head: &[u8],
     framing: BodyFraming,
 ) -> (Tried, Option<Hold>) {
-    let pooled = if may_reuse { take_kept(&hold.group, peer) } else { None };
+    let bind = &exchange.location.values.proxy.bind;
+    let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
+    let pooled = if may_reuse { take_kept(&hold.group, peer, bound) } else { None };
     let mut progressed = Progressed::default();
     let (link, reused) = match pooled {
         Some(link) => (link, true),
-        None => match open(exchange, conn, upstream, peer, &hold.group).await {
+        None => match open(exchange, conn, upstream, peer, bound, &hold.group).await {
             Ok(opened) => opened,
             Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
         },
@@ -333,9 +336,9 @@ async fn try_once(
 }
 
 /// A kept connection to a peer.
-fn take_kept(group: &GroupRef, peer: usize) -> Option<Link> {
+fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option<Link> {
     match group {
-        GroupRef::Declared(generation, number) => generation.pools.take(*number, peer),
+        GroupRef::Declared(generation, number) => generation.pools.take(*number, peer, bound),
         GroupRef::Own(_) => None,
     }
 }
@@ -352,6 +355,7 @@ async fn open(
     conn: &Conn,
     upstream: &Upstream,
     peer: usize,
+    bound: Option<SocketAddr>,
     group: &GroupRef,
 ) -> Result<(Link, bool), Failure> {
     let Some(address) = upstream.addresses.get(peer) else { return Err(Failure::Closed) };
@@ -359,20 +363,20 @@ async fn open(
     let (give_up, watch) = (clock::now() + values.connect_timeout, !values.ignore_client_abort);
     // Where others wait already there is no port to be had: no need to ask.
     let mut waiting = match group {
-        GroupRef::Declared(generation, number) if generation.pools.is_awaited(*number, peer) => {
-            Some(generation.pools.wait(*number, peer))
+        GroupRef::Declared(generation, number) if generation.pools.is_awaited(*number, peer, bound) => {
+            Some(generation.pools.wait(*number, peer, bound))
         }
         GroupRef::Declared(..) | GroupRef::Own(_) => None,
     };
     let mut may_connect = waiting.is_none();
     loop {
         if may_connect {
-            match attempt::connect(exchange, conn, address, peer).await {
+            match attempt::connect(exchange, conn, address, peer, bound).await {
                 Err(Failure::Connect(error)) if error.kind() == io::ErrorKind::AddrNotAvailable && clock::now() < give_up => {
                     let GroupRef::Declared(generation, number) = group else { return Err(Failure::Connect(error)) };
                     if waiting.is_none() {
                         exchange.log(Level::Warn, format_args!("connect() failed {}, waiting for a kept connection", log::Os(&error)));
-                        waiting = Some(generation.pools.wait(*number, peer));
+                        waiting = Some(generation.pools.wait(*number, peer, bound));
                     }
                 }
                 done => return done.map(|link| (link, false)),
@@ -480,10 +484,11 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold
     }
     let source = Source::new(link, hold, length, may_be_kept);
     match response::accept(exchange, &origin, length) {
-        Some(outcome) => {
+        Some(elsewhere) => {
             source.finish_unread(exchange);
+            // Kept first: what answers there may read `$upstream_http_…`.
             exchange.origin = Some(origin);
-            Answer::Outcome(outcome)
+            Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
             exchange.origin = Some(origin);

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ pub struct Link {
     pub deadline: Deadline,
     /// The peer's index in its group.
     pub peer: usize,
+    /// The local address it was asked to come from (`proxy_bind`): only for exchanges that ask for the same.
+    pub bound: Option<SocketAddr>,
     /// When it was opened.
     pub opened: Instant,
     /// Exchanges it carried before this one.
@@ -36,7 +39,21 @@ struct Idle {
 #[derive(Default)]
 pub struct Pools {
     groups: RefCell<Vec<Vec<Idle>>>,
-    waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
+    waiting: RefCell<VecDeque<Waiting>>,
+}
+
+/// Who waits, and for which connections.
+struct Waiting {
+    group: usize,
+    peer: usize,
+    bound: Option<SocketAddr>,
+    handover: Weak<Handover>,
+}
+
+impl Waiting {
+    fn wants(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> bool {
+        (self.group, self.peer, self.bound) == (group, peer, bound) && self.handover.strong_count() > 0
+    }
 }
 
 /// A try that waits for a connection another exchange has done with; it leaves the queue by being dropped.
@@ -63,12 +80,12 @@ impl Handover {
 const DEAD_LINKS_MAX: usize = 64;
 
 impl Pools {
-    /// Takes the most recently used live connection to a peer.
-    pub fn take(&self, group: usize, peer: usize) -> Option<Link> {
+    /// Takes the most recently used live connection to a peer that comes from `bound`.
+    pub fn take(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> Option<Link> {
         let mut groups = self.groups.borrow_mut();
         let idle = groups.get_mut(group)?;
         for _ in 0..DEAD_LINKS_MAX {
-            let index = idle.iter().rposition(|idle| idle.link.peer == peer)?;
+            let index = idle.iter().rposition(|idle| idle.link.peer == peer && idle.link.bound == bound)?;
             // The order of the rest is the order of use: keep it.
             let link = idle.remove(index).link;
             if !link.stream.peek_closed() {
@@ -107,32 +124,31 @@ impl Pools {
     }
 
     /// Waits for a connection to a peer, behind those that wait already.
-    pub fn wait(&self, group: usize, peer: usize) -> Rc<Handover> {
+    pub fn wait(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> Rc<Handover> {
         let handover = Rc::new(Handover::default());
         let mut waiting = self.waiting.borrow_mut();
-        waiting.retain(|(_, _, waits)| waits.strong_count() > 0);
-        waiting.push_back((group, peer, Rc::downgrade(&handover)));
+        waiting.retain(|waiting| waiting.handover.strong_count() > 0);
+        waiting.push_back(Waiting { group, peer, bound, handover: Rc::downgrade(&handover) });
         handover
     }
 
     /// Whether a try waits for a connection to a peer.
-    pub fn is_awaited(&self, group: usize, peer: usize) -> bool {
-        self.waiting.borrow().iter().any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
+    pub fn is_awaited(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> bool {
+        self.waiting.borrow().iter().any(|waiting| waiting.wants(group, peer, bound))
     }
 
     /// Gives a connection to whoever waits for one longest; back if nobody does.
     fn hand_over(&self, group: usize, link: Link) -> Option<Link> {
         let mut waiting = self.waiting.borrow_mut();
-        while let Some(at) = waiting.iter().position(|(number, peer, _)| *number == group && *peer == link.peer) {
-            if let Some(handover) = waiting.remove(at).and_then(|(_, _, waits)| waits.upgrade()) {
-                handover.link.set(Some(link));
-                if let Some(waker) = handover.waker.take() {
-                    waker.wake();
-                }
-                return None;
-            }
+        let at = waiting.iter().position(|waiting| waiting.wants(group, link.peer, link.bound));
+        let Some(handover) = at.and_then(|at| waiting.remove(at)).and_then(|waiting| waiting.handover.upgrade()) else {
+            return Some(link);
+        };
+        handover.link.set(Some(link));
+        if let Some(waker) = handover.waker.take() {
+            waker.wake();
         }
-        Some(link)
+        None
     }
 
     /// Closes what lay idle too long or was closed by its peer; `timeout` by group number.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_net::SocketAddress;
 use weir_net::stream::TcpInfo;
+use weir_wire::proxy_protocol;
 
 use crate::exchange::Exchange;
 use crate::variable::Argument;
@@ -48,7 +49,7 @@ pub fn proxied_source_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut 
         exchange
             .client
             .proxied
-            .as_ref()
+            .get()
             .map(|proxied| proxied.source),
         out,
     )
@@ -60,7 +61,7 @@ pub fn proxied_source_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut 
         exchange
             .client
             .proxied
-            .as_ref()
+            .get()
             .map(|proxied| proxied.source),
         out,
     )
@@ -76,7 +77,7 @@ pub fn proxied_destination_addr(
         exchange
             .client
             .proxied
-            .as_ref()
+            .get()
             .map(|proxied| proxied.destination),
         out,
     )
@@ -92,10 +93,16 @@ pub fn proxied_destination_port(
         exchange
             .client
             .proxied
-            .as_ref()
+            .get()
             .map(|proxied| proxied.destination),
         out,
     )
+}
+
+/// `$proxy_protocol_tlv_…`.
+pub fn proxied_tlv(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let Some(proxied) = exchange.client.proxied.get() else { return false };
+    proxy_protocol::tlv(&proxied.tlvs, &argument.name, out)
 }
 
 /// `$tcpinfo_…`; not found on a unix socket.

@@ -79,9 +79,9 @@ pub fn line(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     line.is_some_and(|line| text(out, line))
 }
 
-/// `$request_method`: the client's, whatever `error_page` put in its place.
+/// `$request_method`: the client's, or `GET` where `error_page` or `X-Accel-Redirect` put it in its place.
 pub fn method(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let method = exchange.request.text(exchange.request.head.method);
+    let method = exchange.request.method();
     !method.is_empty() && text(out, method)
 }
 

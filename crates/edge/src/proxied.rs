@@ -1,0 +1,68 @@
+//! The PROXY protocol header that precedes a client's bytes where `listen … proxy_protocol` asks for one.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#listen>. What it says is kept with the client;
+//! whether it is believed, `set_real_ip_from` decides (`family/realip.rs`).
+
+use std::io;
+use std::net::SocketAddr;
+
+use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
+
+use crate::conf::Conf;
+use crate::conn::Conn;
+use crate::log::{self, Level};
+
+/// What a PROXY protocol header said.
+#[derive(Clone, Debug)]
+pub struct Proxied {
+    /// The client behind the proxy.
+    pub source: SocketAddr,
+    /// The address it connected to.
+    pub destination: SocketAddr,
+    /// The typed values of version 2, for [`proxy_protocol::tlv`].
+    pub tlvs: Box<[u8]>,
+}
+
+/// Reads the header under the deadline that is set already. The client's bytes that came with it are given
+/// back; `None` when the connection is to be closed, which is said in the log.
+pub async fn read(conn: &Conn, conf: &Conf) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        match conn.stream().try_read_vec(&mut bytes, V2_BYTES_MAX) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                conn.stream().readable(&conn.deadline).await.ok()?;
+                continue;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return None,
+        }
+        match proxy_protocol::parse(&bytes) {
+            Ok(Parsed::Partial) => {}
+            Ok(Parsed::Done { length, ends }) => {
+                if let Some(ends) = ends {
+                    let tlvs = ends.tlvs.of(&bytes).into();
+                    let proxied = Proxied { source: ends.source, destination: ends.destination, tlvs };
+                    // One header a connection: nothing was kept before.
+                    let _ = conn.client.proxied.set(Box::new(proxied));
+                }
+                bytes.drain(..length);
+                return Some(bytes);
+            }
+            Err(fault) => {
+                refuse(conn, conf, fault, &bytes);
+                return None;
+            }
+        }
+    }
+}
+
+fn refuse(conn: &Conn, conf: &Conf, fault: Fault, bytes: &[u8]) {
+    let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+    let message = match fault {
+        Fault::Broken | Fault::Address | Fault::LineTooLong => format!("{fault}: \"{}\"", line.escape_ascii()),
+        Fault::Version(_) | Fault::TooLarge | Fault::AddressesCut => fault.to_string(),
+    };
+    log::client_line(conf, &conn.client, Level::Error, format_args!("{message} while reading PROXY protocol"));
+}

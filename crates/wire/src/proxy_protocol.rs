@@ -1,0 +1,237 @@
+//! The PROXY protocol: what a load balancer says of a client before the client's first byte.
+//!
+//! Version 1 is a line of text, version 2 binary with typed values behind the addresses.
+//! <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>
+//!
+//! Not a decision whom to believe: that is `set_real_ip_from`. Invariant: a header is read whole or not at
+//! all, and never beyond [`V1_BYTES_MAX`] and [`V2_BYTES_MAX`].
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::encode;
+use crate::head::Span;
+
+/// The longest line of version 1, its end included (§2.1 of the specification).
+pub const V1_BYTES_MAX: usize = 107;
+
+/// The longest header of version 2 that is read (nginx: `NGX_PROXY_PROTOCOL_MAX_HEADER`).
+pub const V2_BYTES_MAX: usize = 4096;
+
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// Signature, version and command, family and transport, two bytes of length.
+const V2_FIXED_BYTES: usize = 16;
+
+/// How far a header was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// More bytes are needed.
+    Partial,
+    /// The header is whole.
+    Done {
+        /// Its length: what follows is the client's.
+        length: usize,
+        /// What it says; `None` for a balancer's own connection (health checks) and unknown families.
+        ends: Option<Ends>,
+    },
+}
+
+/// The two ends of the connection the balancer accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The client.
+    pub source: SocketAddr,
+    /// Where the client connected to.
+    pub destination: SocketAddr,
+    /// The typed values of version 2, for [`tlv`]; empty in version 1.
+    pub tlvs: Span,
+}
+
+/// Why a header was refused: the connection is closed without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Neither a line of version 1 nor the signature of version 2.
+    Broken,
+    /// An address or port of version 1 that is none.
+    Address,
+    /// A line beyond [`V1_BYTES_MAX`].
+    LineTooLong,
+    /// Another version behind the signature of version 2.
+    Version(u8),
+    /// Beyond [`V2_BYTES_MAX`].
+    TooLarge,
+    /// Version 2 announces addresses and is too short for them.
+    AddressesCut,
+}
+
+impl fmt::Display for Fault {
+    /// nginx's words; where nginx goes on to quote the line, the caller does too.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Broken | Fault::Address | Fault::LineTooLong => f.write_str("broken header"),
+            Fault::Version(version) => write!(f, "unknown PROXY protocol version: {version}"),
+            Fault::TooLarge => f.write_str("header is too large"),
+            Fault::AddressesCut => f.write_str("header is too small for its addresses"),
+        }
+    }
+}
+
+/// Reads the header at the beginning of `bytes`; called again with more bytes after `Partial`.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, Fault> {
+    if SIGNATURE.starts_with(bytes) || bytes.starts_with(SIGNATURE) {
+        return binary(bytes);
+    }
+    text(bytes)
+}
+
+/// `PROXY TCP4 SOURCE DESTINATION PORT PORT` or `PROXY UNKNOWN …`, then CRLF.
+fn text(bytes: &[u8]) -> Result<Parsed, Fault> {
+    const BEGINNING: &[u8] = b"PROXY ";
+    if !bytes.starts_with(BEGINNING) && !BEGINNING.starts_with(bytes) {
+        return Err(Fault::Broken);
+    }
+    let Some(end) = memchr::memchr(b'\n', bytes) else {
+        return if bytes.len() < V1_BYTES_MAX { Ok(Parsed::Partial) } else { Err(Fault::LineTooLong) };
+    };
+    let length = end + 1;
+    if length > V1_BYTES_MAX {
+        return Err(Fault::LineTooLong);
+    }
+    let line = bytes.get(BEGINNING.len()..end).and_then(|line| line.strip_suffix(b"\r")).ok_or(Fault::Broken)?;
+    if line.starts_with(b"UNKNOWN") {
+        return Ok(Parsed::Done { length, ends: None });
+    }
+    let line = std::str::from_utf8(line).map_err(|_| Fault::Broken)?;
+    let mut words = line.split(' ');
+    let mut word = || words.next().ok_or(Fault::Broken);
+    // nginx does not hold the addresses against the family either.
+    if !matches!(word()?, "TCP4" | "TCP6") {
+        return Err(Fault::Broken);
+    }
+    let (source, destination) = (address(word()?)?, address(word()?)?);
+    let (source_port, destination_port) = (port(word()?)?, port(word()?)?);
+    if words.next().is_some() {
+        return Err(Fault::Broken);
+    }
+    let ends = Ends {
+        source: SocketAddr::new(source, source_port),
+        destination: SocketAddr::new(destination, destination_port),
+        tlvs: Span::default(),
+    };
+    Ok(Parsed::Done { length, ends: Some(ends) })
+}
+
+fn address(word: &str) -> Result<IpAddr, Fault> {
+    word.parse().map_err(|_| Fault::Address)
+}
+
+fn port(word: &str) -> Result<u16, Fault> {
+    // `parse` alone would take a sign.
+    if !word.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Fault::Address);
+    }
+    word.parse().map_err(|_| Fault::Address)
+}
+
+fn binary(bytes: &[u8]) -> Result<Parsed, Fault> {
+    let Some(fixed) = bytes.first_chunk::<V2_FIXED_BYTES>() else { return Ok(Parsed::Partial) };
+    let [.., version_and_command, family_and_transport, high, low] = *fixed;
+    if version_and_command >> 4 != 2 {
+        return Err(Fault::Version(version_and_command >> 4));
+    }
+    let length = V2_FIXED_BYTES + usize::from(u16::from_be_bytes([high, low]));
+    if length > V2_BYTES_MAX {
+        return Err(Fault::TooLarge);
+    }
+    let Some(rest) = bytes.get(V2_FIXED_BYTES..length) else { return Ok(Parsed::Partial) };
+    const PROXY: u8 = 1;
+    let ends = match (version_and_command & 15, family_and_transport) {
+        (PROXY, 0x11) => Some(ends::<4>(rest, length).ok_or(Fault::AddressesCut)?),
+        (PROXY, 0x21) => Some(ends::<16>(rest, length).ok_or(Fault::AddressesCut)?),
+        // The balancer's own connection, a datagram, a unix socket: nothing is told of a client.
+        _ => None,
+    };
+    Ok(Parsed::Done { length, ends })
+}
+
+/// Two addresses of `N` bytes, two ports, and typed values up to `length`, the end of the header.
+fn ends<const N: usize>(rest: &[u8], length: usize) -> Option<Ends>
+where
+    IpAddr: From<[u8; N]>,
+{
+    let (source, rest) = rest.split_first_chunk::<N>()?;
+    let (destination, rest) = rest.split_first_chunk::<N>()?;
+    let (source_port, rest) = rest.split_first_chunk::<2>()?;
+    let (destination_port, rest) = rest.split_first_chunk::<2>()?;
+    Some(Ends {
+        source: SocketAddr::new(IpAddr::from(*source), u16::from_be_bytes(*source_port)),
+        destination: SocketAddr::new(IpAddr::from(*destination), u16::from_be_bytes(*destination_port)),
+        tlvs: Span::new(length - rest.len(), length),
+    })
+}
+
+/// The type whose value holds, behind five bytes of its own, what the balancer's TLS said.
+const TLV_SSL: u8 = 0x20;
+
+/// Appends the typed value nginx calls `name` (`$proxy_protocol_tlv_NAME`): `alpn`, `authority`, `unique_id`,
+/// `ssl`, `netns`, `ssl_version`, `ssl_cn`, `ssl_cipher`, `ssl_sig_alg`, `ssl_key_alg`, `ssl_verify`, or a type
+/// as `0xae` and `ssl_0x21`. `false` when there is none, or the values are cut short before it.
+pub fn tlv(tlvs: &[u8], name: &str, out: &mut Vec<u8>) -> bool {
+    let found = match name.strip_prefix("ssl_") {
+        None => type_of(name).and_then(|kind| find(tlvs, kind)),
+        Some(name) => {
+            let Some((fixed, rest)) = find(tlvs, TLV_SSL).and_then(<[u8]>::split_first_chunk::<5>) else { return false };
+            if name == "verify" {
+                let [_client, verify @ ..] = *fixed;
+                encode::push_decimal(out, u32::from_be_bytes(verify).into());
+                return true;
+            }
+            ssl_type_of(name).and_then(|kind| find(rest, kind))
+        }
+    };
+    found.map(|value| out.extend_from_slice(value)).is_some()
+}
+
+fn type_of(name: &str) -> Option<u8> {
+    Some(match name {
+        "alpn" => 0x01,
+        "authority" => 0x02,
+        "unique_id" => 0x05,
+        "ssl" => TLV_SSL,
+        "netns" => 0x30,
+        _ => return hexadecimal(name),
+    })
+}
+
+fn ssl_type_of(name: &str) -> Option<u8> {
+    Some(match name {
+        "version" => 0x21,
+        "cn" => 0x22,
+        "cipher" => 0x23,
+        "sig_alg" => 0x24,
+        "key_alg" => 0x25,
+        _ => return hexadecimal(name),
+    })
+}
+
+fn hexadecimal(name: &str) -> Option<u8> {
+    let digits = name.strip_prefix("0x").filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
+/// The first value of this type.
+fn find(mut tlvs: &[u8], wanted: u8) -> Option<&[u8]> {
+    loop {
+        let ([kind, high, low], rest) = tlvs.split_first_chunk::<3>()?;
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let (value, rest) = rest.split_at_checked(length)?;
+        if *kind == wanted {
+            return Some(value);
+        }
+        tlvs = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests;
