@@ -314,7 +314,7 @@ async fn try_once(
     let mut progressed = Progressed::default();
     let (link, reused) = match pooled {
         Some(link) => (link, true),
-        None => match open(exchange, conn, upstream, peer, bound, &hold.group).await {
+        None => match open(exchange, conn, upstream, peer, &hold.group, bound).await {
             Ok(opened) => opened,
             Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
         },
@@ -357,14 +357,15 @@ async fn open(
     peer: usize,
     bound: Option<SocketAddr>,
     group: &GroupRef,
+    bound: Option<SocketAddr>,
 ) -> Result<(Link, bool), Failure> {
     let Some(address) = upstream.addresses.get(peer) else { return Err(Failure::Closed) };
     let values = &exchange.location.values.proxy;
     let (give_up, watch) = (clock::now() + values.connect_timeout, !values.ignore_client_abort);
     // Where others wait already there is no port to be had: no need to ask.
     let mut waiting = match group {
-        GroupRef::Declared(generation, number) if generation.pools.is_awaited(*number, peer, bound) => {
-            Some(generation.pools.wait(*number, peer, bound))
+        GroupRef::Declared(generation, number) if bound.is_none() && generation.pools.is_awaited(*number, peer) => {
+            Some(generation.pools.wait(*number, peer))
         }
         GroupRef::Declared(..) | GroupRef::Own(_) => None,
     };
@@ -372,7 +373,9 @@ async fn open(
     loop {
         if may_connect {
             match attempt::connect(exchange, conn, address, peer, bound).await {
-                Err(Failure::Connect(error)) if error.kind() == io::ErrorKind::AddrNotAvailable && clock::now() < give_up => {
+                Err(Failure::Connect(error))
+                    if error.kind() == io::ErrorKind::AddrNotAvailable && bound.is_none() && clock::now() < give_up =>
+                {
                     let GroupRef::Declared(generation, number) = group else { return Err(Failure::Connect(error)) };
                     if waiting.is_none() {
                         exchange.log(Level::Warn, format_args!("connect() failed {}, waiting for a kept connection", log::Os(&error)));
