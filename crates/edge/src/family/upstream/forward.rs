@@ -147,7 +147,7 @@ fn literal_address(authority: &str) -> Option<Address> {
     let (host, port) = super::split_host_port(authority);
     let port: u16 = port.unwrap_or("80").parse().ok()?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    Some(Address::Tcp(SocketAddr::new(bare.parse().ok()?, port)))
+    Some(Address::Tcp(std::net::SocketAddr::new(bare.parse().ok()?, port)))
 }
 
 /// What one try came to.
@@ -355,7 +355,6 @@ async fn open(
     conn: &Conn,
     upstream: &Upstream,
     peer: usize,
-    bound: Option<SocketAddr>,
     group: &GroupRef,
     bound: Option<SocketAddr>,
 ) -> Result<(Link, bool), Failure> {
@@ -379,7 +378,7 @@ async fn open(
                     let GroupRef::Declared(generation, number) = group else { return Err(Failure::Connect(error)) };
                     if waiting.is_none() {
                         exchange.log(Level::Warn, format_args!("connect() failed {}, waiting for a kept connection", log::Os(&error)));
-                        waiting = Some(generation.pools.wait(*number, peer, bound));
+                        waiting = Some(generation.pools.wait(*number, peer));
                     }
                 }
                 done => return done.map(|link| (link, false)),

@@ -39,21 +39,7 @@ struct Idle {
 #[derive(Default)]
 pub struct Pools {
     groups: RefCell<Vec<Vec<Idle>>>,
-    waiting: RefCell<VecDeque<Waiting>>,
-}
-
-/// Who waits, and for which connections.
-struct Waiting {
-    group: usize,
-    peer: usize,
-    bound: Option<SocketAddr>,
-    handover: Weak<Handover>,
-}
-
-impl Waiting {
-    fn wants(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> bool {
-        (self.group, self.peer, self.bound) == (group, peer, bound) && self.handover.strong_count() > 0
-    }
+    waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
 }
 
 /// A try that waits for a connection another exchange has done with; it leaves the queue by being dropped.
@@ -124,17 +110,17 @@ impl Pools {
     }
 
     /// Waits for a connection to a peer, behind those that wait already.
-    pub fn wait(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> Rc<Handover> {
+    pub fn wait(&self, group: usize, peer: usize) -> Rc<Handover> {
         let handover = Rc::new(Handover::default());
         let mut waiting = self.waiting.borrow_mut();
-        waiting.retain(|waiting| waiting.handover.strong_count() > 0);
-        waiting.push_back(Waiting { group, peer, bound, handover: Rc::downgrade(&handover) });
+        waiting.retain(|(_, _, waits)| waits.strong_count() > 0);
+        waiting.push_back((group, peer, Rc::downgrade(&handover)));
         handover
     }
 
     /// Whether a try waits for a connection to a peer.
-    pub fn is_awaited(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> bool {
-        self.waiting.borrow().iter().any(|waiting| waiting.wants(group, peer, bound))
+    pub fn is_awaited(&self, group: usize, peer: usize) -> bool {
+        self.waiting.borrow().iter().any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
     }
 
     /// Gives a connection to whoever waits for one longest; back if nobody does.
@@ -143,15 +129,16 @@ impl Pools {
             return Some(link); // who waits asked for no particular local address
         }
         let mut waiting = self.waiting.borrow_mut();
-        let at = waiting.iter().position(|waiting| waiting.wants(group, link.peer, link.bound));
-        let Some(handover) = at.and_then(|at| waiting.remove(at)).and_then(|waiting| waiting.handover.upgrade()) else {
-            return Some(link);
-        };
-        handover.link.set(Some(link));
-        if let Some(waker) = handover.waker.take() {
-            waker.wake();
+        while let Some(at) = waiting.iter().position(|(number, peer, _)| *number == group && *peer == link.peer) {
+            if let Some(handover) = waiting.remove(at).and_then(|(_, _, waits)| waits.upgrade()) {
+                handover.link.set(Some(link));
+                if let Some(waker) = handover.waker.take() {
+                    waker.wake();
+                }
+                return None;
+            }
         }
-        None
+        Some(link)
     }
 
     /// Closes what lay idle too long or was closed by its peer.
