@@ -67,7 +67,7 @@ impl Generation {
 }
 
 /// Memory for exchanges kept for reuse, per worker.
-const SPARE_MAX: usize = 256;
+const SPARE_MAX: usize = 64;
 
 /// Larger buffers than this are not kept.
 const SPARE_BYTES_MAX: usize = 256 << 10;
