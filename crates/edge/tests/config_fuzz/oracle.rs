@@ -13,7 +13,7 @@ pub fn configuration(text: &[u8]) {
     let files = MemoryFiles::new().with(&main, text).with(&format!("{NOWHERE}a.conf"), b"default_type text/x;");
     let opaque = |name: &str| name.ends_with("_by_lua_block");
     let (tree, lexical) = weir_conf::load(&files, &main, NOWHERE, &opaque);
-    let paths = Paths { prefix: NOWHERE.to_owned(), conf_prefix: NOWHERE.to_owned() };
+    let paths = Paths { prefix: NOWHERE.to_owned(), conf_prefix: NOWHERE.to_owned(), ..Paths::default() };
     let resolve = |host: &str| match host {
         "localhost" => Ok(vec![([127, 0, 0, 1], 0).into(), ([0, 0, 0, 0, 0, 0, 0, 1], 0).into()]),
         "nothing" => Ok(Vec::new()),
