@@ -38,9 +38,12 @@ def options(about):
     parser.add_argument('--weir', default=str(ROOT / 'target/release/weir'), help='weir binary')
     parser.add_argument('--nginx', default='/usr/sbin/nginx', help='nginx binary')
     parser.add_argument('--only', choices=['nginx', 'weir'], help='one edge only')
+    parser.add_argument('--workers', type=int, help='worker_processes of both, where the file says nothing (nginx 1, weir one per CPU)')
     parser.add_argument('--check', action='store_true', help='exit 1 when what is expected does not hold')
     parser.add_argument('--quick', action='store_true', help='a run of seconds, for CI')
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    Edge.globals = f'worker_processes {chosen.workers};' if chosen.workers else ''
+    return chosen
 
 
 class Expectations:
@@ -94,6 +97,8 @@ class Origin(Process):
 class Edge(Process):
     """nginx or weir on a configuration file. weir runs under the name nginx, with the same arguments."""
 
+    globals = ''
+
     def __init__(self, name, binary, conf, port=80):
         self.room = Path(tempfile.mkdtemp(prefix=f'weir-lab-{name}-'))
         program = self.room / 'nginx'
@@ -106,7 +111,7 @@ class Edge(Process):
         self.room.chmod(0o755)
         self.error_log = logs / 'error.log'
         self.output = open(self.room / 'output', 'w+')
-        command = [str(program), '-c', str(conf), '-e', str(self.error_log), '-g', f'daemon off; pid {self.room}/pid;']
+        command = [str(program), '-c', str(conf), '-e', str(self.error_log), '-g', f'daemon off; pid {self.room}/pid; {Edge.globals}']
         super().__init__(command, stdout=self.output, stderr=self.output)
         try:
             wait_for_port('127.0.0.1', port, self.child)

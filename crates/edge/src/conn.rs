@@ -82,6 +82,11 @@ impl Shared {
         true
     }
 
+    /// Whether it was told to end.
+    pub fn has_ended(&self) -> bool {
+        self.rest.get() == Rest::Ended
+    }
+
     /// Ends it and gives its place away at once; its task finds out when it next runs.
     pub fn end(&self) {
         self.rest.set(Rest::Ended);

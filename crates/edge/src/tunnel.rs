@@ -118,6 +118,9 @@ pub async fn run(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Upgrade
     let client = conn.stream();
     let end = poll_fn(|_| {
         loop {
+            if conn.shared.has_ended() {
+                return Poll::Ready(Ok(true));
+            }
             let moved = match (up.turn(client, &link.stream), down.turn(&link.stream, client)) {
                 (Ok(a), Ok(b)) => a | b,
                 (Err(error), _) | (_, Err(error)) => return Poll::Ready(Err(error)),

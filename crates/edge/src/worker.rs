@@ -218,7 +218,7 @@ impl Worker {
     fn end_generation(&self, number: u32) {
         for (_, shared) in self.connections.borrow().iter() {
             if shared.generation.get() <= number {
-                shared.stream.shutdown();
+                shared.end();
             }
         }
     }
@@ -364,11 +364,7 @@ impl Worker {
     pub async fn sweep(self: Rc<Self>) {
         loop {
             timer::sleep(SWEEP_EVERY).await;
-            let generation = self.generation();
-            let groups = &generation.conf.declared.upstream.groups;
-            generation.pools.sweep(|number| {
-                groups.get(number).map_or(Duration::ZERO, |upstream| Duration::from_millis(upstream.pooling.idle_timeout_ms))
-            });
+            self.generation().pools.sweep();
         }
     }
 

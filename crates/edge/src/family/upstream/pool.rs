@@ -32,7 +32,7 @@ pub struct Link {
 
 struct Idle {
     link: Link,
-    since: Instant,
+    until: Instant,
 }
 
 /// All idle connections of one worker, by the number of the group.
@@ -73,8 +73,8 @@ impl Pools {
         for _ in 0..DEAD_LINKS_MAX {
             let index = idle.iter().rposition(|idle| idle.link.peer == peer && idle.link.bound == bound)?;
             // The order of the rest is the order of use: keep it.
-            let link = idle.remove(index).link;
-            if !link.stream.peek_closed() {
+            let Idle { link, until } = idle.remove(index);
+            if clock::now() < until && !link.stream.peek_closed() {
                 return Some(link);
             }
         }
@@ -105,7 +105,7 @@ impl Pools {
             if idle.len() >= policy.max_idle {
                 idle.remove(0);
             }
-            idle.push(Idle { link, since: now });
+            idle.push(Idle { link, until: now + Duration::from_millis(policy.idle_timeout_ms) });
         }
     }
 
@@ -141,12 +141,11 @@ impl Pools {
         Some(link)
     }
 
-    /// Closes what lay idle too long or was closed by its peer; `timeout` by group number.
-    pub fn sweep(&self, timeout: impl Fn(usize) -> Duration) {
+    /// Closes what lay idle too long or was closed by its peer.
+    pub fn sweep(&self) {
         let now = clock::now();
-        for (group, idle) in self.groups.borrow_mut().iter_mut().enumerate() {
-            let timeout = timeout(group);
-            idle.retain(|idle| now.saturating_duration_since(idle.since) < timeout && !idle.link.stream.peek_closed());
+        for idle in self.groups.borrow_mut().iter_mut() {
+            idle.retain(|idle| now < idle.until && !idle.link.stream.peek_closed());
         }
     }
 
@@ -154,7 +153,7 @@ impl Pools {
     pub fn close_oldest(&self) -> bool {
         let mut groups = self.groups.borrow_mut();
         // Within a group they stand in the order of use.
-        let oldest = groups.iter_mut().filter(|idle| !idle.is_empty()).min_by_key(|idle| idle.first().map(|idle| idle.since));
+        let oldest = groups.iter_mut().filter(|idle| !idle.is_empty()).min_by_key(|idle| idle.first().map(|idle| idle.until));
         oldest.is_some_and(|idle| {
             idle.remove(0);
             true
