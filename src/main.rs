@@ -1,4 +1,5 @@
 //! weir: one binary, one verb at a time. Wiring and printing only; the work is in the crates.
+#![forbid(unsafe_code)]
 
 mod demo;
 mod edge;

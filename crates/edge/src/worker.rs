@@ -67,7 +67,7 @@ impl Generation {
 }
 
 /// Memory for exchanges kept for reuse, per worker.
-const SPARE_MAX: usize = 256;
+const SPARE_MAX: usize = 64;
 
 /// Larger buffers than this are not kept.
 const SPARE_BYTES_MAX: usize = 256 << 10;
@@ -395,6 +395,6 @@ impl Worker {
         counters::add(&self.counters().accepted, 1);
         let Some(place) = self.take_place() else { return };
         let entry = self.enlist(stream, place, &self.generation());
-        weir_net::worker::spawn(conn::serve(entry, remote, socket.clone()));
+        conn::serve(entry, remote, socket.clone());
     }
 }

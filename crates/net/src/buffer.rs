@@ -15,7 +15,7 @@ const CLASS_BITS_MIN: u32 = 10;
 /// Classes of 1 KiB, 2 KiB, ... 1 MiB; anything larger is not pooled.
 const CLASSES: usize = 11;
 /// What one class keeps for reuse, per worker.
-pub const POOL_BYTES_MAX: usize = 2 << 20;
+pub const POOL_BYTES_MAX: usize = 1 << 20;
 
 thread_local! {
     static POOLS: RefCell<[Vec<Vec<u8>>; CLASSES]> =
