@@ -69,6 +69,7 @@ pub async fn run(
         framing,
         ended: false,
         is_broken: false,
+        is_blocked: false,
         pace,
         read_pace,
         read_next: source.exact_left().map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
@@ -175,6 +176,8 @@ struct Relay {
     ended: bool,
     /// The temporary file failed: the answer cannot be completed.
     is_broken: bool,
+    /// The client's socket took no more.
+    is_blocked: bool,
     pace: Option<Pace>,
     read_pace: Option<Pace>,
     read_next: usize,
@@ -257,6 +260,17 @@ impl Relay {
     fn poll_write(&mut self, exchange: &mut Exchange<'_>, conn: &mut Conn, timeout: std::time::Duration) -> Poll<Result<bool, Gone>> {
         let mut progress = false;
         loop {
+            // Not tried again before there is room: the kernel may take a little at any time, and a client that
+            // takes nothing would be waited for anew.
+            if self.is_blocked {
+                if conn.stream().poll_writable().is_ready() {
+                    self.is_blocked = false;
+                } else if conn.deadline.poll_expired().is_ready() {
+                    return Poll::Ready(Err(Gone::TimedOut));
+                } else {
+                    return if progress { Poll::Ready(Ok(true)) } else { Poll::Pending };
+                }
+            }
             if self.queue.is_empty() {
                 match self.unspill(exchange) {
                     Ok(true) => {}
@@ -289,13 +303,8 @@ impl Relay {
                     conn.deadline.set(timeout);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if conn.stream().poll_writable().is_ready() {
-                        continue;
-                    }
-                    if conn.deadline.poll_expired().is_ready() {
-                        return Poll::Ready(Err(Gone::TimedOut));
-                    }
-                    return if progress { Poll::Ready(Ok(true)) } else { Poll::Pending };
+                    self.is_blocked = true;
+                    conn.deadline.set(timeout);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(Gone::Closed(error))),

@@ -181,40 +181,38 @@ pub async fn exchange_heads(
         conn.deadline.set(body_timeout);
     }
     poll_fn(|_| {
-        loop {
-            if !progressed.request_complete {
-                match sending.poll(exchange, conn, link, progressed, send_timeout, body_timeout) {
-                    Poll::Ready(Ok(())) => {
-                        progressed.request_complete = true;
-                        exchange.step = Step::AwaitHead;
-                        link.deadline.set(read_timeout);
-                    }
-                    // An answer may have come before the peer stopped reading: look for it first.
-                    Poll::Ready(Err(Failure::Send(error))) => match reading.poll(exchange, link, buffer_size, progressed) {
-                        Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
-                        _ => return Poll::Ready(Err(Failure::Send(error))),
-                    },
-                    Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
-                    Poll::Pending => {}
+        if !progressed.request_complete {
+            match sending.poll(exchange, conn, link, progressed, send_timeout, body_timeout) {
+                Poll::Ready(Ok(())) => {
+                    progressed.request_complete = true;
+                    exchange.step = Step::AwaitHead;
+                    link.deadline.set(read_timeout);
                 }
-            }
-            match reading.poll(exchange, link, buffer_size, progressed) {
-                Poll::Ready(result) => return Poll::Ready(result),
+                // An answer may have come before the peer stopped reading: look for it first.
+                Poll::Ready(Err(Failure::Send(error))) => match reading.poll(exchange, link, buffer_size, progressed) {
+                    Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
+                    _ => return Poll::Ready(Err(Failure::Send(error))),
+                },
+                Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
                 Poll::Pending => {}
             }
-            if watch
-                && !streams
-                && let Poll::Ready(error) = conn.poll_gone()
-            {
-                return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
-            }
-            if streams && !progressed.request_complete && sending.waits_for_client() {
-                // The pause is the client's: the peer's clock stands still.
-                link.deadline.set(send_timeout.max(read_timeout));
-                return conn.deadline.poll_expired().map(|()| Err(Failure::Client(Gone::TimedOut)));
-            }
-            return link.deadline.poll_expired().map(|()| Err(Failure::TimedOut));
         }
+        match reading.poll(exchange, link, buffer_size, progressed) {
+            Poll::Ready(result) => return Poll::Ready(result),
+            Poll::Pending => {}
+        }
+        if watch
+            && !streams
+            && let Poll::Ready(error) = conn.poll_gone()
+        {
+            return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+        }
+        if streams && !progressed.request_complete && sending.waits_for_client() {
+            // The pause is the client's: the peer's clock stands still.
+            link.deadline.set(send_timeout.max(read_timeout));
+            return conn.deadline.poll_expired().map(|()| Err(Failure::Client(Gone::TimedOut)));
+        }
+        link.deadline.poll_expired().map(|()| Err(Failure::TimedOut))
     })
     .await?;
     Ok(reading.origin)
