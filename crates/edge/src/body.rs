@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_net::clock;
 use weir_wire::chunked::{ChunkEvent, Decoder};
@@ -134,7 +134,7 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
         }
         match conn.stream().try_read_vec(&mut request.bytes, READ_BYTES) {
             Ok(0) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(io::ErrorKind::UnexpectedEof.into())))),
-            Ok(count) => exchange.request_length += count as u64,
+            Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(error)))),
         }
@@ -152,7 +152,7 @@ fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed>
     let max = exchange.location.values.core.body_max;
     let Some(reader) = &mut exchange.reader else { return Ok(Taken::End) };
     let request = &mut exchange.request;
-    let before = out.len();
+    let (before, used_before) = (out.len(), request.used);
     match &mut reader.left {
         Left::Nothing => return Ok(Taken::End),
         Left::Exact(left) => {
@@ -181,6 +181,7 @@ fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed>
     }
     let got = (out.len() - before) as u64;
     reader.taken += got;
+    exchange.request_length += (request.used - used_before) as u64;
     let taken = reader.taken;
     let is_done = reader.is_done();
     if max > 0 && taken > max && !matches!(exchange.request.length, Some(BodyLength::Exact(_))) && !exchange.discards_body {
@@ -217,6 +218,34 @@ pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
     conn.write_all(&mut [io::IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")], timeout).await
 }
 
+/// A body that is collected before anybody works on it comes at this many bytes per second at least, over each
+/// `client_body_timeout`: nginx lets a client that sends a byte now and then hold its place for days.
+const COLLECTED_RATE_MIN: u64 = 32;
+
+/// Watches over `COLLECTED_RATE_MIN`.
+struct Haste {
+    window: Duration,
+    ends: Instant,
+    bytes: u64,
+}
+
+impl Haste {
+    fn new(window: Duration) -> Haste {
+        Haste { window, ends: clock::now() + window, bytes: 0 }
+    }
+
+    /// Notes what came; `false` when a window is over and brought too little.
+    fn is_enough(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes as u64;
+        if clock::now() < self.ends {
+            return true;
+        }
+        let enough = self.bytes >= COLLECTED_RATE_MIN * self.window.as_secs();
+        *self = Haste::new(self.window);
+        enough
+    }
+}
+
 /// Reads the whole body, to memory or to a file as `client_body_buffer_size` and `client_body_in_file_only` say.
 pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Failed> {
     if !matches!(exchange.body, RequestBody::Unread) {
@@ -228,8 +257,14 @@ pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Fa
     let (timeout, memory_max, in_file) = (core.body_timeout, core.body_buffer, core.body_in_file);
     let mut bytes = Vec::new();
     let mut file: Option<(File, String, u64)> = None;
+    let mut haste = Haste::new(timeout);
     loop {
+        let before = bytes.len();
         let done = next(exchange, conn, &mut bytes, timeout).await?;
+        if !haste.is_enough(bytes.len() - before) && !done {
+            exchange.keeps_alive = false;
+            return Err(Failed::Gone(Gone::TimedOut));
+        }
         let overflows = bytes.len() as u64 > memory_max || in_file != BodyInFile::Off;
         if overflows && file.is_none() && (!bytes.is_empty() || done) {
             let path = exchange.location.values.core.body_temp_path.clone();
@@ -260,6 +295,63 @@ pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Fa
         Some((file, path, length)) => RequestBody::File { file, path, length, remove: in_file != BodyInFile::On },
     };
     Ok(())
+}
+
+/// Takes a body that has arrived whole, waiting for none of it: so `$request_body` shows a small body, and
+/// another peer can be tried with it, where requests go upstream unbuffered.
+pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Failed> {
+    let memory_max = exchange.location.values.core.body_buffer;
+    let request = &mut exchange.request;
+    while (request.unread().len() as u64) < memory_max {
+        // What ends or breaks the connection shows again to whoever reads next.
+        match conn.stream().try_read_vec(&mut request.bytes, READ_BYTES) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    if !has_arrived(request.length, request.unread(), memory_max) {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    if let Poll::Ready(read) = poll_read(exchange, conn, &mut bytes) {
+        read?;
+        exchange.body = if bytes.is_empty() { RequestBody::Gone } else { RequestBody::Memory(bytes) };
+    }
+    Ok(())
+}
+
+/// Whether `bytes` begin with a whole body of at most `max` bytes, framing included.
+fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64) -> bool {
+    match length {
+        None | Some(BodyLength::None | BodyLength::UntilClose) => true,
+        Some(BodyLength::Exact(length)) => length <= max && length <= bytes.len() as u64,
+        Some(BodyLength::Chunked) => {
+            let (mut decoder, mut at) = (Decoder::new(), 0);
+            loop {
+                match decoder.next(bytes, &mut at) {
+                    Ok(ChunkEvent::Data { .. }) => {}
+                    Ok(ChunkEvent::End) => return at as u64 <= max,
+                    Ok(ChunkEvent::NeedMore) | Err(_) => return false,
+                }
+            }
+        }
+    }
+}
+
+/// Looks through what came of a chunked body that nobody wants: the status to answer with when its framing is
+/// broken. nginx: `ngx_http_discard_request_body` before an answer of its own.
+pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
+    let is_unread = matches!(exchange.body, RequestBody::Unread) && exchange.reader.is_none();
+    if !is_unread || exchange.request.length != Some(BodyLength::Chunked) || exchange.response.status >= 300 {
+        return None;
+    }
+    exchange.discards_body = true;
+    exchange.body = RequestBody::Gone;
+    exchange.reader = Some(Reader::of(exchange.request.length));
+    match take(exchange, &mut Vec::new()) {
+        Err(Failed::Status(status)) => Some(status),
+        Err(Failed::Gone(_)) | Ok(_) => None,
+    }
 }
 
 async fn next(exchange: &mut Exchange<'_>, conn: &mut Conn, out: &mut Vec<u8>, timeout: Duration) -> Result<bool, Failed> {

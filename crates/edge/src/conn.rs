@@ -140,7 +140,7 @@ pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
     let Some(listen) = generation.listen_of(&socket, &shared.stream) else { return };
     let number = worker.next_connection_number();
     let core = default_core(&generation.conf, listen);
-    let (header_timeout, nodelay) = (core.header_timeout, core.nodelay);
+    let (header_timeout, send_timeout, nodelay) = (core.header_timeout, core.send_timeout, core.nodelay);
     if nodelay && !remote.is_unix() {
         // Failing to set it costs latency, not correctness.
         let _ = shared.stream.set_nodelay(true);
@@ -162,8 +162,9 @@ pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
         Some(Vec::new())
     };
     drop(generation);
+    let mut left = Duration::ZERO;
     while let Some(bytes) = early.take() {
-        if bytes.is_empty() && conn.stream().readable(&conn.deadline).await.is_err() {
+        if bytes.is_empty() && !conn.wakes(left).await {
             break; // nginx closes silently a connection that sent nothing
         }
         if !conn.shared.wake() {
@@ -174,7 +175,8 @@ pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
                 if worker.is_draining() {
                     break;
                 }
-                conn.deadline.set(timeout);
+                conn.deadline.set(timeout.min(send_timeout));
+                left = timeout.saturating_sub(send_timeout);
                 conn.shared.lie_idle();
                 early = Some(Vec::new());
             }
@@ -191,6 +193,24 @@ impl Conn {
     /// The socket.
     pub fn stream(&self) -> &Stream {
         &self.shared.stream
+    }
+
+    /// Waits for the client's next bytes to the deadline, then for as long as is `left`. A client that has taken
+    /// nothing by the deadline of the answer it got is reset: that answer would stay with the kernel.
+    async fn wakes(&self, left: Duration) -> bool {
+        if self.stream().readable(&self.deadline).await.is_ok() {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+        if self.stream().is_stuck() {
+            // Failing to reset it is closing it.
+            let _ = self.stream().set_linger_zero();
+            return false;
+        }
+        self.deadline.set(left);
+        self.stream().readable(&self.deadline).await.is_ok()
     }
 
     /// Finds the connection's servers in the configuration now in force; `false` when it listens there no more.
@@ -589,9 +609,12 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
 async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outcome) -> Result<(), Gone> {
     loop {
         outcome = match outcome {
-            Outcome::Respond => match respond::send(exchange, conn, None).await? {
-                None => return Ok(()),
+            Outcome::Respond => match body::skim(exchange) {
                 Some(status) => Outcome::Status(status),
+                None => match respond::send(exchange, conn, None).await? {
+                    None => return Ok(()),
+                    Some(status) => Outcome::Status(status),
+                },
             },
             Outcome::Status(444) => {
                 exchange.response.status = 444;
@@ -653,7 +676,10 @@ fn note(exchange: &mut Exchange<'_>, gone: &Gone) {
 async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Gone>) -> After {
     match end {
         Err(Gone::TimedOut) => {
-            if exchange.location.values.core.reset_timedout {
+            // A client that takes nothing leaves our unsent bytes, and its connection, to the kernel for many
+            // minutes more unless it is reset; nginx does that only when told to.
+            let takes_nothing = matches!(exchange.step, Step::SendResponse | Step::ReadResponse);
+            if takes_nothing || exchange.location.values.core.reset_timedout {
                 let _ = conn.stream().set_linger_zero();
             }
             return After::Close;

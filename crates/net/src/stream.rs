@@ -381,6 +381,13 @@ impl Stream {
         })
     }
 
+    /// Whether the peer has taken nothing of what waits to be sent for some ten seconds and more: the kernel asks
+    /// at doubling intervals, and has doubled them often. `false` where it cannot be known.
+    pub fn is_stuck(&self) -> bool {
+        count(Kind::Sockopt);
+        sys::tcp_info(self.fd.as_fd()).is_ok_and(|info| info.tcpi_backoff >= STUCK_DOUBLINGS)
+    }
+
     /// Hands the socket out of the runtime; it stays non-blocking.
     pub fn into_fd(self) -> OwnedFd {
         let Stream { socket, fd } = self;
@@ -389,6 +396,9 @@ impl Stream {
         fd
     }
 }
+
+/// From at least 200 ms on, each time twice as long: six of them are 12.6 s.
+const STUCK_DOUBLINGS: u8 = 6;
 
 /// `IOV_MAX`: more pieces the kernel refuses.
 const PIECES_MAX: usize = 1024;

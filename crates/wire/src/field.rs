@@ -158,8 +158,9 @@ fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usi
     }
     resume.at = match stop {
         b':' => at + 1,
-        // nginx: a line without a colon is a field with an empty value.
-        b'\r' | b'\n' => at,
+        // nginx: a line without a colon is a field with an empty value. Of a client that is no field line
+        // (RFC 9112 §5): who reads it as what differs from server to server.
+        b'\r' | b'\n' if side == Side::Origin => at,
         _ => return Err(Line::Bad { at }),
     };
     resume.class = class;

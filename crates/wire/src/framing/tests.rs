@@ -185,10 +185,10 @@ fn ambiguous_requests_are_refused() {
         ),
         (
             "POST / HTTP/1.1",
-            "Content-Length\r\n",
+            "Content-Length:\r\n",
             InvalidContentLength,
         ),
-        ("POST / HTTP/1.1", "Transfer-Encoding\r\n", UnknownEncoding),
+        ("POST / HTTP/1.1", "Transfer-Encoding:\r\n", UnknownEncoding),
     ] {
         assert_eq!(request(line, fields), Err(expect), "{line} {fields:?}");
     }

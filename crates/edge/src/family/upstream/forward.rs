@@ -76,19 +76,21 @@ async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), 
     }
     // nginx: a chunked request goes unbuffered to HTTP/1.1 upstreams only.
     let is_chunked = matches!(exchange.request.length, Some(BodyLength::Chunked));
-    if proxy.request_buffering || (is_chunked && !proxy.http11) {
-        match body::read(exchange, conn).await {
-            Ok(()) => {}
-            Err(Failed::Status(status)) => return Err(Answer::Outcome(Outcome::Status(status))),
-            Err(Failed::Gone(gone)) => {
-                if matches!(gone, Gone::Closed(_)) {
-                    exchange.log(Level::Info, format_args!("client prematurely closed connection"));
-                }
-                return Err(Answer::Gone(gone));
+    let read = if proxy.request_buffering || (is_chunked && !proxy.http11) {
+        body::read(exchange, conn).await
+    } else {
+        body::take_arrived(exchange, conn)
+    };
+    match read {
+        Ok(()) => Ok(()),
+        Err(Failed::Status(status)) => Err(Answer::Outcome(Outcome::Status(status))),
+        Err(Failed::Gone(gone)) => {
+            if matches!(gone, Gone::Closed(_)) {
+                exchange.log(Level::Info, format_args!("client prematurely closed connection"));
             }
+            Err(Answer::Gone(gone))
         }
     }
-    Ok(())
 }
 
 fn framing(exchange: &Exchange<'_>) -> BodyFraming {
