@@ -119,8 +119,8 @@ pub enum Gone {
     Cut,
 }
 
-/// Heads are read in pieces of this size.
-const READ_BYTES: usize = 16 << 10;
+/// Heads are read in pieces of this size: most fit one, and a larger one takes a few.
+const READ_BYTES: usize = 4 << 10;
 
 /// What becomes of a connection after a request.
 enum After {
@@ -132,21 +132,19 @@ enum After {
     Linger(Duration, Duration),
 }
 
-/// Serves a connection to its end.
-pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
-    let worker = &entry.worker;
+/// Serves a connection to its end. What is known at its start is settled here, outside the future: an idle
+/// connection keeps that future, so it holds little.
+pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
     let shared = entry.shared.clone();
-    let generation = worker.generation();
+    let generation = entry.worker.generation();
     let Some(listen) = generation.listen_of(&socket, &shared.stream) else { return };
-    let number = worker.next_connection_number();
     let core = default_core(&generation.conf, listen);
-    let (header_timeout, send_timeout, nodelay) = (core.header_timeout, core.send_timeout, core.nodelay);
-    if nodelay && !remote.is_unix() {
+    if core.nodelay && !remote.is_unix() {
         // Failing to set it costs latency, not correctness.
         let _ = shared.stream.set_nodelay(true);
     }
     let client = Rc::new(Client {
-        number,
+        number: entry.worker.next_connection_number(),
         accepted: clock::now(),
         remote,
         local: OnceCell::new(),
@@ -154,39 +152,68 @@ pub async fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
         proxied: OnceCell::new(),
         shared: shared.clone(),
     });
-    let mut conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
-    conn.deadline.set(header_timeout);
-    let mut early = if generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol) {
-        Box::pin(proxied::read(&conn, &generation.conf)).await
-    } else {
-        Some(Vec::new())
-    };
-    drop(generation);
-    let mut left = Duration::ZERO;
-    while let Some(bytes) = early.take() {
-        if bytes.is_empty() && !conn.wakes(left).await {
-            break; // nginx closes silently a connection that sent nothing
+    let conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
+    conn.deadline.set(core.header_timeout);
+    let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
+    weir_net::worker::spawn(async move {
+        if is_proxied {
+            Box::pin(proxied(conn, entry)).await;
+        } else {
+            live(conn, entry).await;
         }
+    });
+}
+
+/// A connection that begins with a PROXY protocol header.
+async fn proxied(mut conn: Conn, entry: Entry) {
+    let conf = entry.worker.generation().conf.clone();
+    let Some(early) = proxied::read(&conn, &conf).await else { return };
+    if !early.is_empty() {
         if !conn.shared.wake() {
-            break;
+            return;
         }
-        match Box::pin(active(&mut conn, worker, bytes)).await {
-            After::Idle(timeout) => {
-                if worker.is_draining() {
-                    break;
-                }
-                conn.deadline.set(timeout.min(send_timeout));
-                left = timeout.saturating_sub(send_timeout);
-                conn.shared.lie_idle();
-                early = Some(Vec::new());
-            }
-            After::Linger(time, timeout) => {
-                Box::pin(linger(&mut conn, worker, time, timeout)).await;
-                break;
-            }
-            After::Close => break,
+        let after = active(&mut conn, &entry.worker, early).await;
+        if !rests(&mut conn, &entry.worker, after).await {
+            return;
         }
     }
+    live(conn, entry).await;
+}
+
+/// Waits and serves, in turns.
+async fn live(mut conn: Conn, entry: Entry) {
+    // nginx closes silently a connection that sends nothing.
+    while conn.stream().readable(&conn.deadline).await.is_ok() && conn.shared.wake() {
+        let after = Box::pin(active(&mut conn, &entry.worker, Vec::new())).await;
+        let rests = match after {
+            After::Idle(timeout) => lie_down(&conn, &entry.worker, timeout),
+            other => Box::pin(rests(&mut conn, &entry.worker, other)).await,
+        };
+        if !rests {
+            return;
+        }
+    }
+}
+
+/// What becomes of a connection after a burst of requests: `false` when it is over.
+async fn rests(conn: &mut Conn, worker: &Rc<Worker>, after: After) -> bool {
+    match after {
+        After::Idle(timeout) => lie_down(conn, worker, timeout),
+        After::Linger(time, timeout) => {
+            linger(conn, worker, time, timeout).await;
+            false
+        }
+        After::Close => false,
+    }
+}
+
+fn lie_down(conn: &Conn, worker: &Worker, timeout: Duration) -> bool {
+    if worker.is_draining() {
+        return false;
+    }
+    conn.deadline.set(timeout);
+    conn.shared.lie_idle();
+    true
 }
 
 impl Conn {
@@ -279,7 +306,7 @@ fn default_core(conf: &Conf, listen: usize) -> &Core {
 
 /// How long a connection stays ready for another request before it gives its memory back: a busy client
 /// sends the next one sooner, and an idle one should hold nothing.
-const STAY: Duration = Duration::from_millis(50);
+const STAY: Duration = Duration::from_millis(20);
 
 /// Serves requests for as long as they keep coming; `early` came before anything was read here.
 async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> After {

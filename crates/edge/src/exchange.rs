@@ -499,6 +499,19 @@ impl<'c> Exchange<'c> {
         }
     }
 
+    /// Gives back the room its buffers do not use: it will last, and nothing more is read into them.
+    pub fn let_go(&mut self) {
+        self.request.bytes.truncate(self.request.head.len);
+        self.request.used = self.request.bytes.len();
+        self.request.bytes.shrink_to_fit();
+        if let Some(origin) = &mut self.origin {
+            let head = origin.bytes.get(..origin.head.len).unwrap_or_default();
+            let mut small = weir_net::buffer::lease(head.len());
+            small.extend_from_slice(head);
+            origin.bytes = small;
+        }
+    }
+
     /// Moves to a location.
     pub fn enter(&mut self, id: LocationId) {
         self.location = self.conf.location(id);

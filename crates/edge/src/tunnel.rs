@@ -110,7 +110,7 @@ pub async fn run(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Upgrade
     let Upgraded { link, mut hold } = upgraded;
     let mut up = Flow::of(exchange.request.unread());
     let mut down = Flow::of(&early.unwrap_or_default());
-    exchange.request.used = exchange.request.bytes.len();
+    exchange.let_go();
     let idle = exchange.location.values.proxy.read_timeout;
     let deadline: &Deadline = &link.deadline;
     deadline.set(idle);

@@ -395,6 +395,6 @@ impl Worker {
         counters::add(&self.counters().accepted, 1);
         let Some(place) = self.take_place() else { return };
         let entry = self.enlist(stream, place, &self.generation());
-        weir_net::worker::spawn(conn::serve(entry, remote, socket.clone()));
+        conn::serve(entry, remote, socket.clone());
     }
 }
