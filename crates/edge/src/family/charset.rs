@@ -19,8 +19,6 @@ crate::settings! {
     name: Option<Template> = None,
     /// `charset_types`, lower case; empty for all.
     types: Arc<Vec<String>> = Arc::new(TYPES.iter().map(|kind| (*kind).to_owned()).collect()),
-    /// `override_charset`.
-    overrides: bool = false,
 }
 
 /// Nothing is declared for all of `http`.
@@ -36,8 +34,8 @@ pub static FAMILY: Family = Family::new("charset", &[
     Directive::new("charset", HSLI, ONE, "The character set named in Content-Type; off names none.", charset).default("off"),
     Directive::new("charset_types", HSL, Arity::AtLeast(1), "The media types that get one besides text/html; * for all.", types)
         .default("text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml").many(),
-    Directive::new("override_charset", HSLI, Arity::Flag, "Whether an upstream's own charset is replaced.",
-        |b, s| { b.settings().charset.overrides = Some(value::flag(s)?); Ok(()) }).default("off"),
+    Directive::new("override_charset", HSLI, Arity::Flag, "Accepted for nginx's sake: it speaks of recoding, which weir does not.",
+        |_, s| value::flag(s).map(drop)).default("off"),
 ])
 .filter(|location| location.values.charset.name.is_some(), filter);
 
@@ -76,9 +74,8 @@ fn filter(exchange: &mut Exchange<'_>) {
         return;
     }
     let settings = &exchange.location.values.charset;
-    let Some(own) = without_charset(&exchange.response.content_type) else { return };
-    let is_named = own < exchange.response.content_type.len();
-    if if is_named { !settings.overrides } else { !is_listed(&settings.types, &exchange.response.content_type) } {
+    let content_type = &exchange.response.content_type;
+    if content_type.is_empty() || names_charset(content_type) || !is_listed(&settings.types, content_type) {
         return;
     }
     let Some(template) = &settings.name else { return };
@@ -87,28 +84,16 @@ fn filter(exchange: &mut Exchange<'_>) {
         return;
     }
     let content_type = &mut exchange.response.content_type;
-    content_type.truncate(own);
     content_type.extend_from_slice(b"; charset=");
     content_type.extend_from_slice(&name);
 }
 
-/// The length of a media type up to its charset parameter: all of it where there is none; `None` for no type.
-fn without_charset(content_type: &[u8]) -> Option<usize> {
-    if content_type.is_empty() {
-        return None;
-    }
-    let is_charset = |part: &[u8]| {
+/// Whether a media type has a charset parameter.
+fn names_charset(content_type: &[u8]) -> bool {
+    content_type.split(|b| *b == b';').skip(1).any(|part| {
         let part = part.trim_ascii_start();
         part.get(..8).is_some_and(|name| name.eq_ignore_ascii_case(b"charset="))
-    };
-    let mut at = 0;
-    for part in content_type.split(|b| *b == b';') {
-        if at > 0 && is_charset(part) {
-            return Some(at - 1);
-        }
-        at += part.len() + 1;
-    }
-    Some(content_type.len())
+    })
 }
 
 /// Whether the media type, parameters aside, is among those named.
@@ -123,16 +108,15 @@ mod tests {
 
     #[test]
     fn finds_the_charset_parameter() {
-        let cases: [(&[u8], Option<usize>); 6] = [
-            (b"", None),
-            (b"text/html", Some(9)),
-            (b"text/html; charset=utf-8", Some(9)),
-            (b"text/html;CHARSET=utf-8", Some(9)),
-            (b"text/html; a=b; charset=utf-8", Some(14)),
-            (b"multipart/form-data; boundary=charset=", Some(38)),
+        let cases: [(&[u8], bool); 5] = [
+            (b"text/html", false),
+            (b"text/html; charset=utf-8", true),
+            (b"text/html;CHARSET=utf-8", true),
+            (b"text/html; a=b; charset=utf-8", true),
+            (b"multipart/form-data; boundary=charset=", false),
         ];
         for (content_type, expected) in cases {
-            assert_eq!(without_charset(content_type), expected, "{content_type:?}");
+            assert_eq!(names_charset(content_type), expected, "{content_type:?}");
         }
     }
 }

@@ -153,7 +153,7 @@ fn literal_address(authority: &str) -> Option<Address> {
 }
 
 /// What one try came to.
-#[allow(clippy::large_enum_variant)] // boxing the head would be an allocation for every exchange
+#[allow(clippy::large_enum_variant)] // moved twice; a box would be the exchange's only allocation
 enum Tried {
     Answered(Origin, Link, Hold),
     Failed(Failure, Progressed, bool),
