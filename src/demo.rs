@@ -81,12 +81,7 @@ const SECONDS_MAX: i64 = 3600;
 
 impl Default for DemoArgs {
     fn default() -> DemoArgs {
-        DemoArgs {
-            port: PORT,
-            connections: CONNECTIONS,
-            seconds: SECONDS,
-            once: false,
-        }
+        DemoArgs { port: PORT, connections: CONNECTIONS, seconds: SECONDS, once: false }
     }
 }
 
@@ -126,10 +121,7 @@ fn serve_origin(args: &OriginArgs) -> Result<(), String> {
     println!("         `weir origin --help` lists what a request may say; Ctrl-C ends");
     wait_for_the_end(signals);
     let totals = origin.totals();
-    println!(
-        "origin   {} requests over {} connections",
-        totals.requests, totals.connections
-    );
+    println!("origin   {} requests over {} connections", totals.requests, totals.connections);
     for address in origin.addresses() {
         if let Address::Unix(path) = address {
             // Gone already is as good.
@@ -152,9 +144,7 @@ fn address(text: &str) -> Result<Address, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Address::Unix(path.into()));
     }
-    text.parse()
-        .map(Address::Tcp)
-        .map_err(|_| "it must be an address with a port, or unix:PATH".to_owned())
+    text.parse().map(Address::Tcp).map_err(|_| "it must be an address with a port, or unix:PATH".to_owned())
 }
 
 fn run_demo(args: &DemoArgs) -> Result<bool, String> {
@@ -173,11 +163,7 @@ fn run_demo(args: &DemoArgs) -> Result<bool, String> {
         url: format!("http://{edge_at}/1k"),
         connections: args.connections as usize,
         duration: Duration::from_secs(u64::from(args.seconds)),
-        after: if args.once {
-            String::new()
-        } else {
-            place.what_to_open(edge_at)
-        },
+        after: if args.once { String::new() } else { place.what_to_open(edge_at) },
         end: args.once.then(|| signals.handle()),
         outcome: outcome.clone(),
     };
@@ -207,11 +193,8 @@ fn start_origin(port: u16) -> Result<(dummy::Origin, SocketAddr), String> {
 
 /// A loopback address nobody listens on: this port, or one the kernel picks.
 fn free_address(port: u16) -> Result<SocketAddr, String> {
-    let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-        .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-    probe
-        .and_then(|listener| listener.local_addr())
-        .map_err(|error| format!("no port is free on 127.0.0.1: {error}"))
+    let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    probe.and_then(|listener| listener.local_addr()).map_err(|error| format!("no port is free on 127.0.0.1: {error}"))
 }
 
 /// As `weir edge -p PLACE` does it.
@@ -219,11 +202,7 @@ fn start_edge(place: &Place) -> Result<Running, String> {
     let origin = control::Origin {
         file: place.file("nginx.conf"),
         globals: String::new(),
-        paths: Paths {
-            prefix: place.file(""),
-            conf_prefix: place.file(""),
-            ..Paths::default()
-        },
+        paths: Paths { prefix: place.file(""), conf_prefix: place.file(""), ..Paths::default() },
         pid: place.file("logs/nginx.pid"),
         error_log: place.file("logs/error.log"),
     };
@@ -274,10 +253,7 @@ impl Load {
             duration: self.duration,
             ..Quick::default()
         })?;
-        let verdict = Verdict {
-            cpu: verdict::Cpu::now().since(before),
-            report,
-        };
+        let verdict = Verdict { cpu: verdict::Cpu::now().since(before), report };
         print!("{verdict}");
         Ok(verdict.is_clean())
     }

@@ -166,7 +166,8 @@ fn signal(origin: &Origin, order: Order) -> Result<(), String> {
         std::io::ErrorKind::InvalidData => format!("invalid PID number \"\" in \"{shown}\""),
         _ => format!("open() \"{shown}\" failed {}", log::Os(&error)),
     })?;
-    process::send_signal(pid, signal).map_err(|error| format!("kill({pid}, {}) failed {}", signal.number(), log::Os(&error)))
+    process::send_signal(pid, signal)
+        .map_err(|error| format!("kill({pid}, {}) failed {}", signal.number(), log::Os(&error)))
 }
 
 /// Serves until told to stop.

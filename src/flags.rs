@@ -137,7 +137,10 @@ mod tests {
     #[test]
     fn the_command_line_is_nginx_s() {
         check(&["-tq"], Ok(Flags { test: true, quiet: true, ..Flags::default() }));
-        check(&["-pDIR/", "-c", "f"], Ok(Flags { prefix: Some("DIR/".into()), file: Some("f".into()), ..Flags::default() }));
+        check(
+            &["-pDIR/", "-c", "f"],
+            Ok(Flags { prefix: Some("DIR/".into()), file: Some("f".into()), ..Flags::default() }),
+        );
         check(&["-tc", "f"], Ok(Flags { test: true, file: Some("f".into()), ..Flags::default() }));
         check(&["-s", "reload"], Ok(Flags { signal: Some(Order::Reload), ..Flags::default() }));
         check(&["-s", "again"], Err("invalid option: \"-s again\""));

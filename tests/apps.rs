@@ -30,17 +30,11 @@ fn websocket_frames_and_close_codes_pass_through() {
 
 fn behind_edge(app: &str) {
     let apps = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/apps");
-    assert!(
-        apps.join("node_modules").is_dir(),
-        "the applications are not installed: npm ci --prefix tests/apps"
-    );
+    assert!(apps.join("node_modules").is_dir(), "the applications are not installed: npm ci --prefix tests/apps");
     let room = support::scratch(app);
     let mut origin = Running::start(
         // In its test mode Express does not print the error it is asked to have.
-        Command::new("node")
-            .env("NODE_ENV", "test")
-            .arg(apps.join(format!("{app}.mjs")))
-            .stdout(Stdio::piped()),
+        Command::new("node").env("NODE_ENV", "test").arg(apps.join(format!("{app}.mjs"))).stdout(Stdio::piped()),
     );
     let port = support::free_port();
     let _edge = start_edge(&room, port, origin.first_line().trim());
@@ -100,11 +94,7 @@ http {{
     while !room.join("nginx.pid").exists() {
         let ended = edge.0.try_wait().expect("child can be asked");
         let said = || std::fs::read_to_string(room.join("output.log")).unwrap_or_default();
-        assert!(
-            ended.is_none(),
-            "the edge ended before it accepted: {ended:?}\n{}",
-            said()
-        );
+        assert!(ended.is_none(), "the edge ended before it accepted: {ended:?}\n{}", said());
         std::thread::sleep(Duration::from_millis(10));
     }
     edge
@@ -115,20 +105,13 @@ struct Running(Child);
 
 impl Running {
     fn start(command: &mut Command) -> Self {
-        Self(
-            command
-                .stdin(Stdio::null())
-                .spawn()
-                .expect("process starts"),
-        )
+        Self(command.stdin(Stdio::null()).spawn().expect("process starts"))
     }
 
     fn first_line(&mut self) -> String {
         let mut line = String::new();
         let output = self.0.stdout.take().expect("output is piped");
-        BufReader::new(output)
-            .read_line(&mut line)
-            .expect("the application prints its port");
+        BufReader::new(output).read_line(&mut line).expect("the application prints its port");
         line
     }
 }
@@ -136,10 +119,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // TERM, not KILL: the edge ends its workers itself.
-        Command::new("kill")
-            .arg(self.0.id().to_string())
-            .status()
-            .ok();
+        Command::new("kill").arg(self.0.id().to_string()).status().ok();
         self.0.wait().ok();
     }
 }

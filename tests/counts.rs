@@ -38,18 +38,9 @@ fn exchanges_cost_what_counts_txt_says() {
     std::fs::write(room.join("file.txt"), [b'f'; 1024]).unwrap();
     let edge = Edge::start(&room, origin());
     let measured = [
-        (
-            "proxied",
-            edge.measure("GET /proxied HTTP/1.1\r\nHost: a\r\n\r\n"),
-        ),
-        (
-            "return",
-            edge.measure("GET /return HTTP/1.1\r\nHost: a\r\n\r\n"),
-        ),
-        (
-            "file",
-            edge.measure("GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n"),
-        ),
+        ("proxied", edge.measure("GET /proxied HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("return", edge.measure("GET /return HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("file", edge.measure("GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("websocket", edge.measure_websocket()),
     ];
     drop(edge);
@@ -73,18 +64,11 @@ fn exchanges_cost_what_counts_txt_says() {
                 ""
             };
             let average = *sum as f64 / EXCHANGES as f64;
-            writeln!(
-                report,
-                "{case:10} {kind:12} {average:6.2}  counts.txt {limit}  {verdict}"
-            )
-            .unwrap();
+            writeln!(report, "{case:10} {kind:12} {average:6.2}  counts.txt {limit}  {verdict}").unwrap();
         }
     }
     println!("{report}");
-    assert!(
-        !fails,
-        "an exchange costs more than counts.txt allows\n{report}"
-    );
+    assert!(!fails, "an exchange costs more than counts.txt allows\n{report}");
 }
 
 /// `CASE KIND NUMBER` a line; what is not listed is 0.
@@ -94,15 +78,8 @@ fn read_allowed() -> BTreeMap<(&'static str, &'static str), u64> {
         .filter(|line| !line.starts_with('#') && !line.is_empty())
         .map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let [case, kind, number] = words[..] else {
-                panic!("counts.txt: {line}")
-            };
-            (
-                (case, kind),
-                number
-                    .parse()
-                    .unwrap_or_else(|_| panic!("counts.txt: {line}")),
-            )
+            let [case, kind, number] = words[..] else { panic!("counts.txt: {line}") };
+            ((case, kind), number.parse().unwrap_or_else(|_| panic!("counts.txt: {line}")))
         })
         .collect()
 }
@@ -138,15 +115,10 @@ impl Edge {
              }}",
             root = room.display()
         );
-        let origin = Origin {
-            file: "/nginx.conf".to_owned(),
-            error_log: "stderr".to_owned(),
-            ..Origin::default()
-        };
+        let origin = Origin { file: "/nginx.conf".to_owned(), error_log: "stderr".to_owned(), ..Origin::default() };
         let loaded = control::load(&origin, &OneFile(text), 1);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
-        let running =
-            Running::start(origin, loaded.conf.expect("a configuration")).expect("the edge starts");
+        let running = Running::start(origin, loaded.conf.expect("a configuration")).expect("the edge starts");
         Edge { running, port }
     }
 
@@ -172,11 +144,7 @@ impl Edge {
         self.sum(|| {
             client.write_all(request.as_bytes()).unwrap();
             let answer = read_answer(&mut client).expect("an answer");
-            assert!(
-                answer.starts_with(b"HTTP/1.1 200 "),
-                "{}",
-                String::from_utf8_lossy(&answer)
-            );
+            assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
         })
     }
 
@@ -187,11 +155,7 @@ impl Edge {
             .write_all(b"GET /socket HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
             .unwrap();
         let answer = read_head(&mut client).expect("an answer");
-        assert!(
-            answer.starts_with(b"HTTP/1.1 101 "),
-            "{}",
-            String::from_utf8_lossy(&answer)
-        );
+        assert!(answer.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&answer));
         let mut echo = [0; FRAME.len()];
         self.sum(|| {
             client.write_all(FRAME).unwrap();
@@ -206,11 +170,7 @@ impl Edge {
         (0..EXCHANGES).for_each(|_| exchange());
         let counted = self.counts().since(&before);
         // A poll is no syscall: its price is in the others.
-        counted
-            .named()
-            .into_iter()
-            .filter(|(kind, _)| *kind != "polls")
-            .collect()
+        counted.named().into_iter().filter(|(kind, _)| *kind != "polls").collect()
     }
 }
 
@@ -252,10 +212,7 @@ fn origin() -> u16 {
 }
 
 fn start(name: &str, job: impl FnOnce() + Send + 'static) {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(job)
-        .expect("a thread");
+    std::thread::Builder::new().name(name.to_owned()).spawn(job).expect("a thread");
 }
 
 fn answer_all(mut client: TcpStream) -> io::Result<()> {
@@ -266,15 +223,15 @@ fn answer_all(mut client: TcpStream) -> io::Result<()> {
             return Ok(());
         }
         if head.starts_with(b"GET /socket ") {
-            client.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")?;
+            client
+                .write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")?;
             let mut bytes = [0; FRAME.len()];
             loop {
                 client.read_exact(&mut bytes)?;
                 client.write_all(&bytes)?;
             }
         }
-        let mut answer =
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n".to_vec();
+        let mut answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n".to_vec();
         answer.resize(answer.len() + 1024, b'o');
         client.write_all(&answer)?;
     }
@@ -297,10 +254,7 @@ fn read_head(from: &mut TcpStream) -> io::Result<Vec<u8>> {
 fn read_answer(from: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut answer = read_head(from)?;
     let head = String::from_utf8_lossy(&answer).to_ascii_lowercase();
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "))
-        .expect("a length");
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
     let body = answer.len();
     answer.resize(body + length.parse::<usize>().expect("a number"), 0);
     from.read_exact(&mut answer[body..])?;

@@ -22,20 +22,12 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(4);
     let bench = Arc::new(run::Bench::from_env());
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let trials = scripts(&home)
-        .into_iter()
-        .map(|path| trial(&home, path, &bench))
-        .collect();
+    let trials = scripts(&home).into_iter().map(|path| trial(&home, path, &bench)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn trial(home: &Path, path: PathBuf, bench: &Arc<run::Bench>) -> Trial {
-    let name = path
-        .strip_prefix(home)
-        .unwrap()
-        .with_extension("")
-        .display()
-        .to_string();
+    let name = path.strip_prefix(home).unwrap().with_extension("").display().to_string();
     let text = std::fs::read_to_string(&path).expect("script is readable");
     let exempt = bench.is_oracle && text.lines().any(|line| line.starts_with("# weir only:"));
     let bench = Arc::clone(bench);
@@ -54,7 +46,5 @@ fn scripts(home: &Path) -> Vec<PathBuf> {
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    std::fs::read_dir(folder)
-        .expect("folder is readable")
-        .map(|entry| entry.unwrap().path())
+    std::fs::read_dir(folder).expect("folder is readable").map(|entry| entry.unwrap().path())
 }

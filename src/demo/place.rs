@@ -31,9 +31,7 @@ impl Place {
         fs::write(place.path.join("html/index.html"), PAGE)?;
         // Each connection of the load may need one to the origin, and keeps it.
         let keepalive = connections;
-        let connections = connections
-            .saturating_mul(2)
-            .saturating_add(CONNECTIONS_SPARE);
+        let connections = connections.saturating_mul(2).saturating_add(CONNECTIONS_SPARE);
         let conf = CONF
             .replace("@EDGE@", &edge.to_string())
             .replace("@ORIGIN@", &origin.to_string())
@@ -55,24 +53,12 @@ impl Place {
         let conf = self.file("nginx.conf");
         let rows = [
             ("open", format!("http://{edge}/"), "a static page"),
-            (
-                "",
-                format!("http://{edge}/64k?delay=20ms"),
-                "the origin through the edge; also status=503, fail=reset",
-            ),
-            (
-                "",
-                format!("http://{edge}/nginx_status"),
-                "the edge's counters",
-            ),
+            ("", format!("http://{edge}/64k?delay=20ms"), "the origin through the edge; also status=503, fail=reset"),
+            ("", format!("http://{edge}/nginx_status"), "the edge's counters"),
             ("", format!("ws://{edge}/ws"), "WebSocket echo"),
             ("change", conf, &format!("then kill -HUP {pid}")),
         ];
-        let width = rows
-            .iter()
-            .map(|(_, what, _)| what.len())
-            .max()
-            .unwrap_or(0);
+        let width = rows.iter().map(|(_, what, _)| what.len()).max().unwrap_or(0);
         let mut text = String::from("\n");
         for (label, what, why) in rows {
             text.push_str(&format!("  {label:<12}{what:<width$}   {why}\n"));
@@ -88,10 +74,7 @@ fn make_directory() -> io::Result<PathBuf> {
     let mut made = Err(io::ErrorKind::AlreadyExists.into());
     for attempt in 0..NAMES_MAX {
         let path = std::env::temp_dir().join(format!("weir-demo-{pid}-{attempt}"));
-        made = fs::DirBuilder::new()
-            .mode(0o755)
-            .create(&path)
-            .map(|()| path);
+        made = fs::DirBuilder::new().mode(0o755).create(&path).map(|()| path);
         if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
             break;
         }
@@ -113,25 +96,14 @@ mod tests {
 
     #[test]
     fn every_blank_is_filled_in_and_all_is_gone_in_the_end() {
-        let (edge, origin) = (
-            "127.0.0.1:1".parse().unwrap(),
-            "127.0.0.1:2".parse().unwrap(),
-        );
+        let (edge, origin) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
         let place = Place::new(edge, origin, 64).unwrap();
         let conf = fs::read_to_string(place.file("nginx.conf")).unwrap();
-        assert!(
-            !conf.contains('@')
-                && conf.contains("listen 127.0.0.1:1;")
-                && conf.contains("server 127.0.0.1:2;")
-        );
+        assert!(!conf.contains('@') && conf.contains("listen 127.0.0.1:1;") && conf.contains("server 127.0.0.1:2;"));
         assert!(conf.contains("worker_connections 1152;") && conf.contains("keepalive 64;"));
         let other = Place::new(edge, origin, 64).unwrap();
         assert_ne!(place.path, other.path);
-        assert!(
-            place
-                .what_to_open(edge)
-                .contains("http://127.0.0.1:1/nginx_status")
-        );
+        assert!(place.what_to_open(edge).contains("http://127.0.0.1:1/nginx_status"));
         let path = place.path.clone();
         drop(place);
         assert!(!path.exists());

@@ -18,24 +18,14 @@ impl Cpu {
     pub(super) fn now() -> Cpu {
         let threads = host::threads();
         let sum = |prefix: &str| {
-            threads
-                .iter()
-                .filter(|thread| thread.name.starts_with(prefix))
-                .map(|thread| thread.cpu)
-                .sum()
+            threads.iter().filter(|thread| thread.name.starts_with(prefix)).map(|thread| thread.cpu).sum()
         };
-        Cpu {
-            edge: sum("worker "),
-            origin: sum("origin "),
-        }
+        Cpu { edge: sum("worker "), origin: sum("origin ") }
     }
 
     /// Used between `before` and `self`.
     pub(super) fn since(self, before: Cpu) -> Cpu {
-        Cpu {
-            edge: self.edge.saturating_sub(before.edge),
-            origin: self.origin.saturating_sub(before.origin),
-        }
+        Cpu { edge: self.edge.saturating_sub(before.edge), origin: self.origin.saturating_sub(before.origin) }
     }
 }
 
@@ -61,68 +51,31 @@ impl Verdict {
             return writeln!(f, "  {label:<12}not measured: too little load");
         }
         let each = time(cpu.as_secs_f64() / self.report.requests as f64);
-        let share =
-            100.0 * cpu.as_secs_f64() / self.report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        writeln!(
-            f,
-            "  {label:<12}{each:>12} per request   {share:.0} % of a CPU"
-        )
+        let share = 100.0 * cpu.as_secs_f64() / self.report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        writeln!(f, "  {label:<12}{each:>12} per request   {share:.0} % of a CPU")
     }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report {
-            requests,
-            failures,
-            latency,
-            ..
-        } = &self.report;
+        let Report { requests, failures, latency, .. } = &self.report;
         let rate = self.report.rate().round() as u64;
         writeln!(f)?;
-        writeln!(
-            f,
-            "  {:<12}{:>12}   {} per second",
-            "requests",
-            grouped(*requests),
-            grouped(rate)
-        )?;
-        let names: Vec<String> = failures
-            .iter()
-            .map(|(name, count)| format!("{name}: {}", grouped(*count)))
-            .collect();
+        writeln!(f, "  {:<12}{:>12}   {} per second", "requests", grouped(*requests), grouped(rate))?;
+        let names: Vec<String> = failures.iter().map(|(name, count)| format!("{name}: {}", grouped(*count))).collect();
         writeln!(
             f,
             "{}",
-            format!(
-                "  {:<12}{:>12}   {}",
-                "errors",
-                grouped(self.report.errors()),
-                names.join(", ")
-            )
-            .trim_end()
+            format!("  {:<12}{:>12}   {}", "errors", grouped(self.report.errors()), names.join(", ")).trim_end()
         )?;
         let at = |percent| time(latency.percentile(percent).as_secs_f64());
-        let (p50, p90, p99, max) = (
-            at(50.0),
-            at(90.0),
-            at(99.0),
-            time(latency.max().as_secs_f64()),
-        );
-        writeln!(
-            f,
-            "  {:<12}{:>12}   p90 {p90}   p99 {p99}   max {max}",
-            "latency",
-            format!("p50 {p50}")
-        )?;
+        let (p50, p90, p99, max) = (at(50.0), at(90.0), at(99.0), time(latency.max().as_secs_f64()));
+        writeln!(f, "  {:<12}{:>12}   p90 {p90}   p99 {p99}   max {max}", "latency", format!("p50 {p50}"))?;
         self.cpu_line(f, "edge CPU", self.cpu.edge)?;
         self.cpu_line(f, "origin CPU", self.cpu.origin)?;
         self.cpu_line(f, "load CPU", self.report.cpu)?;
         if self.report.saturation() > SATURATION_MAX {
-            writeln!(
-                f,
-                "  the load used all of its CPU: the rate and the latencies tell of it, not of the edge"
-            )?;
+            writeln!(f, "  the load used all of its CPU: the rate and the latencies tell of it, not of the edge")?;
         }
         Ok(())
     }
@@ -164,44 +117,21 @@ mod tests {
 
     #[test]
     fn a_load_that_nobody_answered_is_no_success() {
-        let nobody = std::net::TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .unwrap();
-        let quick = Quick {
-            url: format!("http://{nobody}/"),
-            connections: 1,
-            requests_max: Some(3),
-            ..Quick::default()
-        };
-        let verdict = Verdict {
-            cpu: Cpu::default(),
-            report: quick::run(&quick).unwrap(),
-        };
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+        let quick =
+            Quick { url: format!("http://{nobody}/"), connections: 1, requests_max: Some(3), ..Quick::default() };
+        let verdict = Verdict { cpu: Cpu::default(), report: quick::run(&quick).unwrap() };
         assert!(!verdict.is_clean());
         let text = verdict.to_string();
-        let lines: Vec<Vec<&str>> = text
-            .lines()
-            .map(|line| line.split_whitespace().collect())
-            .collect();
-        assert!(
-            lines.contains(&vec!["requests", "0", "0", "per", "second"]),
-            "{text}"
-        );
-        assert!(
-            lines.contains(&vec!["errors", "3", "connect:", "3"]),
-            "{text}"
-        );
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(lines.contains(&vec!["requests", "0", "0", "per", "second"]), "{text}");
+        assert!(lines.contains(&vec!["errors", "3", "connect:", "3"]), "{text}");
         assert!(text.contains("edge CPU    not measured"), "{text}");
     }
 
     #[test]
     fn figures() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), text);
         }
         for (seconds, text) in [
@@ -220,20 +150,8 @@ mod tests {
     #[test]
     fn cpu_is_a_difference() {
         let ms = Duration::from_millis;
-        let before = Cpu {
-            edge: ms(10),
-            origin: ms(20),
-        };
-        let after = Cpu {
-            edge: ms(50),
-            origin: ms(10),
-        };
-        assert_eq!(
-            after.since(before),
-            Cpu {
-                edge: ms(40),
-                origin: ms(0)
-            }
-        );
+        let before = Cpu { edge: ms(10), origin: ms(20) };
+        let after = Cpu { edge: ms(50), origin: ms(10) };
+        assert_eq!(after.since(before), Cpu { edge: ms(40), origin: ms(0) });
     }
 }

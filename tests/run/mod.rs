@@ -40,41 +40,26 @@ impl Bench {
 
     /// Runs one script; the error is what a reader needs: why, the script's log, the edge's log.
     pub fn script(&self, path: &Path) -> Result<(), String> {
-        let tmp = self
-            .scratch
-            .join(self.next_run.fetch_add(1, Ordering::Relaxed).to_string());
+        let tmp = self.scratch.join(self.next_run.fetch_add(1, Ordering::Relaxed).to_string());
         std::fs::create_dir_all(&tmp).expect("script folder");
-        let output = self
-            .varnishtest(path, &tmp)
-            .output()
-            .map_err(|e| format!("varnishtest (apt: varnish): {e}"))?;
+        let output = self.varnishtest(path, &tmp).output().map_err(|e| format!("varnishtest (apt: varnish): {e}"))?;
         let log = String::from_utf8_lossy(&output.stdout);
         let room = script_room(&tmp);
         let ended = room.as_deref().map_or(Ok(()), end_edges);
         let verdict = match output.status.code() {
             Some(0) => ended.and_then(|()| room.as_deref().map_or(Ok(()), quiet_log)),
-            Some(77) => Err(
-                "the script skipped itself; say `# weir only: why` or give it what it needs"
-                    .to_owned(),
-            ),
+            Some(77) => Err("the script skipped itself; say `# weir only: why` or give it what it needs".to_owned()),
             _ => Err("the script failed".to_owned()),
         };
-        let edge_log = room
-            .map(|room| read(&room.join("error.log")))
-            .unwrap_or_default();
+        let edge_log = room.map(|room| read(&room.join("error.log"))).unwrap_or_default();
         std::fs::remove_dir_all(&tmp).ok();
         verdict.map_err(|why| format!("{why}\n{log}\n--- error.log\n{edge_log}"))
     }
 
     fn varnishtest(&self, script: &Path, tmp: &Path) -> Command {
         let mut command = Command::new("varnishtest");
-        command
-            .args(["-L", "-v", "-t", SCRIPT_LIMIT_SECONDS])
-            .stdin(Stdio::null());
-        command
-            .env("TMPDIR", tmp)
-            .env("WEIR_VTC_BINARY", &self.binary)
-            .env_remove("NGINX");
+        command.args(["-L", "-v", "-t", SCRIPT_LIMIT_SECONDS]).stdin(Stdio::null());
+        command.env("TMPDIR", tmp).env("WEIR_VTC_BINARY", &self.binary).env_remove("NGINX");
         let mut define = |name: &str, value: &str| {
             command.arg("-D").arg(format!("{name}={value}"));
         };
@@ -82,11 +67,7 @@ impl Bench {
             define(tool, &self.home.join(tool).display().to_string());
         }
         for number in 1..=LISTENS {
-            let suffix = if number == 1 {
-                String::new()
-            } else {
-                number.to_string()
-            };
+            let suffix = if number == 1 { String::new() } else { number.to_string() };
             let port = support::free_port();
             define(&format!("port{suffix}"), &port.to_string());
             define(&format!("listen{suffix}"), &format!("127.0.0.1:{port}"));
@@ -108,19 +89,12 @@ impl Drop for Bench {
 
 /// The one folder `varnishtest` left behind: the script's `${tmpdir}`.
 fn script_room(tmp: &Path) -> Option<PathBuf> {
-    std::fs::read_dir(tmp)
-        .ok()?
-        .next()?
-        .ok()
-        .map(|entry| entry.path())
+    std::fs::read_dir(tmp).ok()?.next()?.ok().map(|entry| entry.path())
 }
 
 /// Asks every edge of the script to end gracefully; one that does not is killed and told of.
 fn end_edges(room: &Path) -> Result<(), String> {
-    let pids: Vec<String> = read(&room.join("edge.pids"))
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let pids: Vec<String> = read(&room.join("edge.pids")).lines().map(str::to_owned).collect();
     for pid in pids.iter().filter(|pid| is_running(pid)) {
         signal(pid, "-QUIT");
     }
@@ -138,14 +112,8 @@ fn end_edges(room: &Path) -> Result<(), String> {
 
 fn quiet_log(room: &Path) -> Result<(), String> {
     let all = read(&room.join("error.log")) + &read(&room.join("output.log"));
-    match all.lines().find(|line| {
-        ["[alert]", "panicked at"]
-            .iter()
-            .any(|bad| line.contains(bad))
-    }) {
-        Some(line) => Err(format!(
-            "the edge's log holds a line that no script may cause: {line}"
-        )),
+    match all.lines().find(|line| ["[alert]", "panicked at"].iter().any(|bad| line.contains(bad))) {
+        Some(line) => Err(format!("the edge's log holds a line that no script may cause: {line}")),
         None => Ok(()),
     }
 }
@@ -153,22 +121,13 @@ fn quiet_log(room: &Path) -> Result<(), String> {
 fn is_running(pid: &str) -> bool {
     // A zombie has ended; its parent, the script's shell, is gone.
     let state = read(Path::new(&format!("/proc/{pid}/stat")));
-    state
-        .rsplit(')')
-        .next()
-        .is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+    state.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
 fn signal(pid: &str, signal: &str) {
-    Command::new("kill")
-        .args([signal, pid])
-        .stderr(Stdio::null())
-        .status()
-        .ok();
+    Command::new("kill").args([signal, pid]).stderr(Stdio::null()).status().ok();
 }
 
 fn read(path: &Path) -> String {
-    std::fs::read(path)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default()
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }

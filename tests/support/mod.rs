@@ -25,8 +25,7 @@ pub fn binary(scratch: &Path) -> PathBuf {
     std::env::var_os("WEIR_VTC_BINARY").map_or_else(
         || {
             let link = scratch.join("nginx");
-            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_weir"), &link)
-                .expect("link to the binary");
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_weir"), &link).expect("link to the binary");
             link
         },
         PathBuf::from,
@@ -57,16 +56,9 @@ pub fn free_port() -> u16 {
 fn claim_block() -> Block {
     for number in 0..BLOCKS {
         let path = std::env::temp_dir().join(format!("weir-ports.{number}"));
-        let lock = File::options()
-            .create(true)
-            .append(true)
-            .open(path)
-            .expect("lock file");
+        let lock = File::options().create(true).append(true).open(path).expect("lock file");
         if lock.try_lock().is_ok() {
-            return Block {
-                first_port: PORT_FIRST + number * BLOCK_PORTS,
-                _lock: lock,
-            };
+            return Block { first_port: PORT_FIRST + number * BLOCK_PORTS, _lock: lock };
         }
     }
     panic!("{BLOCKS} other test processes run already");

@@ -11,12 +11,8 @@ const FUZZ_ROUNDS: &str = "300000";
 pub fn ci(root: &Path) -> Result<(), String> {
     run(&mut cargo("fmt --all --check"))?;
     tidy::tidy(root)?;
-    run(&mut cargo(
-        "clippy --workspace --all-targets -- -D warnings",
-    ))?;
-    run(Command::new("npm")
-        .args(["ci", "--no-audit", "--no-fund", "--prefix"])
-        .arg(root.join("tests/apps")))?;
+    run(&mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
+    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(root.join("tests/apps")))?;
     run(&mut cargo("build --release"))?;
     smoke(root)?;
     fuzz()?;

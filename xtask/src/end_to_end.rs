@@ -12,8 +12,5 @@ pub fn vtc(filter: &[String]) -> Result<(), String> {
 /// A script that fails here is wrong, unless it says `# weir only: why`.
 pub fn oracle(filter: &[String]) -> Result<(), String> {
     let mut scripts = cargo("test --quiet --no-fail-fast --test vtc --test apps");
-    run(scripts
-        .args(filter)
-        .env("WEIR_VTC_BINARY", NGINX)
-        .env("WEIR_VTC_ORACLE", "1"))
+    run(scripts.args(filter).env("WEIR_VTC_BINARY", NGINX).env("WEIR_VTC_ORACLE", "1"))
 }

@@ -24,9 +24,7 @@ usage: cargo xtask COMMAND
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (command, rest) = arguments
-        .split_first()
-        .map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let (command, rest) = arguments.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let done = match command {
         "ci" => ci::ci(&root()),
         "tidy" => tidy::tidy(&root()),

@@ -30,9 +30,7 @@ pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
     std::fs::remove_file(&called).ok();
     std::fs::copy(&binary, &called).map_err(|e| format!("{}: {e}", binary.display()))?;
 
-    let out = asked
-        .out
-        .unwrap_or_else(|| root.join("target/nginx-suite.csv"));
+    let out = asked.out.unwrap_or_else(|| root.join("target/nginx-suite.csv"));
     run(Command::new("python3")
         .arg(asked.tools.join("run-suite.py"))
         .arg(&called)
@@ -40,10 +38,7 @@ pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
         .args(&asked.files)
         .env("TESTS_DIR", &asked.tests)
         .env("TMPDIR_TESTS", room.join("tmp")))?;
-    run(Command::new("python3")
-        .arg(asked.tools.join("compare.py"))
-        .arg(asked.tools.join("anchor-safe.csv"))
-        .arg(&out))
+    run(Command::new("python3").arg(asked.tools.join("compare.py")).arg(asked.tools.join("anchor-safe.csv")).arg(&out))
 }
 
 struct Asked {
@@ -77,13 +72,7 @@ impl Asked {
         let (Some(tools), Some(tests)) = (tools, tests) else {
             return Err(USAGE.to_owned());
         };
-        Ok(Self {
-            tools,
-            tests,
-            binary,
-            out,
-            files,
-        })
+        Ok(Self { tools, tests, binary, out, files })
     }
 }
 
@@ -95,8 +84,7 @@ mod tests {
 
     #[test]
     fn flags_take_a_value_and_files_are_kept() {
-        let words =
-            ["--tools", "t", "--tests", "s", "--out", "o.csv", "proxy.t"].map(str::to_owned);
+        let words = ["--tools", "t", "--tests", "s", "--out", "o.csv", "proxy.t"].map(str::to_owned);
         let asked = Asked::parse(&words).unwrap();
         assert_eq!(asked.tools, Path::new("t"));
         assert_eq!(asked.out.as_deref(), Some(Path::new("o.csv")));

@@ -14,11 +14,7 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     let said = spoken(command);
     println!("\n$ {said}");
     let status = command.status().map_err(|e| format!("{said}: {e}"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{said}: {status}"))
-    }
+    if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
 }
 
 /// Runs to the end and gives what it printed.
@@ -28,11 +24,7 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
-        Err(format!(
-            "{said}: {}\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        ))
+        Err(format!("{said}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
     }
 }
 
@@ -43,8 +35,6 @@ fn spoken(command: &Command) -> String {
     });
     let program = command.get_program().to_string_lossy();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
-    let arguments = command
-        .get_args()
-        .map(|argument| format!(" {}", argument.to_string_lossy()));
+    let arguments = command.get_args().map(|argument| format!(" {}", argument.to_string_lossy()));
     settings.chain([program]).chain(arguments).collect()
 }

@@ -19,57 +19,26 @@ pub fn crossplane(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bo
 }
 
 /// Like [`crossplane`], comments included as directives named `#`.
-pub fn crossplane_with_comments(
-    tree: &Tree,
-    problems: &[Problem],
-    opaque: &dyn Fn(&str) -> bool,
-) -> Value {
+pub fn crossplane_with_comments(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bool) -> Value {
     payload(tree, problems, opaque, true)
 }
 
-fn payload(
-    tree: &Tree,
-    problems: &[Problem],
-    opaque: &dyn Fn(&str) -> bool,
-    has_comments: bool,
-) -> Value {
-    let refusals: Vec<&Problem> = problems
-        .iter()
-        .filter(|problem| problem.level == Level::Emerg)
-        .collect();
+fn payload(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bool, has_comments: bool) -> Value {
+    let refusals: Vec<&Problem> = problems.iter().filter(|problem| problem.level == Level::Emerg).collect();
     let mut errors = Vec::new();
     let mut config = Vec::new();
     for (index, source) in tree.files.iter().enumerate() {
         let of_file = |problem: &&&Problem| problem.at.is_some_and(|at| at.file as usize == index);
         let found: Vec<&Problem> = refusals.iter().filter(of_file).copied().collect();
-        errors.extend(
-            found
-                .iter()
-                .map(|problem| error_of(problem, tree, Some(&source.name))),
-        );
+        errors.extend(found.iter().map(|problem| error_of(problem, tree, Some(&source.name))));
         let file = u32::try_from(index).unwrap_or(u32::MAX);
         let parsed = parse(&source.bytes, file, opaque);
-        let comments = if has_comments {
-            parsed.comments.as_slice()
-        } else {
-            &[]
-        };
-        let mut rows = Rows {
-            tree,
-            source,
-            line: Line {
-                number: 1,
-                offset: 0,
-            },
-            comments: comments.iter().peekable(),
-        };
+        let comments = if has_comments { parsed.comments.as_slice() } else { &[] };
+        let mut rows = Rows { tree, source, line: Line { number: 1, offset: 0 }, comments: comments.iter().peekable() };
         let mut block = rows.block(&parsed.statements);
         block.extend(rows.comments_until(u32::MAX));
         let status = if found.is_empty() { "ok" } else { "failed" };
-        let own: Vec<Value> = found
-            .iter()
-            .map(|problem| error_of(problem, tree, None))
-            .collect();
+        let own: Vec<Value> = found.iter().map(|problem| error_of(problem, tree, None)).collect();
         config.push(json!({
             "file": source.name, "status": status, "errors": own, "parsed": block,
         }));
@@ -117,30 +86,17 @@ impl Rows<'_> {
     }
 
     fn row(&mut self, statement: &Statement) -> Value {
-        let mut args: Vec<String> = statement
-            .args
-            .iter()
-            .map(|word| written(word, &self.source.bytes))
-            .collect();
+        let mut args: Vec<String> = statement.args.iter().map(|word| written(word, &self.source.bytes)).collect();
         if statement.name == "if" {
             args = condition(args);
         }
         let mut row = Map::new();
         row.insert("directive".to_owned(), json!(statement.name.text));
-        row.insert(
-            "line".to_owned(),
-            json!(self.line_of(statement.at.span.start)),
-        );
+        row.insert("line".to_owned(), json!(self.line_of(statement.at.span.start)));
         row.insert("args".to_owned(), json!(args));
-        let brought_in = self
-            .tree
-            .includes
-            .iter()
-            .find(|include| include.at == statement.at);
+        let brought_in = self.tree.includes.iter().find(|include| include.at == statement.at);
         if statement.name == "include" {
-            let files = brought_in
-                .map(|include| include.files.as_slice())
-                .unwrap_or_default();
+            let files = brought_in.map(|include| include.files.as_slice()).unwrap_or_default();
             row.insert("includes".to_owned(), json!(files));
         }
         if let Some(block) = &statement.block {
@@ -153,11 +109,7 @@ impl Rows<'_> {
 
     fn line_of(&mut self, offset: u32) -> usize {
         let offset = offset as usize;
-        let passed = self
-            .source
-            .bytes
-            .get(self.line.offset..offset)
-            .unwrap_or_default();
+        let passed = self.source.bytes.get(self.line.offset..offset).unwrap_or_default();
         self.line.number += passed.iter().filter(|byte| **byte == b'\n').count();
         self.line.offset = offset;
         self.line.number

@@ -45,12 +45,7 @@ const FILE_BYTES_MAX: usize = 1 << 30;
 /// and include problem in reading order. See nginx.org/en/docs/ngx_core_module.html#include.
 ///
 /// Relative includes are below `conf_prefix`. For `opaque` see [`parse`].
-pub fn load(
-    files: &dyn Files,
-    main: &str,
-    conf_prefix: &str,
-    opaque: &dyn Fn(&str) -> bool,
-) -> (Tree, Vec<Problem>) {
+pub fn load(files: &dyn Files, main: &str, conf_prefix: &str, opaque: &dyn Fn(&str) -> bool) -> (Tree, Vec<Problem>) {
     load_with_globals(files, main, conf_prefix, opaque, "")
 }
 
@@ -69,18 +64,9 @@ pub fn load_with_globals(
     }
     match loader.source(main) {
         Ok(file) => root.extend(loader.statements_of(file, 0)),
-        Err(what) => loader.problems.push(Problem {
-            level: crate::Level::Emerg,
-            what,
-            at: None,
-            todo: None,
-        }),
+        Err(what) => loader.problems.push(Problem { level: crate::Level::Emerg, what, at: None, todo: None }),
     }
-    let Loader {
-        mut tree,
-        mut problems,
-        ..
-    } = loader;
+    let Loader { mut tree, mut problems, .. } = loader;
     tree.root = root;
     sort_as_read(&mut problems, &tree);
     (tree, problems)
@@ -100,11 +86,7 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn new(
-        files: &'a dyn Files,
-        conf_prefix: &'a str,
-        opaque: &'a dyn Fn(&str) -> bool,
-    ) -> Loader<'a> {
+    fn new(files: &'a dyn Files, conf_prefix: &'a str, opaque: &'a dyn Fn(&str) -> bool) -> Loader<'a> {
         Loader {
             files,
             conf_prefix,
@@ -152,19 +134,12 @@ impl<'a> Loader<'a> {
         if self.tree.files.len() >= FILES_MAX {
             return Err(format!("\"{path}\" is one file more than {FILES_MAX}"));
         }
-        let bytes = self
-            .files
-            .read(path)
-            .map_err(|error| failure("open()", path, &error))?;
+        let bytes = self.files.read(path).map_err(|error| failure("open()", path, &error))?;
         if bytes.len() > FILE_BYTES_MAX {
             return Err(format!("\"{path}\" has more than {FILE_BYTES_MAX} bytes"));
         }
         let file = self.next_file();
-        let source = Source {
-            name: path.to_owned(),
-            bytes,
-            is_command_line: false,
-        };
+        let source = Source { name: path.to_owned(), bytes, is_command_line: false };
         self.tree.files.push(source);
         Ok(file)
     }
@@ -174,19 +149,10 @@ impl<'a> Loader<'a> {
         let Some(source) = self.tree.files.get(file as usize) else {
             return Vec::new();
         };
-        let Parsed {
-            statements,
-            problems,
-            ..
-        } = parse(&source.bytes, file, self.opaque);
+        let Parsed { statements, problems, .. } = parse(&source.bytes, file, self.opaque);
         // A file included twice says the same twice.
-        if problems
-            .first()
-            .is_some_and(|first| !self.problems.contains(first))
-        {
-            problems
-                .into_iter()
-                .for_each(|problem| self.report(problem));
+        if problems.first().is_some_and(|first| !self.problems.contains(first)) {
+            problems.into_iter().for_each(|problem| self.report(problem));
         }
         self.open.push(file);
         let statements = self.expand(statements, block_depth);
@@ -200,10 +166,7 @@ impl<'a> Loader<'a> {
             self.statements += 1;
             if self.statements > self.statements_max {
                 if self.statements == self.statements_max + 1 {
-                    let what = format!(
-                        "the configuration has more than {} statements",
-                        self.statements_max
-                    );
+                    let what = format!("the configuration has more than {} statements", self.statements_max);
                     self.report(Problem::emerg(what, statement.at));
                 }
                 break;
@@ -220,12 +183,7 @@ impl<'a> Loader<'a> {
         expanded
     }
 
-    fn expand_block(
-        &mut self,
-        head: &Statement,
-        block: Vec<Statement>,
-        block_depth: usize,
-    ) -> Vec<Statement> {
+    fn expand_block(&mut self, head: &Statement, block: Vec<Statement>, block_depth: usize) -> Vec<Statement> {
         if block_depth > BLOCK_DEPTH_MAX {
             let what = format!("blocks are nested deeper than {BLOCK_DEPTH_MAX}");
             self.report(Problem::emerg(what, head.at));
@@ -241,17 +199,11 @@ impl<'a> Loader<'a> {
             ([path], false) => return self.include_path(statement, path, block_depth),
             (_, false) => "invalid number of arguments in \"include\" directive",
         };
-        self.problems
-            .push(Problem::emerg(what.to_owned(), statement.at));
+        self.problems.push(Problem::emerg(what.to_owned(), statement.at));
         Vec::new()
     }
 
-    fn include_path(
-        &mut self,
-        statement: &Statement,
-        path: &Word,
-        block_depth: usize,
-    ) -> Vec<Statement> {
+    fn include_path(&mut self, statement: &Statement, path: &Word, block_depth: usize) -> Vec<Statement> {
         let full = full_name(self.conf_prefix, &path.text);
         let paths = if glob::is_pattern(&full) {
             match self.files.glob(&full) {
@@ -267,10 +219,7 @@ impl<'a> Loader<'a> {
         };
 
         let place = self.tree.includes.len();
-        self.tree.includes.push(Include {
-            at: statement.at,
-            files: Vec::new(),
-        });
+        self.tree.includes.push(Include { at: statement.at, files: Vec::new() });
         let mut statements = Vec::new();
         for name in paths {
             match self.included(&name) {
@@ -295,15 +244,10 @@ impl<'a> Loader<'a> {
                 .filter_map(|file| self.tree.files.get(*file as usize))
                 .map(|source| source.name.as_str())
                 .collect();
-            return Err(format!(
-                "\"include\" goes in a circle: {}",
-                names.join(" -> ")
-            ));
+            return Err(format!("\"include\" goes in a circle: {}", names.join(" -> ")));
         }
         if self.open.len() >= INCLUDE_DEPTH_MAX {
-            return Err(format!(
-                "files are included more than {INCLUDE_DEPTH_MAX} deep"
-            ));
+            return Err(format!("files are included more than {INCLUDE_DEPTH_MAX} deep"));
         }
         Ok(file)
     }
@@ -314,28 +258,18 @@ fn full_name(prefix: &str, name: &str) -> String {
     if name.starts_with('/') {
         return name.to_owned();
     }
-    let slash = if prefix.is_empty() || prefix.ends_with('/') {
-        ""
-    } else {
-        "/"
-    };
+    let slash = if prefix.is_empty() || prefix.ends_with('/') { "" } else { "/" };
     format!("{prefix}{slash}{name}")
 }
 
 /// nginx's words for a failed system call: `open() "PATH" failed (2: No such file or directory)`.
 fn failure(call: &str, path: &str, error: &io::Error) -> String {
     // nginx: a directory opens and then does not read.
-    let call = if error.kind() == io::ErrorKind::IsADirectory {
-        "pread()"
-    } else {
-        call
-    };
+    let call = if error.kind() == io::ErrorKind::IsADirectory { "pread()" } else { call };
     let reason = match (error.raw_os_error(), error.kind()) {
         (Some(code), _) => {
             let text = error.to_string();
-            let text = text
-                .strip_suffix(&format!(" (os error {code})"))
-                .unwrap_or(&text);
+            let text = text.strip_suffix(&format!(" (os error {code})")).unwrap_or(&text);
             format!("{code}: {text}")
         }
         (None, io::ErrorKind::NotFound) => "2: No such file or directory".to_owned(),
@@ -352,10 +286,7 @@ mod tests {
     use crate::MemoryFiles;
 
     fn whats(problems: &[Problem]) -> Vec<&str> {
-        problems
-            .iter()
-            .map(|problem| problem.what.as_str())
-            .collect()
+        problems.iter().map(|problem| problem.what.as_str()).collect()
     }
 
     #[test]
@@ -370,8 +301,7 @@ mod tests {
 
     #[test]
     fn included_blocks_count_for_the_depth_of_blocks() {
-        let nested =
-            |depth: usize, inner| format!("{}{inner}{}", "a {".repeat(depth), "}".repeat(depth));
+        let nested = |depth: usize, inner| format!("{}{inner}{}", "a {".repeat(depth), "}".repeat(depth));
         let load = |depth| {
             let files = MemoryFiles::new()
                 .with("/0", nested(depth, "include 1;"))
@@ -395,10 +325,7 @@ mod tests {
         loader.statements_max = 500;
         let main = loader.source("/0").unwrap();
         loader.statements_of(main, 0);
-        assert_eq!(
-            whats(&loader.problems),
-            ["the configuration has more than 500 statements"]
-        );
+        assert_eq!(whats(&loader.problems), ["the configuration has more than 500 statements"]);
         assert_eq!(loader.tree.files.len(), 21);
     }
 

@@ -79,13 +79,7 @@ struct Reading {
 
 impl Reading {
     fn at(start: usize, line: u32) -> Reading {
-        Reading {
-            mode: Mode::Gap,
-            start,
-            line,
-            after_dollar: false,
-            is_hidden: false,
-        }
+        Reading { mode: Mode::Gap, start, line, after_dollar: false, is_hidden: false }
     }
 }
 
@@ -251,14 +245,7 @@ impl<'a> Lexer<'a> {
 
     /// A place at the current line.
     pub(crate) fn at(&self, start: usize, end: usize) -> At {
-        At {
-            file: self.file,
-            line: self.line,
-            span: Span {
-                start: narrow(start),
-                end: narrow(end),
-            },
-        }
+        At { file: self.file, line: self.line, span: Span { start: narrow(start), end: narrow(end) } }
     }
 
     /// The byte just taken.
@@ -277,18 +264,12 @@ impl<'a> Lexer<'a> {
 
     fn is_too_long(&self, start: usize) -> bool {
         // nginx: the text of -g is one buffer already and has no such limit.
-        !self.is_command_line
-            && self.pos - start == PARAMETER_BYTES_MAX
-            && self.pos < self.bytes.len()
+        !self.is_command_line && self.pos - start == PARAMETER_BYTES_MAX && self.pos < self.bytes.len()
     }
 
     fn push(&self, words: &mut Vec<Word>, start: usize, end: usize, quote: Option<u8>) {
         let text = decode(self.bytes.get(start..end).unwrap_or_default());
-        let (start, end) = if quote.is_some() {
-            (start - 1, end + 1)
-        } else {
-            (start, end)
-        };
+        let (start, end) = if quote.is_some() { (start - 1, end + 1) } else { (start, end) };
         words.push(Word::new(text, self.at(start, end), quote.map(char::from)));
     }
 
@@ -301,11 +282,7 @@ impl<'a> Lexer<'a> {
             }
             self.pos += 1;
         }
-        let text = self
-            .bytes
-            .get(start + 1..self.pos)
-            .unwrap_or_default()
-            .to_vec();
+        let text = self.bytes.get(start + 1..self.pos).unwrap_or_default().to_vec();
         let at = self.at(start, self.pos);
         self.comments.push(Comment { text, at });
     }
@@ -321,10 +298,7 @@ impl<'a> Lexer<'a> {
         let what = match (1..=4usize).find(is_character) {
             Some(length) => {
                 at = self.at(start, start + length);
-                format!(
-                    "unexpected \"{}\"",
-                    String::from_utf8_lossy(at.span.of(self.bytes))
-                )
+                format!("unexpected \"{}\"", String::from_utf8_lossy(at.span.of(self.bytes)))
             }
             None => format!("unexpected \"\\x{byte:02x}\""),
         };
@@ -336,30 +310,19 @@ impl<'a> Lexer<'a> {
     /// Reports a parameter that fills the buffer; true when reading cannot go on: what follows a
     /// lost quote cannot be told apart.
     fn too_long(&mut self, now: &Reading) -> bool {
-        let shown = Span {
-            start: narrow(now.start),
-            end: narrow(now.start + 10),
-        };
+        let shown = Span { start: narrow(now.start), end: narrow(now.start + 10) };
         let quote = now.mode.quote();
         let what = match quote {
-            Some(quote) => format!(
-                "too long parameter, probably missing terminating \"{}\" character",
-                char::from(quote)
-            ),
+            Some(quote) => {
+                format!("too long parameter, probably missing terminating \"{}\" character", char::from(quote))
+            }
             None => {
                 let shown = String::from_utf8_lossy(shown.of(self.bytes));
                 format!("too long parameter \"{shown}...\" started")
             }
         };
-        let at = At {
-            file: self.file,
-            line: now.line,
-            span: shown,
-        };
-        let remedy = format!(
-            "a parameter or a comment may have {} bytes",
-            PARAMETER_BYTES_MAX - 1
-        );
+        let at = At { file: self.file, line: now.line, span: shown };
+        let remedy = format!("a parameter or a comment may have {} bytes", PARAMETER_BYTES_MAX - 1);
         self.report(Problem::emerg(what, at).todo(&remedy));
         if quote.is_some() {
             self.pos = self.bytes.len();
@@ -380,9 +343,7 @@ impl<'a> Lexer<'a> {
             "unexpected end of file, expecting \";\" or \"}\""
         };
         // The excerpt shows where the unfinished statement began; the end has nothing to show.
-        let mut at = words
-            .first()
-            .map_or(self.at(start, self.pos), |word| word.at);
+        let mut at = words.first().map_or(self.at(start, self.pos), |word| word.at);
         at.line = self.line;
         let mut problem = Problem::emerg(what.to_owned(), at);
         if let Some(quote) = now.mode.quote() {
@@ -430,48 +391,22 @@ mod tests {
     fn problems(text: &str) -> Vec<(String, u32)> {
         let parsed = parse(text.as_bytes(), 0, &|_| false);
         let found = parsed.problems.into_iter();
-        found
-            .map(|problem| (problem.what, problem.at.map_or(0, |at| at.line)))
-            .collect()
+        found.map(|problem| (problem.what, problem.at.map_or(0, |at| at.line))).collect()
     }
 
     /// The lengths were tried on nginx: these pass, one byte more does not.
     #[test]
     fn a_parameter_stays_below_the_buffer() {
         let cases = [
-            (
-                4095,
-                "",
-                ";",
-                "too long parameter \"xxxxxxxxxx...\" started",
-            ),
-            (
-                4094,
-                "\"",
-                "\";",
-                "too long parameter \"xxxxxxxxxx...\" started",
-            ),
-            (
-                4094,
-                "\\",
-                ";",
-                "too long parameter \"\\xxxxxxxxx...\" started",
-            ),
-            (
-                4094,
-                "#",
-                "\nx;",
-                "too long parameter \"#xxxxxxxxx...\" started",
-            ),
+            (4095, "", ";", "too long parameter \"xxxxxxxxxx...\" started"),
+            (4094, "\"", "\";", "too long parameter \"xxxxxxxxxx...\" started"),
+            (4094, "\\", ";", "too long parameter \"\\xxxxxxxxx...\" started"),
+            (4094, "#", "\nx;", "too long parameter \"#xxxxxxxxx...\" started"),
         ];
         for (length, before, after, message) in cases {
             let text = |length| format!("a 1;\nb 1;\n{before}{}{after}\n", "x".repeat(length));
             assert_eq!(problems(&text(length)), [], "{before}");
-            assert_eq!(
-                problems(&text(length + 1)),
-                [(message.to_owned(), 3)],
-                "{before}"
-            );
+            assert_eq!(problems(&text(length + 1)), [(message.to_owned(), 3)], "{before}");
         }
     }
 

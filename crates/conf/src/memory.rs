@@ -28,10 +28,7 @@ impl MemoryFiles {
     /// The names in a directory, its path ending in `/`.
     fn list(&self, dir: &str) -> Vec<String> {
         let below = self.files.keys().filter_map(|path| path.strip_prefix(dir));
-        let mut names: Vec<String> = below
-            .filter_map(|rest| rest.split('/').next())
-            .map(str::to_owned)
-            .collect();
+        let mut names: Vec<String> = below.filter_map(|rest| rest.split('/').next()).map(str::to_owned).collect();
         names.dedup();
         names
     }
@@ -39,10 +36,7 @@ impl MemoryFiles {
 
 impl Files for MemoryFiles {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.files
-            .get(path)
-            .cloned()
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<String>> {

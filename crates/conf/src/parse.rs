@@ -58,12 +58,7 @@ struct Open {
 }
 
 impl<'a> Parser<'a> {
-    fn new(
-        bytes: &'a [u8],
-        file: u32,
-        is_command_line: bool,
-        opaque: &'a dyn Fn(&str) -> bool,
-    ) -> Parser<'a> {
+    fn new(bytes: &'a [u8], file: u32, is_command_line: bool, opaque: &'a dyn Fn(&str) -> bool) -> Parser<'a> {
         Parser {
             lexer: Lexer::new(bytes, file, is_command_line),
             is_command_line,
@@ -90,11 +85,7 @@ impl<'a> Parser<'a> {
             }
         }
         self.end_of_file();
-        Parsed {
-            statements: self.statements,
-            comments: self.lexer.comments,
-            problems: self.lexer.problems,
-        }
+        Parsed { statements: self.statements, comments: self.lexer.comments, problems: self.lexer.problems }
     }
 
     /// Adds a statement without a block; no words, no statement.
@@ -134,11 +125,7 @@ impl<'a> Parser<'a> {
             self.is_opaque_lost = true;
         }
         let before = std::mem::take(&mut self.statements);
-        self.open.push(Open {
-            head,
-            before,
-            brace,
-        });
+        self.open.push(Open { head, before, brace });
     }
 
     fn close(&mut self, end: At) {
@@ -148,12 +135,7 @@ impl<'a> Parser<'a> {
         }
         let Some(open) = self.open.pop() else {
             // Words before it have been reported with it already.
-            if self
-                .lexer
-                .problems
-                .last()
-                .is_none_or(|last| last.at != Some(end))
-            {
+            if self.lexer.problems.last().is_none_or(|last| last.at != Some(end)) {
                 self.problem("unexpected \"}\"".to_owned(), end);
             }
             return;
@@ -180,14 +162,9 @@ impl<'a> Parser<'a> {
         {
             // nginx names the last line; the block that was left open is what helps.
             let place = open.head.as_ref().map_or(open.brace, |head| head.at);
-            let at = At {
-                line: end.line,
-                ..place
-            };
+            let at = At { line: end.line, ..place };
             let problem = Problem::emerg("unexpected end of file, expecting \"}\"".to_owned(), at);
-            self.lexer
-                .problems
-                .push(problem.todo("this block has no \"}\""));
+            self.lexer.problems.push(problem.todo("this block has no \"}\""));
         }
         while let Some(open) = self.open.pop() {
             self.fold(open, end);
@@ -204,20 +181,9 @@ fn statement(words: &mut Vec<Word>, end: At) -> Option<Statement> {
     let mut words = words.drain(..);
     let name = words.next()?;
     let args: Vec<Word> = words.collect();
-    let mut at = At {
-        line: end.line,
-        ..name.at
-    };
-    at.span.end = args
-        .last()
-        .map_or(name.at.span.end, |word| word.at.span.end);
-    Some(Statement {
-        name,
-        args,
-        block: None,
-        at,
-        end,
-    })
+    let mut at = At { line: end.line, ..name.at };
+    at.span.end = args.last().map_or(name.at.span.end, |word| word.at.span.end);
+    Some(Statement { name, args, block: None, at, end })
 }
 
 /// Bytes of a Lua text before the `}` that closes the block around it.
@@ -241,10 +207,7 @@ pub(crate) fn lua_block_length(text: &[u8]) -> Option<usize> {
                 let comment = rest.get(2..).unwrap_or_default();
                 match lua_long_length(comment) {
                     Some(length) => 2 + length,
-                    None => rest
-                        .iter()
-                        .position(|byte| *byte == b'\n')
-                        .unwrap_or(rest.len()),
+                    None => rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()),
                 }
             }
             b'[' => lua_long_length(rest).unwrap_or(1),
@@ -270,20 +233,14 @@ fn lua_string_length(text: &[u8], quote: u8) -> usize {
 /// Bytes of a Lua long string (`[[…]]`, `[==[…]==]`), if one starts here; all of the text when
 /// the string has no end.
 fn lua_long_length(text: &[u8]) -> Option<usize> {
-    let level = text
-        .strip_prefix(b"[")?
-        .iter()
-        .take_while(|byte| **byte == b'=')
-        .count();
+    let level = text.strip_prefix(b"[")?.iter().take_while(|byte| **byte == b'=').count();
     if text.get(level + 1) != Some(&b'[') {
         return None;
     }
     let opening = level + 2;
     let closing = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
     let body = text.get(opening..).unwrap_or_default();
-    let found = body
-        .windows(closing.len())
-        .position(|window| window == closing);
+    let found = body.windows(closing.len()).position(|window| window == closing);
     Some(found.map_or(text.len(), |length| opening + length + closing.len()))
 }
 

@@ -11,11 +11,7 @@ use crate::tree::{Statement, Word};
 ///
 /// An unchanged tree gives the source back byte for byte.
 pub fn print(statements: &[Statement], source: &[u8]) -> Vec<u8> {
-    let mut printer = Printer {
-        source,
-        copied: 0,
-        text: Vec::with_capacity(source.len()),
-    };
+    let mut printer = Printer { source, copied: 0, text: Vec::with_capacity(source.len()) };
     printer.statements(statements);
     printer.copy_to(source.len());
     printer.text
@@ -53,8 +49,7 @@ impl Printer<'_> {
     }
 
     fn copy_to(&mut self, end: usize) {
-        self.text
-            .extend_from_slice(self.source.get(self.copied..end).unwrap_or_default());
+        self.text.extend_from_slice(self.source.get(self.copied..end).unwrap_or_default());
         self.copied = self.copied.max(end);
     }
 }
@@ -87,9 +82,7 @@ pub fn quote(text: &[u8]) -> Vec<u8> {
 
 /// Whether a word can stand without quotes.
 fn is_bare(text: &[u8]) -> bool {
-    let starts_well = text
-        .first()
-        .is_some_and(|byte| !matches!(byte, b'"' | b'\'' | b'#' | b'}'));
+    let starts_well = text.first().is_some_and(|byte| !matches!(byte, b'"' | b'\'' | b'#' | b'}'));
     let stays_whole = !text.iter().any(|byte| b" \t\r\n;{".contains(byte));
     let escapes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
     starts_well && stays_whole && escapes == 0 && decode(text) == text

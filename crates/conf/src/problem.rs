@@ -40,22 +40,12 @@ pub struct Problem {
 impl Problem {
     /// A problem that refuses the configuration.
     pub fn emerg(what: String, at: At) -> Problem {
-        Problem {
-            level: Level::Emerg,
-            what,
-            at: Some(at),
-            todo: None,
-        }
+        Problem { level: Level::Emerg, what, at: Some(at), todo: None }
     }
 
     /// A problem that leaves the configuration usable.
     pub fn warn(what: String, at: At) -> Problem {
-        Problem {
-            level: Level::Warn,
-            what,
-            at: Some(at),
-            todo: None,
-        }
+        Problem { level: Level::Warn, what, at: Some(at), todo: None }
     }
 
     /// The same problem with a remedy added.
@@ -82,11 +72,7 @@ impl Problem {
 
 /// The text for a terminal: nginx's line, the excerpt, the remedies; every line ends in `\n`.
 pub fn render(problem: &Problem, tree: &Tree, prog: &str) -> String {
-    let mut text = format!(
-        "{prog}: [{}] {}\n",
-        problem.level.name(),
-        problem.sentence(tree)
-    );
+    let mut text = format!("{prog}: [{}] {}\n", problem.level.name(), problem.sentence(tree));
     let mut remedies: Vec<&str> = problem.todo.iter().flat_map(|todo| todo.lines()).collect();
     let source = problem.at.and_then(|at| Some((at.span, tree.source(&at)?)));
     if let Some((span, source)) = source {
@@ -115,17 +101,9 @@ const EXCERPT_CHARS_BEFORE: usize = 60;
 fn excerpt(source: &Source, span: Span, beside: &str) -> String {
     let start = (span.start as usize).min(source.bytes.len());
     let (before, after) = source.bytes.split_at(start);
-    let line_start = before
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |lf| lf + 1);
-    let line_rest = after
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    let marked = line_rest
-        .len()
-        .min((span.end.saturating_sub(span.start)) as usize);
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |lf| lf + 1);
+    let line_rest = after.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let marked = line_rest.len().min((span.end.saturating_sub(span.start)) as usize);
     let (marked, rest) = line_rest.split_at(marked);
 
     let mut lead = printable(before.get(line_start..).unwrap_or_default());
@@ -143,10 +121,7 @@ fn excerpt(source: &Source, span: Span, beside: &str) -> String {
     }
 
     let shown: String = lead.iter().chain(&marked).chain(&rest).collect();
-    let indent: String = lead
-        .iter()
-        .map(|c| if *c == '\t' { '\t' } else { ' ' })
-        .collect();
+    let indent: String = lead.iter().map(|c| if *c == '\t' { '\t' } else { ' ' }).collect();
     let carets = "^".repeat(marked.len().max(1));
     let number = source.line_of(span.start);
     let first = format!("{number:GUTTER$} | {}", shown);
@@ -158,15 +133,7 @@ fn excerpt(source: &Source, span: Span, beside: &str) -> String {
 fn printable(bytes: &[u8]) -> Vec<char> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_suffix('\r').unwrap_or(&text);
-    text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 /// Sorts problems into the order a reader going through the files would meet them: an included
@@ -183,19 +150,11 @@ fn reading_path(at: &At, tree: &Tree) -> Vec<u32> {
     let mut path = vec![at.line];
     let mut file = at.file;
     // A file's first include was carried out in a file read before it, so this ends.
-    while let Some(include) = tree
-        .includes
-        .iter()
-        .find(|include| include.files.contains(&file))
-    {
+    while let Some(include) = tree.includes.iter().find(|include| include.files.contains(&file)) {
         if include.at.file >= file {
             break;
         }
-        let place = include
-            .files
-            .iter()
-            .position(|found| *found == file)
-            .unwrap_or(0);
+        let place = include.files.iter().position(|found| *found == file).unwrap_or(0);
         path.push(u32::try_from(place).unwrap_or(u32::MAX));
         path.push(include.at.line);
         file = include.at.file;
@@ -207,10 +166,7 @@ fn reading_path(at: &At, tree: &Tree) -> Vec<u32> {
 
 /// The candidate a mistyped name most likely meant: the nearest by edits (insert, drop, change,
 /// swap), if it is near enough to be worth saying: one edit per three letters.
-pub fn did_you_mean<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     if length > NAME_CHARS_MAX {
         return None;
@@ -237,8 +193,7 @@ fn edits(from: &str, to: &str) -> usize {
     for (i, a) in from.chars().enumerate() {
         let mut new = vec![i + 1];
         for (j, b) in to.iter().enumerate() {
-            let at =
-                |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX / 2);
+            let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX / 2);
             let mut best = (at(&old, j + 1) + 1).min(at(&new, j) + 1);
             best = best.min(at(&old, j) + usize::from(a != *b));
             let before = j.checked_sub(1).and_then(|index| to.get(index));
@@ -261,14 +216,7 @@ mod tests {
 
     #[test]
     fn only_a_near_name_is_meant() {
-        let names = [
-            "proxy_pass",
-            "proxy_bind",
-            "root",
-            "return",
-            "listen",
-            "map",
-        ];
+        let names = ["proxy_pass", "proxy_bind", "root", "return", "listen", "map"];
         let meant = |name| did_you_mean(name, names);
         assert_eq!(meant("proxy_pas"), Some("proxy_pass"));
         assert_eq!(meant("proxypass"), Some("proxy_pass"));
@@ -283,13 +231,7 @@ mod tests {
 
     #[test]
     fn edits_are_counted() {
-        let cases = [
-            ("", "", 0),
-            ("a", "", 1),
-            ("", "ab", 2),
-            ("ab", "ba", 1),
-            ("abc", "axc", 1),
-        ];
+        let cases = [("", "", 0), ("a", "", 1), ("", "ab", 2), ("ab", "ba", 1), ("abc", "axc", 1)];
         for (from, to, expected) in cases {
             assert_eq!(edits(from, to), expected, "{from} {to}");
             assert_eq!(edits(to, from), expected, "{to} {from}");
@@ -299,65 +241,32 @@ mod tests {
 
     #[test]
     fn a_did_you_mean_stands_beside_the_caret_and_remedies_below() {
-        let source = Source {
-            name: "f".to_owned(),
-            bytes: b"a;\n\tb c;".to_vec(),
-            ..Source::default()
-        };
-        let tree = Tree {
-            files: vec![source],
-            ..Tree::default()
-        };
-        let at = At {
-            file: 0,
-            line: 7,
-            span: Span { start: 4, end: 5 },
-        };
+        let source = Source { name: "f".to_owned(), bytes: b"a;\n\tb c;".to_vec(), ..Source::default() };
+        let tree = Tree { files: vec![source], ..Tree::default() };
+        let at = At { file: 0, line: 7, span: Span { start: 4, end: 5 } };
         let problem = Problem::warn("no \"b\"".to_owned(), at);
         let problem = problem.todo("did you mean \"bb\"?").todo("or keep nginx");
-        let expected = "weir: [warn] no \"b\" in f:7\n    2 | \tb c;\n      | \t^ did you mean \"bb\"?\n      = or keep nginx\n";
+        let expected =
+            "weir: [warn] no \"b\" in f:7\n    2 | \tb c;\n      | \t^ did you mean \"bb\"?\n      = or keep nginx\n";
         assert_eq!(render(&problem, &tree, "weir"), expected);
     }
 
     #[test]
     fn a_place_outside_the_source_is_shown_without_panic() {
-        let tree = Tree {
-            files: vec![Source::default()],
-            ..Tree::default()
-        };
-        let far = At {
-            file: 0,
-            line: 1,
-            span: Span { start: 90, end: 80 },
-        };
+        let tree = Tree { files: vec![Source::default()], ..Tree::default() };
+        let far = At { file: 0, line: 1, span: Span { start: 90, end: 80 } };
         let shown = render(&Problem::emerg("x".to_owned(), far), &tree, "p");
         assert_eq!(shown, "p: [emerg] x in :1\n    1 |\n      | ^\n");
         let elsewhere = At { file: 9, ..far };
-        assert_eq!(
-            render(&Problem::emerg("x".to_owned(), elsewhere), &tree, "p"),
-            "p: [emerg] x\n"
-        );
+        assert_eq!(render(&Problem::emerg("x".to_owned(), elsewhere), &tree, "p"), "p: [emerg] x\n");
     }
 
     #[test]
     fn control_bytes_do_not_reach_the_terminal() {
-        let source = Source {
-            bytes: b"\x1b[2J\r\n".to_vec(),
-            ..Source::default()
-        };
-        let tree = Tree {
-            files: vec![source],
-            ..Tree::default()
-        };
-        let at = At {
-            file: 0,
-            line: 1,
-            span: Span { start: 1, end: 2 },
-        };
+        let source = Source { bytes: b"\x1b[2J\r\n".to_vec(), ..Source::default() };
+        let tree = Tree { files: vec![source], ..Tree::default() };
+        let at = At { file: 0, line: 1, span: Span { start: 1, end: 2 } };
         let shown = render(&Problem::emerg("x".to_owned(), at), &tree, "p");
-        assert!(
-            !shown.contains('\x1b') && shown.contains("\u{fffd}[2J\n"),
-            "{shown:?}"
-        );
+        assert!(!shown.contains('\x1b') && shown.contains("\u{fffd}[2J\n"), "{shown:?}");
     }
 }

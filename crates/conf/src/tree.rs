@@ -16,9 +16,7 @@ pub struct Span {
 impl Span {
     /// The bytes this span names; empty when it does not fit `source`.
     pub fn of<'a>(&self, source: &'a [u8]) -> &'a [u8] {
-        source
-            .get(self.start as usize..self.end as usize)
-            .unwrap_or_default()
+        source.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
@@ -51,21 +49,11 @@ impl Word {
     /// A word of these decoded bytes.
     pub fn new(bytes: Vec<u8>, at: At, quoted: Option<char>) -> Word {
         match String::from_utf8(bytes) {
-            Ok(text) => Word {
-                text,
-                at,
-                quoted,
-                exact: None,
-            },
+            Ok(text) => Word { text, at, quoted, exact: None },
             Err(error) => {
                 let bytes = error.into_bytes();
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                Word {
-                    text,
-                    at,
-                    quoted,
-                    exact: Some(bytes.into_boxed_slice()),
-                }
+                Word { text, at, quoted, exact: Some(bytes.into_boxed_slice()) }
             }
         }
     }
@@ -132,9 +120,7 @@ impl Statement {
 
     /// The statements of its block with this name.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Statement> {
-        self.children()
-            .iter()
-            .filter(move |statement| statement.name == *name)
+        self.children().iter().filter(move |statement| statement.name == *name)
     }
 
     /// The name, then the arguments.
@@ -196,9 +182,7 @@ pub struct Tree {
 impl Tree {
     /// The top-level statements with this name.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Statement> {
-        self.root
-            .iter()
-            .filter(move |statement| statement.name == *name)
+        self.root.iter().filter(move |statement| statement.name == *name)
     }
 
     /// The file a place lies in.
@@ -208,7 +192,6 @@ impl Tree {
 
     /// The bytes a place names.
     pub fn bytes(&self, at: &At) -> &[u8] {
-        self.source(at)
-            .map_or(&[], |source| at.span.of(&source.bytes))
+        self.source(at).map_or(&[], |source| at.span.of(&source.bytes))
     }
 }

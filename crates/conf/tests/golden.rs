@@ -8,9 +8,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use weir_conf::{
-    MemoryFiles, Statement, Tree, Word, crossplane_with_comments, load, load_with_globals, render,
-};
+use weir_conf::{MemoryFiles, Statement, Tree, Word, crossplane_with_comments, load, load_with_globals, render};
 
 const MAIN: &str = "/etc/nginx/nginx.conf";
 const PREFIX: &str = "/etc/nginx/";
@@ -99,13 +97,8 @@ fn word(word: &Word) -> String {
 
 /// Runs a check over every file of a testdata folder.
 fn each(folder: &str, check: impl Fn(&str) -> String) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("testdata")
-        .join(folder);
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(folder);
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(!paths.is_empty(), "no cases in {}", folder.display());
     let mut failed = String::new();
@@ -119,12 +112,7 @@ fn each(folder: &str, check: impl Fn(&str) -> String) {
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&path, format!("{input}{CUT}{shown}")).unwrap();
         } else {
-            writeln!(
-                failed,
-                "{}\nexpected:\n{expected}\ngot:\n{shown}",
-                path.display()
-            )
-            .unwrap();
+            writeln!(failed, "{}\nexpected:\n{expected}\ngot:\n{shown}", path.display()).unwrap();
         }
     }
     assert!(failed.is_empty(), "{failed}");

@@ -23,10 +23,7 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
     let words = move || proptest::collection::vec(word(), 1..4);
     let leaf = words().prop_map(|words| Said(words, None));
     let statement = leaf.prop_recursive(3, 24, 4, move |inner| {
-        (
-            words(),
-            proptest::option::of(proptest::collection::vec(inner, 0..4)),
-        )
+        (words(), proptest::option::of(proptest::collection::vec(inner, 0..4)))
             .prop_map(|(words, block)| Said(words, block))
     });
     proptest::collection::vec(statement, 0..5)
@@ -45,9 +42,7 @@ fn written(list: &[Said]) -> Vec<Statement> {
 
 fn read(list: &[Statement]) -> Vec<Said> {
     let words = |statement: &Statement| statement.words().map(|w| w.bytes().to_vec()).collect();
-    list.iter()
-        .map(|s| Said(words(s), s.block.as_ref().map(|block| read(block))))
-        .collect()
+    list.iter().map(|s| Said(words(s), s.block.as_ref().map(|block| read(block)))).collect()
 }
 
 proptest! {

@@ -184,7 +184,11 @@ fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed>
     exchange.request_length += (request.used - used_before) as u64;
     let taken = reader.taken;
     let is_done = reader.is_done();
-    if max > 0 && taken > max && !matches!(exchange.request.length, Some(BodyLength::Exact(_))) && !exchange.discards_body {
+    if max > 0
+        && taken > max
+        && !matches!(exchange.request.length, Some(BodyLength::Exact(_)))
+        && !exchange.discards_body
+    {
         exchange.log(Level::Error, format_args!("client intended to send too large chunked body: {taken} bytes"));
         exchange.keeps_alive = false;
         return Err(Failed::Status(413));
@@ -210,7 +214,8 @@ pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
         return Ok(());
     }
     exchange.expectation_met = true;
-    let expects = exchange.request.field(Known::Expect).is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+    let expects =
+        exchange.request.field(Known::Expect).is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
     if !expects || !exchange.request.unread().is_empty() {
         return Ok(());
     }
@@ -354,7 +359,12 @@ pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
     }
 }
 
-async fn next(exchange: &mut Exchange<'_>, conn: &mut Conn, out: &mut Vec<u8>, timeout: Duration) -> Result<bool, Failed> {
+async fn next(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    out: &mut Vec<u8>,
+    timeout: Duration,
+) -> Result<bool, Failed> {
     conn.deadline.set(timeout);
     let got = poll_fn(|_| {
         if let Poll::Ready(read) = poll_read(exchange, conn, out) {

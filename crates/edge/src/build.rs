@@ -236,7 +236,8 @@ impl<'r> Build<'r> {
 /// The two kinds of "no such directive": nginx has it and weir does not, or nobody has it.
 fn unknown(name: &str, context: Contexts) -> Refusal {
     if let Some(entry) = nginx_only::lookup(name) {
-        return Refusal::whole(format!("\"{name}\" is an nginx directive that weir does not have")).todo(entry.remedy());
+        return Refusal::whole(format!("\"{name}\" is an nginx directive that weir does not have"))
+            .todo(entry.remedy());
     }
     let here = BY_NAME
         .iter()
@@ -253,7 +254,8 @@ fn unknown(name: &str, context: Contexts) -> Refusal {
 pub fn built_in(name: &str) -> Option<Definition> {
     let all = || FAMILIES.iter().flat_map(|family| family.variables);
     let exact = all().find(|variable| variable.name == name);
-    let found = exact.or_else(|| all().find(|v| v.name.ends_with('_') && name.len() > v.name.len() && name.starts_with(v.name)));
+    let found = exact
+        .or_else(|| all().find(|v| v.name.ends_with('_') && name.len() > v.name.len() && name.starts_with(v.name)));
     found.map(|variable| {
         let rest = if variable.name.ends_with('_') { &name[variable.name.len()..] } else { name };
         Definition::Computed(variable.get, crate::variable::Argument { name: rest.to_owned(), index: 0 })

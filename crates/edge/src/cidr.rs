@@ -180,7 +180,8 @@ mod tests {
     fn forwarded_addresses_are_walked_back_through_trusted_ones() {
         let trusted = [Cidr::parse("10.0.0.0/8").unwrap().0, Cidr::parse("127.0.0.1").unwrap().0];
         let walk = |lists: &[&str], recursive| {
-            let found = forwarded(Peer::V4(0x7f00_0001), lists.iter().rev().map(|list| list.as_bytes()), &trusted, recursive);
+            let found =
+                forwarded(Peer::V4(0x7f00_0001), lists.iter().rev().map(|list| list.as_bytes()), &trusted, recursive);
             found.map(|address| address.to_string())
         };
         for (lists, recursive, expected) in [

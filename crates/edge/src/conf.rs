@@ -10,11 +10,11 @@ use weir_conf::{Problem, Tree};
 
 use crate::build::{self, Build, Kind, Paths, Resolve, Scope};
 use crate::directive::{self, Refusal};
+use crate::exchange::Exchange;
 use crate::family::location::{Methods, Pattern};
 use crate::family::rewrite::Rule;
 use crate::family::server::{Draft, ListenDraft};
 use crate::family::{Declared, FAMILIES, RESPONSE_ORDER, Settings, Values};
-use crate::exchange::Exchange;
 use crate::phase::{Enter, Phase};
 use crate::regex::Regex;
 use crate::route::{Hosts, Listen, Places, Socket};
@@ -275,7 +275,8 @@ impl Compiler<'_> {
             Pattern::Named(name) => named.insert(name.clone(), id).map(|_| format!("@{name}")),
             Pattern::Exact(path) => places.add_exact(&path, id).then_some(path),
             Pattern::Prefix { path, stops_regex } => {
-                let redirects = self.locations.get(id.0 as usize).is_some_and(|l| l.handler.is_some()) && path.ends_with('/');
+                let redirects =
+                    self.locations.get(id.0 as usize).is_some_and(|l| l.handler.is_some()) && path.ends_with('/');
                 places.add_prefix(&path, id, stops_regex, redirects).then_some(path)
             }
             Pattern::Regex(regex) => {

@@ -418,7 +418,11 @@ async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
                     let pending = request.bytes.len().saturating_sub(offset) as u64;
                     let (count, size) = core.large_headers;
                     if pending >= size.max(core.header_buffer) {
-                        return Head::Refused(if line_done { Violation::HeadTooLarge } else { Violation::TargetTooLong });
+                        return Head::Refused(if line_done {
+                            Violation::HeadTooLarge
+                        } else {
+                            Violation::TargetTooLong
+                        });
                     }
                     if request.bytes.len() as u64 >= core.header_buffer + u64::from(count) * size {
                         return Head::Refused(Violation::HeadTooLarge);
@@ -480,7 +484,9 @@ async fn one(
     refusal: Option<Refused>,
 ) -> (Parts, After) {
     let conf: &Conf = &generation.conf;
-    let server = conf.server(conf.listens.get(conn.client.listen.get()).map_or(crate::conf::ServerId(0), |l| l.hosts.default_server()));
+    let server = conf.server(
+        conf.listens.get(conn.client.listen.get()).map_or(crate::conf::ServerId(0), |l| l.hosts.default_server()),
+    );
     let started = parts.request().started.take().unwrap_or_else(clock::now);
     conn.served += 1;
     let client = conn.client.clone();

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_net::process::{self, Signal};
-use weir_net::{Address, Listening, listener};
 use weir_net::worker::Remote;
+use weir_net::{Address, Listening, listener};
 
 use crate::build::Paths;
 use crate::conf::{self, Conf};
@@ -101,7 +101,11 @@ struct Left {
 
 /// How many workers a configuration asks for.
 pub fn worker_count(conf: &Conf) -> usize {
-    conf.main.process.workers.unwrap_or_else(weir_meter::host::effective_cpus).clamp(1, crate::family::process::WORKERS_MAX)
+    conf.main
+        .process
+        .workers
+        .unwrap_or_else(weir_meter::host::effective_cpus)
+        .clamp(1, crate::family::process::WORKERS_MAX)
 }
 
 /// Raises the limit on open files as `worker_rlimit_nofile` says, or as far as allowed.
@@ -164,7 +168,9 @@ impl Running {
             }
             let worker = Worker::new(index, conf, counters, seed);
             THIS.with(|this| this.replace(Some(Here { worker: worker.clone(), accepting: HashMap::new(), left })));
-            weir_net::worker::on_panic(Rc::new(|what| log::global(Level::Alert, format_args!("a task panicked: {what}"))));
+            weir_net::worker::on_panic(Rc::new(|what| {
+                log::global(Level::Alert, format_args!("a task panicked: {what}"))
+            }));
             weir_net::worker::spawn(worker.sweep());
         })
         .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))
@@ -200,7 +206,10 @@ impl Running {
         }
         log::install(conf.main.error_log.main.clone());
         if conf.main.process.workers.is_some_and(|count| count != self.workers.len()) {
-            log::global(Level::Warn, format_args!("the number of workers changes with the next start, not with a reload"));
+            log::global(
+                Level::Warn,
+                format_args!("the number of workers changes with the next start, not with a reload"),
+            );
         }
         let conf = Arc::new(conf);
         self.move_pid_file(&conf);
@@ -244,7 +253,8 @@ impl Running {
     /// Writes the pid file.
     pub fn write_pid(&self) -> Result<(), String> {
         let path = pid_file(&self.origin, &self.conf);
-        process::write_pid_file(&path).map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
+        process::write_pid_file(&path)
+            .map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
     }
 
     /// Answers signals until told to stop.
@@ -368,7 +378,9 @@ fn seed(index: usize) -> u64 {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) as u64;
     let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_nanos() as u64);
-    (time ^ (u64::from(std::process::id()) << 32)).wrapping_add((index as u64 + 1 + count) << 17).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    (time ^ (u64::from(std::process::id()) << 32))
+        .wrapping_add((index as u64 + 1 + count) << 17)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Binds what is not bound yet; sockets no longer named are closed by being left out.

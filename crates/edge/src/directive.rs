@@ -184,7 +184,11 @@ impl Refusal {
 }
 
 /// Checks a statement against its definition, as nginx's `ngx_conf_handler` does, then lets the family read it.
-pub(crate) fn apply(build: &mut Build<'_>, directive: &'static Directive, statement: &Statement) -> Result<(), Refusal> {
+pub(crate) fn apply(
+    build: &mut Build<'_>,
+    directive: &'static Directive,
+    statement: &Statement,
+) -> Result<(), Refusal> {
     let context = build.context();
     let name = directive.name;
     if !directive.contexts.meets(context) {

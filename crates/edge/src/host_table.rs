@@ -109,7 +109,9 @@ mod tests {
     #[test]
     fn the_longest_wildcard_of_the_first_kind_wins() {
         let mut table = HostTable::default();
-        for (value, key) in ["www.example.com", "*.example.com", "*.com", ".dot.org", "www.*", "www.example.*"].iter().enumerate() {
+        for (value, key) in
+            ["www.example.com", "*.example.com", "*.com", ".dot.org", "www.*", "www.example.*"].iter().enumerate()
+        {
             assert_eq!(table.add(key.as_bytes(), true, value), Ok(()), "{key}");
         }
         for (name, value) in [

@@ -42,16 +42,8 @@ pub enum Level {
 
 impl Level {
     /// Every level, the gravest first.
-    pub const ALL: [Level; 8] = [
-        Level::Emerg,
-        Level::Alert,
-        Level::Crit,
-        Level::Error,
-        Level::Warn,
-        Level::Notice,
-        Level::Info,
-        Level::Debug,
-    ];
+    pub const ALL: [Level; 8] =
+        [Level::Emerg, Level::Alert, Level::Crit, Level::Error, Level::Warn, Level::Notice, Level::Info, Level::Debug];
 
     /// As in a file and in a line.
     pub const fn name(self) -> &'static str {
@@ -134,13 +126,8 @@ struct Process {
     terminal: bool,
 }
 
-static PROCESS: LazyLock<RwLock<Process>> = LazyLock::new(|| {
-    RwLock::new(Process {
-        sinks: None,
-        standard: None,
-        terminal: true,
-    })
-});
+static PROCESS: LazyLock<RwLock<Process>> =
+    LazyLock::new(|| RwLock::new(Process { sinks: None, standard: None, terminal: true }));
 
 /// Opens the log used until a configuration is in force: the file of `-e`, or stderr for `stderr` and nothing.
 ///
@@ -153,19 +140,13 @@ pub fn open_default(path: &Path) {
             match file.open() {
                 Ok(()) => Some(file),
                 Err(what) => {
-                    global(
-                        Level::Alert,
-                        format_args!("could not open error log file: {what}"),
-                    );
+                    global(Level::Alert, format_args!("could not open error log file: {what}"));
                     None
                 }
             }
         }
     };
-    PROCESS
-        .write()
-        .unwrap_or_else(PoisonError::into_inner)
-        .standard = standard;
+    PROCESS.write().unwrap_or_else(PoisonError::into_inner).standard = standard;
 }
 
 /// Puts the main level's sinks in force: `conf.main.error_log.main`. Without a file among them nginx adds its
@@ -174,18 +155,12 @@ pub fn install(mut main: Arc<Sinks>) {
     if !main.has_file() {
         Arc::make_mut(&mut main).add(Sinks::default_file());
     }
-    PROCESS
-        .write()
-        .unwrap_or_else(PoisonError::into_inner)
-        .sinks = Some(main);
+    PROCESS.write().unwrap_or_else(PoisonError::into_inner).sinks = Some(main);
 }
 
 /// From now on nothing is repeated on the terminal: weir runs, or has gone into the background.
 pub fn leave_terminal() {
-    PROCESS
-        .write()
-        .unwrap_or_else(PoisonError::into_inner)
-        .terminal = false;
+    PROCESS.write().unwrap_or_else(PoisonError::into_inner).terminal = false;
 }
 
 /// Where standard error goes once nobody watches it: the file of `-e`, or nowhere.
@@ -196,11 +171,7 @@ pub fn last_words() -> Option<Arc<std::fs::File>> {
 
 /// The file of `-e`, if it is one.
 pub(crate) fn standard() -> Option<Arc<LogFile>> {
-    PROCESS
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .standard
-        .clone()
+    PROCESS.read().unwrap_or_else(PoisonError::into_inner).standard.clone()
 }
 
 /// Opens every log file of a configuration that is not open yet; the message is nginx's.
@@ -208,9 +179,7 @@ pub(crate) fn standard() -> Option<Arc<LogFile>> {
 /// Nothing is undone on failure: files opened for a configuration that is dropped close with it.
 pub fn open_all(conf: &Conf) -> Result<(), String> {
     let errors = conf.declared.error_log.files.iter();
-    errors
-        .chain(&conf.declared.log.files)
-        .try_for_each(|file| file.open())
+    errors.chain(&conf.declared.log.files).try_for_each(|file| file.open())
 }
 
 /// Writes what the buffers of access logs hold back: the last thing before the process ends.
@@ -233,11 +202,7 @@ pub fn hostname() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let name = name.trim();
-        if name.is_empty() {
-            "localhost".to_owned()
-        } else {
-            name.to_ascii_lowercase()
-        }
+        if name.is_empty() { "localhost".to_owned() } else { name.to_ascii_lowercase() }
     });
     &NAME
 }
@@ -252,9 +217,7 @@ impl fmt::Display for Os<'_> {
         };
         // std has libc's text and appends " (os error N)".
         let text = io::Error::from_raw_os_error(code).to_string();
-        let text = text
-            .rsplit_once(" (os error")
-            .map_or(text.as_str(), |(text, _)| text);
+        let text = text.rsplit_once(" (os error").map_or(text.as_str(), |(text, _)| text);
         write!(f, "({code}: {text})")
     }
 }
@@ -303,11 +266,7 @@ fn begin(line: &mut Vec<u8>, level: Level) {
 fn line_about_process(level: Level, message: fmt::Arguments<'_>, may_show: bool) {
     let (sinks, standard, terminal) = {
         let process = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
-        (
-            process.sinks.clone(),
-            process.standard.clone(),
-            process.terminal,
-        )
+        (process.sinks.clone(), process.standard.clone(), process.terminal)
     };
     with_line(|line| {
         let mut shown = false;
@@ -418,22 +377,10 @@ mod tests {
     #[test]
     fn errors_of_the_os_read_as_in_nginx() {
         for (error, text) in [
-            (
-                io::Error::from_raw_os_error(111),
-                "(111: Connection refused)",
-            ),
-            (
-                io::Error::from_raw_os_error(2),
-                "(2: No such file or directory)",
-            ),
-            (
-                io::Error::from(io::ErrorKind::TimedOut),
-                "(110: Connection timed out)",
-            ),
-            (
-                io::Error::from(io::ErrorKind::ConnectionReset),
-                "(104: Connection reset by peer)",
-            ),
+            (io::Error::from_raw_os_error(111), "(111: Connection refused)"),
+            (io::Error::from_raw_os_error(2), "(2: No such file or directory)"),
+            (io::Error::from(io::ErrorKind::TimedOut), "(110: Connection timed out)"),
+            (io::Error::from(io::ErrorKind::ConnectionReset), "(104: Connection reset by peer)"),
         ] {
             assert_eq!(Os(&error).to_string(), text);
         }
@@ -461,10 +408,7 @@ mod tests {
         let text = String::from_utf8_lossy(&line).into_owned();
         assert_eq!(text.get(4..5), Some("/"));
         assert_eq!(text.get(19..27), Some(" [warn] "));
-        assert!(
-            text.contains(&format!(" {}#", std::process::id())),
-            "{text}"
-        );
+        assert!(text.contains(&format!(" {}#", std::process::id())), "{text}");
         assert!(text.ends_with(": "), "{text}");
     }
 }

@@ -25,9 +25,7 @@ pub struct Entry {
 impl Entry {
     /// Whether it may stand in this context, named as in [`Entry::contexts`].
     pub fn is_allowed_in(&self, context: &str) -> bool {
-        self.contexts
-            .split(", ")
-            .any(|one| one == context || one == "any")
+        self.contexts.split(", ").any(|one| one == context || one == "any")
     }
 
     /// Whose directive it is, for the sentence `"NAME" is …`.
@@ -43,10 +41,7 @@ impl Entry {
     /// What to do instead, in one line: the first rule that fits in [`REMEDIES`].
     pub fn remedy(&self) -> &'static str {
         let fits = |(rule, _): &&(Rule, &str)| rule.fits(self);
-        REMEDIES
-            .iter()
-            .find(fits)
-            .map_or(NO_COUNTERPART, |(_, remedy)| *remedy)
+        REMEDIES.iter().find(fits).map_or(NO_COUNTERPART, |(_, remedy)| *remedy)
     }
 }
 
@@ -77,9 +72,7 @@ impl Origin {
 
 /// The entry of a name, if nginx or a known module for it has such a directive.
 pub fn lookup(name: &str) -> Option<&'static Entry> {
-    let index = data::ENTRIES
-        .binary_search_by(|entry| entry.name.cmp(name))
-        .ok()?;
+    let index = data::ENTRIES.binary_search_by(|entry| entry.name.cmp(name)).ok()?;
     data::ENTRIES.get(index)
 }
 
@@ -111,10 +104,8 @@ impl Rule {
 use Rule::{Module, Name, Names};
 
 const NO_COUNTERPART: &str = "weir has no counterpart: keep nginx for this server or location";
-const NOTHING_TO_TUNE: &str =
-    "it tunes how nginx itself works inside, which weir does not share: remove the line";
-const AT_THE_ORIGIN: &str =
-    "let the origin answer with the final body, or keep nginx for this location";
+const NOTHING_TO_TUNE: &str = "it tunes how nginx itself works inside, which weir does not share: remove the line";
+const AT_THE_ORIGIN: &str = "let the origin answer with the final body, or keep nginx for this location";
 const COMPUTE: &str = "compute the value with map, set or rewrite where that is enough, let the \
                        origin decide, or keep nginx for this location";
 const PLAIN_ORIGIN: &str = "reach the origin by plain http:// over a network you trust, or keep \
@@ -124,8 +115,7 @@ const TLS_IN_FRONT: &str = "remove it if what it asks for is the default anyway,
 const FIND_THE_CLIENT_S_PLACE: &str =
     "choose by address with geo, which needs no database, or keep nginx for this server";
 const WATCH: &str = "watch weir's own live status instead: remove the line";
-const JWT: &str =
-    "let the application, or an auth_request to it, check the token, or keep NGINX Plus";
+const JWT: &str = "let the application, or an auth_request to it, check the token, or keep NGINX Plus";
 const FASTCGI: &str = "give the FastCGI application an HTTP server of its own and use proxy_pass, \
                        or keep nginx for this location";
 const UWSGI: &str = "let uWSGI speak HTTP (its http-socket option) and use proxy_pass, or keep \
@@ -290,11 +280,7 @@ mod tests {
         assert_eq!(entry.contexts, "location, if in location");
         assert!(entry.is_allowed_in("location") && !entry.is_allowed_in("server"));
         assert!(lookup("include").unwrap().is_allowed_in("upstream"));
-        assert!(
-            lookup("ssl_preread")
-                .unwrap()
-                .is_allowed_in("stream server")
-        );
+        assert!(lookup("ssl_preread").unwrap().is_allowed_in("stream server"));
         assert!(lookup("worker_processes").unwrap().is_allowed_in("main"));
     }
 
@@ -312,14 +298,10 @@ mod tests {
     #[test]
     fn each_rule_speaks_for_some_entry() {
         let spoken = |index: usize| {
-            data::ENTRIES
-                .iter()
-                .any(|entry| REMEDIES.iter().position(|(rule, _)| rule.fits(entry)) == Some(index))
+            data::ENTRIES.iter().any(|entry| REMEDIES.iter().position(|(rule, _)| rule.fits(entry)) == Some(index))
         };
-        let silent: Vec<&str> = (0..REMEDIES.len())
-            .filter(|index| !spoken(*index))
-            .map(|index| REMEDIES[index].1)
-            .collect();
+        let silent: Vec<&str> =
+            (0..REMEDIES.len()).filter(|index| !spoken(*index)).map(|index| REMEDIES[index].1).collect();
         assert_eq!(silent, [""; 0]);
     }
 
@@ -327,28 +309,10 @@ mod tests {
     fn a_remedy_is_one_sentence_for_a_terminal() {
         for entry in data::ENTRIES {
             let remedy = entry.remedy();
-            assert!(
-                !remedy.is_empty() && remedy.len() <= 160,
-                "{}: {remedy}",
-                entry.name
-            );
-            assert!(
-                !remedy.ends_with('.') && !remedy.contains('\n'),
-                "{}: {remedy}",
-                entry.name
-            );
+            assert!(!remedy.is_empty() && remedy.len() <= 160, "{}: {remedy}", entry.name);
+            assert!(!remedy.ends_with('.') && !remedy.contains('\n'), "{}: {remedy}", entry.name);
         }
-        assert!(
-            lookup("fastcgi_pass")
-                .unwrap()
-                .remedy()
-                .contains("proxy_pass")
-        );
-        assert!(
-            lookup("more_set_headers")
-                .unwrap()
-                .remedy()
-                .contains("add_header")
-        );
+        assert!(lookup("fastcgi_pass").unwrap().remedy().contains("proxy_pass"));
+        assert!(lookup("more_set_headers").unwrap().remedy().contains("add_header"));
     }
 }

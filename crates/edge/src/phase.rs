@@ -209,10 +209,7 @@ fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
     }
     exchange.redirects_left -= 1;
     if exchange.uri.is_empty() {
-        exchange.log(
-            crate::log::Level::Error,
-            format_args!("empty URI in redirect to named location \"@{name}\""),
-        );
+        exchange.log(crate::log::Level::Error, format_args!("empty URI in redirect to named location \"@{name}\""));
         return Step::Over(Outcome::Status(500));
     }
     let Some(id) = exchange.server.named.get(name) else {

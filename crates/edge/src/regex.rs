@@ -23,17 +23,16 @@ pub struct Captures {
 impl Regex {
     /// Compiles `pattern`; `intern` gives each named group its variable. Errors are nginx's words.
     pub fn new(pattern: &str, caseless: bool, mut intern: impl FnMut(&str) -> VariableId) -> Result<Regex, String> {
-        let inner = RegexBuilder::new()
-            .caseless(caseless)
-            .jit_if_available(true)
-            .build(pattern)
-            .map_err(|error| match error.offset() {
-                Some(offset) if offset < pattern.len() => {
-                    let rest = pattern.get(offset..).unwrap_or_default();
-                    format!("pcre2_compile() failed: {} in \"{pattern}\" at \"{rest}\"", error.kind_message())
-                }
-                Some(_) | None => format!("pcre2_compile() failed: {} in \"{pattern}\"", error.kind_message()),
-            })?;
+        let inner =
+            RegexBuilder::new().caseless(caseless).jit_if_available(true).build(pattern).map_err(
+                |error| match error.offset() {
+                    Some(offset) if offset < pattern.len() => {
+                        let rest = pattern.get(offset..).unwrap_or_default();
+                        format!("pcre2_compile() failed: {} in \"{pattern}\" at \"{rest}\"", error.kind_message())
+                    }
+                    Some(_) | None => format!("pcre2_compile() failed: {} in \"{pattern}\"", error.kind_message()),
+                },
+            )?;
         let named = inner
             .capture_names()
             .iter()

@@ -72,7 +72,9 @@ pub async fn run(
         is_blocked: false,
         pace,
         read_pace,
-        read_next: source.exact_left().map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
+        read_next: source
+            .exact_left()
+            .map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
     };
     relay.push_head(std::mem::take(head));
     let result = relay.pump(exchange, conn, &mut source, timeout).await;
@@ -257,7 +259,12 @@ impl Relay {
     }
 
     /// Writes what the client takes now. `Ready(Ok(true))` when something went.
-    fn poll_write(&mut self, exchange: &mut Exchange<'_>, conn: &mut Conn, timeout: std::time::Duration) -> Poll<Result<bool, Gone>> {
+    fn poll_write(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        timeout: std::time::Duration,
+    ) -> Poll<Result<bool, Gone>> {
         let mut progress = false;
         loop {
             // Not tried again before there is room: the kernel may take a little at any time, and a client that
@@ -429,7 +436,8 @@ impl Relay {
         let proxy = &exchange.location.values.proxy;
         let (count, size) = proxy.buffers;
         let memory_max = (u64::from(count) * size).max(READ_BYTES as u64) as usize;
-        let must_spill = self.spill.is_some() || (self.queued >= memory_max && proxy.buffering && proxy.max_temp_file > 0);
+        let must_spill =
+            self.spill.is_some() || (self.queued >= memory_max && proxy.buffering && proxy.max_temp_file > 0);
         if !must_spill {
             self.push(piece, body);
             return;

@@ -15,12 +15,12 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::core::Tokens;
 use crate::family::headers;
+use crate::family::upstream::source::Source;
 use crate::keepalive;
 use crate::log::Level;
 use crate::pace::Pace;
 use crate::relay;
 use crate::special;
-use crate::family::upstream::source::Source;
 
 /// What a response carries after its head.
 #[derive(Default)]
@@ -98,11 +98,7 @@ pub const VERSION: &str = "1.31.5";
 
 /// Sends the response that stands in the exchange. `source` is where the body of `Body::Origin` comes from.
 /// Gives a status when a filter refused the response: then nothing was sent, and the status is to be answered.
-pub async fn send(
-    exchange: &mut Exchange<'_>,
-    conn: &mut Conn,
-    source: Option<Source>,
-) -> Result<Option<u16>, Gone> {
+pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<Source>) -> Result<Option<u16>, Gone> {
     if exchange.error_status != 0 {
         exchange.response.status = exchange.error_status;
         exchange.response.status_line.clear();
@@ -310,8 +306,14 @@ async fn send_bytes(
         let trailers = trailer_text(exchange);
         let chunk = if bytes.is_empty() { &[][..] } else { encode::chunk_head(bytes.len() as u64, &mut space) };
         let end: &[u8] = if bytes.is_empty() { b"0\r\n" } else { b"\r\n0\r\n" };
-        let mut pieces =
-            [IoSlice::new(out), IoSlice::new(chunk), IoSlice::new(&bytes), IoSlice::new(end), IoSlice::new(&trailers), IoSlice::new(b"\r\n")];
+        let mut pieces = [
+            IoSlice::new(out),
+            IoSlice::new(chunk),
+            IoSlice::new(&bytes),
+            IoSlice::new(end),
+            IoSlice::new(&trailers),
+            IoSlice::new(b"\r\n"),
+        ];
         return write(exchange, conn, &mut pieces, timeout).await;
     }
     match &mut pace {
@@ -472,8 +474,11 @@ async fn send_file_in_pieces(
         read_exactly(exchange, file, &mut buffer, at)?;
         at += count as u64;
         let last = at >= end;
-        let piece =
-            if exchange.response.body_filters.is_empty() { buffer.to_vec() } else { filtered(exchange, &buffer, false, last) };
+        let piece = if exchange.response.body_filters.is_empty() {
+            buffer.to_vec()
+        } else {
+            filtered(exchange, &buffer, false, last)
+        };
         out.clear();
         if framing == Framing::Chunked && !piece.is_empty() {
             let mut space = [0; encode::CHUNK_HEAD_BYTES];

@@ -100,10 +100,14 @@ impl Hosts {
         if let Some(server) = self.exact.get(host) {
             return *server;
         }
-        if let Some((_, server)) = self.suffixes.iter().find(|(dotted, _)| host.len() > dotted.len() && host.ends_with(dotted)) {
+        if let Some((_, server)) =
+            self.suffixes.iter().find(|(dotted, _)| host.len() > dotted.len() && host.ends_with(dotted))
+        {
             return *server;
         }
-        if let Some((_, server)) = self.prefixes.iter().find(|(dotted, _)| host.len() > dotted.len() && host.starts_with(dotted)) {
+        if let Some((_, server)) =
+            self.prefixes.iter().find(|(dotted, _)| host.len() > dotted.len() && host.starts_with(dotted))
+        {
             return *server;
         }
         for (regex, server) in &self.regexes {
@@ -177,7 +181,8 @@ impl Places {
     pub(crate) fn compile(&mut self) {
         self.prefixes.sort_by(|a, b| a.name.cmp(&b.name));
         for index in 0..self.prefixes.len() {
-            let parent = (0..index).rev().find(|before| self.prefixes[index].name.starts_with(&self.prefixes[*before].name));
+            let parent =
+                (0..index).rev().find(|before| self.prefixes[index].name.starts_with(&self.prefixes[*before].name));
             self.prefixes[index].parent = parent;
         }
     }

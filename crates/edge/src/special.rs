@@ -125,7 +125,8 @@ fn html(status: u16, tokens: Tokens) -> Vec<u8> {
 
 /// Title, heading and a further line of the page of a status.
 fn page_texts(status: u16) -> Option<(String, String, Option<&'static str>)> {
-    let bad_request = |detail: &'static str| Some((format!("400 {detail}"), "400 Bad Request".to_owned(), Some(detail)));
+    let bad_request =
+        |detail: &'static str| Some((format!("400 {detail}"), "400 Bad Request".to_owned(), Some(detail)));
     let phrase = match status {
         494 => return bad_request("Request Header Or Cookie Too Large"),
         495 => return bad_request("The SSL certificate error"),

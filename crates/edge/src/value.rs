@@ -17,9 +17,7 @@ pub fn flag(statement: &Statement) -> Result<bool, Refusal> {
         Ok(false)
     } else {
         let name = &statement.name.text;
-        Err(Refusal::whole(format!(
-            "invalid value \"{value}\" in \"{name}\" directive, it must be \"on\" or \"off\""
-        )))
+        Err(Refusal::whole(format!("invalid value \"{value}\" in \"{name}\" directive, it must be \"on\" or \"off\"")))
     }
 }
 
@@ -111,8 +109,11 @@ pub fn time(statement: &Statement) -> Result<Duration, Refusal> {
 pub fn choice<T: Copy>(statement: &Statement, choices: &[(&str, T)]) -> Result<T, Refusal> {
     choice_of(statement.text(0), choices).ok_or_else(|| {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        Refusal::whole(format!("invalid value \"{}\"", statement.text(0)))
-            .todo(format!("\"{}\" takes one of: {}", statement.name.text, words.join(", ")))
+        Refusal::whole(format!("invalid value \"{}\"", statement.text(0))).todo(format!(
+            "\"{}\" takes one of: {}",
+            statement.name.text,
+            words.join(", ")
+        ))
     })
 }
 
@@ -157,9 +158,15 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_nginx_reads_them() {
-        for (text, bytes) in
-            [("1k", Some(1024)), ("2M", Some(2 << 20)), ("1g", Some(1 << 30)), ("7", Some(7)), ("k", None), ("", None), ("99999999999g", None)]
-        {
+        for (text, bytes) in [
+            ("1k", Some(1024)),
+            ("2M", Some(2 << 20)),
+            ("1g", Some(1 << 30)),
+            ("7", Some(7)),
+            ("k", None),
+            ("", None),
+            ("99999999999g", None),
+        ] {
             assert_eq!(size_of(text), bytes, "{text:?}");
         }
     }

@@ -165,10 +165,8 @@ impl Template {
                     (&braced[..end], end + 2)
                 }
                 None => {
-                    let end = after
-                        .bytes()
-                        .position(|b| !(b.is_ascii_alphanumeric() || b == b'_'))
-                        .unwrap_or(after.len());
+                    let end =
+                        after.bytes().position(|b| !(b.is_ascii_alphanumeric() || b == b'_')).unwrap_or(after.len());
                     // nginx: `$1` is one digit; `$12` is `$1` followed by "2".
                     let end = if after.starts_with(|c: char| c.is_ascii_digit()) { 1 } else { end };
                     (&after[..end], end)

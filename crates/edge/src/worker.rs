@@ -72,7 +72,6 @@ const SPARE_MAX: usize = 64;
 /// Larger buffers than this are not kept.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
-
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 

@@ -111,7 +111,15 @@ const NOBODY: u32 = u32::MAX;
 
 impl<T> Shard<T> {
     fn new(bytes_max: usize) -> Shard<T> {
-        Shard { index: HashMap::new(), nodes: Vec::new(), free: Vec::new(), newest: NOBODY, oldest: NOBODY, bytes: 0, bytes_max }
+        Shard {
+            index: HashMap::new(),
+            nodes: Vec::new(),
+            free: Vec::new(),
+            newest: NOBODY,
+            oldest: NOBODY,
+            bytes: 0,
+            bytes_max,
+        }
     }
 
     /// The value of a key, which becomes the last used.

@@ -11,8 +11,14 @@ fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {
     let (tree, problems) = weir_conf::load(&files, "/etc/nginx.conf", "/etc/", &|_| false);
     assert!(problems.is_empty(), "{http}: {problems:?}");
     let resolve = |_: &str| Err("no names in tests".to_owned());
-    let (conf, problems) = conf::compile(&tree, Paths { prefix: "/".into(), conf_prefix: "/etc/".into(), ..Paths::default() }, &resolve, 1);
-    let (errors, warnings) = problems.into_iter().partition::<Vec<_>, _>(|problem| matches!(problem.level, Level::Emerg));
+    let (conf, problems) = conf::compile(
+        &tree,
+        Paths { prefix: "/".into(), conf_prefix: "/etc/".into(), ..Paths::default() },
+        &resolve,
+        1,
+    );
+    let (errors, warnings) =
+        problems.into_iter().partition::<Vec<_>, _>(|problem| matches!(problem.level, Level::Emerg));
     let words = |problems: Vec<weir_conf::Problem>| problems.into_iter().map(|problem| problem.what).collect();
     (conf, words(errors), words(warnings))
 }
@@ -74,7 +80,9 @@ fn maps_and_splits() {
     ] {
         refuses(block, words);
     }
-    accepts("map $y $x { a 1; ~*^b(?<c>.) $c; default $y; } map $args $y { volatile; \\default 1; } server { return 200 $x$c; }");
+    accepts(
+        "map $y $x { a 1; ~*^b(?<c>.) $c; default $y; } map $args $y { volatile; \\default 1; } server { return 200 $x$c; }",
+    );
 }
 
 #[test]
@@ -103,7 +111,10 @@ fn addresses() {
     let (_, _, warnings) = compile("geo $x { 10.0.0.0/8 1; 10.0.0.0/8 2; } server { deny 10.1.0.0/8; }");
     assert_eq!(
         warnings,
-        ["duplicate network \"10.0.0.0/8\", value: \"2\", old value: \"1\"", "low address bits of 10.1.0.0/8 are meaningless"]
+        [
+            "duplicate network \"10.0.0.0/8\", value: \"2\", old value: \"1\"",
+            "low address bits of 10.1.0.0/8 are meaningless"
+        ]
     );
 }
 
@@ -121,7 +132,10 @@ fn limits() {
         ("limit_req zone=;", "zero size shared memory zone \"\""),
         ("limit_req burst=1;", "\"limit_req\" must have \"zone\" parameter"),
         ("limit_req_zone $args zone=a:1m rate=1r/s; limit_req zone=a burst=x;", "invalid burst value \"burst=x\""),
-        ("limit_req_zone $args zone=a:1m rate=1r/s; limit_req zone=a; limit_req zone=a;", "\"limit_req\" directive is duplicate"),
+        (
+            "limit_req_zone $args zone=a:1m rate=1r/s; limit_req zone=a; limit_req zone=a;",
+            "\"limit_req\" directive is duplicate",
+        ),
         ("limit_conn_zone $args zone=a:1m; limit_conn a 0;", "invalid number of connections \"0\""),
         ("limit_conn_zone $args zone=a:1m; limit_conn a 70000;", "connection limit must be less 65536"),
         ("limit_conn a 1;", "zero size shared memory zone \"a\""),

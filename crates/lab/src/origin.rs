@@ -108,17 +108,11 @@ impl Totals {
 /// [`Origin::addresses`]. Fails if an address cannot be bound or a thread not started.
 pub fn start(addresses: &[Address], workers: usize) -> io::Result<Origin> {
     let workers = workers.clamp(1, WORKERS_MAX);
-    let mut origin = Origin {
-        addresses: Vec::new(),
-        workers: Vec::new(),
-        tallies: Vec::new(),
-    };
+    let mut origin = Origin { addresses: Vec::new(), workers: Vec::new(), tallies: Vec::new() };
     let mut sockets = vec![Vec::new(); workers];
     for address in addresses {
         let bound = bind(address, workers)?;
-        origin
-            .addresses
-            .extend(bound.first().map(|socket| socket.local_addr().clone()));
+        origin.addresses.extend(bound.first().map(|socket| socket.local_addr().clone()));
         // Fewer sockets than workers (a unix socket): they are shared.
         for (mine, socket) in sockets.iter_mut().zip(bound.iter().cycle()) {
             mine.push(socket.clone());
@@ -138,10 +132,7 @@ pub fn start(addresses: &[Address], workers: usize) -> io::Result<Origin> {
 }
 
 fn bind(address: &Address, workers: usize) -> io::Result<Vec<Listening>> {
-    let options = ListenOptions {
-        reuseport: workers > 1 && !address.is_unix(),
-        ..ListenOptions::default()
-    };
+    let options = ListenOptions { reuseport: workers > 1 && !address.is_unix(), ..ListenOptions::default() };
     if options.reuseport {
         // Found taken now, or else shared unawares with another origin of the same user.
         drop(listener::bind(address, &ListenOptions::default())?);
@@ -194,10 +185,7 @@ impl Origin {
 
     /// What all workers have done so far.
     pub fn totals(&self) -> Totals {
-        self.tallies
-            .iter()
-            .map(|tally| tally.totals())
-            .fold(Totals::default(), Totals::plus)
+        self.tallies.iter().map(|tally| tally.totals()).fold(Totals::default(), Totals::plus)
     }
 
     /// Ends the workers and closes every connection; [`Origin::join`] waits for it.

@@ -34,61 +34,36 @@ fn talk(request: &str) -> String {
 
 /// As [`talk`], for one GET that asks the connection to be closed after it.
 fn get(target: &str) -> String {
-    talk(&format!(
-        "GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-    ))
+    talk(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"))
 }
 
 fn split(answer: &str) -> (&str, &str) {
-    answer
-        .split_once("\r\n\r\n")
-        .unwrap_or_else(|| panic!("no whole head: {answer:.200}"))
+    answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no whole head: {answer:.200}"))
 }
 
 #[test]
 fn the_request_says_the_size() {
-    for (target, size) in [
-        ("/", 1024),
-        ("/64k", 65_536),
-        ("/1m", 1 << 20),
-        ("/x?size=3", 3),
-        ("/?size=0", 0),
-    ] {
+    for (target, size) in [("/", 1024), ("/64k", 65_536), ("/1m", 1 << 20), ("/x?size=3", 3), ("/?size=0", 0)] {
         let answer = get(target);
         let (head, body) = split(&answer);
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{target}: {head}");
-        assert!(
-            head.contains(&format!("Content-Length: {size}\r\n")),
-            "{target}: {head}"
-        );
+        assert!(head.contains(&format!("Content-Length: {size}\r\n")), "{target}: {head}");
         assert_eq!(body.len(), size, "{target}");
-        assert!(
-            body.bytes().skip(64).zip(body.bytes()).all(|(a, b)| a == b),
-            "{target}: period of 64 bytes"
-        );
+        assert!(body.bytes().skip(64).zip(body.bytes()).all(|(a, b)| a == b), "{target}: period of 64 bytes");
     }
 }
 
 #[test]
 fn status_and_fields() {
-    let answer =
-        get("/?status=503&cache=no-store&header=Retry-After:%2010&header=Content-Type:x/y");
+    let answer = get("/?status=503&cache=no-store&header=Retry-After:%2010&header=Content-Type:x/y");
     let (head, _) = split(&answer);
     assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
-    for field in [
-        "Cache-Control: no-store",
-        "Retry-After: 10",
-        "Content-Type: x/y",
-        "Connection: close",
-    ] {
+    for field in ["Cache-Control: no-store", "Retry-After: 10", "Content-Type: x/y", "Connection: close"] {
         assert_eq!(head.matches(field).count(), 1, "{field} in {head}");
     }
     assert_eq!(head.matches("Content-Type").count(), 1);
     let (head, body) = (get("/?status=204"), "");
-    assert!(
-        !head.contains("Content-Length") && head.ends_with("\r\n\r\n"),
-        "{head}{body}"
-    );
+    assert!(!head.contains("Content-Length") && head.ends_with("\r\n\r\n"), "{head}{body}");
 }
 
 #[test]
@@ -96,10 +71,7 @@ fn chunked_with_and_without_trailers() {
     let size = 40_000;
     let answer = get(&format!("/?size={size}&trailers=1"));
     let (head, body) = split(&answer);
-    assert!(
-        head.contains("Transfer-Encoding: chunked") && head.contains("Trailer: X-Origin-Bytes"),
-        "{head}"
-    );
+    assert!(head.contains("Transfer-Encoding: chunked") && head.contains("Trailer: X-Origin-Bytes"), "{head}");
     assert!(body.starts_with("4000\r\n"), "16 KiB first");
     assert!(body.ends_with(&format!("\r\n0\r\nX-Origin-Bytes: {size}\r\n\r\n")));
     assert!(get("/?size=5&chunked=1").ends_with("5\r\nweir \r\n0\r\n\r\n"));
@@ -110,9 +82,7 @@ fn chunked_with_and_without_trailers() {
 fn pipelined_requests_are_answered_in_order() {
     let mut requests = String::new();
     for size in [1, 2, 3] {
-        requests.push_str(&format!(
-            "GET /?size={size}&header=X-N:{size} HTTP/1.1\r\nHost: a\r\n\r\n"
-        ));
+        requests.push_str(&format!("GET /?size={size}&header=X-N:{size} HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
     requests.push_str("HEAD /?size=77 HTTP/1.1\r\nHost: a\r\n\r\n");
     requests.push_str("GET /?size=4&keepalive=off HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -132,22 +102,15 @@ fn http_1_0_closes_unless_told_otherwise() {
     let both = "GET /?size=1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /?size=2&chunked=1 HTTP/1.0\r\n\r\n";
     let answer = talk(both);
     assert!(answer.contains("Connection: keep-alive\r\n\r\nw"));
-    assert!(
-        !answer.contains("chunked") && answer.ends_with("\r\n\r\nwe"),
-        "{answer}"
-    );
+    assert!(!answer.contains("chunked") && answer.ends_with("\r\n\r\nwe"), "{answer}");
 }
 
 #[test]
 fn bodies_are_echoed() {
-    let answer = talk(
-        "POST /echo HTTP/1.1\r\nHost: a\r\nX-Y: z\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
-    );
+    let answer =
+        talk("POST /echo HTTP/1.1\r\nHost: a\r\nX-Y: z\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
     let (_, body) = split(&answer);
-    assert!(
-        body.starts_with("POST /echo HTTP/1.1\nHost: a\nX-Y: z\n") && body.ends_with("\n\nhello"),
-        "{body}"
-    );
+    assert!(body.starts_with("POST /echo HTTP/1.1\nHost: a\nX-Y: z\n") && body.ends_with("\n\nhello"), "{body}");
     let answer = talk(
         "PUT /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
     );
@@ -162,11 +125,7 @@ fn a_body_elsewhere_is_read_and_forgotten() {
     assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2, "{answer}");
     let origin = origin();
     let mut stream = connect(&origin);
-    stream
-        .write_all(
-            b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n",
-        )
-        .unwrap();
+    stream.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n").unwrap();
     let mut interim = [0; 25];
     stream.read_exact(&mut interim).unwrap();
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -177,28 +136,13 @@ fn nonsense_is_refused_by_name() {
     for (request, status, why) in [
         ("GET /?size=x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "size=x"),
         ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505, "version"),
-        (
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-            400,
-            "1*DIGIT",
-        ),
-        (
-            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n",
-            413,
-            "1048576",
-        ),
-        (
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n",
-            400,
-            "RFC 9112",
-        ),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400, "1*DIGIT"),
+        ("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", 413, "1048576"),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n", 400, "RFC 9112"),
     ] {
         let answer = talk(request);
         let (head, body) = split(&answer);
-        assert!(
-            head.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{request}: {head}"
-        );
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {head}");
         assert!(body.contains(why), "{request}: {body}");
     }
     let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(70_000));
@@ -212,16 +156,10 @@ fn failures_are_what_they_say() {
     let half_head = get("/?size=100&fail=half");
     assert!(half_head.starts_with("HTTP/1.1 200 OK") && !half_head.contains("\r\n\r\n"));
     let truncated = get("/?size=100&fail=truncate");
-    assert!(
-        truncated.contains("Content-Length: 100") && truncated.len() == whole - 50,
-        "{truncated}"
-    );
+    assert!(truncated.contains("Content-Length: 100") && truncated.len() == whole - 50, "{truncated}");
     assert!(get("/?size=100&chunked=1&fail=truncate").contains("\r\n\r\n64\r\nweir"));
     let lie = get("/?size=100&fail=lying-length");
-    assert!(
-        lie.contains("Content-Length: 100") && lie.len() == whole + 32,
-        "{lie}"
-    );
+    assert!(lie.contains("Content-Length: 100") && lie.len() == whole + 32, "{lie}");
     assert!(!get("/?fail=garbage").starts_with("HTTP"));
 }
 
@@ -229,9 +167,7 @@ fn failures_are_what_they_say() {
 fn a_reset_is_a_reset() {
     let origin = origin();
     let mut stream = connect(&origin);
-    stream
-        .write_all(b"GET /?fail=reset HTTP/1.1\r\nHost: a\r\n\r\n")
-        .unwrap();
+    stream.write_all(b"GET /?fail=reset HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let error = stream.read(&mut [0; 1]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     assert_eq!(origin.totals().failures, 1);
@@ -241,9 +177,7 @@ fn a_reset_is_a_reset() {
 fn a_head_without_end_goes_on() {
     let origin = origin();
     let mut stream = connect(&origin);
-    stream
-        .write_all(b"GET /?fail=endless-head HTTP/1.1\r\nHost: a\r\n\r\n")
-        .unwrap();
+    stream.write_all(b"GET /?fail=endless-head HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let mut some = vec![0; 1 << 20];
     stream.read_exact(&mut some).unwrap();
     assert!(!some.windows(4).any(|four| four == b"\r\n\r\n"));
@@ -253,9 +187,7 @@ fn a_head_without_end_goes_on() {
 fn a_stalled_answer_ends_when_the_client_goes() {
     let origin = origin();
     let mut stream = connect(&origin);
-    stream
-        .write_all(b"GET /?size=10&fail=stall HTTP/1.1\r\nHost: a\r\n\r\n")
-        .unwrap();
+    stream.write_all(b"GET /?size=10&fail=stall HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let mut seen = Vec::new();
     while !seen.ends_with(b"\r\n\r\nweir ") {
         let mut byte = [0];
@@ -275,25 +207,15 @@ fn a_websocket_echoes_and_says_goodbye() {
                      Sec-WebSocket-Protocol: chat, other\r\n\r\n";
     stream.write_all(handshake.as_bytes()).unwrap();
     // "Hello" masked as in RFC 6455 §5.7, then a close with status 1000.
-    stream
-        .write_all(b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58")
-        .unwrap();
-    stream
-        .write_all(b"\x88\x82\x00\x00\x00\x00\x03\xe8")
-        .unwrap();
+    stream.write_all(b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58").unwrap();
+    stream.write_all(b"\x88\x82\x00\x00\x00\x00\x03\xe8").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let text = String::from_utf8_lossy(&answer);
     assert!(text.starts_with("HTTP/1.1 101 "), "{text}");
-    assert!(
-        text.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"),
-        "{text}"
-    );
+    assert!(text.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{text}");
     assert!(text.contains("Sec-WebSocket-Protocol: chat\r\n"), "{text}");
-    assert!(
-        answer.ends_with(b"\r\n\r\n\x81\x05Hello\x88\x02\x03\xe8"),
-        "{text}"
-    );
+    assert!(answer.ends_with(b"\r\n\r\n\x81\x05Hello\x88\x02\x03\xe8"), "{text}");
     assert_eq!((origin.totals().websockets, origin.totals().frames), (1, 1));
 }
 
@@ -312,28 +234,17 @@ fn several_workers_share_an_address_and_stop_together() {
     let origin = origin::start(&[any], 3).unwrap();
     for _ in 0..8 {
         let mut stream = connect(&origin);
-        stream
-            .write_all(b"GET /?size=1&keepalive=off HTTP/1.1\r\nHost: a\r\n\r\n")
-            .unwrap();
+        stream.write_all(b"GET /?size=1&keepalive=off HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.ends_with("\r\n\r\nw"));
     }
     let totals = origin.totals();
-    assert_eq!(
-        (totals.connections, totals.requests, totals.refused),
-        (8, 8, 0)
-    );
-    assert!(
-        origin::start(origin.addresses(), 2).is_err(),
-        "the address is taken"
-    );
+    assert_eq!((totals.connections, totals.requests, totals.refused), (8, 8, 0));
+    assert!(origin::start(origin.addresses(), 2).is_err(), "the address is taken");
     let mut idle = connect(&origin);
     let address = origin.tcp_address().unwrap();
     drop(origin);
     assert!(matches!(idle.read(&mut [0; 1]), Ok(0) | Err(_)));
-    assert!(
-        TcpStream::connect(address).is_err(),
-        "nobody listens any more"
-    );
+    assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
 }

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use weir_net::buffer::{self, Lease};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
-use weir_wire::{
-    BodyLength, ConnectionTokens, Parser, Progress, ResponseHead, keeps_alive, response_body,
-};
+use weir_wire::{BodyLength, ConnectionTokens, Parser, Progress, ResponseHead, keeps_alive, response_body};
 
 use crate::report::Failure;
 use crate::url::Url;
@@ -31,14 +29,9 @@ pub(crate) struct Target {
 
 /// The bytes of a GET.
 pub(crate) fn request(url: &Url) -> Vec<u8> {
-    let Url {
-        authority, target, ..
-    } = url;
+    let Url { authority, target, .. } = url;
     let agent = concat!("weir-load/", env!("CARGO_PKG_VERSION"));
-    format!(
-        "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n\r\n"
-    )
-    .into_bytes()
+    format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n\r\n").into_bytes()
 }
 
 /// A complete answer.
@@ -58,12 +51,7 @@ pub(crate) struct Client<'t> {
 
 impl<'t> Client<'t> {
     pub(crate) fn new(target: &'t Target) -> Client<'t> {
-        Client {
-            target,
-            stream: None,
-            deadline: Deadline::new(),
-            head: ResponseHead::new(),
-        }
+        Client { target, stream: None, deadline: Deadline::new(), head: ResponseHead::new() }
     }
 
     /// Sends the request and reads its answer to the end.
@@ -75,19 +63,9 @@ impl<'t> Client<'t> {
         let begin = clock::precise();
         self.deadline.set(self.target.timeout);
         self.send(&stream).await?;
-        let mut reader = Reader {
-            stream: &stream,
-            deadline: &self.deadline,
-            input: None,
-            from: 0,
-            bytes: 0,
-        };
+        let mut reader = Reader { stream: &stream, deadline: &self.deadline, input: None, from: 0, bytes: 0 };
         let keeps = reader.answer(&mut self.head).await?;
-        let answer = Answer {
-            status: self.head.status,
-            bytes: reader.bytes,
-            latency: since(begin),
-        };
+        let answer = Answer { status: self.head.status, bytes: reader.bytes, latency: since(begin) };
         // What came beyond the answer belongs to no request: it is not read as one.
         if keeps && reader.unread().is_empty() {
             self.stream = Some(stream);
@@ -97,8 +75,7 @@ impl<'t> Client<'t> {
 
     async fn connect(&self) -> Result<Stream, Failure> {
         self.deadline.set(self.target.timeout);
-        let stream = Stream::connect(&self.target.address, &ConnectOptions::default())
-            .map_err(|_| Failure::Connect)?;
+        let stream = Stream::connect(&self.target.address, &ConnectOptions::default()).map_err(|_| Failure::Connect)?;
         match stream.connected(&self.deadline).await {
             Ok(()) => Ok(stream),
             // The kernel's own ETIMEDOUT means the same.
@@ -113,10 +90,7 @@ impl<'t> Client<'t> {
             match stream.try_write(rest) {
                 Ok(len) => rest = rest.get(len..).unwrap_or_default(),
                 Err(error) if is_passing(&error) => {
-                    stream
-                        .writable(&self.deadline)
-                        .await
-                        .map_err(|_| Failure::Timeout)?;
+                    stream.writable(&self.deadline).await.map_err(|_| Failure::Timeout)?;
                 }
                 Err(_) => return Err(Failure::Reset),
             }
@@ -130,10 +104,7 @@ fn since(begin: Instant) -> Duration {
 }
 
 fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Reads one answer; its buffer is on loan only while it holds something.
@@ -158,9 +129,7 @@ impl Reader<'_> {
                 continue;
             }
             self.read_body(body).await?;
-            return Ok(keeps_alive(head.version, tokens)
-                && body != BodyLength::UntilClose
-                && head.status != 101);
+            return Ok(keeps_alive(head.version, tokens) && body != BodyLength::UntilClose && head.status != 101);
         }
         Err(Failure::Invalid)
     }
@@ -193,11 +162,7 @@ impl Reader<'_> {
             self.consume(have as usize);
             left -= have;
             if left > 0 && self.read_more().await? == 0 {
-                return if body == BodyLength::UntilClose {
-                    Ok(())
-                } else {
-                    Err(Failure::Closed)
-                };
+                return if body == BodyLength::UntilClose { Ok(()) } else { Err(Failure::Closed) };
             }
         }
         Ok(())
@@ -207,9 +172,7 @@ impl Reader<'_> {
         let mut decoder = Decoder::new();
         loop {
             let mut used = 0;
-            let event = decoder
-                .next(self.unread(), &mut used)
-                .map_err(|_| Failure::Invalid)?;
+            let event = decoder.next(self.unread(), &mut used).map_err(|_| Failure::Invalid)?;
             self.consume(used);
             match event {
                 ChunkEvent::End => return Ok(()),
@@ -224,10 +187,7 @@ impl Reader<'_> {
     }
 
     fn unread(&self) -> &[u8] {
-        self.input
-            .as_ref()
-            .and_then(|input| input.get(self.from..))
-            .unwrap_or_default()
+        self.input.as_ref().and_then(|input| input.get(self.from..)).unwrap_or_default()
     }
 
     fn consume(&mut self, len: usize) {
@@ -241,10 +201,7 @@ impl Reader<'_> {
     /// Waits until the deadline for something to read; 0 is the end.
     async fn read_more(&mut self) -> Result<usize, Failure> {
         loop {
-            self.stream
-                .readable(self.deadline)
-                .await
-                .map_err(|_| Failure::Timeout)?;
+            self.stream.readable(self.deadline).await.map_err(|_| Failure::Timeout)?;
             let input = self.input.get_or_insert_with(|| buffer::lease(READ_BYTES));
             input.drain(..self.from);
             self.from = 0;

@@ -79,20 +79,14 @@ pub fn run(quick: &Quick) -> Result<Report, String> {
     for index in 0..threads {
         let share = Share {
             connections: nth_share(connections as u64, index, threads) as usize,
-            requests: quick
-                .requests_max
-                .map_or(u64::MAX, |max| nth_share(max, index, threads)),
+            requests: quick.requests_max.map_or(u64::MAX, |max| nth_share(max, index, threads)),
         };
         let (plan, give, report) = (plan.clone(), give.clone(), Report::new()?);
-        match worker::start(&format!("load {index}"), None, move || {
-            plan.start(&share, report, give)
-        }) {
+        match worker::start(&format!("load {index}"), None, move || plan.start(&share, report, give)) {
             Ok(thread) => running.push(thread),
             Err(error) => {
                 running.iter().for_each(Remote::stop);
-                return Err(format!(
-                    "a thread for the load could not be started: {error}"
-                ));
+                return Err(format!("a thread for the load could not be started: {error}"));
             }
         }
     }
@@ -138,12 +132,7 @@ struct Book {
 
 impl Plan {
     fn start(self, share: &Share, report: Report, give: mpsc::Sender<Report>) {
-        let book = Book {
-            report,
-            begin: self.begin,
-            left: share.requests,
-            give,
-        };
+        let book = Book { report, begin: self.begin, left: share.requests, give };
         let book = Rc::new(RefCell::new(book));
         let plan = Rc::new(self);
         for _ in 0..share.connections {
@@ -217,10 +206,7 @@ mod tests {
 
     #[test]
     fn a_url_that_cannot_be_loaded_begins_nothing() {
-        let quick = Quick {
-            url: "https://localhost/".to_owned(),
-            ..Quick::default()
-        };
+        let quick = Quick { url: "https://localhost/".to_owned(), ..Quick::default() };
         assert!(run(&quick).is_err_and(|why| why.contains("only http://")));
     }
 }

@@ -58,8 +58,7 @@ impl Latency {
 
     /// Records one; beyond the bounds it counts as the bound.
     pub(crate) fn record(&mut self, latency: Duration) {
-        self.0
-            .saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        self.0.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn merge(&mut self, other: &Latency) {
@@ -180,10 +179,7 @@ mod tests {
     fn an_empty_report_is_zero_everywhere() {
         let none = report(&[], &[]);
         assert_eq!((none.errors(), none.latency.count()), (0, 0));
-        assert_eq!(
-            (none.latency.percentile(99.0), none.latency.max()),
-            Default::default()
-        );
+        assert_eq!((none.latency.percentile(99.0), none.latency.max()), Default::default());
         assert_eq!(none.rate(), 0.0);
     }
 
@@ -196,10 +192,7 @@ mod tests {
         sum.merge(&other);
         assert_eq!((sum.requests, sum.errors(), sum.threads), (4, 3, 2));
         assert_eq!(sum.failures.get(&Failure::Status(503)), Some(&2));
-        assert_eq!(
-            (ms(sum.latency.percentile(50.0)), ms(sum.latency.max())),
-            (2, 10)
-        );
+        assert_eq!((ms(sum.latency.percentile(50.0)), ms(sum.latency.max())), (2, 10));
         assert_eq!((sum.rate(), sum.saturation()), (2.0, 0.25));
     }
 

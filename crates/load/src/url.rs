@@ -42,27 +42,17 @@ impl Url {
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => {
                 let port: Option<u16> = port.parse().ok().filter(|&port| port > 0);
-                (
-                    host,
-                    port.ok_or_else(|| bad("the port must be between 1 and 65535"))?,
-                )
+                (host, port.ok_or_else(|| bad("the port must be between 1 and 65535"))?)
             }
             _ => (authority, 80),
         };
-        let bare = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-            .unwrap_or(host);
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if bare.is_empty() {
             return Err(bad("it names no host"));
         }
         let slash = if target.starts_with('/') { "" } else { "/" };
         Ok(Url {
-            authority: if port == 80 {
-                host.to_owned()
-            } else {
-                format!("{host}:{port}")
-            },
+            authority: if port == 80 { host.to_owned() } else { format!("{host}:{port}") },
             host: bare.to_owned(),
             port,
             target: format!("{slash}{target}"),
@@ -76,9 +66,7 @@ impl Url {
         // `localhost` may name ::1 first while the server listens on 127.0.0.1 only.
         let mut all: Vec<SocketAddr> = found.collect();
         all.sort_by_key(SocketAddr::is_ipv6);
-        all.first()
-            .copied()
-            .ok_or_else(|| format!("{} has no address", self.host))
+        all.first().copied().ok_or_else(|| format!("{} has no address", self.host))
     }
 }
 
@@ -89,12 +77,7 @@ mod tests {
 
     fn check(text: &str, authority: &str, host: &str, port: u16, target: &str) {
         let url = Url::parse(text).unwrap();
-        let seen = (
-            url.authority.as_str(),
-            url.host.as_str(),
-            url.port,
-            url.target.as_str(),
-        );
+        let seen = (url.authority.as_str(), url.host.as_str(), url.port, url.target.as_str());
         assert_eq!(seen, (authority, host, port, target), "{text}");
     }
 
@@ -102,13 +85,7 @@ mod tests {
     fn parts() {
         check("http://a", "a", "a", 80, "/");
         check("http://a:80/x", "a", "a", 80, "/x");
-        check(
-            "http://a.b:8080?q=/1#top",
-            "a.b:8080",
-            "a.b",
-            8080,
-            "/?q=/1",
-        );
+        check("http://a.b:8080?q=/1#top", "a.b:8080", "a.b", 8080, "/?q=/1");
         check("http://[::1]:81/x", "[::1]:81", "::1", 81, "/x");
         check("http://[::1]/x?y", "[::1]", "::1", 80, "/x?y");
     }
@@ -133,10 +110,7 @@ mod tests {
 
     #[test]
     fn numbers_resolve_to_themselves() {
-        let address = Url::parse("http://127.0.0.1:81/")
-            .unwrap()
-            .resolve()
-            .unwrap();
+        let address = Url::parse("http://127.0.0.1:81/").unwrap().resolve().unwrap();
         assert_eq!(address, "127.0.0.1:81".parse().unwrap());
     }
 }

@@ -24,11 +24,11 @@ fn serve(script: Script) -> SocketAddr {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let (mut stream, seen) = (stream.unwrap(), seen.clone());
-            thread::spawn(move || {
-                while read_head(&mut stream)
-                    && script(&mut stream, seen.fetch_add(1, Ordering::SeqCst))
-                {}
-            });
+            thread::spawn(
+                move || {
+                    while read_head(&mut stream) && script(&mut stream, seen.fetch_add(1, Ordering::SeqCst)) {}
+                },
+            );
         }
     });
     address
@@ -43,11 +43,7 @@ fn read_head(stream: &mut TcpStream) -> bool {
         }
         head.extend(byte);
     }
-    assert!(
-        head.starts_with(b"GET /x?y=1 HTTP/1.1\r\nHost: 127.0.0.1:"),
-        "{}",
-        String::from_utf8_lossy(&head)
-    );
+    assert!(head.starts_with(b"GET /x?y=1 HTTP/1.1\r\nHost: 127.0.0.1:"), "{}", String::from_utf8_lossy(&head));
     true
 }
 
@@ -64,20 +60,14 @@ fn load(address: SocketAddr, connections: usize, requests: u64) -> Report {
 }
 
 fn failures(report: &Report) -> Vec<(Failure, u64)> {
-    report
-        .failures
-        .iter()
-        .map(|(&failure, &count)| (failure, count))
-        .collect()
+    report.failures.iter().map(|(&failure, &count)| (failure, count)).collect()
 }
 
 #[test]
 fn every_framing_is_read_to_its_end() {
     let address = serve(|stream, n| {
-        let chunked: &[u8] =
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n";
-        let length: &[u8] =
-            b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+        let chunked: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n";
+        let length: &[u8] = b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
         let none: &[u8] = b"HTTP/1.1 204 No\r\n\r\n";
         let close: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nabc";
         let (answer, goes_on) = match n % 4 {
@@ -109,12 +99,8 @@ fn errors_have_their_names() {
         stream.write_all(answer).is_ok() && matches!(n, 0 | 5..)
     });
     let report = load(address, 1, 7);
-    let expect = vec![
-        (Failure::Closed, 2),
-        (Failure::Invalid, 2),
-        (Failure::Status(404), 2),
-        (Failure::Status(503), 1),
-    ];
+    let expect =
+        vec![(Failure::Closed, 2), (Failure::Invalid, 2), (Failure::Status(404), 2), (Failure::Status(503), 1)];
     assert_eq!((report.requests, failures(&report)), (3, expect));
     assert_eq!(report.errors(), 7);
 }
@@ -123,10 +109,7 @@ fn errors_have_their_names() {
 fn silence_is_a_timeout() {
     let address = serve(|stream, _| stream.read(&mut [0]).is_err());
     let report = load(address, 1, 2);
-    assert_eq!(
-        (report.requests, failures(&report)),
-        (0, vec![(Failure::Timeout, 2)])
-    );
+    assert_eq!((report.requests, failures(&report)), (0, vec![(Failure::Timeout, 2)]));
 }
 
 #[test]
@@ -135,19 +118,12 @@ fn nobody_there_is_a_connect_error() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let report = load(address, 3, 9);
-    assert_eq!(
-        (report.requests, failures(&report)),
-        (0, vec![(Failure::Connect, 9)])
-    );
+    assert_eq!((report.requests, failures(&report)), (0, vec![(Failure::Connect, 9)]));
 }
 
 #[test]
 fn the_time_ends_it_too() {
-    let address = serve(|stream, _| {
-        stream
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-            .is_ok()
-    });
+    let address = serve(|stream, _| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_ok());
     let quick = Quick {
         url: format!("http://{address}/x?y=1"),
         connections: 2,

@@ -142,10 +142,7 @@ mod tests {
     #[test]
     fn words_are_nginx_words() {
         assert_eq!(Step::Connect.doing(), "connecting to upstream");
-        assert_eq!(
-            Step::AwaitHead.doing(),
-            "reading response header from upstream"
-        );
+        assert_eq!(Step::AwaitHead.doing(), "reading response header from upstream");
         assert_eq!(Step::Connect.side(), Side::Origin);
         assert_eq!(Step::ReadHead.side(), Side::Client);
     }

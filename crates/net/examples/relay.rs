@@ -25,10 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (listen, origin): (SocketAddr, SocketAddr) = (listen.parse()?, origin.parse()?);
     let workers = rest.first().map_or(Ok(1), |n| n.parse())?;
-    let options = ListenOptions {
-        reuseport: workers > 1,
-        ..ListenOptions::default()
-    };
+    let options = ListenOptions { reuseport: workers > 1, ..ListenOptions::default() };
     let mut remotes = Vec::new();
     for n in 0..workers {
         let listening = listener::bind(&listen.into(), &options)?;
@@ -94,9 +91,7 @@ async fn write(to: &Stream, mut bytes: &[u8], deadline: &Deadline) -> io::Result
     while !bytes.is_empty() {
         match to.try_write(bytes) {
             Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                to.writable(deadline).await?
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable(deadline).await?,
             Err(error) => return Err(error),
         }
     }

@@ -65,10 +65,7 @@ impl Address {
 fn unix_path(any: SocketAddrAny) -> PathBuf {
     SocketAddrUnix::try_from(any)
         .ok()
-        .and_then(|unix| {
-            unix.path_bytes()
-                .map(|bytes| PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
-        })
+        .and_then(|unix| unix.path_bytes().map(|bytes| PathBuf::from(std::ffi::OsStr::from_bytes(bytes))))
         .unwrap_or_default()
 }
 
@@ -101,10 +98,7 @@ mod tests {
 
     #[test]
     fn to_the_kernel_and_back() {
-        check(
-            Address::Tcp("127.0.0.1:80".parse().unwrap()),
-            "127.0.0.1:80",
-        );
+        check(Address::Tcp("127.0.0.1:80".parse().unwrap()), "127.0.0.1:80");
         check(Address::Tcp("[::1]:443".parse().unwrap()), "[::1]:443");
         check(Address::Unix("/run/app.sock".into()), "unix:/run/app.sock");
     }

@@ -25,16 +25,9 @@ thread_local! {
 /// An empty buffer with room for at least `size` bytes.
 pub fn lease(size: usize) -> Lease {
     let class = class_holding(size);
-    let pooled = POOLS
-        .try_with(|pools| pools.borrow_mut().get_mut(class).and_then(Vec::pop))
-        .ok()
-        .flatten();
+    let pooled = POOLS.try_with(|pools| pools.borrow_mut().get_mut(class).and_then(Vec::pop)).ok().flatten();
     let buf = pooled.unwrap_or_else(|| {
-        let rounded = if class < CLASSES {
-            CLASS_BYTES_MIN << class
-        } else {
-            size
-        };
+        let rounded = if class < CLASSES { CLASS_BYTES_MIN << class } else { size };
         Vec::with_capacity(rounded)
     });
     Lease { buf }
@@ -42,9 +35,7 @@ pub fn lease(size: usize) -> Lease {
 
 /// Buffers this worker keeps for reuse, in bytes.
 pub fn pooled_bytes() -> usize {
-    POOLS
-        .try_with(|pools| pools.borrow().iter().flatten().map(Vec::capacity).sum())
-        .unwrap_or(0)
+    POOLS.try_with(|pools| pools.borrow().iter().flatten().map(Vec::capacity).sum()).unwrap_or(0)
 }
 
 /// The smallest class whose buffers hold `size` bytes; [`CLASSES`] if none does.

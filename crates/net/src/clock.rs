@@ -11,18 +11,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The worker's time: monotonic, as of the start of this loop turn.
 pub fn now() -> Instant {
-    core::with(|core| core.clock.now())
-        .flatten()
-        .unwrap_or_else(precise)
+    core::with(|core| core.clock.now()).flatten().unwrap_or_else(precise)
 }
 
 /// The wall clock as of the start of this loop turn.
 ///
 /// Derived from [`now`]; a step of the system clock is seen within a second.
 pub fn wall() -> SystemTime {
-    core::with(|core| core.clock.wall())
-        .flatten()
-        .unwrap_or_else(precise_wall)
+    core::with(|core| core.clock.wall()).flatten().unwrap_or_else(precise_wall)
 }
 
 /// The clock read now, for the rare measurement within a turn.
@@ -149,9 +145,7 @@ impl Clock {
 }
 
 fn whole_ms(time: Duration) -> u64 {
-    time.as_secs()
-        .saturating_mul(1000)
-        .saturating_add(u64::from(time.subsec_millis()))
+    time.as_secs().saturating_mul(1000).saturating_add(u64::from(time.subsec_millis()))
 }
 
 fn whole_ms_up(time: Duration) -> u64 {
@@ -195,11 +189,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let in_year = in_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * in_year + 2) / 153;
     let day = in_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     (year, month, day)
 }

@@ -117,12 +117,7 @@ impl Core {
             return Err(io::Error::other("this thread already is a worker"));
         }
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(
-            &epoll,
-            mailbox.bell(),
-            epoll::EventData::new_u64(BELL),
-            flags,
-        )?;
+        epoll::add(&epoll, mailbox.bell(), epoll::EventData::new_u64(BELL), flags)?;
         self.epoll.replace(Some(Rc::new(epoll)));
         self.mailbox.replace(Some(mailbox));
         self.ending.set(false);
@@ -182,11 +177,7 @@ impl Core {
         if self.ending.get() || self.epoll.borrow().is_none() {
             return;
         }
-        let key = self.tasks.borrow_mut().insert(Task {
-            future: Some(future),
-            waker: None,
-            queued: true,
-        });
+        let key = self.tasks.borrow_mut().insert(Task { future: Some(future), waker: None, queued: true });
         self.queue.borrow_mut().push_back(key.index);
     }
 
@@ -240,9 +231,7 @@ impl Core {
         count(Kind::Poll);
         self.current.set(key);
         let outcome = catch_unwind(AssertUnwindSafe(|| match &waker {
-            Some(waker) => future
-                .as_mut()
-                .poll(&mut std::task::Context::from_waker(waker)),
+            Some(waker) => future.as_mut().poll(&mut std::task::Context::from_waker(waker)),
             None => {
                 let wake = LocalWake { mailbox, task: key };
                 sys::with_waker(&wake, |context| future.as_mut().poll(context))
@@ -352,18 +341,9 @@ impl Core {
     // Sockets.
 
     /// Registers a descriptor, edge-triggered, once for its life.
-    pub(crate) fn register(
-        &self,
-        fd: BorrowedFd<'_>,
-        ready: u8,
-        flags: epoll::EventFlags,
-    ) -> io::Result<Key> {
+    pub(crate) fn register(&self, fd: BorrowedFd<'_>, ready: u8, flags: epoll::EventFlags) -> io::Result<Key> {
         let epoll = self.epoll.borrow().clone().ok_or_else(not_a_worker)?;
-        let key = self.sockets.borrow_mut().insert(Registration {
-            ready,
-            reader: Key::NONE,
-            writer: Key::NONE,
-        });
+        let key = self.sockets.borrow_mut().insert(Registration { ready, reader: Key::NONE, writer: Key::NONE });
         count(Kind::EpollCtl);
         let data = epoll::EventData::new_u64(key.pack());
         if let Err(error) = epoll::add(&epoll, fd, data, flags | epoll::EventFlags::ET) {
@@ -424,10 +404,7 @@ impl Core {
     /// What is known to be ready; nothing for an unknown key.
     #[inline]
     pub(crate) fn ready(&self, key: Key) -> u8 {
-        self.sockets
-            .borrow()
-            .get(key)
-            .map_or(0, |socket| socket.ready)
+        self.sockets.borrow().get(key).map_or(0, |socket| socket.ready)
     }
 
     #[inline]
@@ -489,19 +466,13 @@ pub(crate) fn keep_waker(mailbox: &Arc<Mailbox>, task: Key, waker: &Waker) {
 }
 
 fn is_home(core: &Core, mailbox: &Arc<Mailbox>) -> bool {
-    core.mailbox
-        .borrow()
-        .as_ref()
-        .is_some_and(|own| Arc::ptr_eq(own, mailbox))
+    core.mailbox.borrow().as_ref().is_some_and(|own| Arc::ptr_eq(own, mailbox))
 }
 
 fn milliseconds(ms: u64) -> Timespec {
     // epoll_wait takes an int of milliseconds; a day is as good as longer.
     let ms = ms.min(86_400_000);
-    Timespec {
-        tv_sec: (ms / 1000) as i64,
-        tv_nsec: ((ms % 1000) * 1_000_000) as i64,
-    }
+    Timespec { tv_sec: (ms / 1000) as i64, tv_nsec: ((ms % 1000) * 1_000_000) as i64 }
 }
 
 pub(crate) fn not_a_worker() -> io::Error {
@@ -514,11 +485,7 @@ mod tests {
 
     /// A registration without a descriptor.
     fn register(core: &Core) -> Key {
-        core.sockets.borrow_mut().insert(Registration {
-            ready: 0,
-            reader: Key::NONE,
-            writer: Key::NONE,
-        })
+        core.sockets.borrow_mut().insert(Registration { ready: 0, reader: Key::NONE, writer: Key::NONE })
     }
 
     #[test]

@@ -93,10 +93,7 @@ impl Listening {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
         let address = Address::from_kernel(net::getsockname(&fd)?);
-        Ok(Listening {
-            fd: Arc::new(fd),
-            address,
-        })
+        Ok(Listening { fd: Arc::new(fd), address })
     }
 
     /// Where it listens; a port asked for as 0 is the real one here.
@@ -203,11 +200,7 @@ impl Listener {
         let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
         let key = core::with(|core| core.register(listening.as_fd(), READ, flags))
             .unwrap_or_else(|| Err(core::not_a_worker()))?;
-        Ok(Listener {
-            key,
-            listening: listening.clone(),
-            not_send: PhantomData,
-        })
+        Ok(Listener { key, listening: listening.clone(), not_send: PhantomData })
     }
 
     /// Where it listens.

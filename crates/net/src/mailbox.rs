@@ -91,26 +91,14 @@ impl Mailbox {
         self.rung.store(false, Ordering::SeqCst);
         let mut mail = self.lock();
         let closed = mail.closed;
-        Some(std::mem::replace(
-            &mut mail,
-            Mail {
-                closed,
-                ..Mail::default()
-            },
-        ))
+        Some(std::mem::replace(&mut mail, Mail { closed, ..Mail::default() }))
     }
 
     /// Refuses all further mail and returns what was left.
     pub(crate) fn close(&self) -> Mail {
         let mut mail = self.lock();
         mail.closed = true;
-        std::mem::replace(
-            &mut mail,
-            Mail {
-                closed: true,
-                ..Mail::default()
-            },
-        )
+        std::mem::replace(&mut mail, Mail { closed: true, ..Mail::default() })
     }
 
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {

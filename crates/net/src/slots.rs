@@ -13,10 +13,7 @@ pub(crate) struct Key {
 
 impl Key {
     /// A key that finds nothing anywhere.
-    pub(crate) const NONE: Key = Key {
-        index: u32::MAX,
-        generation: u32::MAX,
-    };
+    pub(crate) const NONE: Key = Key { index: u32::MAX, generation: u32::MAX };
 
     /// As one number, for `epoll_event.data`.
     pub(crate) fn pack(self) -> u64 {
@@ -25,10 +22,7 @@ impl Key {
 
     /// The reverse of [`Key::pack`].
     pub(crate) fn unpack(word: u64) -> Key {
-        Key {
-            index: word as u32,
-            generation: (word >> 32) as u32,
-        }
+        Key { index: word as u32, generation: (word >> 32) as u32 }
     }
 }
 
@@ -45,10 +39,7 @@ pub(crate) struct Slots<T> {
 
 impl<T> Slots<T> {
     pub(crate) const fn new() -> Self {
-        Slots {
-            slots: Vec::new(),
-            free: Vec::new(),
-        }
+        Slots { slots: Vec::new(), free: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -66,22 +57,13 @@ impl<T> Slots<T> {
             Some(index) => {
                 let slot = &mut self.slots[index as usize];
                 slot.value = Some(value);
-                Key {
-                    index,
-                    generation: slot.generation,
-                }
+                Key { index, generation: slot.generation }
             }
             None => {
                 let index = self.slots.len() as u32;
                 assert!(index < u32::MAX, "more slots than a u32 can name");
-                self.slots.push(Slot {
-                    generation: 0,
-                    value: Some(value),
-                });
-                Key {
-                    index,
-                    generation: 0,
-                }
+                self.slots.push(Slot { generation: 0, value: Some(value) });
+                Key { index, generation: 0 }
             }
         }
     }
@@ -106,10 +88,7 @@ impl<T> Slots<T> {
     #[inline]
     pub(crate) fn at_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
         let slot = self.slots.get_mut(index as usize)?;
-        let key = Key {
-            index,
-            generation: slot.generation,
-        };
+        let key = Key { index, generation: slot.generation };
         slot.value.as_mut().map(|value| (key, value))
     }
 
@@ -128,10 +107,7 @@ impl<T> Slots<T> {
     pub(crate) fn pop(&mut self) -> Option<T> {
         let index = self.slots.iter().position(|slot| slot.value.is_some())?;
         let generation = self.slots.get(index)?.generation;
-        self.remove(Key {
-            index: index as u32,
-            generation,
-        })
+        self.remove(Key { index: index as u32, generation })
     }
 }
 

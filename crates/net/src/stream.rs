@@ -113,12 +113,9 @@ impl Stream {
     /// epoll reports what is there at registration.
     pub(crate) fn register(fd: OwnedFd, ready: u8) -> io::Result<Stream> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP;
-        let key = core::with(|core| core.register(fd.as_fd(), ready, flags))
-            .unwrap_or_else(|| Err(core::not_a_worker()))?;
-        let socket = Socket {
-            key,
-            not_send: PhantomData,
-        };
+        let key =
+            core::with(|core| core.register(fd.as_fd(), ready, flags)).unwrap_or_else(|| Err(core::not_a_worker()))?;
+        let socket = Socket { key, not_send: PhantomData };
         Ok(Stream { socket, fd })
     }
 

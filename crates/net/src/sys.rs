@@ -83,19 +83,9 @@ pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) 
     // SAFETY: the pointer and the length describe `value`, which lives on our
     // stack during the call; the descriptor is open because it is borrowed.
     let result = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            ptr::from_ref(&value).cast(),
-            size_of::<i32>() as libc::socklen_t,
-        )
+        libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(&value).cast(), size_of::<i32>() as libc::socklen_t)
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The kernel's view of a TCP connection.
@@ -105,13 +95,7 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     // SAFETY: the pointer and `len` describe `info`; the kernel writes at most
     // `len` bytes and an older one fewer, hence zeroed first.
     let result = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
-            &raw mut len,
-        )
+        libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut len)
     };
     if result != 0 {
         return Err(io::Error::last_os_error());
@@ -141,11 +125,7 @@ pub(crate) fn utc_offset_minutes(unix_seconds: i64) -> i32 {
 
 /// Receives at most `max` bytes into the spare capacity of `buf`, which is not
 /// zeroed first. The spare capacity must not be empty unless `max` is 0.
-pub(crate) fn recv_spare(
-    fd: BorrowedFd<'_>,
-    buf: &mut Vec<u8>,
-    max: usize,
-) -> rustix::io::Result<usize> {
+pub(crate) fn recv_spare(fd: BorrowedFd<'_>, buf: &mut Vec<u8>, max: usize) -> rustix::io::Result<usize> {
     let spare = buf.spare_capacity_mut();
     let room = spare.len().min(max);
     let (spare, _) = spare.split_at_mut(room);

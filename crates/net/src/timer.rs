@@ -26,10 +26,7 @@ pub struct Deadline {
 impl Deadline {
     /// A deadline that never comes until it is set.
     pub const fn new() -> Deadline {
-        Deadline {
-            timer: Cell::new(Key::NONE),
-            not_send: PhantomData,
-        }
+        Deadline { timer: Cell::new(Key::NONE), not_send: PhantomData }
     }
 
     /// Moves it to `after` from now.
@@ -106,9 +103,7 @@ impl Drop for Deadline {
 
 impl fmt::Debug for Deadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deadline")
-            .field("is_set", &self.is_set())
-            .finish()
+        f.debug_struct("Deadline").field("is_set", &self.is_set()).finish()
     }
 }
 

@@ -43,12 +43,7 @@ pub(crate) struct Wheel {
 
 impl Wheel {
     pub(crate) const fn new() -> Wheel {
-        Wheel {
-            entries: Slots::new(),
-            heads: [[NIL; SLOTS]; LEVELS],
-            occupied: [0; LEVELS],
-            now: 0,
-        }
+        Wheel { entries: Slots::new(), heads: [[NIL; SLOTS]; LEVELS], occupied: [0; LEVELS], now: 0 }
     }
 
     /// Bytes per timer.
@@ -146,11 +141,7 @@ impl Wheel {
     }
 
     fn first_of(&self, level: usize) -> Option<(usize, u64)> {
-        let occupied = self
-            .occupied
-            .get(level)
-            .copied()
-            .filter(|&bits| bits != 0)?;
+        let occupied = self.occupied.get(level).copied().filter(|&bits| bits != 0)?;
         let shift = BITS * level as u32;
         let here = (self.now >> shift) as u32 & (SLOTS as u32 - 1);
         let ahead = occupied.rotate_right(here).trailing_zeros();
@@ -251,18 +242,7 @@ mod tests {
         let mut wheel = Wheel::new();
         wheel.advance(1_000_003, |_| ());
         let now = 1_000_003;
-        let after = [
-            0,
-            1,
-            63,
-            64,
-            65,
-            4095,
-            4096,
-            75_000,
-            3_600_000,
-            40_000_000_000,
-        ];
+        let after = [0, 1, 63, 64, 65, 4095, 4096, 75_000, 3_600_000, 40_000_000_000];
         for (n, ms) in after.iter().enumerate() {
             let key = wheel.add();
             wheel.want(key, now + ms);
@@ -337,9 +317,7 @@ mod tests {
         let mut seed = 1u64;
         let mut now = 0;
         for n in 0..2000u32 {
-            seed = seed
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let key = wheel.add();
             wheel.want(key, now + 1 + (seed >> 33) % 100_000);
             wheel.poll(key, now, task(n));

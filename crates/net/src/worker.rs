@@ -28,37 +28,27 @@ pub use crate::mailbox::MAIL_MAX;
 ///
 /// `cpu` pins it. Fails if the thread or its epoll cannot be made, or if this
 /// process may not run on `cpu`.
-pub fn start(
-    name: &str,
-    cpu: Option<usize>,
-    init: impl FnOnce() + Send + 'static,
-) -> io::Result<Remote> {
+pub fn start(name: &str, cpu: Option<usize>, init: impl FnOnce() + Send + 'static) -> io::Result<Remote> {
     let mailbox = Arc::new(Mailbox::new()?);
     let inside = mailbox.clone();
     let (tell, told) = mpsc::sync_channel(1);
-    let thread = std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || {
-            let begun = pin(cpu).and_then(|()| begin(inside));
-            let failed = begun.is_err();
-            let _ = tell.send(begun);
-            if !failed {
-                core::with(|core| {
-                    core.guarded(init);
-                    if core.run(|| false).is_err() {
-                        // epoll_wait fails only on a bug of ours; end cleanly.
-                        debug_assert!(false, "epoll_wait failed");
-                    }
-                    core.end();
-                });
-            }
-        })?;
-    told.recv()
-        .unwrap_or_else(|_| Err(io::Error::other("worker did not start")))?;
-    Ok(Remote {
-        mailbox,
-        thread: Arc::new(Mutex::new(Some(thread))),
-    })
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let begun = pin(cpu).and_then(|()| begin(inside));
+        let failed = begun.is_err();
+        let _ = tell.send(begun);
+        if !failed {
+            core::with(|core| {
+                core.guarded(init);
+                if core.run(|| false).is_err() {
+                    // epoll_wait fails only on a bug of ours; end cleanly.
+                    debug_assert!(false, "epoll_wait failed");
+                }
+                core.end();
+            });
+        }
+    })?;
+    told.recv().unwrap_or_else(|_| Err(io::Error::other("worker did not start")))?;
+    Ok(Remote { mailbox, thread: Arc::new(Mutex::new(Some(thread))) })
 }
 
 /// Runs `future` on this thread, as a worker, until it is done.
@@ -80,9 +70,7 @@ pub fn block_on<T: 'static>(future: impl Future<Output = T> + 'static) -> io::Re
         run
     });
     run.unwrap_or_else(|| Err(not_a_worker()))?;
-    result
-        .take()
-        .ok_or_else(|| io::Error::other("the task ended without a result"))
+    result.take().ok_or_else(|| io::Error::other("the task ended without a result"))
 }
 
 struct SetOnDrop(Rc<Cell<bool>>);

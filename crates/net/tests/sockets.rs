@@ -10,8 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use weir_net::{
-    Address, ConnectOptions, Deadline, ListenOptions, Listener, Stream, TimedOut, buffer, counts,
-    listener, process, worker,
+    Address, ConnectOptions, Deadline, ListenOptions, Listener, Stream, TimedOut, buffer, counts, listener, process,
+    worker,
 };
 
 fn block_on<T: 'static>(future: impl Future<Output = T> + 'static) -> T {
@@ -54,10 +54,7 @@ fn a_thousand_idle_connections_hold_no_buffer() {
         client.read_exact(&mut [0; 1]).unwrap();
     }
     let (tell, told) = mpsc::channel();
-    let ask = move || {
-        tell.send((worker::live_tasks(), worker::live_sockets()))
-            .unwrap()
-    };
+    let ask = move || tell.send((worker::live_tasks(), worker::live_sockets())).unwrap();
     remote.run(ask.clone());
     assert_eq!(told.recv().unwrap(), (1001, 1001));
     drop(clients);
@@ -139,11 +136,7 @@ fn a_pooled_connection_knows_that_it_was_closed() {
         let (stream, client) = pair().await;
         let before = counts::snapshot().peek;
         assert!(!stream.peek_closed());
-        assert_eq!(
-            counts::snapshot().peek,
-            before,
-            "nothing happened: no syscall"
-        );
+        assert_eq!(counts::snapshot().peek, before, "nothing happened: no syscall");
         drop(client);
         while !stream.peek_closed() {
             worker::yield_now().await;
@@ -199,11 +192,7 @@ fn connecting_tells_its_outcome() {
         let stream = Stream::connect(listening.local_addr(), &options).unwrap();
         let before = counts::snapshot().sockopt;
         stream.connected(&deadline).await.unwrap();
-        assert_eq!(
-            counts::snapshot().sockopt,
-            before,
-            "success costs no syscall"
-        );
+        assert_eq!(counts::snapshot().sockopt, before, "success costs no syscall");
         assert_eq!(stream.peer_addr().unwrap(), *listening.local_addr());
         assert!(stream.tcp_info().unwrap().snd_cwnd > 0);
 
@@ -274,12 +263,7 @@ fn files_are_sent_from_an_offset() {
     block_on(async {
         let path = std::env::temp_dir().join(format!("weir-net-send-{}", std::process::id()));
         let mut file = std::fs::File::options();
-        let mut file = file
-            .read(true)
-            .write(true)
-            .create(true)
-            .open(&path)
-            .unwrap();
+        let mut file = file.read(true).write(true).create(true).open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         file.write_all(b"0123456789").unwrap();
         file.rewind().unwrap();
@@ -341,18 +325,14 @@ fn a_stream_can_leave_the_runtime_and_come_back() {
 #[test]
 fn workers_share_one_socket_or_have_their_own() {
     for reuseport in [false, true] {
-        let options = ListenOptions {
-            reuseport,
-            ..ListenOptions::default()
-        };
+        let options = ListenOptions { reuseport, ..ListenOptions::default() };
         let first = listener::bind(&common::loopback(), &options).unwrap();
         let second = match reuseport {
             true => listener::bind(first.local_addr(), &options).unwrap(),
             false => first.clone(),
         };
-        let serve = |listening: listener::Listening| {
-            worker::start("w", None, || worker::spawn(serve_echo(listening))).unwrap()
-        };
+        let serve =
+            |listening: listener::Listening| worker::start("w", None, || worker::spawn(serve_echo(listening))).unwrap();
         let (one, two) = (serve(first.clone()), serve(second));
         for _ in 0..50 {
             let mut client = dial(&first);
@@ -381,10 +361,7 @@ fn unix_sockets_work_and_an_abandoned_one_is_replaced() {
     let inside = address.clone();
     block_on(async move {
         let listening = listener::bind(&inside, &ListenOptions::default()).unwrap();
-        assert!(
-            listener::bind(&inside, &ListenOptions::default()).is_err(),
-            "in use"
-        );
+        assert!(listener::bind(&inside, &ListenOptions::default()).is_err(), "in use");
         let listener = Listener::new(&listening).unwrap();
         // The attempt to take the address knocked, and went away again.
         let (probe, _) = listener.accept().await.unwrap();

@@ -187,9 +187,7 @@ fn a_worker_can_be_pinned_and_says_if_not() {
     let (tell, told) = mpsc::channel();
     remote.run(move || {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-        let line = status
-            .lines()
-            .find_map(|l| l.strip_prefix("Cpus_allowed_list:\t"));
+        let line = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:\t"));
         tell.send(line.unwrap().to_owned()).unwrap();
     });
     assert_eq!(told.recv().unwrap(), cpu.to_string());
@@ -269,15 +267,11 @@ fn hooks_run_every_turn_and_are_bounded() {
     let counted = turns.clone();
     block_on(async move {
         let inside = counted.clone();
-        assert!(worker::at_turn_end(Rc::new(
-            move || inside.set(inside.get() + 1)
-        )));
+        assert!(worker::at_turn_end(Rc::new(move || inside.set(inside.get() + 1))));
         worker::yield_now().await;
         worker::yield_now().await;
         assert_eq!(counted.get(), 2);
-        let accepted = (0..1000)
-            .filter(|_| worker::at_turn_end(Rc::new(|| ())))
-            .count();
+        let accepted = (0..1000).filter(|_| worker::at_turn_end(Rc::new(|| ()))).count();
         assert!(accepted < 1000);
     });
     assert!(turns.get() >= 3, "and once more at the end");

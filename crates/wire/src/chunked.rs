@@ -88,11 +88,7 @@ impl Decoder {
         let mut fields = std::mem::take(&mut self.fields);
         trailer.clear();
         fields.clear();
-        *self = Decoder {
-            trailer,
-            fields,
-            ..Decoder::default()
-        };
+        *self = Decoder { trailer, fields, ..Decoder::default() };
     }
 
     /// Whether the body is complete.
@@ -246,18 +242,12 @@ impl Decoder {
         let mut lines = 0;
         while at < self.trailer.len() {
             match field::line(&self.trailer, at, &mut Resume::at(at), Side::Client) {
-                Line::Field {
-                    field,
-                    spelling,
-                    next,
-                } => {
+                Line::Field { field, spelling, next } => {
                     lines += 1;
                     if lines > TRAILER_FIELDS_MAX {
                         return Err(Violation::TrailerTooLarge);
                     }
-                    let forbidden = field
-                        .known
-                        .is_some_and(|name| name.is_forbidden_in_trailer());
+                    let forbidden = field.known.is_some_and(|name| name.is_forbidden_in_trailer());
                     if spelling == field::Spelling::Plain && !forbidden {
                         self.fields.push(field);
                     }

@@ -73,9 +73,7 @@ mod tests {
     fn tokens(fields: &str) -> (ConnectionTokens, bool) {
         let text = format!("GET / HTTP/1.1\r\n{fields}\r\n");
         let mut head = RequestHead::new();
-        Parser::new()
-            .request(text.as_bytes(), &HeadPolicy::default(), &mut head)
-            .unwrap();
+        Parser::new().request(text.as_bytes(), &HeadPolicy::default(), &mut head).unwrap();
         let lists = ConnectionTokens::lists(text.as_bytes(), &head.fields, b"X-Hop");
         (ConnectionTokens::of(text.as_bytes(), &head.fields), lists)
     }
@@ -94,11 +92,7 @@ mod tests {
 
     #[test]
     fn close_outranks_keep_alive() {
-        let with = |close, keep_alive| ConnectionTokens {
-            close,
-            keep_alive,
-            ..Default::default()
-        };
+        let with = |close, keep_alive| ConnectionTokens { close, keep_alive, ..Default::default() };
         for (version, close, keep_alive, expect) in [
             (Version::Http11, false, false, true),
             (Version::Http11, true, false, false),
@@ -108,11 +102,7 @@ mod tests {
             (Version::Http10, true, true, false),
             (Version::Http09, false, true, false),
         ] {
-            assert_eq!(
-                keeps_alive(version, with(close, keep_alive)),
-                expect,
-                "{version:?}"
-            );
+            assert_eq!(keeps_alive(version, with(close, keep_alive)), expect, "{version:?}");
         }
     }
 }

@@ -6,9 +6,8 @@
 
 const WEEK: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
 
-const MONTHS: [&[u8; 3]; 12] = [
-    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
-];
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
 const DAY: i64 = 86400;
 
@@ -45,16 +44,11 @@ impl Civil {
         let shifted = days + 719_468;
         let era = shifted / 146_097;
         let day_of_era = shifted % 146_097;
-        let year_of_era =
-            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let march_month = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-        let month = if march_month < 10 {
-            march_month + 3
-        } else {
-            march_month - 9
-        };
+        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
         let year = era * 400 + year_of_era + i64::from(month <= 2);
         Civil {
             year: year as u16,
@@ -68,16 +62,11 @@ impl Civil {
     }
 
     fn month_name(self) -> &'static [u8; 3] {
-        MONTHS
-            .get(usize::from(self.month).wrapping_sub(1))
-            .copied()
-            .unwrap_or(b"Jan")
+        MONTHS.get(usize::from(self.month).wrapping_sub(1)).copied().unwrap_or(b"Jan")
     }
 
     fn week_name(self) -> &'static [u8; 3] {
-        WEEK.get(usize::from(self.weekday))
-            .copied()
-            .unwrap_or(b"Thu")
+        WEEK.get(usize::from(self.weekday)).copied().unwrap_or(b"Thu")
     }
 }
 
@@ -85,14 +74,8 @@ impl Civil {
 pub fn http_date(seconds: i64) -> [u8; 29] {
     let civil = Civil::of(seconds);
     let mut line = Fixed::new();
-    line.text(civil.week_name())
-        .text(b", ")
-        .two(civil.day)
-        .text(b" ");
-    line.text(civil.month_name())
-        .text(b" ")
-        .four(civil.year)
-        .text(b" ");
+    line.text(civil.week_name()).text(b", ").two(civil.day).text(b" ");
+    line.text(civil.month_name()).text(b" ").four(civil.year).text(b" ");
     line.time(civil).text(b" GMT");
     line.bytes
 }
@@ -101,15 +84,8 @@ pub fn http_date(seconds: i64) -> [u8; 29] {
 pub fn common_log(seconds: i64, offset_minutes: i32) -> [u8; 26] {
     let civil = local(seconds, offset_minutes);
     let mut line = Fixed::new();
-    line.two(civil.day)
-        .text(b"/")
-        .text(civil.month_name())
-        .text(b"/");
-    line.four(civil.year)
-        .text(b":")
-        .time(civil)
-        .text(b" ")
-        .zone(offset_minutes, b"");
+    line.two(civil.day).text(b"/").text(civil.month_name()).text(b"/");
+    line.four(civil.year).text(b":").time(civil).text(b" ").zone(offset_minutes, b"");
     line.bytes
 }
 
@@ -117,12 +93,7 @@ pub fn common_log(seconds: i64, offset_minutes: i32) -> [u8; 26] {
 pub fn iso8601(seconds: i64, offset_minutes: i32) -> [u8; 25] {
     let civil = local(seconds, offset_minutes);
     let mut line = Fixed::new();
-    line.four(civil.year)
-        .text(b"-")
-        .two(civil.month)
-        .text(b"-")
-        .two(civil.day)
-        .text(b"T");
+    line.four(civil.year).text(b"-").two(civil.month).text(b"-").two(civil.day).text(b"T");
     line.time(civil).zone(offset_minutes, b":");
     line.bytes
 }
@@ -131,12 +102,7 @@ pub fn iso8601(seconds: i64, offset_minutes: i32) -> [u8; 25] {
 pub fn error_log(seconds: i64, offset_minutes: i32) -> [u8; 19] {
     let civil = local(seconds, offset_minutes);
     let mut line = Fixed::new();
-    line.four(civil.year)
-        .text(b"/")
-        .two(civil.month)
-        .text(b"/")
-        .two(civil.day)
-        .text(b" ");
+    line.four(civil.year).text(b"/").two(civil.month).text(b"/").two(civil.day).text(b" ");
     line.time(civil);
     line.bytes
 }
@@ -292,10 +258,7 @@ struct Fixed<const N: usize> {
 
 impl<const N: usize> Fixed<N> {
     fn new() -> Self {
-        Fixed {
-            bytes: [b' '; N],
-            at: 0,
-        }
+        Fixed { bytes: [b' '; N], at: 0 }
     }
 
     fn text(&mut self, text: &[u8]) -> &mut Self {
@@ -315,19 +278,13 @@ impl<const N: usize> Fixed<N> {
     }
 
     fn time(&mut self, civil: Civil) -> &mut Self {
-        self.two(civil.hour)
-            .text(b":")
-            .two(civil.minute)
-            .text(b":")
-            .two(civil.second)
+        self.two(civil.hour).text(b":").two(civil.minute).text(b":").two(civil.second)
     }
 
     fn zone(&mut self, offset_minutes: i32, separator: &[u8]) -> &mut Self {
         let ahead = offset_minutes.unsigned_abs();
         self.text(if offset_minutes < 0 { b"-" } else { b"+" });
-        self.two((ahead / 60 % 100) as u8)
-            .text(separator)
-            .two((ahead % 60) as u8)
+        self.two((ahead / 60 % 100) as u8).text(separator).two((ahead % 60) as u8)
     }
 }
 
@@ -347,20 +304,11 @@ mod tests {
     fn formats() {
         assert_eq!(text(&http_date(NOVEMBER)), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(text(&http_date(0)), "Thu, 01 Jan 1970 00:00:00 GMT");
-        assert_eq!(
-            text(&http_date(951_782_400)),
-            "Tue, 29 Feb 2000 00:00:00 GMT"
-        );
+        assert_eq!(text(&http_date(951_782_400)), "Tue, 29 Feb 2000 00:00:00 GMT");
         assert_eq!(text(&http_date(-5)), "Thu, 01 Jan 1970 00:00:00 GMT");
         assert_eq!(text(&http_date(i64::MAX)), "Fri, 31 Dec 9999 23:59:59 GMT");
-        assert_eq!(
-            text(&common_log(NOVEMBER, 60)),
-            "06/Nov/1994:09:49:37 +0100"
-        );
-        assert_eq!(
-            text(&common_log(NOVEMBER, -570)),
-            "05/Nov/1994:23:19:37 -0930"
-        );
+        assert_eq!(text(&common_log(NOVEMBER, 60)), "06/Nov/1994:09:49:37 +0100");
+        assert_eq!(text(&common_log(NOVEMBER, -570)), "05/Nov/1994:23:19:37 -0930");
         assert_eq!(text(&iso8601(NOVEMBER, 0)), "1994-11-06T08:49:37+00:00");
         assert_eq!(text(&error_log(NOVEMBER, 0)), "1994/11/06 08:49:37");
         assert_eq!(text(&syslog(NOVEMBER, 0)), "Nov  6 08:49:37");
@@ -379,14 +327,8 @@ mod tests {
         ] {
             assert_eq!(parse_http_date(form.as_bytes()), Some(NOVEMBER), "{form}");
         }
-        assert_eq!(
-            parse_http_date(b"Thursday, 01-Jan-70 00:00:00 GMT"),
-            Some(0)
-        );
-        assert_eq!(
-            parse_http_date(b"Fri, 31-Dec-69 00:00:00 GMT"),
-            Some(3_155_673_600)
-        );
+        assert_eq!(parse_http_date(b"Thursday, 01-Jan-70 00:00:00 GMT"), Some(0));
+        assert_eq!(parse_http_date(b"Fri, 31-Dec-69 00:00:00 GMT"), Some(3_155_673_600));
         assert_eq!(parse_http_date(b"Wed, 31 Dec 1969 23:59:59 GMT"), Some(-1));
     }
 

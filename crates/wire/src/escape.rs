@@ -166,27 +166,13 @@ mod tests {
     #[test]
     fn sets_are_those_of_nginx() {
         let bits = |words: [u32; 3]| -> Vec<u8> {
-            (0x20..0x7fu8)
-                .filter(|&b| words[(b >> 5) as usize - 1] & (1 << (b & 31)) != 0)
-                .collect()
+            (0x20..0x7fu8).filter(|&b| words[(b >> 5) as usize - 1] & (1 << (b & 31)) != 0).collect()
         };
         assert_eq!(escaped(&URI), bits([0xd000_002d, 0x5000_0000, 0xb800_0001]));
-        assert_eq!(
-            escaped(&ARGS),
-            bits([0xd800_086d, 0x5000_0000, 0xb800_0001])
-        );
-        assert_eq!(
-            escaped(&URI_COMPONENT),
-            bits([0xfc00_9fff, 0x7800_0001, 0xb800_0001])
-        );
-        assert_eq!(
-            escaped(&HTML),
-            bits([0x5000_00ad, 0x5000_0000, 0xb800_0001])
-        );
-        assert_eq!(
-            escaped(&REFRESH),
-            bits([0x5000_0085, 0x5000_0000, 0xd800_0001])
-        );
+        assert_eq!(escaped(&ARGS), bits([0xd800_086d, 0x5000_0000, 0xb800_0001]));
+        assert_eq!(escaped(&URI_COMPONENT), bits([0xfc00_9fff, 0x7800_0001, 0xb800_0001]));
+        assert_eq!(escaped(&HTML), bits([0x5000_00ad, 0x5000_0000, 0xb800_0001]));
+        assert_eq!(escaped(&REFRESH), bits([0x5000_0085, 0x5000_0000, 0xd800_0001]));
         for set in [URI, ARGS, URI_COMPONENT, HTML, REFRESH] {
             assert!((0..0x20).chain(0x7f..=0xff).all(|b| set.contains(b)));
         }

@@ -11,11 +11,7 @@ use crate::known::Known;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Line {
     /// A field; `next` is where the following line begins.
-    Field {
-        field: Field,
-        spelling: Spelling,
-        next: usize,
-    },
+    Field { field: Field, spelling: Spelling, next: usize },
     /// A line to be skipped (a repeated status line, see [`Side::Origin`]).
     Skipped { next: usize },
     /// The empty line that ends the section.
@@ -84,11 +80,7 @@ impl Resume {
     /// At the start of a line.
     #[inline]
     pub(crate) fn at(start: usize) -> Resume {
-        Resume {
-            at: start,
-            class: 0,
-            name_end: None,
-        }
+        Resume { at: start, class: 0, name_end: None }
     }
 }
 
@@ -114,11 +106,7 @@ pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: Side) ->
     let name = Span::new(start, name_end);
     let known = Known::of(name.of(buf));
     Line::Field {
-        field: Field {
-            name,
-            value: trimmed(buf, value_start, value),
-            known,
-        },
+        field: Field { name, value: trimmed(buf, value_start, value), known },
         spelling: match resume.class {
             0 => Spelling::Plain,
             UNDERSCORE => Spelling::Underscore,
@@ -136,11 +124,7 @@ fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usi
     let mut class = resume.class;
     let stop = loop {
         let Some(&byte) = buf.get(at) else {
-            *resume = Resume {
-                at,
-                class,
-                name_end: None,
-            };
+            *resume = Resume { at, class, name_end: None };
             return Err(Line::Need);
         };
         let found = NAME[byte as usize];
@@ -170,9 +154,7 @@ fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usi
 
 fn skip(buf: &[u8], from: usize, resume: &mut Resume) -> Line {
     match memchr::memchr(b'\n', buf.get(from..).unwrap_or_default()) {
-        Some(length) => Line::Skipped {
-            next: from + length + 1,
-        },
+        Some(length) => Line::Skipped { next: from + length + 1 },
         None => {
             resume.at = buf.len();
             Line::Need
@@ -227,10 +209,7 @@ fn value(buf: &[u8], resume: &mut Resume, side: Side) -> Value {
             (_, _) => return Value::Bad { at },
         }
     }
-    Value::Found {
-        value,
-        next: at + 1,
-    }
+    Value::Found { value, next: at + 1 }
 }
 
 /// `start..end` without surrounding OWS.

@@ -44,9 +44,7 @@ pub fn request_body(buf: &[u8], head: &RequestHead) -> Result<BodyLength, Violat
     }
     let (length, coding) = framing_fields(&head.fields, Violation::DuplicateField)?;
     let length = match length {
-        Some(field) => {
-            Some(content_length(field.value.of(buf)).ok_or(Violation::InvalidContentLength)?)
-        }
+        Some(field) => Some(content_length(field.value.of(buf)).ok_or(Violation::InvalidContentLength)?),
         None => None,
     };
     let Some(coding) = coding else {
@@ -70,11 +68,7 @@ pub fn request_body(buf: &[u8], head: &RequestHead) -> Result<BodyLength, Violat
 /// Faulty framing fields are refused even where there is no body: what such an
 /// origin sends next cannot be trusted either. Interim responses (1xx but 101)
 /// are not judged, as nginx does not read their fields.
-pub fn response_body(
-    buf: &[u8],
-    head: &ResponseHead,
-    request_method: &[u8],
-) -> Result<BodyLength, Violation> {
+pub fn response_body(buf: &[u8], head: &ResponseHead, request_method: &[u8]) -> Result<BodyLength, Violation> {
     if head.is_interim() {
         return Ok(BodyLength::None);
     }
@@ -83,9 +77,7 @@ pub fn response_body(
         return Err(Violation::UpstreamLengthAndEncoding);
     }
     let length = match length {
-        Some(field) => {
-            Some(content_length(field.value.of(buf)).ok_or(Violation::UpstreamContentLength)?)
-        }
+        Some(field) => Some(content_length(field.value.of(buf)).ok_or(Violation::UpstreamContentLength)?),
         None => None,
     };
     if let Some(field) = coding
@@ -106,19 +98,10 @@ pub fn response_body(
 
 /// Refuses the methods a reverse proxy does not serve: TRACE, and CONNECT
 /// unless allowed (nginx: `allow_connect`); CONNECT must have no body.
-pub fn request_method(
-    buf: &[u8],
-    head: &RequestHead,
-    body: BodyLength,
-    allow_connect: bool,
-) -> Result<(), Violation> {
+pub fn request_method(buf: &[u8], head: &RequestHead, body: BodyLength, allow_connect: bool) -> Result<(), Violation> {
     match head.method.of(buf) {
-        b"CONNECT" if !allow_connect || head.version != Version::Http11 => {
-            Err(Violation::ConnectMethod)
-        }
-        b"CONNECT" if !matches!(body, BodyLength::None | BodyLength::Exact(0)) => {
-            Err(Violation::ConnectWithBody)
-        }
+        b"CONNECT" if !allow_connect || head.version != Version::Http11 => Err(Violation::ConnectMethod),
+        b"CONNECT" if !matches!(body, BodyLength::None | BodyLength::Exact(0)) => Err(Violation::ConnectWithBody),
         b"TRACE" => Err(Violation::TraceMethod),
         _ => Ok(()),
     }
@@ -135,9 +118,7 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
         if !byte.is_ascii_digit() {
             return None;
         }
-        length = length
-            .checked_mul(10)?
-            .checked_add(u64::from(byte - b'0'))?;
+        length = length.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
         if length > CONTENT_LENGTH_MAX {
             return None;
         }

@@ -22,18 +22,14 @@ impl Span {
     /// The span of `start..end`; positions beyond `u32::MAX` saturate.
     pub fn new(start: usize, end: usize) -> Span {
         let clip = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Span {
-            start: clip(start),
-            end: clip(end),
-        }
+        Span { start: clip(start), end: clip(end) }
     }
 
     /// The bytes of this span; empty when `buf` is not the buffer it belongs to
     /// and too short.
     #[inline]
     pub fn of(self, buf: &[u8]) -> &[u8] {
-        buf.get(self.start as usize..self.end as usize)
-            .unwrap_or_default()
+        buf.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
     /// Length in bytes.
@@ -116,11 +112,7 @@ impl RequestHead {
         let mut ignored = std::mem::take(&mut self.ignored);
         fields.clear();
         ignored.clear();
-        *self = RequestHead {
-            fields,
-            ignored,
-            ..RequestHead::default()
-        };
+        *self = RequestHead { fields, ignored, ..RequestHead::default() };
     }
 
     /// The first field of this name.
@@ -172,10 +164,7 @@ impl ResponseHead {
     pub fn clear(&mut self) {
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
-        *self = ResponseHead {
-            fields,
-            ..ResponseHead::default()
-        };
+        *self = ResponseHead { fields, ..ResponseHead::default() };
     }
 
     /// The first field of this name.
@@ -241,10 +230,6 @@ pub const FIELDS_MAX_DEFAULT: usize = 1000;
 
 impl Default for HeadPolicy {
     fn default() -> HeadPolicy {
-        HeadPolicy {
-            invalid_fields: InvalidFields::Drop,
-            underscores: false,
-            fields_max: FIELDS_MAX_DEFAULT,
-        }
+        HeadPolicy { invalid_fields: InvalidFields::Drop, underscores: false, fields_max: FIELDS_MAX_DEFAULT }
     }
 }

@@ -63,11 +63,7 @@ pub fn validate(buf: &[u8], span: Span) -> Option<Host> {
         return None;
     }
     let start = span.start as usize;
-    Some(Host {
-        name: Span::new(start, start + name.len()),
-        port,
-        has_upper: upper,
-    })
+    Some(Host { name: Span::new(start, start + name.len()), port, has_upper: upper })
 }
 
 /// Checks each byte and that no two dots meet; tells whether one is upper-case.
@@ -99,9 +95,7 @@ const fn host_bytes() -> [u8; 256] {
         table[byte] = match byte as u8 {
             b'A'..=b'Z' => NAME | LITERAL | UPPER,
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => NAME | LITERAL,
-            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => {
-                NAME | LITERAL
-            }
+            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => NAME | LITERAL,
             b'%' => NAME,
             b':' => LITERAL,
             _ => 0,
@@ -132,11 +126,7 @@ mod tests {
         let span = Span::new(0, text.len());
         let got = validate(text.as_bytes(), span);
         let got = got.map(|host| (host.name.of(text.as_bytes()), host.port));
-        assert_eq!(
-            got,
-            expect.map(|(name, port)| (name.as_bytes(), port)),
-            "{text:?}"
-        );
+        assert_eq!(got, expect.map(|(name, port)| (name.as_bytes(), port)), "{text:?}");
     }
 
     #[test]
@@ -192,11 +182,7 @@ mod tests {
 
     #[test]
     fn upper_case_is_told() {
-        let has_upper = |text: &str| {
-            validate(text.as_bytes(), Span::new(0, text.len()))
-                .unwrap()
-                .has_upper
-        };
+        let has_upper = |text: &str| validate(text.as_bytes(), Span::new(0, text.len())).unwrap().has_upper;
         assert!(has_upper("eXample") && has_upper("[::A]"));
         assert!(!has_upper("example") && !has_upper("[::a]:80"));
     }

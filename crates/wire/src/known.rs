@@ -240,9 +240,7 @@ impl Known {
 
     #[inline]
     fn has(self, trait_: u8) -> bool {
-        TABLE
-            .get(self as usize)
-            .is_some_and(|row| row.traits & trait_ != 0)
+        TABLE.get(self as usize).is_some_and(|row| row.traits & trait_ != 0)
     }
 }
 
@@ -274,39 +272,21 @@ mod tests {
     #[test]
     fn the_table_is_ordered_by_length_and_every_name_finds_itself() {
         for pair in TABLE.windows(2) {
-            assert!(
-                pair[0].name.len() <= pair[1].name.len(),
-                "{} before {}",
-                pair[0].name,
-                pair[1].name
-            );
+            assert!(pair[0].name.len() <= pair[1].name.len(), "{} before {}", pair[0].name, pair[1].name);
         }
         for (index, row) in TABLE.iter().enumerate() {
             assert!(row.name.len() <= LENGTH_MAX, "{}", row.name);
             assert_eq!(row.known as usize, index);
             assert_eq!(Known::of(row.name.as_bytes()), Some(row.known));
-            assert_eq!(
-                Known::of(row.name.to_ascii_uppercase().as_bytes()),
-                Some(row.known)
-            );
-            assert_eq!(
-                Known::of(row.name.to_ascii_lowercase().as_bytes()),
-                Some(row.known)
-            );
+            assert_eq!(Known::of(row.name.to_ascii_uppercase().as_bytes()), Some(row.known));
+            assert_eq!(Known::of(row.name.to_ascii_lowercase().as_bytes()), Some(row.known));
             assert_eq!(row.known.name(), row.name);
         }
     }
 
     #[test]
     fn near_misses_are_not_known() {
-        for name in [
-            "",
-            "Hos",
-            "Hosts",
-            "Content_Length",
-            "Content-Lengti",
-            "TRANSFER-ENCODIN\u{7}",
-        ] {
+        for name in ["", "Hos", "Hosts", "Content_Length", "Content-Lengti", "TRANSFER-ENCODIN\u{7}"] {
             assert_eq!(Known::of(name.as_bytes()), None, "{name}");
         }
         assert_eq!(Known::of(&[b'a'; 300]), None);
@@ -315,9 +295,7 @@ mod tests {
                 for bit in [0x01, 0x10, 0x20, 0x40, 0x80] {
                     let mut name = row.name.as_bytes().to_vec();
                     name[at] ^= bit;
-                    let exact = TABLE
-                        .iter()
-                        .find(|row| row.name.as_bytes().eq_ignore_ascii_case(&name));
+                    let exact = TABLE.iter().find(|row| row.name.as_bytes().eq_ignore_ascii_case(&name));
                     assert_eq!(Known::of(&name), exact.map(|row| row.known));
                 }
             }

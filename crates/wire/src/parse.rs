@@ -88,21 +88,13 @@ impl Parser {
     /// Leading empty lines are skipped and counted in `len`. The buffer must
     /// begin with the same bytes at each call of one head. Answers 414 or 494
     /// for nothing: how much to buffer is the caller's decision.
-    pub fn request(
-        &mut self,
-        buf: &[u8],
-        policy: &HeadPolicy,
-        out: &mut RequestHead,
-    ) -> Result<Progress, Violation> {
+    pub fn request(&mut self, buf: &[u8], policy: &HeadPolicy, out: &mut RequestHead) -> Result<Progress, Violation> {
         if buf.len() > HEAD_BYTES_MAX {
             return Err(Violation::HeadTooLarge);
         }
         if self.stage == Stage::Start {
             let rest = buf.get(self.line..).unwrap_or_default();
-            self.line += rest
-                .iter()
-                .take_while(|&&b| b == b'\r' || b == b'\n')
-                .count();
+            self.line += rest.iter().take_while(|&&b| b == b'\r' || b == b'\n').count();
             self.searched = self.line;
             if self.line >= buf.len() {
                 return Ok(self.partial());
@@ -115,11 +107,7 @@ impl Parser {
         }
         while self.stage == Stage::Fields {
             match field::line(buf, self.line, &mut self.resume, Side::Client) {
-                Line::Field {
-                    field,
-                    spelling,
-                    next,
-                } => {
+                Line::Field { field, spelling, next } => {
                     self.keep_request_field(buf, policy, out, field, spelling)?;
                     self.step(next);
                 }
@@ -266,10 +254,7 @@ impl Parser {
                 }
                 InvalidFields::Drop => {
                     if out.ignored.len() < IGNORED_KEPT {
-                        out.ignored.push(Span {
-                            start: field.name.start,
-                            end,
-                        });
+                        out.ignored.push(Span { start: field.name.start, end });
                     }
                     return Ok(());
                 }
@@ -311,10 +296,7 @@ impl Parser {
     }
 
     fn partial(&self) -> Progress {
-        Progress::Partial {
-            line_done: self.stage == Stage::Fields,
-            offset: self.line,
-        }
+        Progress::Partial { line_done: self.stage == Stage::Fields, offset: self.line }
     }
 }
 

@@ -181,7 +181,9 @@ pub fn tlv(tlvs: &[u8], name: &str, out: &mut Vec<u8>) -> bool {
     let found = match name.strip_prefix("ssl_") {
         None => type_of(name).and_then(|kind| find(tlvs, kind)),
         Some(name) => {
-            let Some((fixed, rest)) = find(tlvs, TLV_SSL).and_then(<[u8]>::split_first_chunk::<5>) else { return false };
+            let Some((fixed, rest)) = find(tlvs, TLV_SSL).and_then(<[u8]>::split_first_chunk::<5>) else {
+                return false;
+            };
             if name == "verify" {
                 let [_client, verify @ ..] = *fixed;
                 encode::push_decimal(out, u32::from_be_bytes(verify).into());

@@ -13,9 +13,7 @@ use std::ops::Range;
 use crate::escape::hex_value;
 use crate::violation::Violation;
 
-pub use crate::escape::{
-    Unescape, escape_args, escape_html, escape_uri, escape_uri_component, unescape_uri,
-};
+pub use crate::escape::{Unescape, escape_args, escape_html, escape_uri, escape_uri_component, unescape_uri};
 
 /// A normalised target: where its path, arguments and extension are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,11 +52,7 @@ impl Normalised {
 /// `out` is cleared and written only when `complex`. An empty target and one
 /// that begins with `?` get the path `/`. [`Violation::InvalidTarget`] for a
 /// broken escape, an escaped NUL, and `..` above the root.
-pub fn normalise(
-    raw: &[u8],
-    merge_slashes: bool,
-    out: &mut Vec<u8>,
-) -> Result<Normalised, Violation> {
+pub fn normalise(raw: &[u8], merge_slashes: bool, out: &mut Vec<u8>) -> Result<Normalised, Violation> {
     out.clear();
     match raw.first() {
         None | Some(b'?') => out.push(b'/'),
@@ -69,15 +63,7 @@ pub fn normalise(
         }
     }
     out.reserve(raw.len());
-    Walk {
-        merge_slashes,
-        state: State::Usual,
-        exten: None,
-        quoted: false,
-        plus: false,
-        out,
-    }
-    .run(raw)
+    Walk { merge_slashes, state: State::Usual, exten: None, quoted: false, plus: false, out }.run(raw)
 }
 
 /// The target taken apart as it is, when normalising would not change it.
@@ -105,14 +91,7 @@ fn clean(raw: &[u8]) -> Option<Normalised> {
     if memchr::memchr(b'#', raw.get(path_len..)?).is_some() {
         return None;
     }
-    Some(Normalised {
-        complex: false,
-        quoted: false,
-        plus,
-        args,
-        exten: range(exten, path_len),
-        path_len,
-    })
+    Some(Normalised { complex: false, quoted: false, plus, args, exten: range(exten, path_len), path_len })
 }
 
 fn range(start: Option<usize>, end: usize) -> Option<Range<usize>> {

@@ -185,15 +185,8 @@ mod tests {
     #[test]
     fn every_violation_has_a_status_words_and_a_section() {
         for violation in Violation::ALL {
-            assert!(
-                matches!(violation.status(), 400 | 405 | 414 | 494 | 501 | 502 | 505),
-                "{violation:?}"
-            );
-            let side = if violation.status() == 502 {
-                "upstream sent "
-            } else {
-                "client sent "
-            };
+            assert!(matches!(violation.status(), 400 | 405 | 414 | 494 | 501 | 502 | 505), "{violation:?}");
+            let side = if violation.status() == 502 { "upstream sent " } else { "client sent " };
             assert!(violation.message().starts_with(side), "{violation:?}");
             assert!(violation.rfc().starts_with("RFC "), "{violation:?}");
             assert!(!violation.detail().is_empty(), "{violation:?}");
@@ -202,17 +195,8 @@ mod tests {
 
     #[test]
     fn an_origins_bad_chunk_is_not_blamed_on_the_client() {
-        assert_eq!(
-            Violation::ChunkDataEnd.upstream_message(),
-            "upstream sent invalid chunked response"
-        );
-        assert_eq!(
-            Violation::ChunkDataEnd.message(),
-            "client sent invalid chunked body"
-        );
-        assert_eq!(
-            Violation::NoStatusLine.upstream_message(),
-            Violation::NoStatusLine.message()
-        );
+        assert_eq!(Violation::ChunkDataEnd.upstream_message(), "upstream sent invalid chunked response");
+        assert_eq!(Violation::ChunkDataEnd.message(), "client sent invalid chunked body");
+        assert_eq!(Violation::NoStatusLine.upstream_message(), Violation::NoStatusLine.message());
     }
 }

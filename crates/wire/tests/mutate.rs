@@ -39,12 +39,7 @@ const BODIES: &[&str] = &[
     "7fffffffffffffff\r\nendless",
 ];
 
-const TARGETS: &[&str] = &[
-    "/a/b/../c/./d.html?x=y#z",
-    "//a%2f..%2e/%25/%3f%23+.tar.gz",
-    "?x",
-    "/a/../../%00",
-];
+const TARGETS: &[&str] = &["/a/b/../c/./d.html?x=y#z", "//a%2f..%2e/%25/%3f%23+.tar.gz", "?x", "/a/../../%00"];
 
 /// What a mutation inserts: bytes and words that mean something here.
 const WORDS: &[&str] = &[
@@ -109,8 +104,7 @@ fn targets() {
 fn any_input() -> impl Strategy<Value = Vec<u8>> {
     let word = proptest::sample::select(WORDS).prop_map(|word| word.as_bytes().to_vec());
     let bytes = proptest::collection::vec(any::<u8>(), 0..8);
-    proptest::collection::vec(prop_oneof![4 => word, 1 => bytes], 0..24)
-        .prop_map(|parts| parts.concat())
+    proptest::collection::vec(prop_oneof![4 => word, 1 => bytes], 0..24).prop_map(|parts| parts.concat())
 }
 
 proptest! {
@@ -143,11 +137,7 @@ proptest! {
 }
 
 fn mutate(seeds: &[&str], check: fn(&[u8])) {
-    let number = |name| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let rounds = number("WEIR_FUZZ_ROUNDS").unwrap_or(ROUNDS);
     let mut random = Random(number("WEIR_FUZZ_SEED").unwrap_or(0x5eed));
     for seed in seeds {

@@ -8,33 +8,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-wire", &[]),
     ("weir-meter", &[]),
     ("weir-net", &["weir-meter"]),
-    (
-        "weir-edge",
-        &["weir-conf", "weir-wire", "weir-net", "weir-meter"],
-    ),
+    ("weir-edge", &["weir-conf", "weir-wire", "weir-net", "weir-meter"]),
     ("weir-load", &["weir-wire", "weir-net", "weir-meter"]),
-    (
-        "weir-lab",
-        &[
-            "weir-load",
-            "weir-conf",
-            "weir-wire",
-            "weir-net",
-            "weir-meter",
-        ],
-    ),
-    (
-        "weir",
-        &[
-            "weir-conf",
-            "weir-wire",
-            "weir-net",
-            "weir-meter",
-            "weir-edge",
-            "weir-load",
-            "weir-lab",
-        ],
-    ),
+    ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
+    ("weir", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-edge", "weir-load", "weir-lab"]),
     ("xtask", &[]),
 ];
 
@@ -42,21 +19,11 @@ pub fn arrows(checkout: &Checkout) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for member in &checkout.crates {
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == member.name) else {
-            remarks.push(Remark::error(format!(
-                "crate {} has no line in xtask/src/tidy/arrows.rs",
-                member.name
-            )));
+            remarks.push(Remark::error(format!("crate {} has no line in xtask/src/tidy/arrows.rs", member.name)));
             continue;
         };
-        for arrow in member
-            .arrows
-            .iter()
-            .filter(|arrow| !allowed.contains(&arrow.as_str()))
-        {
-            remarks.push(Remark::error(format!(
-                "{} may not depend on {arrow}",
-                member.name
-            )));
+        for arrow in member.arrows.iter().filter(|arrow| !allowed.contains(&arrow.as_str())) {
+            remarks.push(Remark::error(format!("{} may not depend on {arrow}", member.name)));
         }
     }
     remarks
@@ -71,14 +38,7 @@ mod tests {
 
     fn member(name: &str, arrows: &[&str]) -> Checkout {
         let arrows = arrows.iter().map(|&arrow| arrow.to_owned()).collect();
-        Checkout {
-            crates: vec![Crate {
-                name: name.to_owned(),
-                arrows,
-                foreign: Vec::new(),
-            }],
-            ..Checkout::default()
-        }
+        Checkout { crates: vec![Crate { name: name.to_owned(), arrows, foreign: Vec::new() }], ..Checkout::default() }
     }
 
     #[test]

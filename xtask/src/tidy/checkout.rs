@@ -35,70 +35,41 @@ pub struct Crate {
 impl Checkout {
     /// Asks git and cargo.
     pub fn read(root: &Path) -> Result<Self, String> {
-        let list = output(Command::new("git").current_dir(root).args([
-            "ls-files",
-            "-co",
-            "--exclude-standard",
-        ]))?;
+        let list = output(Command::new("git").current_dir(root).args(["ls-files", "-co", "--exclude-standard"]))?;
         let mut files: Vec<File> = list
             .lines()
             .filter_map(|path| {
                 // What cannot be read as text is deleted or no text; neither has rules.
-                std::fs::read_to_string(root.join(path))
-                    .ok()
-                    .map(|text| File {
-                        path: path.to_owned(),
-                        text,
-                    })
+                std::fs::read_to_string(root.join(path)).ok().map(|text| File { path: path.to_owned(), text })
             })
             .collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         files.dedup_by(|a, b| a.path == b.path);
         let metadata = output(cargo("metadata --no-deps --format-version 1").current_dir(root))?;
-        Ok(Self {
-            files,
-            crates: crates(&metadata)?,
-        })
+        Ok(Self { files, crates: crates(&metadata)? })
     }
 
     /// Files whose path ends so.
     pub fn ending<'a>(&'a self, ending: &'a str) -> impl Iterator<Item = &'a File> {
-        self.files
-            .iter()
-            .filter(move |file| file.path.ends_with(ending))
+        self.files.iter().filter(move |file| file.path.ends_with(ending))
     }
 
     /// The text of one file, empty if there is none.
     pub fn text(&self, path: &str) -> &str {
-        self.files
-            .iter()
-            .find(|file| file.path == path)
-            .map_or("", |file| &file.text)
+        self.files.iter().find(|file| file.path == path).map_or("", |file| &file.text)
     }
 }
 
 fn crates(metadata: &str) -> Result<Vec<Crate>, String> {
-    let metadata: Value =
-        serde_json::from_str(metadata).map_err(|e| format!("cargo metadata: {e}"))?;
+    let metadata: Value = serde_json::from_str(metadata).map_err(|e| format!("cargo metadata: {e}"))?;
     let packages = list(&metadata["packages"]);
-    let members: Vec<&str> = packages
-        .iter()
-        .filter_map(|package| package["name"].as_str())
-        .collect();
+    let members: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
     Ok(packages
         .iter()
         .map(|package| {
-            let names = list(&package["dependencies"])
-                .iter()
-                .filter_map(|dependency| dependency["name"].as_str());
-            let (arrows, foreign) = names
-                .map(str::to_owned)
-                .partition(|name| members.contains(&name.as_str()));
-            Crate {
-                name: package["name"].as_str().unwrap_or_default().to_owned(),
-                arrows,
-                foreign,
-            }
+            let names = list(&package["dependencies"]).iter().filter_map(|dependency| dependency["name"].as_str());
+            let (arrows, foreign) = names.map(str::to_owned).partition(|name| members.contains(&name.as_str()));
+            Crate { name: package["name"].as_str().unwrap_or_default().to_owned(), arrows, foreign }
         })
         .collect())
 }
@@ -111,13 +82,7 @@ fn list(value: &Value) -> &[Value] {
 impl Checkout {
     /// A checkout of these files, for the tests of rules.
     pub fn of(files: &[(&str, &str)]) -> Self {
-        let files = files.iter().map(|&(path, text)| File {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        });
-        Self {
-            files: files.collect(),
-            crates: Vec::new(),
-        }
+        let files = files.iter().map(|&(path, text)| File { path: path.to_owned(), text: text.to_owned() });
+        Self { files: files.collect(), crates: Vec::new() }
     }
 }

@@ -17,9 +17,7 @@ pub fn unsafe_places(checkout: &Checkout) -> Vec<Remark> {
     for (file, number, line) in code_lines(checkout).filter(|(file, ..)| file.path != UNSAFE_HOME) {
         if words_of(line).any(|word| word == "unsafe") {
             let at = format!("{}:{number}", file.path);
-            remarks.push(Remark::error(format!(
-                "{at}: unsafe stands in {UNSAFE_HOME} and nowhere else"
-            )));
+            remarks.push(Remark::error(format!("{at}: unsafe stands in {UNSAFE_HOME} and nowhere else")));
         }
     }
     remarks
@@ -28,9 +26,7 @@ pub fn unsafe_places(checkout: &Checkout) -> Vec<Remark> {
 /// Every crate but net says so itself, for the compiler to hold.
 pub fn forbids_unsafe(checkout: &Checkout) -> Vec<Remark> {
     let roots = ours(checkout).filter(|file| {
-        ["src/lib.rs", "src/main.rs"]
-            .iter()
-            .any(|root| file.path.ends_with(root))
+        ["src/lib.rs", "src/main.rs"].iter().any(|root| file.path.ends_with(root))
             && !file.path.starts_with("crates/net/")
     });
     roots
@@ -45,17 +41,12 @@ pub fn lengths(checkout: &Checkout) -> Vec<Remark> {
     for file in ours(checkout) {
         let length = file.text.lines().count();
         if length > FILE_LINES_MAX && !file.text.contains("// long:") {
-            remarks.push(Remark::prompt(format!(
-                "{}: {length} lines, can it be two files?",
-                file.path
-            )));
+            remarks.push(Remark::prompt(format!("{}: {length} lines, can it be two files?", file.path)));
         }
         for (number, name, length) in functions(&file.text) {
             if length > FUNCTION_LINES_MAX {
                 let at = format!("{}:{number}", file.path);
-                remarks.push(Remark::prompt(format!(
-                    "{at}: {name} has {length} lines, can it be two?"
-                )));
+                remarks.push(Remark::prompt(format!("{at}: {name} has {length} lines, can it be two?")));
             }
         }
     }
@@ -74,18 +65,10 @@ pub fn words(checkout: &Checkout) -> Vec<Remark> {
         (concat!("#[ig", "nore"), "a test runs or goes"),
     ];
     let mut remarks = Vec::new();
-    for file in checkout
-        .files
-        .iter()
-        .filter(|file| !file.path.ends_with(".lock"))
-    {
+    for file in checkout.files.iter().filter(|file| !file.path.ends_with(".lock")) {
         for (number, line) in file.text.lines().enumerate() {
             for (word, instead) in banned.iter().filter(|(word, _)| line.contains(word)) {
-                remarks.push(Remark::error(format!(
-                    "{}:{}: {word}: {instead}",
-                    file.path,
-                    number + 1
-                )));
+                remarks.push(Remark::error(format!("{}:{}: {word}: {instead}", file.path, number + 1)));
             }
         }
     }
@@ -94,20 +77,14 @@ pub fn words(checkout: &Checkout) -> Vec<Remark> {
 
 /// Rust files of this workspace.
 fn ours(checkout: &Checkout) -> impl Iterator<Item = &File> {
-    checkout.ending(".rs").filter(|file| {
-        !OTHER_WORKSPACES
-            .iter()
-            .any(|other| file.path.starts_with(other))
-    })
+    checkout.ending(".rs").filter(|file| !OTHER_WORKSPACES.iter().any(|other| file.path.starts_with(other)))
 }
 
 /// Lines of those files without their comments, numbered from 1.
 fn code_lines(checkout: &Checkout) -> impl Iterator<Item = (&File, usize, &str)> {
     ours(checkout).flat_map(|file| {
         let lines = file.text.lines().enumerate();
-        lines.map(move |(index, line)| {
-            (file, index + 1, line.split("//").next().unwrap_or_default())
-        })
+        lines.map(move |(index, line)| (file, index + 1, line.split("//").next().unwrap_or_default()))
     })
 }
 
@@ -127,14 +104,9 @@ fn functions(text: &str) -> Vec<(usize, &str, usize)> {
         let Some((before, after)) = trimmed.split_once("fn ") else {
             continue;
         };
-        let starts = before
-            .split_whitespace()
-            .all(|word| word.starts_with("pub") || ["async", "const"].contains(&word));
-        let is_long = lines
-            .iter()
-            .skip(start)
-            .take(3)
-            .any(|line| line.contains("// long:"));
+        let starts =
+            before.split_whitespace().all(|word| word.starts_with("pub") || ["async", "const"].contains(&word));
+        let is_long = lines.iter().skip(start).take(3).any(|line| line.contains("// long:"));
         if !starts || is_long {
             continue;
         }
@@ -157,34 +129,16 @@ mod tests {
     #[test]
     fn unsafe_is_seen_in_code_only() {
         let fine = "// unsafe\n#![forbid(unsafe_code)]\nlet a = \"unsafe\";\n";
-        assert_eq!(
-            unsafe_places(&Checkout::of(&[("crates/edge/src/lib.rs", fine)])),
-            []
-        );
+        assert_eq!(unsafe_places(&Checkout::of(&[("crates/edge/src/lib.rs", fine)])), []);
         let block = "fn f() {\n    unsafe { g() }\n}\n";
-        assert_eq!(
-            unsafe_places(&Checkout::of(&[("crates/edge/src/lib.rs", block)])).len(),
-            1
-        );
-        assert_eq!(
-            unsafe_places(&Checkout::of(&[
-                (UNSAFE_HOME, block),
-                ("bench/floor/src/sys.rs", block)
-            ])),
-            []
-        );
+        assert_eq!(unsafe_places(&Checkout::of(&[("crates/edge/src/lib.rs", block)])).len(), 1);
+        assert_eq!(unsafe_places(&Checkout::of(&[(UNSAFE_HOME, block), ("bench/floor/src/sys.rs", block)])), []);
     }
 
     #[test]
     fn a_crate_that_does_not_forbid_unsafe_is_named() {
-        assert_eq!(
-            forbids_unsafe(&Checkout::of(&[("crates/wire/src/lib.rs", "//! Wire.\n")])).len(),
-            1
-        );
-        assert_eq!(
-            forbids_unsafe(&Checkout::of(&[("crates/net/src/lib.rs", "//! Net.\n")])),
-            []
-        );
+        assert_eq!(forbids_unsafe(&Checkout::of(&[("crates/wire/src/lib.rs", "//! Wire.\n")])).len(), 1);
+        assert_eq!(forbids_unsafe(&Checkout::of(&[("crates/net/src/lib.rs", "//! Net.\n")])), []);
     }
 
     #[test]
@@ -193,17 +147,8 @@ mod tests {
         let long = format!("pub async fn many(a: u8) {{\n{body}}}\n");
         let remarks = lengths(&Checkout::of(&[("src/main.rs", &long)]));
         assert_eq!(remarks.len(), 1);
-        assert!(
-            !remarks[0].is_error
-                && remarks[0]
-                    .text
-                    .starts_with("src/main.rs:1: many has 72 lines"),
-            "{remarks:?}"
-        );
-        let said = format!(
-            "// long: a table\n{}",
-            "// line\n".repeat(FILE_LINES_MAX + 1)
-        );
+        assert!(!remarks[0].is_error && remarks[0].text.starts_with("src/main.rs:1: many has 72 lines"), "{remarks:?}");
+        let said = format!("// long: a table\n{}", "// line\n".repeat(FILE_LINES_MAX + 1));
         assert_eq!(lengths(&Checkout::of(&[("src/main.rs", &said)])), []);
     }
 

@@ -7,14 +7,9 @@ use std::collections::BTreeSet;
 pub fn titles(checkout: &Checkout) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for file in checkout.ending(".md") {
-        let titles = headings(&file.text)
-            .filter(|line| line.starts_with("# "))
-            .count();
+        let titles = headings(&file.text).filter(|line| line.starts_with("# ")).count();
         if titles != 1 || !file.text.starts_with("# ") {
-            remarks.push(Remark::error(format!(
-                "{}:1: one `# Title`, on the first line, has {titles}",
-                file.path
-            )));
+            remarks.push(Remark::error(format!("{}:1: one `# Title`, on the first line, has {titles}", file.path)));
         }
     }
     remarks
@@ -24,42 +19,19 @@ pub fn titles(checkout: &Checkout) -> Vec<Remark> {
 pub fn architecture(checkout: &Checkout) -> Vec<Remark> {
     let map = checkout.text("ARCHITECTURE.md");
     let mut remarks = Vec::new();
-    let folders: BTreeSet<&str> = checkout
-        .files
-        .iter()
-        .filter_map(|file| file.path.split_once('/'))
-        .map(|(folder, _)| folder)
-        .collect();
-    for folder in folders
-        .iter()
-        .filter(|folder| !map.contains(&format!("`{folder}/")))
-    {
-        remarks.push(Remark::error(format!(
-            "ARCHITECTURE.md: names no `{folder}/`"
-        )));
+    let folders: BTreeSet<&str> =
+        checkout.files.iter().filter_map(|file| file.path.split_once('/')).map(|(folder, _)| folder).collect();
+    for folder in folders.iter().filter(|folder| !map.contains(&format!("`{folder}/"))) {
+        remarks.push(Remark::error(format!("ARCHITECTURE.md: names no `{folder}/`")));
     }
-    let crates: BTreeSet<&str> = checkout
-        .files
-        .iter()
-        .filter_map(|file| file.path.strip_prefix("crates/")?.split('/').next())
-        .collect();
-    for name in crates
-        .iter()
-        .filter(|name| !map.contains(&format!("`crates/{name}`")))
-    {
-        remarks.push(Remark::error(format!(
-            "ARCHITECTURE.md: names no `crates/{name}`"
-        )));
+    let crates: BTreeSet<&str> =
+        checkout.files.iter().filter_map(|file| file.path.strip_prefix("crates/")?.split('/').next()).collect();
+    for name in crates.iter().filter(|name| !map.contains(&format!("`crates/{name}`"))) {
+        remarks.push(Remark::error(format!("ARCHITECTURE.md: names no `crates/{name}`")));
     }
-    for name in map
-        .split("`crates/")
-        .skip(1)
-        .filter_map(|rest| rest.split(['`', '/']).next())
-    {
+    for name in map.split("`crates/").skip(1).filter_map(|rest| rest.split(['`', '/']).next()) {
         if !name.is_empty() && !crates.contains(name) {
-            remarks.push(Remark::error(format!(
-                "ARCHITECTURE.md: `crates/{name}` is not there"
-            )));
+            remarks.push(Remark::error(format!("ARCHITECTURE.md: `crates/{name}` is not there")));
         }
     }
     remarks
@@ -69,17 +41,9 @@ pub fn architecture(checkout: &Checkout) -> Vec<Remark> {
 pub fn dependencies(checkout: &Checkout) -> Vec<Remark> {
     let page = "docs/why/dependencies.md";
     let reasons = checkout.text(page);
-    let foreign: BTreeSet<&String> = checkout
-        .crates
-        .iter()
-        .flat_map(|member| &member.foreign)
-        .collect();
-    let unexplained = foreign
-        .iter()
-        .filter(|name| !reasons.contains(&format!("`{name}`")));
-    unexplained
-        .map(|name| Remark::error(format!("{page}: says nothing of `{name}`")))
-        .collect()
+    let foreign: BTreeSet<&String> = checkout.crates.iter().flat_map(|member| &member.foreign).collect();
+    let unexplained = foreign.iter().filter(|name| !reasons.contains(&format!("`{name}`")));
+    unexplained.map(|name| Remark::error(format!("{page}: says nothing of `{name}`"))).collect()
 }
 
 /// Lines that are not inside a code fence.
@@ -101,13 +65,7 @@ mod tests {
 
     #[test]
     fn a_document_has_one_title() {
-        assert_eq!(
-            titles(&Checkout::of(&[(
-                "a.md",
-                "# A\n\n```\n# a comment\n```\n## B\n"
-            )])),
-            []
-        );
+        assert_eq!(titles(&Checkout::of(&[("a.md", "# A\n\n```\n# a comment\n```\n## B\n")])), []);
         assert_eq!(titles(&Checkout::of(&[("a.md", "# A\n# B\n")])).len(), 1);
         assert_eq!(titles(&Checkout::of(&[("a.md", "text\n# A\n")])).len(), 1);
     }
@@ -115,42 +73,18 @@ mod tests {
     #[test]
     fn the_map_names_what_is_there_and_only_that() {
         let files = [("crates/wire/src/lib.rs", ""), ("tests/main.rs", "")];
-        let of = |map| {
-            architecture(&Checkout::of(&[
-                files[0],
-                files[1],
-                ("ARCHITECTURE.md", map),
-            ]))
-        };
+        let of = |map| architecture(&Checkout::of(&[files[0], files[1], ("ARCHITECTURE.md", map)]));
         assert_eq!(of("`crates/` `crates/wire` `tests/`"), []);
-        assert_eq!(
-            of("`crates/` `crates/wire`"),
-            [Remark::error("ARCHITECTURE.md: names no `tests/`")]
-        );
-        assert_eq!(
-            of("`crates/` `crates/wire` `tests/` `crates/gone`").len(),
-            1
-        );
+        assert_eq!(of("`crates/` `crates/wire`"), [Remark::error("ARCHITECTURE.md: names no `tests/`")]);
+        assert_eq!(of("`crates/` `crates/wire` `tests/` `crates/gone`").len(), 1);
         assert_eq!(of("`crates/` `tests/`").len(), 1);
     }
 
     #[test]
     fn a_dependency_without_a_reason_is_named() {
-        let mut checkout = Checkout::of(&[(
-            "docs/why/dependencies.md",
-            "# Dependencies\n\n`libc`: calls\n",
-        )]);
+        let mut checkout = Checkout::of(&[("docs/why/dependencies.md", "# Dependencies\n\n`libc`: calls\n")]);
         let foreign = vec!["libc".to_owned(), "other".to_owned()];
-        checkout.crates.push(Crate {
-            name: "weir-net".to_owned(),
-            arrows: Vec::new(),
-            foreign,
-        });
-        assert_eq!(
-            dependencies(&checkout),
-            [Remark::error(
-                "docs/why/dependencies.md: says nothing of `other`"
-            )]
-        );
+        checkout.crates.push(Crate { name: "weir-net".to_owned(), arrows: Vec::new(), foreign });
+        assert_eq!(dependencies(&checkout), [Remark::error("docs/why/dependencies.md: says nothing of `other`")]);
     }
 }

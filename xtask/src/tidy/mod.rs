@@ -21,17 +21,11 @@ pub struct Remark {
 
 impl Remark {
     fn error(text: impl Into<String>) -> Self {
-        Self {
-            is_error: true,
-            text: text.into(),
-        }
+        Self { is_error: true, text: text.into() }
     }
 
     fn prompt(text: impl Into<String>) -> Self {
-        Self {
-            is_error: false,
-            text: text.into(),
-        }
+        Self { is_error: false, text: text.into() }
     }
 }
 
@@ -40,11 +34,7 @@ pub fn tidy(root: &Path) -> Result<(), String> {
     let checkout = Checkout::read(root)?;
     let remarks = remarks(&checkout);
     for remark in &remarks {
-        println!(
-            "{}: {}",
-            if remark.is_error { "error" } else { "think" },
-            remark.text
-        );
+        println!("{}: {}", if remark.is_error { "error" } else { "think" }, remark.text);
     }
     match remarks.iter().filter(|remark| remark.is_error).count() {
         0 => {
@@ -79,10 +69,7 @@ mod tests {
     #[test]
     fn this_checkout_is_tidy() {
         let checkout = Checkout::read(&crate::root()).unwrap();
-        let broken: Vec<_> = remarks(&checkout)
-            .into_iter()
-            .filter(|remark| remark.is_error)
-            .collect();
+        let broken: Vec<_> = remarks(&checkout).into_iter().filter(|remark| remark.is_error).collect();
         assert!(broken.is_empty(), "{broken:#?}");
     }
 }

@@ -33,11 +33,7 @@ impl LogFile {
     /// The file of that path; not opened here, so that reading a configuration touches nothing.
     pub fn shared(path: &str) -> Arc<LogFile> {
         let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files
-            .iter()
-            .filter_map(Weak::upgrade)
-            .find(|file| file.path == path)
-        {
+        if let Some(file) = files.iter().filter_map(Weak::upgrade).find(|file| file.path == path) {
             return file;
         }
         files.retain(|file| file.strong_count() > 0);
@@ -67,10 +63,7 @@ impl LogFile {
 
     /// The open file, to be written to later even if the name is opened anew meanwhile.
     pub fn handle(&self) -> Option<Arc<File>> {
-        self.open
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Appends; what cannot be written is lost, and told in the error log once a minute.
@@ -94,10 +87,7 @@ impl LogFile {
         };
         match written {
             Ok(count) if count == bytes.len() => {}
-            Ok(count) => self.complain(
-                now,
-                format_args!("was incomplete: {count} of {}", bytes.len()),
-            ),
+            Ok(count) => self.complain(now, format_args!("was incomplete: {count} of {}", bytes.len())),
             Err(error) => {
                 if error.kind() == io::ErrorKind::StorageFull {
                     self.full_at.store(now, Ordering::Relaxed);
@@ -113,16 +103,11 @@ impl LogFile {
             self.complained_at.store(last, Ordering::Relaxed);
             return;
         }
-        crate::log::global(
-            Level::Alert,
-            format_args!("write() to \"{}\" {what}", self.path),
-        );
+        crate::log::global(Level::Alert, format_args!("write() to \"{}\" {what}", self.path));
     }
 
     fn opened(&self) -> Result<Arc<File>, String> {
-        append(&self.path)
-            .map(Arc::new)
-            .map_err(|error| format!("open() \"{}\" failed {}", self.path, Os(&error)))
+        append(&self.path).map(Arc::new).map_err(|error| format!("open() \"{}\" failed {}", self.path, Os(&error)))
     }
 
     fn reopen(&self) -> Result<(), String> {
@@ -137,25 +122,14 @@ impl LogFile {
 
 /// Opens a file for appending, creating it readable for all.
 pub fn append(path: impl AsRef<std::path::Path>) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o644)
-        .open(path)
+    OpenOptions::new().append(true).create(true).mode(0o644).open(path)
 }
 
 /// Opens every open log file by its name again; gives what failed.
 pub fn reopen_all() -> Vec<String> {
-    let files: Vec<Arc<LogFile>> = FILES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-        .filter_map(Weak::upgrade)
-        .collect();
-    files
-        .iter()
-        .filter_map(|file| file.reopen().err())
-        .collect()
+    let files: Vec<Arc<LogFile>> =
+        FILES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    files.iter().filter_map(|file| file.reopen().err()).collect()
 }
 
 #[cfg(test)]
@@ -190,9 +164,6 @@ mod tests {
     #[test]
     fn what_cannot_be_opened_is_told_in_nginx_words() {
         let file = LogFile::shared("/nonexistent/weir.log");
-        assert_eq!(
-            file.open().unwrap_err(),
-            "open() \"/nonexistent/weir.log\" failed (2: No such file or directory)"
-        );
+        assert_eq!(file.open().unwrap_err(), "open() \"/nonexistent/weir.log\" failed (2: No such file or directory)");
     }
 }

@@ -46,10 +46,7 @@ impl Sinks {
 
     /// nginx's default: the file of `-e`, errors and above.
     pub fn default_file() -> Sink {
-        Sink {
-            target: Target::Standard,
-            level: Level::Error,
-        }
+        Sink { target: Target::Standard, level: Level::Error }
     }
 
     /// Adds one.
@@ -60,9 +57,7 @@ impl Sinks {
 
     /// Whether any sink is a file or stderr; nginx adds the default file when none is.
     pub fn has_file(&self) -> bool {
-        self.list
-            .iter()
-            .any(|sink| !matches!(sink.target, Target::Syslog(_)))
+        self.list.iter().any(|sink| !matches!(sink.target, Target::Syslog(_)))
     }
 
     /// Whether a line of this level would be written.
@@ -105,19 +100,10 @@ mod tests {
         let mut sinks = Sinks::default();
         assert!(!sinks.takes(Level::Emerg));
         assert!(!sinks.has_file());
-        sinks.add(Sink {
-            target: Target::Stderr,
-            level: Level::Crit,
-        });
+        sinks.add(Sink { target: Target::Stderr, level: Level::Crit });
         assert!(sinks.takes(Level::Alert) && !sinks.takes(Level::Error));
-        sinks.add(Sink {
-            target: Target::Stderr,
-            level: Level::Info,
-        });
-        sinks.add(Sink {
-            target: Target::Stderr,
-            level: Level::Warn,
-        });
+        sinks.add(Sink { target: Target::Stderr, level: Level::Info });
+        sinks.add(Sink { target: Target::Stderr, level: Level::Warn });
         assert!(sinks.takes(Level::Info) && !sinks.takes(Level::Debug));
         assert!(Sinks::standard().takes(Level::Error) && !Sinks::standard().takes(Level::Warn));
     }

@@ -33,9 +33,8 @@ enum Socket {
 }
 
 const FACILITIES: [&str; 24] = [
-    "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock", "authpriv",
-    "ftp", "ntp", "audit", "alert", "cron", "local0", "local1", "local2", "local3", "local4",
-    "local5", "local6", "local7",
+    "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock", "authpriv", "ftp", "ntp",
+    "audit", "alert", "cron", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
 ];
 
 /// RFC 3164 §4.1.3.
@@ -57,35 +56,23 @@ thread_local! {
 
 impl Syslog {
     /// Reads what follows `syslog:`; `resolve` turns host names into addresses. The refusals are nginx's.
-    pub fn read(
-        text: &str,
-        resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>,
-    ) -> Result<Arc<Syslog>, Refusal> {
+    pub fn read(text: &str, resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>) -> Result<Arc<Syslog>, Refusal> {
         let (mut address, mut facility, mut severity, mut tag) = (None, None, None, None);
         let mut has_hostname = true;
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match key {
-                "server" if part.contains('=') => {
-                    once(&mut address, key, || server(value, resolve))?
-                }
+                "server" if part.contains('=') => once(&mut address, key, || server(value, resolve))?,
                 "facility" if part.contains('=') => once(&mut facility, key, || {
-                    FACILITIES
-                        .iter()
-                        .position(|name| *name == value)
-                        .ok_or_else(|| unknown(key, value))
+                    FACILITIES.iter().position(|name| *name == value).ok_or_else(|| unknown(key, value))
                 })?,
                 "severity" if part.contains('=') => once(&mut severity, key, || {
-                    Level::of(value)
-                        .map(|level| level as usize)
-                        .ok_or_else(|| unknown(key, value))
+                    Level::of(value).map(|level| level as usize).ok_or_else(|| unknown(key, value))
                 })?,
                 "tag" if part.contains('=') => once(&mut tag, key, || checked_tag(value))?,
                 "nohostname" if part == key => has_hostname = false,
                 _ => {
-                    return Err(Refusal::whole(format!(
-                        "unknown syslog parameter \"{part}\""
-                    )));
+                    return Err(Refusal::whole(format!("unknown syslog parameter \"{part}\"")));
                 }
             }
         }
@@ -203,26 +190,14 @@ impl Syslog {
             );
         BUSY.set(true);
         crate::log::global(
-            if is_remote {
-                Level::Error
-            } else {
-                Level::Alert
-            },
-            format_args!(
-                "{call} failed {} while logging to syslog, server: {}",
-                Os(error),
-                self.address
-            ),
+            if is_remote { Level::Error } else { Level::Alert },
+            format_args!("{call} failed {} while logging to syslog, server: {}", Os(error), self.address),
         );
         BUSY.set(false);
     }
 }
 
-fn once<T>(
-    slot: &mut Option<T>,
-    key: &str,
-    value: impl FnOnce() -> Result<T, Refusal>,
-) -> Result<(), Refusal> {
+fn once<T>(slot: &mut Option<T>, key: &str, value: impl FnOnce() -> Result<T, Refusal>) -> Result<(), Refusal> {
     if slot.is_some() {
         return Err(Refusal::whole(format!("duplicate syslog \"{key}\"")));
     }
@@ -238,22 +213,14 @@ fn checked_tag(value: &str) -> Result<String, Refusal> {
     if value.len() > TAG_MAX {
         return Err(Refusal::whole("syslog tag length exceeds 32"));
     }
-    if !value
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'_')
-    {
-        return Err(Refusal::whole(
-            "syslog \"tag\" only allows alphanumeric characters and underscore",
-        ));
+    if !value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return Err(Refusal::whole("syslog \"tag\" only allows alphanumeric characters and underscore"));
     }
     Ok(value.to_owned())
 }
 
 /// `ADDRESS`, `ADDRESS:PORT`, `[IPv6]:PORT`, a host name, or `unix:PATH`.
-fn server(
-    text: &str,
-    resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>,
-) -> Result<Address, Refusal> {
+fn server(text: &str, resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>) -> Result<Address, Refusal> {
     let refusal = |what: &str| Refusal::whole(format!("{what} in syslog server \"{text}\""));
     if let Some(path) = text.strip_prefix("unix:") {
         return if path.is_empty() {
@@ -265,29 +232,19 @@ fn server(
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(Address::Tcp(address));
     }
-    if let Ok(ip) = text
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<IpAddr>()
-    {
+    if let Ok(ip) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         return Ok(Address::Tcp(SocketAddr::new(ip, PORT)));
     }
     let (host, port) = match text.split_once(':') {
-        Some((host, port)) => (
-            host,
-            port.parse::<u16>()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| refusal("invalid port"))?,
-        ),
+        Some((host, port)) => {
+            (host, port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(|| refusal("invalid port"))?)
+        }
         None => (text, PORT),
     };
     if host.is_empty() {
         return Err(refusal("no host"));
     }
-    let found = resolve(host)
-        .ok()
-        .and_then(|addresses| addresses.first().copied());
+    let found = resolve(host).ok().and_then(|addresses| addresses.first().copied());
     let mut address = found.ok_or_else(|| refusal("host not found"))?;
     address.set_port(port);
     Ok(Address::Tcp(address))
@@ -310,39 +267,18 @@ mod tests {
     fn refusals_are_nginx_words() {
         for (text, what) in [
             ("facility=user", "no syslog server specified"),
-            (
-                "server=127.0.0.1,server=127.0.0.1",
-                "duplicate syslog \"server\"",
-            ),
-            (
-                "server=127.0.0.1,facility=none",
-                "unknown syslog facility \"none\"",
-            ),
-            (
-                "server=127.0.0.1,severity=err",
-                "unknown syslog severity \"err\"",
-            ),
-            (
-                "server=127.0.0.1,tag=a-b",
-                "syslog \"tag\" only allows alphanumeric characters and underscore",
-            ),
+            ("server=127.0.0.1,server=127.0.0.1", "duplicate syslog \"server\""),
+            ("server=127.0.0.1,facility=none", "unknown syslog facility \"none\""),
+            ("server=127.0.0.1,severity=err", "unknown syslog severity \"err\""),
+            ("server=127.0.0.1,tag=a-b", "syslog \"tag\" only allows alphanumeric characters and underscore"),
             ("server=127.0.0.1,loud", "unknown syslog parameter \"loud\""),
-            (
-                "server=nowhere",
-                "host not found in syslog server \"nowhere\"",
-            ),
-            (
-                "server=127.0.0.1:0x",
-                "invalid port in syslog server \"127.0.0.1:0x\"",
-            ),
+            ("server=nowhere", "host not found in syslog server \"nowhere\""),
+            ("server=127.0.0.1:0x", "invalid port in syslog server \"127.0.0.1:0x\""),
         ] {
             assert_eq!(read(text).err().as_deref(), Some(what), "{text}");
         }
         let long = format!("server=127.0.0.1,tag={}", "t".repeat(33));
-        assert_eq!(
-            read(&long).err().as_deref(),
-            Some("syslog tag length exceeds 32")
-        );
+        assert_eq!(read(&long).err().as_deref(), Some("syslog tag length exceeds 32"));
     }
 
     #[test]
@@ -355,16 +291,10 @@ mod tests {
             String::from_utf8_lossy(bytes.get(..count).unwrap()).into_owned()
         };
 
-        let syslog = read(&format!(
-            "server={address},facility=user,tag=SEE,nohostname"
-        ))
-        .unwrap();
+        let syslog = read(&format!("server={address},facility=user,tag=SEE,nohostname")).unwrap();
         syslog.error_line(Level::Error, b"what happened");
         let text = receive();
-        assert!(
-            text.starts_with("<11>") && text.ends_with(" SEE: what happened"),
-            "{text}"
-        );
+        assert!(text.starts_with("<11>") && text.ends_with(" SEE: what happened"), "{text}");
 
         let syslog = read(&format!("server={address},severity=alert")).unwrap();
         let mut line = Vec::new();
@@ -373,10 +303,7 @@ mod tests {
         assert!(syslog.send(&line));
         let text = receive();
         assert!(text.starts_with("<185>"), "{text}");
-        assert!(
-            text.ends_with(&format!(" {} nginx: GET /", hostname())),
-            "{text}"
-        );
+        assert!(text.ends_with(&format!(" {} nginx: GET /", hostname())), "{text}");
         assert_eq!(syslog.dropped(), 0);
     }
 

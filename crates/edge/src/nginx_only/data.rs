@@ -6,11 +6,7 @@ use super::Entry;
 
 /// A row of the table.
 const fn row(name: &'static str, modules: &'static str, contexts: &'static str) -> Entry {
-    Entry {
-        name,
-        modules,
-        contexts,
-    }
+    Entry { name, modules, contexts }
 }
 
 #[rustfmt::skip]

@@ -7,9 +7,7 @@ use std::io::{self, IoSlice};
 
 use weir_net::{buffer, clock};
 use weir_wire::Version;
-use weir_wire::encode::{
-    CHUNK_HEAD_BYTES, CRLF, LAST_CHUNK, chunk_head, push_decimal, push_field, push_field_decimal,
-};
+use weir_wire::encode::{CHUNK_HEAD_BYTES, CRLF, LAST_CHUNK, chunk_head, push_decimal, push_field, push_field_decimal};
 
 use super::add;
 use super::connection::{Connection, Next, PATIENCE, Request, is_passing};
@@ -52,11 +50,7 @@ pub(super) enum Framing {
 impl Request {
     /// Bytes of the body if it were sent.
     pub(super) fn body_bytes(&self) -> u64 {
-        if self.echo.is_empty() {
-            self.ask.size
-        } else {
-            self.echo.len() as u64
-        }
+        if self.echo.is_empty() { self.ask.size } else { self.echo.len() as u64 }
     }
 
     pub(super) fn framing(&self) -> Framing {
@@ -85,19 +79,9 @@ pub(super) fn push_head(out: &mut Vec<u8>, request: &Request, framing: Framing) 
     out.push(b' ');
     out.extend_from_slice(reason(request.ask.status).as_bytes());
     out.extend_from_slice(CRLF);
-    let asked = |name: &[u8]| {
-        request
-            .ask
-            .fields
-            .iter()
-            .any(|(known, _)| known.eq_ignore_ascii_case(name))
-    };
+    let asked = |name: &[u8]| request.ask.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     let date = clock::http_date();
-    let usual: [(&[u8], &[u8]); 3] = [
-        (b"Server", b"weir-origin"),
-        (b"Date", &date),
-        (b"Content-Type", b"text/plain"),
-    ];
+    let usual: [(&[u8], &[u8]); 3] = [(b"Server", b"weir-origin"), (b"Date", &date), (b"Content-Type", b"text/plain")];
     for (name, value) in usual {
         if !asked(name) {
             push_field(out, name, value);
@@ -156,17 +140,12 @@ impl Connection<'_> {
 
     /// Sends a head, so many bytes of filler, and a tail.
     pub(super) async fn send(&mut self, head: &[u8], filler: u64, tail: &[u8]) -> io::Result<()> {
-        let total = (head.len() as u64)
-            .saturating_add(filler)
-            .saturating_add(tail.len() as u64);
+        let total = (head.len() as u64).saturating_add(filler).saturating_add(tail.len() as u64);
         let mut sent = 0;
         while sent < total {
             let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
             let count = lay_out(&mut pieces, head, filler, tail, sent);
-            match self
-                .stream
-                .try_write_vectored(pieces.get(..count).unwrap_or_default())
-            {
+            match self.stream.try_write_vectored(pieces.get(..count).unwrap_or_default()) {
                 Ok(len) => {
                     sent += len as u64;
                     add(&self.tally.sent_bytes, len as u64);
@@ -202,9 +181,7 @@ fn lay_out<'b>(
     sent: u64,
 ) -> usize {
     let after_head = sent.saturating_sub(head.len() as u64);
-    let head = head
-        .get(usize::try_from(sent).unwrap_or(usize::MAX)..)
-        .unwrap_or_default();
+    let head = head.get(usize::try_from(sent).unwrap_or(usize::MAX)..).unwrap_or_default();
     let tail_from = usize::try_from(after_head.saturating_sub(filler)).unwrap_or(usize::MAX);
     let tail = tail.get(tail_from..).unwrap_or_default();
     let mut body_at = after_head.min(filler);
@@ -273,10 +250,7 @@ mod tests {
         while out.len() < total {
             let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
             let count = lay_out(&mut pieces, head, filler, tail, out.len() as u64);
-            let bytes = pieces
-                .iter()
-                .take(count)
-                .flat_map(|piece| piece.iter().copied());
+            let bytes = pieces.iter().take(count).flat_map(|piece| piece.iter().copied());
             let before = out.len();
             out.extend(bytes.take(step));
             assert_ne!(out.len(), before, "no progress at {before}");

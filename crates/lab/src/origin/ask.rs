@@ -126,20 +126,16 @@ impl Ask {
         };
         match key {
             b"size" => {
-                self.size =
-                    size(value).ok_or_else(|| bad("a size up to 16g, as 4096, 64k or 1m"))?;
+                self.size = size(value).ok_or_else(|| bad("a size up to 16g, as 4096, 64k or 1m"))?;
             }
             b"delay" => {
-                self.delay = delay(value)
-                    .ok_or_else(|| bad("a time up to 600s, as 20ms, 1.5s or 20 (ms)"))?;
+                self.delay = delay(value).ok_or_else(|| bad("a time up to 600s, as 20ms, 1.5s or 20 (ms)"))?;
             }
             b"status" => {
                 self.status = status(value).ok_or_else(|| bad("a status from 200 to 599"))?;
             }
             b"fail" => {
-                let found = Failure::WORDS
-                    .iter()
-                    .find(|(word, _)| word.as_bytes() == value);
+                let found = Failure::WORDS.iter().find(|(word, _)| word.as_bytes() == value);
                 let Some((_, fail)) = found else {
                     let words = Failure::WORDS.map(|(word, _)| word).join(", ");
                     return Err(bad(&format!("one of {words}")));
@@ -149,12 +145,9 @@ impl Ask {
             b"chunked" => self.chunked = flag(value).ok_or_else(|| bad("1 or 0"))?,
             b"trailers" => self.trailers = flag(value).ok_or_else(|| bad("1 or 0"))?,
             b"keepalive" => self.close = !flag(value).ok_or_else(|| bad("on or off"))?,
-            b"cache" => self
-                .push(b"Cache-Control", value)
-                .ok_or_else(|| bad("a Cache-Control value"))?,
+            b"cache" => self.push(b"Cache-Control", value).ok_or_else(|| bad("a Cache-Control value"))?,
             b"header" => {
-                let field =
-                    split_once(value, b':').and_then(|(name, value)| self.push(name, value));
+                let field = split_once(value, b':').and_then(|(name, value)| self.push(name, value));
                 field.ok_or_else(|| bad("Name:Value, at most 32 of them, not of the framing"))?;
             }
             _ => {}
@@ -166,14 +159,9 @@ impl Ask {
     /// Adds a field, unless it could break the answer apart or is one the origin writes.
     fn push(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         const OURS: [&[u8]; 3] = [b"content-length", b"transfer-encoding", b"connection"];
-        let name_fits = !name.is_empty()
-            && name
-                .iter()
-                .all(|&b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+        let name_fits = !name.is_empty() && name.iter().all(|&b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
         let value = value.trim_ascii();
-        let value_fits = value
-            .iter()
-            .all(|&b| b == b'\t' || (b >= b' ' && b != 0x7f));
+        let value_fits = value.iter().all(|&b| b == b'\t' || (b >= b' ' && b != 0x7f));
         let ours = OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours));
         if !name_fits || !value_fits || ours || self.fields.len() >= FIELDS_MAX {
             return None;
@@ -191,9 +179,7 @@ fn split_once(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
 /// Leading digits and what follows them.
 fn number(text: &[u8]) -> Option<(u64, &str)> {
     let text = std::str::from_utf8(text).ok()?;
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(digits)?;
     Some((number.parse().ok()?, unit))
 }
@@ -219,9 +205,7 @@ fn delay(text: &[u8]) -> Option<Duration> {
         (None, Some(number)) => (number, 1000.0),
         (None, None) => (text, 1.0),
     };
-    let plain = number
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number: f64 = number.parse().ok().filter(|_| plain)?;
     let delay = Duration::try_from_secs_f64(number * ms / 1000.0).ok()?;
     (delay <= DELAY_MAX).then_some(delay)
@@ -254,14 +238,7 @@ mod tests {
 
     #[test]
     fn an_applications_own_urls_mean_nothing() {
-        for target in [
-            "/",
-            "",
-            "/api/users?id=5&_=1699",
-            "/users/12x",
-            "?a&&=",
-            "*",
-        ] {
+        for target in ["/", "", "/api/users?id=5&_=1699", "/users/12x", "?a&&=", "*"] {
             check(target, |_| {});
         }
     }
@@ -288,17 +265,10 @@ mod tests {
 
     #[test]
     fn flags_and_fields() {
-        check("/echo?chunked=1&keepalive=off", |ask| {
-            (ask.echo, ask.chunked, ask.close) = (true, true, true)
-        });
-        check("/?trailers", |ask| {
-            (ask.trailers, ask.chunked) = (true, true)
-        });
+        check("/echo?chunked=1&keepalive=off", |ask| (ask.echo, ask.chunked, ask.close) = (true, true, true));
+        check("/?trailers", |ask| (ask.trailers, ask.chunked) = (true, true));
         check("/?cache=max-age%3d5&header=X-A:%20b", |ask| {
-            ask.fields = vec![
-                (b"Cache-Control".to_vec(), b"max-age=5".to_vec()),
-                (b"X-A".to_vec(), b"b".to_vec()),
-            ];
+            ask.fields = vec![(b"Cache-Control".to_vec(), b"max-age=5".to_vec()), (b"X-A".to_vec(), b"b".to_vec())];
         });
         for (word, fail) in Failure::WORDS {
             check(&format!("/?fail={word}"), |ask| ask.fail = Some(fail));

@@ -7,8 +7,8 @@ use weir_net::buffer::{self, Lease};
 use weir_net::{Deadline, Stream, timer};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{
-    BodyLength, ConnectionTokens, HeadPolicy, Known, Parser, Progress, RequestHead, Version,
-    Violation, keeps_alive, request_body,
+    BodyLength, ConnectionTokens, HeadPolicy, Known, Parser, Progress, RequestHead, Version, Violation, keeps_alive,
+    request_body,
 };
 
 use super::ask::Ask;
@@ -73,27 +73,14 @@ struct Refusal(u16, String);
 impl From<Violation> for Refusal {
     fn from(violation: Violation) -> Refusal {
         // 494 is nginx's own number and goes out as 400.
-        let status = if violation.status() == 494 {
-            400
-        } else {
-            violation.status()
-        };
-        Refusal(
-            status,
-            format!("{} ({})", violation.detail(), violation.rfc()),
-        )
+        let status = if violation.status() == 494 { 400 } else { violation.status() };
+        Refusal(status, format!("{} ({})", violation.detail(), violation.rfc()))
     }
 }
 
 /// Serves one connection to its end.
 pub(super) async fn serve(stream: Stream, tally: &Tally) {
-    let mut connection = Connection {
-        stream,
-        deadline: Deadline::new(),
-        tally,
-        input: None,
-        from: 0,
-    };
+    let mut connection = Connection { stream, deadline: Deadline::new(), tally, input: None, from: 0 };
     // An error means that the client is gone or too slow: there is nobody to tell.
     let _ = connection.run().await;
 }
@@ -116,10 +103,7 @@ impl Connection<'_> {
     }
 
     /// `None` is the end between two requests.
-    async fn read_head(
-        &mut self,
-        head: &mut RequestHead,
-    ) -> io::Result<Option<Result<(), Refusal>>> {
+    async fn read_head(&mut self, head: &mut RequestHead) -> io::Result<Option<Result<(), Refusal>>> {
         let mut parser = Parser::new();
         self.deadline.set(IDLE);
         loop {
@@ -127,10 +111,7 @@ impl Connection<'_> {
                 match parser.request(self.unread(), &HeadPolicy::default(), head) {
                     Ok(Progress::Done) => return Ok(Some(Ok(()))),
                     Ok(Progress::Partial { .. }) if self.unread().len() >= HEAD_BYTES_MAX => {
-                        return Ok(Some(Err(Refusal(
-                            431,
-                            format!("a head is at most {HEAD_BYTES_MAX} bytes"),
-                        ))));
+                        return Ok(Some(Err(Refusal(431, format!("a head is at most {HEAD_BYTES_MAX} bytes")))));
                     }
                     Ok(Progress::Partial { .. }) => self.deadline.set(PATIENCE),
                     Err(violation) => return Ok(Some(Err(violation.into()))),
@@ -171,10 +152,7 @@ impl Connection<'_> {
     async fn refuse(&mut self, Refusal(status, text): Refusal) -> io::Result<Next> {
         add(&self.tally.refused, 1);
         self.answer(&Request {
-            ask: Ask {
-                status,
-                ..Ask::default()
-            },
+            ask: Ask { status, ..Ask::default() },
             version: Version::Http11,
             head_only: false,
             keeps: false,
@@ -188,11 +166,7 @@ impl Connection<'_> {
 
     /// Reads the request's body away, or into the echo.
     async fn read_body(&mut self, request: &mut Request) -> io::Result<Result<(), Refusal>> {
-        let limit = if request.ask.echo {
-            ECHO_BYTES_MAX
-        } else {
-            BODY_BYTES_MAX
-        };
+        let limit = if request.ask.echo { ECHO_BYTES_MAX } else { BODY_BYTES_MAX };
         let too_large = || Refusal(413, format!("a body is at most {limit} bytes here"));
         if matches!(request.body, BodyLength::Exact(length) if length > limit) {
             return Ok(Err(too_large()));
@@ -230,10 +204,7 @@ impl Connection<'_> {
     // Reading.
 
     pub(super) fn unread(&self) -> &[u8] {
-        self.input
-            .as_ref()
-            .and_then(|input| input.get(self.from..))
-            .unwrap_or_default()
+        self.input.as_ref().and_then(|input| input.get(self.from..)).unwrap_or_default()
     }
 
     pub(super) fn consume(&mut self, len: usize) {
@@ -269,11 +240,7 @@ impl Connection<'_> {
         while left > 0 {
             let read = self.read_more().await?;
             self.consume(self.unread().len());
-            left = if read == 0 {
-                0
-            } else {
-                left.saturating_sub(read)
-            };
+            left = if read == 0 { 0 } else { left.saturating_sub(read) };
         }
         Ok(())
     }
@@ -281,10 +248,7 @@ impl Connection<'_> {
 
 /// Nothing is wrong: try again, after waiting.
 pub(super) fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// What of `input` is used up, the payload in it, and whether the body ends there.
@@ -301,9 +265,7 @@ fn next_piece<'i>(
     }
     let mut used = 0;
     match decoder.next(input, &mut used)? {
-        ChunkEvent::Data { start, end } => {
-            Ok((used, input.get(start..end).unwrap_or_default(), false))
-        }
+        ChunkEvent::Data { start, end } => Ok((used, input.get(start..end).unwrap_or_default(), false)),
         ChunkEvent::NeedMore => Ok((used, &[], false)),
         ChunkEvent::End => Ok((used, &[], true)),
     }
@@ -315,22 +277,15 @@ fn understand(buf: &[u8], head: &RequestHead) -> Result<Request, Refusal> {
     let ask = Ask::of(head.path.of(buf)).map_err(|text| Refusal(400, text))?;
     let mut websocket = None;
     if tokens.upgrade && ask.status == 200 {
-        websocket =
-            websocket::Offer::of(buf, head).map_err(|text| Refusal(426, text.to_owned()))?;
+        websocket = websocket::Offer::of(buf, head).map_err(|text| Refusal(426, text.to_owned()))?;
     }
     Ok(Request {
         version: head.version,
         head_only: head.method.of(buf) == b"HEAD",
         keeps: keeps_alive(head.version, tokens) && !ask.close,
-        echo: if ask.echo {
-            echo_of(buf, head)
-        } else {
-            Vec::new()
-        },
+        echo: if ask.echo { echo_of(buf, head) } else { Vec::new() },
         expects: head.version == Version::Http11
-            && head
-                .value(buf, Known::Expect)
-                .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue")),
+            && head.value(buf, Known::Expect).is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue")),
         body,
         ask,
         websocket,
@@ -364,10 +319,7 @@ mod tests {
     const EXCHANGES: u64 = 100;
 
     /// Sends the same request again and again from a task beside the origin's.
-    async fn exchanges(
-        request: &'static [u8],
-        answer_ends: &'static [u8],
-    ) -> (Counts, super::super::Totals) {
+    async fn exchanges(request: &'static [u8], answer_ends: &'static [u8]) -> (Counts, super::super::Totals) {
         let (near, far) = UnixStream::pair().unwrap();
         let tally = std::rc::Rc::new(Tally::default());
         let served = tally.clone();
@@ -394,11 +346,7 @@ mod tests {
         let run = exchanges(b"GET /1k HTTP/1.1\r\nHost: a\r\n\r\n", b"failure. \n");
         let (counts, totals) = worker::block_on(run).unwrap();
         assert_eq!(totals.requests, EXCHANGES);
-        assert_eq!(
-            (counts.write, counts.writev),
-            (EXCHANGES, EXCHANGES),
-            "ours, the origin's"
-        );
+        assert_eq!((counts.write, counts.writev), (EXCHANGES, EXCHANGES), "ours, the origin's");
         // Each side reads once; one more each may find nothing after its first wake-up.
         assert!(counts.read <= 2 * EXCHANGES + 4, "{counts:?}");
         assert_eq!(counts.epoll_ctl, 0);

@@ -61,13 +61,8 @@ impl Connection<'_> {
                 let size = request.ask.size;
                 let mut head = Vec::new();
                 push_head(&mut head, request, Framing::Length(size));
-                self.send(&head, size.saturating_add(LIE_BYTES), b"")
-                    .await?;
-                Ok(if request.keeps {
-                    Next::Keep
-                } else {
-                    Next::Close
-                })
+                self.send(&head, size.saturating_add(LIE_BYTES), b"").await?;
+                Ok(if request.keeps { Next::Keep } else { Next::Close })
             }
         }
     }

@@ -37,26 +37,20 @@ impl Offer {
     /// The offer in a request with `Connection: upgrade`; `None` if it is for another
     /// protocol, and a reason if it is a faulty one.
     pub(super) fn of(buf: &[u8], head: &RequestHead) -> Result<Option<Offer>, &'static str> {
-        let is_websocket = head
-            .value(buf, Known::Upgrade)
-            .is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"));
+        let is_websocket =
+            head.value(buf, Known::Upgrade).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"));
         if !is_websocket || head.version != Version::Http11 || head.method.of(buf) != b"GET" {
             return Ok(None);
         }
         if head.value(buf, Known::SecWebSocketVersion) != Some(b"13") {
             return Err("Sec-WebSocket-Version must be 13");
         }
-        let key = head
-            .value(buf, Known::SecWebSocketKey)
-            .filter(|key| key.len() == KEY_BYTES);
+        let key = head.value(buf, Known::SecWebSocketKey).filter(|key| key.len() == KEY_BYTES);
         let key = key.ok_or("Sec-WebSocket-Key must be 16 bytes in base64")?;
         // A browser that offers protocols fails unless one is chosen.
         let offered = head.value(buf, Known::SecWebSocketProtocol);
         let first = offered.and_then(|list| list.split(|&byte| byte == b',').next());
-        Ok(Some(Offer {
-            accept: accept(key),
-            protocol: first.map(|name| name.trim_ascii().to_vec()),
-        }))
+        Ok(Some(Offer { accept: accept(key), protocol: first.map(|name| name.trim_ascii().to_vec()) }))
     }
 }
 
@@ -75,11 +69,7 @@ fn base64(bytes: &[u8]) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for place in 0..4 {
             let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place > three.len() {
-                '='
-            } else {
-                char::from(digit)
-            });
+            text.push(if place > three.len() { '=' } else { char::from(digit) });
         }
     }
     text
@@ -162,9 +152,7 @@ impl Echo {
                     frame
                 }
             };
-            let len = usize::try_from(frame.left)
-                .unwrap_or(usize::MAX)
-                .min(input.len());
+            let len = usize::try_from(frame.left).unwrap_or(usize::MAX).min(input.len());
             let (payload, rest) = input.split_at_checked(len).unwrap_or((input, &[]));
             input = rest;
             frame.unmask(payload, out);
@@ -219,9 +207,7 @@ fn parse_head(head: &[u8]) -> Result<Option<Frame>, ProtocolError> {
     let Ok(mask) = <[u8; 4]>::try_from(mask) else {
         return Ok(None);
     };
-    let left = length
-        .iter()
-        .fold(short, |length, &byte| length << 8 | u64::from(byte));
+    let left = length.iter().fold(short, |length, &byte| length << 8 | u64::from(byte));
     if left > i64::MAX as u64 {
         return Err(ProtocolError);
     }
@@ -292,12 +278,7 @@ mod tests {
             }
         }
         frame.extend_from_slice(&mask);
-        frame.extend(
-            payload
-                .iter()
-                .zip(mask.iter().cycle())
-                .map(|(byte, mask)| byte ^ mask),
-        );
+        frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
         frame
     }
 
@@ -310,31 +291,18 @@ mod tests {
                     break;
                 }
             }
-            assert_eq!(
-                (out.as_slice(), end),
-                (expect, expect_end),
-                "in steps of {step}"
-            );
+            assert_eq!((out.as_slice(), end), (expect, expect_end), "in steps of {step}");
         }
     }
 
     #[test]
     fn the_rfcs_own_example_of_a_key() {
-        assert_eq!(
-            accept(b"dGhlIHNhbXBsZSBub25jZQ=="),
-            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-        );
+        assert_eq!(accept(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
     #[test]
     fn base64_of_the_rfcs_examples() {
-        for (plain, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-        ] {
+        for (plain, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
             assert_eq!(base64(plain.as_bytes()), text);
         }
     }
@@ -348,11 +316,9 @@ mod tests {
 
     #[test]
     fn lengths_of_all_three_forms() {
-        for (len, head) in [
-            (125, vec![0x82, 125]),
-            (126, vec![0x82, 126, 0, 126]),
-            (65_536, vec![0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
-        ] {
+        for (len, head) in
+            [(125, vec![0x82, 125]), (126, vec![0x82, 126, 0, 126]), (65_536, vec![0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0])]
+        {
             let payload: Vec<u8> = (0..len).map(|n: u32| n as u8).collect();
             let mut expect = head;
             expect.extend_from_slice(&payload);
@@ -367,11 +333,7 @@ mod tests {
         input.extend(masked(0x8a, b"pong"));
         input.extend(masked(0x80, b"b"));
         input.extend(masked(0x88, b"\x03\xe8"));
-        check(
-            &input,
-            b"\x01\x01a\x8a\x04ping\x80\x01b\x88\x02\x03\xe8",
-            Ok(true),
-        );
+        check(&input, b"\x01\x01a\x8a\x04ping\x80\x01b\x88\x02\x03\xe8", Ok(true));
     }
 
     #[test]
@@ -382,14 +344,7 @@ mod tests {
         let long_ping: &[u8] = b"\x89\xfe\x00\x80";
         let fragmented_close: &[u8] = b"\x08\x80";
         let beyond_63_bits: &[u8] = b"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00";
-        for input in [
-            not_masked,
-            reserved_bit,
-            reserved_opcode,
-            long_ping,
-            fragmented_close,
-            beyond_63_bits,
-        ] {
+        for input in [not_masked, reserved_bit, reserved_opcode, long_ping, fragmented_close, beyond_63_bits] {
             check(input, b"", Err(ProtocolError));
         }
     }

@@ -23,10 +23,7 @@ pub fn effective_cpus_under(root: &Path) -> usize {
 /// The numbers of the CPUs we may run on, ascending; `[0]` if unknown.
 pub fn allowed_cpus(root: &Path) -> Vec<usize> {
     let status = fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
-    let list = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-        .unwrap_or("0");
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
     let cpus = parse_list(list.trim());
     if cpus.is_empty() { vec![0] } else { cpus }
 }
@@ -75,10 +72,7 @@ fn quota_cpus(root: &Path) -> Option<usize> {
 fn tightest(mount: &Path, group: &str, quota: fn(&Path) -> Option<usize>) -> Option<usize> {
     let mut at: PathBuf = mount.to_path_buf();
     let mut least = quota(&at);
-    for part in group
-        .split('/')
-        .filter(|part| !part.is_empty() && *part != "..")
-    {
+    for part in group.split('/').filter(|part| !part.is_empty() && *part != "..") {
         at.push(part);
         least = match (least, quota(&at)) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -97,18 +91,12 @@ fn quota_v2(dir: &Path) -> Option<usize> {
 
 /// cgroup v1: two files; a quota of -1 means none.
 fn quota_v1(dir: &Path) -> Option<usize> {
-    let number = |name: &str| -> Option<u64> {
-        fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok()
-    };
+    let number = |name: &str| -> Option<u64> { fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok() };
     whole_cpus(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
 }
 
 fn whole_cpus(quota_us: u64, period_us: u64) -> Option<usize> {
-    (period_us > 0).then(|| {
-        usize::try_from(quota_us.div_ceil(period_us))
-            .unwrap_or(usize::MAX)
-            .max(1)
-    })
+    (period_us > 0).then(|| usize::try_from(quota_us.div_ceil(period_us)).unwrap_or(usize::MAX).max(1))
 }
 
 #[cfg(test)]
@@ -136,14 +124,8 @@ mod tests {
     fn version_2_quota_is_rounded_up_and_the_tightest_wins() {
         let group = ("proc/self/cgroup", "0::/a/b\n");
         check(&[EIGHT, group], 8);
-        check(
-            &[EIGHT, group, ("sys/fs/cgroup/a/cpu.max", "250000 100000\n")],
-            3,
-        );
-        check(
-            &[EIGHT, group, ("sys/fs/cgroup/a/cpu.max", "max 100000\n")],
-            8,
-        );
+        check(&[EIGHT, group, ("sys/fs/cgroup/a/cpu.max", "250000 100000\n")], 3);
+        check(&[EIGHT, group, ("sys/fs/cgroup/a/cpu.max", "max 100000\n")], 8);
         check(
             &[
                 EIGHT,
@@ -154,10 +136,7 @@ mod tests {
             1,
         );
         // A container: the path is the host's, the mount is already ours.
-        check(
-            &[EIGHT, group, ("sys/fs/cgroup/cpu.max", "200000 100000\n")],
-            2,
-        );
+        check(&[EIGHT, group, ("sys/fs/cgroup/cpu.max", "200000 100000\n")], 2);
     }
 
     #[test]

@@ -22,17 +22,12 @@ pub fn file_limit() -> Option<FileLimit> {
 /// `unlimited` reads as `u64::MAX`.
 pub fn file_limit_under(root: &Path) -> Option<FileLimit> {
     let text = fs::read_to_string(root.join("proc/self/limits")).ok()?;
-    let rest = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))?;
+    let rest = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let mut numbers = rest.split_whitespace().map(|word| match word {
         "unlimited" => Some(u64::MAX),
         word => word.parse().ok(),
     });
-    Some(FileLimit {
-        soft: numbers.next()??,
-        hard: numbers.next()??,
-    })
+    Some(FileLimit { soft: numbers.next()??, hard: numbers.next()?? })
 }
 
 #[cfg(test)]
@@ -51,10 +46,7 @@ mod tests {
         let text = "Limit   Soft Limit  Hard Limit  Units\n\
                     Max processes      1    2    processes\n\
                     Max open files     1024      unlimited     files\n";
-        let expect = FileLimit {
-            soft: 1024,
-            hard: u64::MAX,
-        };
+        let expect = FileLimit { soft: 1024, hard: u64::MAX };
         assert_eq!(read(text), Some(expect));
     }
 

@@ -69,18 +69,11 @@ mod tests {
     #[test]
     fn a_stat_line_is_read_from_behind_its_name() {
         let root = tree::made_up(&[
-            (
-                "proc/self/task/7/stat",
-                "7 (a) b (c)) R 1 1 1 0 -1 4194304 9 0 0 0 12 30 5 5 20 0 3 0 99\n",
-            ),
+            ("proc/self/task/7/stat", "7 (a) b (c)) R 1 1 1 0 -1 4194304 9 0 0 0 12 30 5 5 20 0 3 0 99\n"),
             ("proc/self/task/8/stat", "8 (short) R 1 1\n"),
             ("proc/self/task/9/stat", "rubbish"),
         ]);
-        let seven = ThreadCpu {
-            id: 7,
-            name: "a) b (c)".to_owned(),
-            cpu: Duration::from_millis(420),
-        };
+        let seven = ThreadCpu { id: 7, name: "a) b (c)".to_owned(), cpu: Duration::from_millis(420) };
         assert_eq!(threads_under(root.path()), [seven]);
         assert_eq!(threads_under(Path::new("/nowhere")), []);
     }
@@ -88,9 +81,7 @@ mod tests {
     #[test]
     fn a_running_thread_is_found_by_its_name() {
         let looking = std::thread::Builder::new().name("meter looks".to_owned());
-        let found = looking
-            .spawn(|| threads().iter().any(|thread| thread.name == "meter looks"))
-            .unwrap();
+        let found = looking.spawn(|| threads().iter().any(|thread| thread.name == "meter looks")).unwrap();
         assert!(found.join().unwrap());
         assert!(own_cpu().is_some());
     }

@@ -23,11 +23,7 @@ impl Drop for Tree {
 /// Writes the files below a fresh directory.
 pub(super) fn made_up(files: &[(&str, &str)]) -> Tree {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!(
-        "weir-meter-{}-{}",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    );
+    let name = format!("weir-meter-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let root = std::env::temp_dir().join(name);
     fs::create_dir_all(&root).unwrap();
     for (name, text) in files {

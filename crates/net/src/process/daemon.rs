@@ -55,10 +55,7 @@ impl Ready {
     /// output become `/dev/null`. Standard error stays; see [`redirect_stderr`].
     pub fn tell(self) -> io::Result<()> {
         rustix::io::write(stdio::stdin(), b"1")?;
-        let null = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/null")?;
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         stdio::dup2_stdin(&null)?;
         stdio::dup2_stdout(&null)?;
         Ok(())
@@ -74,14 +71,12 @@ pub fn redirect_stderr(file: &File) -> io::Result<()> {
 /// The mark alone is not believed: it could have been inherited from further up.
 fn is_second() -> bool {
     std::env::var_os(ENV_DAEMON).is_some()
-        && fstat(stdio::stdin())
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+        && fstat(stdio::stdin()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
 }
 
 /// Starts the second process and waits until it is ready (0) or gone (its code).
 fn start(mut command: Command) -> io::Result<i32> {
-    let (read, write): (OwnedFd, OwnedFd) =
-        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (read, write): (OwnedFd, OwnedFd) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     command.env(ENV_DAEMON, "1").stdin(Stdio::from(write));
     let mut child = command.spawn()?;
     // The command holds our copy of the write end: without this we would never

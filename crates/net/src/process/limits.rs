@@ -12,10 +12,7 @@ pub fn raise_nofile() -> io::Result<(u64, u64)> {
     let old = limit.current.unwrap_or(u64::MAX);
     let new = limit.maximum.unwrap_or(u64::MAX);
     if new > old {
-        let raised = Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        };
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
         setrlimit(Resource::Nofile, raised)?;
     }
     Ok((old, new))
@@ -25,10 +22,7 @@ pub fn raise_nofile() -> io::Result<(u64, u64)> {
 ///
 /// Only root may raise the hard one (`EPERM`); no one above `fs.nr_open`.
 pub fn set_nofile(files: u64) -> io::Result<()> {
-    let limit = Rlimit {
-        current: Some(files),
-        maximum: Some(files),
-    };
+    let limit = Rlimit { current: Some(files), maximum: Some(files) };
     Ok(setrlimit(Resource::Nofile, limit)?)
 }
 

@@ -64,11 +64,7 @@ pub fn look_up_under(root: &Path, user: &str, group: Option<&str>) -> io::Result
             all.push(member_gid);
         }
     }
-    Ok(Identity {
-        uid,
-        gid,
-        groups: all,
-    })
+    Ok(Identity { uid, gid, groups: all })
 }
 
 /// `name:password:gid:member,member`.
@@ -145,11 +141,7 @@ mod tests {
     #[test]
     fn only_the_calling_thread_drops() {
         let before = uids_of_this_thread();
-        let identity = Identity {
-            uid: 65_534,
-            gid: 65_534,
-            groups: vec![65_534],
-        };
+        let identity = Identity { uid: 65_534, gid: 65_534, groups: vec![65_534] };
         let root = is_root();
         let worker = std::thread::spawn(move || {
             let dropped = drop_privileges_this_thread(&identity);

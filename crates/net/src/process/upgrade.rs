@@ -21,16 +21,9 @@ pub const ENV_SOCKETS: &str = "NGINX";
 /// Starts a new binary that inherits the sockets.
 ///
 /// Returns at once; the child must be waited for when SIGCHLD tells of its end.
-pub fn exec_new_binary(
-    program: &OsStr,
-    args: &[OsString],
-    sockets: &[Listening],
-) -> io::Result<Child> {
+pub fn exec_new_binary(program: &OsStr, args: &[OsString], sockets: &[Listening]) -> io::Result<Child> {
     // Our own are close-on-exec; a dup is not. The copies live until the spawn.
-    let copies = sockets
-        .iter()
-        .map(|socket| rustix::io::dup(socket.as_fd()))
-        .collect::<Result<Vec<OwnedFd>, _>>()?;
+    let copies = sockets.iter().map(|socket| rustix::io::dup(socket.as_fd())).collect::<Result<Vec<OwnedFd>, _>>()?;
     let mut list = String::new();
     for copy in &copies {
         list.push_str(&format!("{};", copy.as_raw_fd()));
@@ -113,8 +106,7 @@ mod tests {
                 case $(readlink /proc/self/fd/$fd) in socket:*) ;; *) exit 3 ;; esac
             done"#;
         let args = ["-c".into(), script.into()];
-        let mut child =
-            exec_new_binary("/bin/sh".as_ref(), &args, &[socket.clone(), socket]).unwrap();
+        let mut child = exec_new_binary("/bin/sh".as_ref(), &args, &[socket.clone(), socket]).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
 }

@@ -63,10 +63,7 @@ fn refused_bodies() {
         ("10000000000000005\r\nhello", Some(ChunkSizeTooLarge)),
         ("8000000000000000\r\n", Some(ChunkSizeTooLarge)),
         ("7fffffffffffffff\r\n", None),
-        (
-            "00000000000000000000000000000000000000005\r\n",
-            Some(ChunkSizeTooLarge),
-        ),
+        ("00000000000000000000000000000000000000005\r\n", Some(ChunkSizeTooLarge)),
         ("5\nhello\r\n", Some(ChunkLineEnd)),
         ("5\r\r\nhello", Some(ChunkLineEnd)),
         ("5\rhello", Some(ChunkLineEnd)),
@@ -94,11 +91,7 @@ fn refused_bodies() {
     ] {
         match expect {
             Some(violation) => check(input, Err(violation)),
-            None => assert_eq!(
-                decode(&mut Decoder::new(), input.as_bytes()),
-                Ok(None),
-                "{input:?}"
-            ),
+            None => assert_eq!(decode(&mut Decoder::new(), input.as_bytes()), Ok(None), "{input:?}"),
         }
     }
 }
@@ -107,43 +100,29 @@ fn refused_bodies() {
 fn everything_has_a_bound() {
     let extension = |length| format!("1;{}\r\nx\r\n0\r\n\r\nNEXT", "e".repeat(length));
     check(&extension(CHUNK_EXTENSION_BYTES_MAX), Ok("x"));
-    check(
-        &extension(CHUNK_EXTENSION_BYTES_MAX + 1),
-        Err(Violation::ChunkExtensionTooLong),
-    );
+    check(&extension(CHUNK_EXTENSION_BYTES_MAX + 1), Err(Violation::ChunkExtensionTooLong));
     let spaces = format!("1{}\r\n", " ".repeat(CHUNK_EXTENSION_BYTES_MAX + 2));
     check(&spaces, Err(Violation::ChunkExtensionTooLong));
     let digits = |count: usize| format!("{}1\r\nx\r\n0\r\n\r\nNEXT", "0".repeat(count - 1));
     check(&digits(CHUNK_SIZE_DIGITS_MAX), Ok("x"));
-    check(
-        &digits(CHUNK_SIZE_DIGITS_MAX + 1),
-        Err(Violation::ChunkSizeTooLarge),
-    );
+    check(&digits(CHUNK_SIZE_DIGITS_MAX + 1), Err(Violation::ChunkSizeTooLarge));
     let trailer = |length: usize| format!("0\r\nX:{}\r\n\r\nNEXT", "y".repeat(length - 4));
     check(&trailer(TRAILER_BYTES_MAX), Ok(""));
-    check(
-        &trailer(TRAILER_BYTES_MAX + 1),
-        Err(Violation::TrailerTooLarge),
-    );
+    check(&trailer(TRAILER_BYTES_MAX + 1), Err(Violation::TrailerTooLarge));
     let fields = |count| format!("0\r\n{}\r\nNEXT", "X: y\r\n".repeat(count));
     check(&fields(TRAILER_FIELDS_MAX), Ok(""));
-    check(
-        &fields(TRAILER_FIELDS_MAX + 1),
-        Err(Violation::TrailerTooLarge),
-    );
+    check(&fields(TRAILER_FIELDS_MAX + 1), Err(Violation::TrailerTooLarge));
 }
 
 #[test]
 fn trailers_are_kept_but_not_those_that_frame_or_route() {
-    let body = b"0\r\nX-Sum: 1 \r\nContent-Length: 5\r\nhost: b\r\na_b: c\r\nEtag:\"e\"\r\nTransfer-Encoding: x\r\n\r\n";
+    let body =
+        b"0\r\nX-Sum: 1 \r\nContent-Length: 5\r\nhost: b\r\na_b: c\r\nEtag:\"e\"\r\nTransfer-Encoding: x\r\n\r\n";
     let mut decoder = Decoder::new();
     assert!(decode(&mut decoder, body).unwrap().is_some());
     assert!(decoder.is_done());
     let (bytes, fields) = decoder.trailers();
-    let fields: Vec<_> = fields
-        .iter()
-        .map(|f| (f.name.of(bytes), f.value.of(bytes)))
-        .collect();
+    let fields: Vec<_> = fields.iter().map(|f| (f.name.of(bytes), f.value.of(bytes))).collect();
     assert_eq!(fields, [(&b"X-Sum"[..], &b"1"[..]), (b"Etag", b"\"e\"")]);
 }
 
@@ -162,10 +141,7 @@ fn a_split_at_any_byte_changes_nothing() {
             }
             consumed += pos;
         }
-        assert_eq!(
-            (payload.as_slice(), consumed),
-            (&b"hello!"[..], body.len() - 4)
-        );
+        assert_eq!((payload.as_slice(), consumed), (&b"hello!"[..], body.len() - 4));
         assert_eq!(decoder.trailers().1.len(), 2);
     }
 }
@@ -175,10 +151,7 @@ fn a_refusal_stays() {
     let mut decoder = Decoder::new();
     let mut pos = 0;
     for _ in 0..3 {
-        assert_eq!(
-            decoder.next(b"0\r\nA: b\r\n c\r\n\r\n", &mut pos),
-            Err(Violation::TrailerField)
-        );
+        assert_eq!(decoder.next(b"0\r\nA: b\r\n c\r\n\r\n", &mut pos), Err(Violation::TrailerField));
     }
     assert!(decoder.trailers().1.len() <= 1);
 }

@@ -19,10 +19,7 @@ type Parsed<T> = Result<T, Bad>;
 pub(super) fn parse(line: &[u8], base: usize, out: &mut RequestHead) -> Parsed<()> {
     let method_end = count(line, 0, is_method_byte);
     if method_end == 0 || line.get(method_end) != Some(&b' ') {
-        return Err(Bad {
-            at: method_end,
-            violation: Violation::InvalidMethod,
-        });
+        return Err(Bad { at: method_end, violation: Violation::InvalidMethod });
     }
     let method = line.get(..method_end).unwrap_or_default();
     let start = count_spaces(line, method_end);
@@ -36,10 +33,7 @@ pub(super) fn parse(line: &[u8], base: usize, out: &mut RequestHead) -> Parsed<(
     let protocol = count_spaces(line, end);
     let (version, protocol_end) = version(line, protocol)?;
     if version == Version::Http09 && method != b"GET" {
-        return Err(Bad {
-            at: line.len(),
-            violation: Violation::InvalidHttp09Method,
-        });
+        return Err(Bad { at: line.len(), violation: Violation::InvalidHttp09Method });
     }
     let span = |(from, to): (usize, usize)| Span::new(base + from, base + to);
     out.method = span((0, method_end));
@@ -79,9 +73,7 @@ fn path(line: &[u8], start: usize, target: &mut Target) -> Parsed<usize> {
 
 /// `scheme "://" authority [ path ]` (RFC 9112 §3.2.2).
 fn absolute_form(line: &[u8], start: usize, target: &mut Target) -> Parsed<usize> {
-    let scheme_end = count(line, start, |b| {
-        b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')
-    });
+    let scheme_end = count(line, start, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     if line.get(scheme_end..scheme_end + 3) != Some(b"://") {
         return Err(invalid(scheme_end));
     }
@@ -117,9 +109,7 @@ fn authority(line: &[u8], start: usize) -> Parsed<(usize, usize)> {
         }
         at += 1;
     } else {
-        at = count(line, at, |b| {
-            b.is_ascii_alphanumeric() || b == b'.' || b == b'-'
-        });
+        at = count(line, at, |b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-');
     }
     if line.get(at) != Some(&b':') {
         return Ok((at, 0));
@@ -159,12 +149,7 @@ fn version(line: &[u8], start: usize) -> Parsed<(Version, usize)> {
 
 /// `1.`; another number is a version we do not speak, anything else no version.
 fn major(line: &[u8], start: usize) -> Parsed<usize> {
-    let another = |at| {
-        Err(Bad {
-            at,
-            violation: Violation::InvalidVersion,
-        })
-    };
+    let another = |at| Err(Bad { at, violation: Violation::InvalidVersion });
     match (line.get(start), line.get(start + 1)) {
         (Some(b'1'), Some(b'.')) => Ok(start + 2),
         (Some(b'1'), Some(b'0'..=b'9')) => another(start + 1),
@@ -174,10 +159,7 @@ fn major(line: &[u8], start: usize) -> Parsed<usize> {
 }
 
 fn invalid(at: usize) -> Bad {
-    Bad {
-        at,
-        violation: Violation::InvalidRequest,
-    }
+    Bad { at, violation: Violation::InvalidRequest }
 }
 
 /// The first position from `start` on whose byte is not `wanted`.

@@ -9,12 +9,7 @@ use crate::head::{ResponseHead, Span, Version};
 /// Fills `out` from the line at the start of the buffer; `None` when it is no
 /// status line.
 pub(super) fn parse(line: &[u8], out: &mut ResponseHead) -> Option<()> {
-    let Seen::Code {
-        version,
-        start,
-        code,
-    } = prefix(line)
-    else {
+    let Seen::Code { version, start, code } = prefix(line) else {
         return None;
     };
     let reason = match line.get(start + 3) {
@@ -61,11 +56,7 @@ const VERSION_DIGITS_MAX: usize = 3;
 fn prefix(line: &[u8]) -> Seen {
     const NAME: &[u8] = b"HTTP/";
     if line.len() < NAME.len() {
-        return if NAME.starts_with(line) {
-            Seen::Short
-        } else {
-            Seen::Never
-        };
+        return if NAME.starts_with(line) { Seen::Short } else { Seen::Never };
     }
     if !line.starts_with(NAME) {
         return Seen::Never;
@@ -79,11 +70,7 @@ fn prefix(line: &[u8]) -> Seen {
     if line.get(NAME.len()) == Some(&b'0') {
         return Seen::Never;
     }
-    let version = if major > 1 || minor > 0 {
-        Version::Http11
-    } else {
-        Version::Http10
-    };
+    let version = if major > 1 || minor > 0 { Version::Http11 } else { Version::Http10 };
     let rest = line.get(at..).unwrap_or_default();
     let start = at + rest.iter().take_while(|&&b| b == b' ').count();
     let mut code = 0;
@@ -94,11 +81,7 @@ fn prefix(line: &[u8]) -> Seen {
             None => return Seen::Short,
         }
     }
-    Seen::Code {
-        version,
-        start,
-        code,
-    }
+    Seen::Code { version, start, code }
 }
 
 enum Digits {

@@ -58,7 +58,10 @@ fn headers_of_version_2() {
     let v6 = [[0x20; 16], [0x21; 16]].concat();
     assert_eq!(
         ends_of(&v2(0x21, 0x21, &[v6.as_slice(), &[0, 1, 0, 2]].concat())),
-        Some(("[2020:2020:2020:2020:2020:2020:2020:2020]:1".into(), "[2121:2121:2121:2121:2121:2121:2121:2121]:2".into()))
+        Some((
+            "[2020:2020:2020:2020:2020:2020:2020:2020]:1".into(),
+            "[2121:2121:2121:2121:2121:2121:2121:2121]:2".into()
+        ))
     );
     // Its own connection, no family, datagrams, unix sockets.
     for (command, family) in [(0x20, 0x11), (0x21, 0), (0x21, 0x12), (0x21, 0x31), (0x22, 0x11)] {
@@ -91,7 +94,8 @@ fn every_part_of_a_header_is_partial_and_what_follows_is_left() {
 fn typed_values_by_name() {
     let value = |kind: u8, value: &[u8]| [&[kind, 0, value.len() as u8], value].concat();
     let ssl = [b"\x01\0\0\x01\x02".to_vec(), value(0x21, b"TLSv1.3"), value(0x22, b"cn")].concat();
-    let tlvs = [value(1, b"h2"), value(2, b"example.com"), value(0x20, &ssl), value(0xae, b"own"), vec![9, 9, 9]].concat();
+    let tlvs =
+        [value(1, b"h2"), value(2, b"example.com"), value(0x20, &ssl), value(0xae, b"own"), vec![9, 9, 9]].concat();
     let header = v2(0x21, 0x11, &[V4_ENDS, &tlvs].concat());
     let Ok(Parsed::Done { ends: Some(ends), .. }) = parse(&header) else { unreachable!() };
     for (name, expected) in [

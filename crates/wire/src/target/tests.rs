@@ -4,16 +4,11 @@ use super::*;
 /// Path, arguments and extension of a normalised target.
 fn check_with(merge_slashes: bool, raw: &str, path: &str, args: Option<&str>, exten: &str) {
     let mut out = b"left over".to_vec();
-    let got =
-        normalise(raw.as_bytes(), merge_slashes, &mut out).unwrap_or_else(|v| panic!("{raw}: {v}"));
+    let got = normalise(raw.as_bytes(), merge_slashes, &mut out).unwrap_or_else(|v| panic!("{raw}: {v}"));
     let got_path = got.path(raw.as_bytes(), &out);
     assert_eq!(String::from_utf8_lossy(got_path), path, "{raw}");
     assert_eq!(got.args.as_ref().map(|r| &raw[r.clone()]), args, "{raw}");
-    assert_eq!(
-        got.args(raw.as_bytes()),
-        args.unwrap_or_default().as_bytes(),
-        "{raw}"
-    );
+    assert_eq!(got.args(raw.as_bytes()), args.unwrap_or_default().as_bytes(), "{raw}");
     let got_exten = got.exten.clone().map(|r| &got_path[r]).unwrap_or_default();
     assert_eq!(got_exten, exten.as_bytes(), "{raw}");
 }
@@ -24,14 +19,7 @@ fn check(raw: &str, path: &str, args: Option<&str>, exten: &str) {
 
 #[test]
 fn clean_targets_are_not_copied() {
-    for raw in [
-        "/",
-        "/a",
-        "/a/b.c/d.tar.gz",
-        "/a?b=/../%41",
-        "/a+b/",
-        "/a..b/c./d",
-    ] {
+    for raw in ["/", "/a", "/a/b.c/d.tar.gz", "/a?b=/../%41", "/a+b/", "/a..b/c./d"] {
         let mut out = Vec::new();
         let got = normalise(raw.as_bytes(), true, &mut out).unwrap();
         assert!(!got.complex && !got.quoted && out.is_empty(), "{raw}");

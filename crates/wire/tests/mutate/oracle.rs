@@ -8,9 +8,8 @@ use weir_wire::encode;
 use weir_wire::parse::IGNORED_KEPT;
 use weir_wire::target::{Unescape, escape_uri, normalise, unescape_uri};
 use weir_wire::{
-    BodyLength, ConnectionTokens, Field, HeadPolicy, InvalidFields, Parser, Progress, RequestHead,
-    ResponseHead, Span, Version, Violation, keeps_alive, request_body, request_host,
-    request_method, response_body,
+    BodyLength, ConnectionTokens, Field, HeadPolicy, InvalidFields, Parser, Progress, RequestHead, ResponseHead, Span,
+    Version, Violation, keeps_alive, request_body, request_host, request_method, response_body,
 };
 
 /// Splits are tried at every byte up to this length, at 16 places beyond.
@@ -19,14 +18,8 @@ const EVERY_SPLIT_BYTES_MAX: usize = 96;
 /// A request head: split anywhere it reads the same, and what would be forwarded
 /// has one reading.
 pub fn request_head(data: &[u8]) {
-    let policies = [
-        HeadPolicy::default(),
-        HeadPolicy {
-            invalid_fields: InvalidFields::Keep,
-            underscores: true,
-            fields_max: 8,
-        },
-    ];
+    let policies =
+        [HeadPolicy::default(), HeadPolicy { invalid_fields: InvalidFields::Keep, underscores: true, fields_max: 8 }];
     for policy in &policies {
         let whole = parse_request(&[data], policy);
         for split in splits(data.len()) {
@@ -67,10 +60,7 @@ pub fn response_head(data: &[u8]) {
     let Ok((Progress::Done, again)) = parse_response(&[&out]) else {
         panic!("what was accepted is refused when written anew");
     };
-    assert_eq!(
-        response_body(&out, &again, b"GET"),
-        response_body(data, &head, b"GET")
-    );
+    assert_eq!(response_body(&out, &again, b"GET"), response_body(data, &head, b"GET"));
 }
 
 /// A chunked body: split anywhere it reads the same, and encoded anew it is the
@@ -141,11 +131,7 @@ pub fn target(data: &[u8]) {
 }
 
 fn splits(length: usize) -> impl Iterator<Item = usize> {
-    let step = if length <= EVERY_SPLIT_BYTES_MAX {
-        1
-    } else {
-        length / 16
-    };
+    let step = if length <= EVERY_SPLIT_BYTES_MAX { 1 } else { length / 16 };
     (0..length).step_by(step.max(1))
 }
 
@@ -154,10 +140,7 @@ type Parsed<Head> = Result<(Progress, Head), Violation>;
 /// Parses a buffer that grows from one part to the next.
 fn parse_request(parts: &[&[u8]], policy: &HeadPolicy) -> Parsed<RequestHead> {
     let (mut parser, mut head) = (Parser::new(), RequestHead::new());
-    let mut last = Progress::Partial {
-        line_done: false,
-        offset: 0,
-    };
+    let mut last = Progress::Partial { line_done: false, offset: 0 };
     for part in parts {
         last = parser.request(part, policy, &mut head)?;
     }
@@ -166,10 +149,7 @@ fn parse_request(parts: &[&[u8]], policy: &HeadPolicy) -> Parsed<RequestHead> {
 
 fn parse_response(parts: &[&[u8]]) -> Parsed<ResponseHead> {
     let (mut parser, mut head) = (Parser::new(), ResponseHead::new());
-    let mut last = Progress::Partial {
-        line_done: false,
-        offset: 0,
-    };
+    let mut last = Progress::Partial { line_done: false, offset: 0 };
     for part in parts {
         last = parser.response(part, &mut head)?;
     }
@@ -193,10 +173,7 @@ impl TrimSpaces for [u8] {
     fn trim_ascii_spaces(&self) -> &[u8] {
         let is_text = |b: &u8| !matches!(b, b' ' | b'\t');
         let start = self.iter().position(is_text).unwrap_or(0);
-        let end = self
-            .iter()
-            .rposition(is_text)
-            .map_or(start, |last| last + 1);
+        let end = self.iter().rposition(is_text).map_or(start, |last| last + 1);
         self.get(start..end).unwrap_or_default()
     }
 }
@@ -206,9 +183,7 @@ fn sound_request(data: &[u8], policy: &HeadPolicy, head: &RequestHead) {
     assert!(head.ignored.len() <= IGNORED_KEPT);
     sound_fields(data, &head.fields);
     let bytes_of = |span: Span| span.of(data);
-    let text = [head.method, head.target, head.path, head.protocol]
-        .map(bytes_of)
-        .concat();
+    let text = [head.method, head.target, head.path, head.protocol].map(bytes_of).concat();
     assert!(text.iter().all(|&b| b > b' ' && b != 0x7f));
     let tokens = ConnectionTokens::of(data, &head.fields);
     let _ = keeps_alive(head.version, tokens);
@@ -226,12 +201,7 @@ fn sound_request(data: &[u8], policy: &HeadPolicy, head: &RequestHead) {
     }
     let mut out = Vec::new();
     let protocol = head.protocol.of(data);
-    encode::push_request_line(
-        &mut out,
-        head.method.of(data),
-        head.target.of(data),
-        protocol,
-    );
+    encode::push_request_line(&mut out, head.method.of(data), head.target.of(data), protocol);
     push_fields(&mut out, data, &head.fields);
     out.extend_from_slice(b"rest");
     let Ok((Progress::Done, again)) = parse_request(&[&out], policy) else {
@@ -240,9 +210,8 @@ fn sound_request(data: &[u8], policy: &HeadPolicy, head: &RequestHead) {
     assert_eq!(out.get(again.len..), Some(&b"rest"[..]));
     assert_eq!(again.fields.len(), head.fields.len());
     assert_eq!(request_body(&out, &again), body);
-    let name = |buf, head: &RequestHead| {
-        request_host(buf, head).map(|host| host.map(|h| (h.name.of(buf).to_vec(), h.port)))
-    };
+    let name =
+        |buf, head: &RequestHead| request_host(buf, head).map(|host| host.map(|h| (h.name.of(buf).to_vec(), h.port)));
     assert_eq!(name(&out, &again), name(data, head));
 }
 
@@ -289,9 +258,5 @@ fn decode(parts: &[&[u8]]) -> Result<Option<Body>, Violation> {
     sound_fields(bytes, fields);
     let mut trailers = Vec::new();
     push_fields(&mut trailers, bytes, fields);
-    Ok(Some(Body {
-        payload,
-        consumed,
-        trailers,
-    }))
+    Ok(Some(Body { payload, consumed, trailers }))
 }
