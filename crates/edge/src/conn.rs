@@ -105,6 +105,8 @@ pub struct Conn {
     pub client: Rc<Client>,
     /// The address of the socket it was accepted on: finds its servers again after a reload.
     socket: Rc<Address>,
+    /// How much of the idle time follows the deadline.
+    left: Cell<Duration>,
     served: u64,
 }
 
@@ -152,7 +154,7 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
         proxied: OnceCell::new(),
         shared: shared.clone(),
     });
-    let conn = Conn { shared, deadline: Deadline::new(), client, socket, served: 0 };
+    let conn = Conn { shared, deadline: Deadline::new(), client, socket, left: Cell::new(Duration::ZERO), served: 0 };
     conn.deadline.set(core.header_timeout);
     let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
     weir_net::worker::spawn(async move {
@@ -183,7 +185,7 @@ async fn proxied(mut conn: Conn, entry: Entry) {
 /// Waits and serves, in turns.
 async fn live(mut conn: Conn, entry: Entry) {
     // nginx closes silently a connection that sends nothing.
-    while conn.stream().readable(&conn.deadline).await.is_ok() && conn.shared.wake() {
+    while conn.wakes().await && conn.shared.wake() {
         let after = Box::pin(active(&mut conn, &entry.worker, Vec::new())).await;
         let rests = match after {
             After::Idle(timeout) => lie_down(&conn, &entry.worker, timeout),
@@ -211,7 +213,10 @@ fn lie_down(conn: &Conn, worker: &Worker, timeout: Duration) -> bool {
     if worker.is_draining() {
         return false;
     }
-    conn.deadline.set(timeout);
+    let generation = worker.generation();
+    let send_timeout = default_core(&generation.conf, conn.client.listen.get()).send_timeout;
+    conn.deadline.set(timeout.min(send_timeout));
+    conn.left.set(timeout.saturating_sub(send_timeout));
     conn.shared.lie_idle();
     true
 }
@@ -222,12 +227,13 @@ impl Conn {
         &self.shared.stream
     }
 
-    /// Waits for the client's next bytes to the deadline, then for as long as is `left`. A client that has taken
+    /// Waits for the client's next bytes to the deadline, then for as long as is left. A client that has taken
     /// nothing by the deadline of the answer it got is reset: that answer would stay with the kernel.
-    async fn wakes(&self, left: Duration) -> bool {
+    async fn wakes(&self) -> bool {
         if self.stream().readable(&self.deadline).await.is_ok() {
             return true;
         }
+        let left = self.left.take();
         if left.is_zero() {
             return false;
         }
