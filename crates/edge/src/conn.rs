@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
-use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Progress, Version, Violation};
 
 use crate::body;
 use crate::conf::Conf;
@@ -22,8 +21,9 @@ use crate::exchange::{Client, Exchange, Parts};
 use crate::family::core::Values as Core;
 use crate::family::log_phase;
 use crate::family::upstream::forward;
+use crate::head::{self, Head, Refused};
 use crate::log::{self, Level};
-use crate::phase::{self, From, Outcome};
+use crate::phase::{self, Outcome};
 use crate::proxied;
 use crate::respond;
 use crate::special;
@@ -121,7 +121,7 @@ pub enum Gone {
     Cut,
 }
 
-/// Heads are read in pieces of this size: most fit one, and a larger one takes a few.
+/// What a client still sends before a close is read in pieces of this size.
 const READ_BYTES: usize = 4 << 10;
 
 /// What becomes of a connection after a request.
@@ -349,13 +349,11 @@ async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts
             return (parts, After::Close);
         }
         counters::shift(&worker.counters().reading, 1);
-        let head = read_head(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get())).await;
+        let head = head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get())).await;
         counters::shift(&worker.counters().reading, -1);
         let refusal = match head {
             Head::Complete => None,
-            Head::Refused(violation) => Some(Refused::Violation(violation)),
-            Head::TimedOut => Some(Refused::TimedOut),
-            Head::Broken => Some(Refused::ClosedInHead),
+            Head::Refused(refused) => Some(refused),
             Head::Nothing => {
                 let core = default_core(&generation.conf, conn.client.listen.get());
                 let timeout = if conn.served == 0 { core.header_timeout } else { core.keepalive_timeout.0 };
@@ -376,111 +374,6 @@ async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts
     }
 }
 
-enum Head {
-    Complete,
-    Nothing,
-    Closed,
-    TimedOut,
-    Broken,
-    Refused(Violation),
-}
-
-/// Why a request does not get as far as its phases.
-enum Refused {
-    Violation(Violation),
-    TimedOut,
-    ClosedInHead,
-}
-
-/// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give.
-async fn read_head(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
-    let policy = HeadPolicy {
-        invalid_fields: if core.ignore_invalid_headers { InvalidFields::Drop } else { InvalidFields::Keep },
-        underscores: core.underscores_in_headers,
-        fields_max: core.headers_max as usize,
-    };
-    let request = parts.request();
-    request.parser.reset();
-    let mut began = !request.bytes.is_empty();
-    if began {
-        request.started = Some(clock::now());
-        conn.deadline.set(core.header_timeout);
-    }
-    loop {
-        if !request.bytes.is_empty() {
-            match request.parser.request(&request.bytes, &policy, &mut request.head) {
-                Ok(Progress::Done) => {
-                    request.used = request.head.len;
-                    if request.head.version == Version::Http09 && !request.unread().trim_ascii().is_empty() {
-                        // A client of 1991 sends no more: this is a request line with a stray line end.
-                        return Head::Refused(Violation::InvalidRequest);
-                    }
-                    return match over_limits(&request.bytes, request.head.line.end as usize, request.head.len, core) {
-                        Some(violation) => Head::Refused(violation),
-                        None => Head::Complete,
-                    };
-                }
-                Ok(Progress::Partial { line_done, offset }) => {
-                    let pending = request.bytes.len().saturating_sub(offset) as u64;
-                    let (count, size) = core.large_headers;
-                    if pending >= size.max(core.header_buffer) {
-                        return Head::Refused(if line_done {
-                            Violation::HeadTooLarge
-                        } else {
-                            Violation::TargetTooLong
-                        });
-                    }
-                    if request.bytes.len() as u64 >= core.header_buffer + u64::from(count) * size {
-                        return Head::Refused(Violation::HeadTooLarge);
-                    }
-                }
-                Err(violation) => return Head::Refused(violation),
-            }
-        }
-        match conn.shared.stream.try_read_vec(&mut request.bytes, READ_BYTES) {
-            Ok(0) => {
-                return if request.bytes.is_empty() { Head::Closed } else { Head::Broken };
-            }
-            Ok(_) => {
-                if !began {
-                    began = true;
-                    request.started = Some(clock::now());
-                    // nginx: one timer for the whole head.
-                    conn.deadline.set(core.header_timeout);
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if request.bytes.is_empty() {
-                    return Head::Nothing;
-                }
-                if conn.shared.stream.readable(&conn.deadline).await.is_err() {
-                    return Head::TimedOut;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return Head::Closed,
-        }
-    }
-}
-
-/// The limits of `client_header_buffer_size` and `large_client_header_buffers` on a head that came in whole.
-fn over_limits(bytes: &[u8], line_end: usize, head_len: usize, core: &Core) -> Option<Violation> {
-    let (count, size) = core.large_headers;
-    let line_max = size.max(core.header_buffer) as usize;
-    // One comparison settles the usual head.
-    if head_len <= core.header_buffer as usize {
-        return None;
-    }
-    if line_end >= line_max {
-        return Some(Violation::TargetTooLong);
-    }
-    let head = bytes.get(..head_len).unwrap_or_default();
-    if head.split(|b| *b == b'\n').skip(1).any(|line| line.len() >= line_max) {
-        return Some(Violation::HeadTooLarge);
-    }
-    (head_len as u64 > core.header_buffer + u64::from(count) * size).then_some(Violation::HeadTooLarge)
-}
-
 /// One request and its answer.
 async fn one(
     conn: &mut Conn,
@@ -498,7 +391,7 @@ async fn one(
     let client = conn.client.clone();
     let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
     exchange.number_on_connection = conn.served;
-    let end = match open(&mut exchange, refusal) {
+    let end = match head::open(&mut exchange, refusal) {
         Ok(outcome) => answer(&mut exchange, conn, outcome).await,
         Err(gone) => Err(gone),
     };
@@ -510,138 +403,6 @@ async fn one(
     body::remove(&mut exchange);
     let parts = exchange.into_parts();
     (parts, after)
-}
-
-/// Checks the head and finds the server; what it refuses becomes a status.
-fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome, Gone> {
-    exchange.step = Step::ReadHead;
-    let verdict = match refusal {
-        Some(Refused::Violation(violation)) => {
-            if exchange.request.head.line.is_empty() || violation == Violation::TargetTooLong {
-                exchange.step = Step::ReadLine;
-            }
-            Err(violation)
-        }
-        Some(Refused::TimedOut) => {
-            // nginx: logged as 408, and nothing is sent to somebody who says nothing.
-            exchange.response.status = 408;
-            return Err(Gone::TimedOut);
-        }
-        Some(Refused::ClosedInHead) => {
-            exchange.log(Level::Info, format_args!("client prematurely closed connection"));
-            exchange.response.status = 400;
-            return Err(Gone::Cut);
-        }
-        None => understand(exchange),
-    };
-    if let Err(violation) = verdict {
-        exchange.keeps_alive = false;
-        let told = refusal_text(exchange, violation);
-        exchange.log(Level::Info, format_args!("{told}"));
-        return Ok(Outcome::Status(violation.status()));
-    }
-    note_ignored(exchange);
-    exchange.step = Step::AwaitRequest; // between steps nginx names none
-    exchange.worker.begin_request(exchange);
-    Ok(phase::walk(exchange, From::Server))
-}
-
-/// What nginx says of a refused head: its words, and the offending line where it quotes that.
-fn refusal_text(exchange: &Exchange<'_>, violation: Violation) -> String {
-    let request = &exchange.request;
-    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-    let message = violation.message();
-    if violation == Violation::HeadTooLarge {
-        let line_max = exchange.location.values.core.large_headers.1 as usize;
-        let mut lines = request.bytes.split(|byte| *byte == b'\n').skip(1);
-        return match lines.find(|line| line.len() >= line_max) {
-            Some(line) => {
-                let start = line.get(..LINE_SHOWN_MAX.min(line.len())).unwrap_or_default();
-                format!("client sent too long header line: \"{}...\"", shown(start))
-            }
-            None => message.to_owned(),
-        };
-    }
-    let fault = request.text(request.parser.fault());
-    let is_quoted = message.ends_with("header line") || message.ends_with("host header");
-    if !is_quoted || fault.is_empty() {
-        return message.to_owned();
-    }
-    let name = fault.split(|byte| *byte == b':').next().unwrap_or_default();
-    let is_name = |field: &&weir_wire::Field| request.text(field.name).eq_ignore_ascii_case(name);
-    match request.fields().iter().find(is_name) {
-        Some(before) if message.contains("duplicate") => {
-            let (name, value) = (shown(request.text(before.name)), shown(request.text(before.value)));
-            format!("{message}: \"{}\", previous value: \"{name}: {value}\"", shown(fault))
-        }
-        Some(_) | None => format!("{message}: \"{}\"", shown(fault)),
-    }
-}
-
-/// A line of the error log is cut at 2048 bytes; an over-long field leaves room for the rest of it.
-const LINE_SHOWN_MAX: usize = 1024;
-
-/// Field lines that `ignore_invalid_headers` left out, as nginx tells of them.
-fn note_ignored(exchange: &mut Exchange<'_>) {
-    if exchange.request.head.ignored.is_empty() || !exchange.logs(Level::Info) {
-        return;
-    }
-    let lines = std::mem::take(&mut exchange.request.head.ignored);
-    for line in &lines {
-        let text = String::from_utf8_lossy(exchange.request.text(*line)).into_owned();
-        exchange.log(Level::Info, format_args!("client sent invalid header line: \"{text}\""));
-    }
-}
-
-/// Reads the head's meaning into the exchange.
-fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
-    let request = &mut exchange.request;
-    let bytes = std::mem::take(&mut request.bytes);
-    let head = &request.head;
-    let host = weir_wire::request_host(&bytes, head);
-    let tokens = ConnectionTokens::of(&bytes, &head.fields);
-    let length = weir_wire::request_body(&bytes, head);
-    let method = match length {
-        Ok(length) => weir_wire::request_method(&bytes, head, length, false),
-        Err(_) => Ok(()),
-    };
-    let path = head.path;
-    exchange.request_length = head.len as u64;
-    exchange.request.tokens = tokens;
-    exchange.request.bytes = bytes;
-
-    if let Some(host) = host? {
-        let request = &mut exchange.request;
-        request.host.extend_from_slice(host.name.of(&request.bytes));
-        request.host.make_ascii_lowercase();
-        request.port = host.port;
-    }
-    // A request without a host is one for the empty name.
-    if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
-        let id = listen.hosts.find(&exchange.request.host, &mut exchange.slots);
-        exchange.server = exchange.conf.server(id);
-        exchange.enter(exchange.server.root);
-    }
-    method?;
-    let length = length?;
-    exchange.request.length = Some(length);
-    if length == BodyLength::None {
-        exchange.body = crate::body::RequestBody::Gone;
-    }
-
-    let core = &exchange.location.values.core;
-    let raw = path.of(&exchange.request.bytes);
-    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
-        .inspect_err(|_| exchange.uri.clear())?;
-    exchange.target_is_valid = true;
-    exchange.uri_was_quoted = target.quoted;
-    if !target.complex {
-        exchange.uri.clear();
-        exchange.uri.extend_from_slice(target.path(raw, &[]));
-    }
-    exchange.args.extend_from_slice(target.args(raw));
-    exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
-    Ok(())
 }
 
 /// Turns an outcome into a response and sends it.

@@ -21,6 +21,7 @@ pub mod directive;
 pub mod exchange;
 pub mod family;
 pub mod fields;
+pub mod head;
 pub mod host_table;
 pub mod keepalive;
 pub mod log;
