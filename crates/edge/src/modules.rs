@@ -12,7 +12,8 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
     ("http_auth_basic_module", "auth_basic"),
     ("http_autoindex_module", "autoindex"),
     ("http_browser_module", "browser"),
-    ("http_charset_module", "charset"),
+    // `charset` names a type's charset and converts nothing: not the module.
+    ("http_charset_module", "charset_map"),
     ("http_empty_gif_module", "empty_gif"),
     ("http_fastcgi_module", "fastcgi"),
     ("http_geo_module", "geo"),

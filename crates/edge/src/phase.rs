@@ -63,7 +63,12 @@ pub enum Outcome {
 
 /// Where in a location's walk to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resume(usize);
+pub enum Resume {
+    /// At this handler.
+    Handler(usize),
+    /// With this status: the wait was a punishment (`auth_delay`).
+    Status(u16),
+}
 
 /// Where to start.
 #[derive(Debug, PartialEq, Eq)]
@@ -104,7 +109,11 @@ pub fn walk(exchange: &mut Exchange<'_>, from: From) -> Outcome {
 
 /// Goes on after a `Wait`.
 pub fn resume(exchange: &mut Exchange<'_>, resume: Resume) -> Outcome {
-    match handlers(exchange, resume.0) {
+    let from = match resume {
+        Resume::Handler(from) => from,
+        Resume::Status(status) => return Outcome::Status(status),
+    };
+    match handlers(exchange, from) {
         Step::Over(outcome) => outcome,
         Step::Inside => Outcome::Status(500),
         Step::Jump(Jump::Named(name)) => walk(exchange, From::Named(name)),
@@ -253,6 +262,12 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
     handlers(exchange, 0)
 }
 
+/// A 401, delayed as `auth_delay` says to slow down guessing.
+fn unauthorised(exchange: &Exchange<'_>) -> Outcome {
+    let delay = exchange.location.values.core.auth_delay;
+    if delay.is_zero() { Outcome::Status(401) } else { Outcome::Wait(delay, Resume::Status(401)) }
+}
+
 /// The handlers of the location from a place on, then its content.
 fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
     let location = exchange.location;
@@ -266,7 +281,7 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
         if *phase > Phase::Access
             && let Some(status) = refused.take()
         {
-            return Step::Over(Outcome::Status(status));
+            return Step::Over(if status == 401 { unauthorised(exchange) } else { Outcome::Status(status) });
         }
         match enter(exchange) {
             Next::Continue => {}
@@ -278,12 +293,13 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
                 }
             }
             Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => refused = Some(status),
-            Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume(index + 1))),
+            Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1))),
+            Next::Status(401) if *phase == Phase::Access => return Step::Over(unauthorised(exchange)),
             other => return said(exchange, other),
         }
     }
     if let Some(status) = refused {
-        return Step::Over(Outcome::Status(status));
+        return Step::Over(if status == 401 { unauthorised(exchange) } else { Outcome::Status(status) });
     }
     if let Some(handler) = location.handler {
         let next = handler(exchange);

@@ -63,6 +63,8 @@ crate::settings! {
     nopush: bool = false,
     /// `sendfile`: weir picks what is cheaper; written `off` it reads and writes.
     sendfile: bool = true,
+    /// `auth_delay`.
+    auth_delay: Duration = Duration::ZERO,
     /// `limit_rate`, bytes a second.
     limit_rate: Option<Template> = None,
     /// `limit_rate_after`.
@@ -181,7 +183,8 @@ pub static FAMILY: Family = Family::new("core", &[
             b.settings().core.body_in_file = Some(choice);
             Ok(())
         }).default("off"),
-    time!("send_timeout", HSL, send_timeout, "60s", "Longest pause between two writes to a client."),
+    time!("auth_delay", HSL, auth_delay, "0s", "How long an unauthorised request waits for its 401."),
+        time!("send_timeout", HSL, send_timeout, "60s", "Longest pause between two writes to a client."),
     Directive::new("keepalive_timeout", HSL, Arity::Between(1, 2), "How long an idle client connection stays open.", keepalive_timeout)
         .default("75s"),
     Directive::new("keepalive_requests", HSL, ONE, "Requests one client connection may carry.",
