@@ -25,6 +25,7 @@ pub mod head;
 pub mod host_table;
 pub mod keepalive;
 pub mod log;
+pub mod media_types;
 pub mod modules;
 pub mod nginx_only;
 pub mod pace;

@@ -11,6 +11,7 @@ use crate::build::Build;
 use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::media_types;
 use crate::value;
 use crate::variable::Template;
 
@@ -47,24 +48,8 @@ fn charset(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut types = match &b.settings().charset.types {
-        Some(earlier) if earlier.is_empty() => return Ok(()),
-        Some(earlier) => earlier.to_vec(),
-        None => vec!["text/html".to_owned()],
-    };
-    for word in &statement.args {
-        let kind = word.text.to_ascii_lowercase();
-        if kind == "*" {
-            types.clear();
-            break;
-        }
-        if types.contains(&kind) {
-            b.warn(format!("duplicate MIME type \"{kind}\""), None);
-        } else {
-            types.push(kind);
-        }
-    }
-    b.settings().charset.types = Some(Arc::new(types));
+    let earlier = b.settings().charset.types.clone();
+    b.settings().charset.types = Some(media_types::read(b, statement, earlier));
     Ok(())
 }
 
@@ -75,7 +60,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
     let settings = &exchange.location.values.charset;
     let content_type = &exchange.response.content_type;
-    if content_type.is_empty() || names_charset(content_type) || !is_listed(&settings.types, content_type) {
+    if content_type.is_empty() || names_charset(content_type) || !media_types::is_listed(&settings.types, content_type) {
         return;
     }
     let Some(template) = &settings.name else { return };
@@ -94,12 +79,6 @@ fn names_charset(content_type: &[u8]) -> bool {
         let part = part.trim_ascii_start();
         part.get(..8).is_some_and(|name| name.eq_ignore_ascii_case(b"charset="))
     })
-}
-
-/// Whether the media type, parameters aside, is among those named.
-fn is_listed(types: &[String], content_type: &[u8]) -> bool {
-    let bare = content_type.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-    types.is_empty() || types.iter().any(|kind| kind.as_bytes().eq_ignore_ascii_case(bare))
 }
 
 #[cfg(test)]

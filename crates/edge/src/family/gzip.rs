@@ -14,6 +14,7 @@ use crate::build::Build;
 use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::media_types;
 use crate::regex::Regex;
 use crate::respond::BodyFilter;
 use crate::value;
@@ -101,24 +102,8 @@ pub static FAMILY: Family = Family::new("gzip", &[
 .filter(|location| location.values.gzip.enabled, filter);
 
 fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut types = match &b.settings().gzip.types {
-        Some(earlier) if earlier.is_empty() => return Ok(()),
-        Some(earlier) => earlier.to_vec(),
-        None => vec![HTML.to_owned()],
-    };
-    for word in &statement.args {
-        let kind = word.text.to_ascii_lowercase();
-        if kind == "*" {
-            types.clear();
-            break;
-        }
-        if types.contains(&kind) {
-            b.warn(format!("duplicate MIME type \"{kind}\""), None);
-        } else {
-            types.push(kind);
-        }
-    }
-    b.settings().gzip.types = Some(Arc::new(types));
+    let earlier = b.settings().gzip.types.clone();
+    b.settings().gzip.types = Some(media_types::read(b, statement, earlier));
     Ok(())
 }
 
@@ -171,7 +156,7 @@ fn filter(exchange: &mut Exchange<'_>) {
         || response.header_only
         || response.fields.get(Known::ContentEncoding).is_some_and(|encoding| !encoding.is_empty())
         || response.content_length.is_some_and(|length| length < settings.min_length)
-        || !is_listed(&settings.types, &response.content_type)
+        || !media_types::is_listed(&settings.types, &response.content_type)
     {
         return;
     }
@@ -189,15 +174,6 @@ fn filter(exchange: &mut Exchange<'_>) {
     response.fields.remove(Known::AcceptRanges);
     weaken_etag(exchange);
     exchange.response.body_filters.push(Box::new(Gzip::new(settings.level)));
-}
-
-/// Whether the media type, parameters aside, is to be compressed.
-fn is_listed(types: &[String], content_type: &[u8]) -> bool {
-    if types.is_empty() {
-        return true;
-    }
-    let bare = content_type.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-    !bare.is_empty() && types.iter().any(|kind| kind.as_bytes().eq_ignore_ascii_case(bare))
 }
 
 /// A compressed body is equivalent to the original, not the same (RFC 9110 §8.8.1).
@@ -479,15 +455,6 @@ mod tests {
         assert!(!is_msie6(b"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT) Opera 7"));
     }
 
-    #[test]
-    fn types_are_compared_without_parameters() {
-        let types = vec![HTML.to_owned(), "text/css".to_owned()];
-        assert!(is_listed(&types, b"text/HTML; charset=utf-8"));
-        assert!(is_listed(&types, b"text/css"));
-        assert!(!is_listed(&types, b"text/plain"));
-        assert!(!is_listed(&types, b""));
-        assert!(is_listed(&[], b""));
-    }
 
     #[test]
     fn the_ratio_is_rounded_to_hundredths() {
