@@ -18,6 +18,7 @@ const DEFAULT_PREFIX: &str = "/usr/share/nginx/";
 const DEFAULT_FILE: &str = "/etc/nginx/nginx.conf";
 const DEFAULT_ERROR_LOG: &str = "/var/log/nginx/error.log";
 const DEFAULT_ACCESS_LOG: &str = "/var/log/nginx/access.log";
+const DEFAULT_TEMPORARY: &str = "/var/lib/nginx/";
 const DEFAULT_PID: &str = "/run/nginx.pid";
 
 /// Runs the verb.
@@ -83,12 +84,13 @@ fn origin(flags: &Flags) -> Origin {
         other => under(other.unwrap_or(error_log)),
     };
     let access_log = flags.prefix.is_none().then(|| DEFAULT_ACCESS_LOG.to_owned());
+    let temporary = flags.prefix.is_none().then(|| DEFAULT_TEMPORARY.to_owned());
     Origin {
         globals: flags.globals.clone().unwrap_or_default(),
         pid: under(pid),
         error_log,
         file,
-        paths: Paths { prefix, conf_prefix, access_log },
+        paths: Paths { prefix, conf_prefix, access_log, temporary },
     }
 }
 

@@ -273,7 +273,7 @@ pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Fa
         let overflows = bytes.len() as u64 > memory_max || in_file != BodyInFile::Off;
         if overflows && file.is_none() && (!bytes.is_empty() || done) {
             let path = exchange.location.values.core.body_temp_path.clone();
-            let Some((opened, name)) = temporary(exchange, path.as_deref(), "client_body_temp") else {
+            let Some((opened, name)) = temporary(exchange, path.as_deref(), DIRECTORY) else {
                 return Err(Failed::Status(500));
             };
             if in_file == BodyInFile::Off {
@@ -405,12 +405,15 @@ pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
 
 static NEXT_FILE: AtomicU64 = AtomicU64::new(1);
 
+/// Where bodies go when `client_body_temp_path` says nothing.
+pub const DIRECTORY: &str = "client_body_temp";
+
 /// How many names are tried for a temporary file.
 const NAMES_MAX: u32 = 10_000;
 
 /// Creates a temporary file in `path`, or in `default` under the prefix; `None` after saying why in the log.
 pub fn temporary(exchange: &mut Exchange<'_>, path: Option<&str>, default: &str) -> Option<(File, String)> {
-    let directory = path.map_or_else(|| format!("{}{default}", exchange.conf.paths.prefix), str::to_owned);
+    let directory = exchange.conf.paths.temporary(path, default);
     for _ in 0..NAMES_MAX {
         let number = NEXT_FILE.fetch_add(1, Ordering::Relaxed);
         let name = format!("{directory}/{number:010}");

@@ -24,6 +24,18 @@ pub struct Paths {
     pub conf_prefix: String,
     /// The access log of a server that names none; `None` is `logs/access.log` under the prefix.
     pub access_log: Option<String>,
+    /// Where directories of temporary files are that no directive names, with a final slash; `None` is the prefix.
+    pub temporary: Option<String>,
+}
+
+impl Paths {
+    /// A directory for temporary files: as written, or `default` where such directories are.
+    pub fn temporary(&self, written: Option<&str>, default: &str) -> String {
+        match written {
+            Some(written) => written.to_owned(),
+            None => format!("{}{default}", self.temporary.as_ref().unwrap_or(&self.prefix)),
+        }
+    }
 }
 
 /// Turns `host` into addresses while a configuration is read (port 0 in the result is filled in by the caller).

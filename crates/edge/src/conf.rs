@@ -366,7 +366,7 @@ use Hosts as _;
 pub(crate) fn of_text(text: &str) -> (Option<Conf>, Vec<String>) {
     let files = weir_conf::MemoryFiles::new().with("/p/nginx.conf", text);
     let (tree, unread) = weir_conf::load(&files, "/p/nginx.conf", "/p/", &|_| false);
-    let paths = Paths { prefix: "/p/".to_owned(), conf_prefix: "/p/".to_owned(), access_log: None };
+    let paths = Paths { prefix: "/p/".to_owned(), conf_prefix: "/p/".to_owned(), ..Paths::default() };
     let (conf, problems) = compile(&tree, paths, &|_| Ok(Vec::new()), 1);
     (conf, unread.into_iter().chain(problems).map(|problem| problem.what).collect())
 }

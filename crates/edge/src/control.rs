@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,11 +16,13 @@ use weir_net::process::{self, Signal};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, listener};
 
+use crate::body;
 use crate::build::Paths;
 use crate::conf::{self, Conf};
 use crate::counters::{AllCounters, Counters};
 use crate::family::process::Affinity;
 use crate::log::{self, Level};
+use crate::relay;
 use crate::worker::{Stop, Worker};
 
 /// Where a configuration comes from: what `-c`, `-p`, `-g` and `-e` said.
@@ -99,6 +102,44 @@ struct Left {
     changed: Condvar,
 }
 
+/// Who worker threads are: `user`, or nobody where root names none (nginx's compiled-in default). `None` when
+/// there is nothing to give up.
+fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
+    if !process::is_root() {
+        return Ok(None);
+    }
+    let (user, group) = match &conf.main.process.user {
+        Some((user, group)) => (user.as_str(), group.as_deref()),
+        None => ("nobody", None),
+    };
+    process::look_up(user, group).map(Some).map_err(|error| error.to_string())
+}
+
+/// Makes the directories for temporary files, which a worker that gave up root could not, and gives them to it.
+fn make_directories(conf: &Conf) -> Result<(), String> {
+    let identity = identity(conf)?;
+    let mut names: Vec<String> = Vec::new();
+    for location in &conf.locations {
+        let (core, proxy) = (&location.values.core, &location.values.proxy);
+        names.push(conf.paths.temporary(core.body_temp_path.as_deref(), body::DIRECTORY));
+        names.push(conf.paths.temporary(proxy.temp_path.as_deref(), relay::DIRECTORY));
+    }
+    names.sort_unstable();
+    names.dedup();
+    for name in &names {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(name);
+        match (made, &identity) {
+            (Ok(()), Some(identity)) => std::os::unix::fs::chown(name, Some(identity.uid), None)
+                .map_err(|error| format!("chown(\"{name}\", {}) failed {}", identity.uid, log::Os(&error)))?,
+            (Ok(()), None) => {}
+            // Without root the place may be somebody else's; whoever needs a file there says so then.
+            (Err(_), None) => {}
+            (Err(error), Some(_)) => return Err(format!("mkdir() \"{name}\" failed {}", log::Os(&error))),
+        }
+    }
+    Ok(())
+}
+
 /// How many workers a configuration asks for.
 pub fn worker_count(conf: &Conf) -> usize {
     conf.main
@@ -130,6 +171,7 @@ impl Running {
         }
         let count = worker_count(&conf);
         let sockets = open_sockets(&conf, sockets, count)?;
+        make_directories(&conf)?;
         log::open_all(&conf)?;
         log::install(conf.main.error_log.main.clone());
         let conf = Arc::new(conf);
@@ -151,12 +193,7 @@ impl Running {
             Affinity::Auto => Some(index % weir_meter::host::effective_cpus().max(1)),
             Affinity::Cpus(cpus) => cpus.get(index).or(cpus.last()).copied(),
         };
-        let identity = match (&self.conf.main.process.user, process::is_root()) {
-            (Some((user, group)), true) => {
-                Some(process::look_up(user, group.as_deref()).map_err(|error| error.to_string())?)
-            }
-            (Some(_) | None, _) => None,
-        };
+        let identity = identity(&self.conf)?;
         let (conf, counters, left) = (self.conf.clone(), self.counters.clone(), self.left.clone());
         let seed = seed(index);
         weir_net::worker::start(&format!("worker {index}"), cpu, move || {
@@ -201,7 +238,7 @@ impl Running {
             Ok(sockets) => sockets,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
         };
-        if let Err(message) = log::open_all(&conf) {
+        if let Err(message) = make_directories(&conf).and_then(|()| log::open_all(&conf)) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
         log::install(conf.main.error_log.main.clone());

@@ -35,6 +35,9 @@ const READ_BYTES_FIRST: usize = 16 << 10;
 /// Bodies up to this size are copied behind the head: cheaper than a vector of two for the kernel to read.
 const COPY_MAX: usize = 4 << 10;
 
+/// Where answers go when `proxy_temp_path` says nothing.
+pub const DIRECTORY: &str = "proxy_temp";
+
 /// Pieces written in one call.
 const PIECES_MAX: usize = 16;
 
@@ -443,7 +446,7 @@ impl Relay {
             return;
         }
         if self.spill.is_none() {
-            match crate::body::temporary(exchange, proxy.temp_path.as_deref(), "proxy_temp") {
+            match crate::body::temporary(exchange, proxy.temp_path.as_deref(), DIRECTORY) {
                 Some((file, _)) => {
                     exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
                     self.spill = Some(Spill { file, written: 0, read: 0 });

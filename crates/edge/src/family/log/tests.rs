@@ -12,7 +12,7 @@ fn compile(text: &str) -> (Option<Conf>, Vec<String>) {
     let paths = Paths {
         prefix: "/p/".to_owned(),
         conf_prefix: "/c/".to_owned(),
-        access_log: None,
+        ..Paths::default()
     };
     let (conf, problems) = conf::compile(&tree, paths, &|_| Err("no resolver here".to_owned()), 1);
     (
