@@ -30,6 +30,10 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             return ExitCode::from(1);
         }
     };
+    if flags.reference {
+        print!("{}", weir_edge::modules::reference());
+        return ExitCode::SUCCESS;
+    }
     if flags.help || flags.version || flags.version_long {
         print_version(&flags);
         return ExitCode::SUCCESS;

@@ -31,6 +31,8 @@ pub struct Flags {
     pub globals: Option<String>,
     /// `--crossplane`: the parsed configuration as JSON (weir's own).
     pub crossplane: bool,
+    /// `--reference`: every directive, as a page (weir's own).
+    pub reference: bool,
     /// `--explain`: where weir's defaults differ from nginx's (weir's own).
     pub explain: bool,
 }
@@ -53,6 +55,7 @@ pub fn parse(args: &[OsString]) -> Result<Flags, String> {
         match word.as_str() {
             "--crossplane" => flags.crossplane = true,
             "--explain" => flags.explain = true,
+            "--reference" => flags.reference = true,
             "--help" => flags.help = true,
             _ => {
                 let Some(letters) = word.strip_prefix('-') else { return Err(format!("invalid option: \"{word}\"")) };
@@ -122,6 +125,7 @@ Options:
 weir's own:
   --crossplane  : with -t, print the parsed configuration as JSON
   --explain     : with -T, say where defaults differ from nginx's
+  --reference   : print every directive, where it stands and its default
 ";
 
 #[cfg(test)]

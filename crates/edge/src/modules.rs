@@ -66,3 +66,23 @@ pub fn explain() -> String {
     }
     text
 }
+
+/// Every directive, family by family, as the page `docs/reference/directives.md`.
+pub fn reference() -> String {
+    let mut text = String::from(
+        "# Directives\n\nPrinted by `weir edge --reference` from the tables that read them; do not edit. A name means what\n\
+         it means in nginx (<https://nginx.org/en/docs/dirindex.html>); where a default differs, nginx's stands beside it.\n",
+    );
+    for family in FAMILIES.iter().filter(|family| !family.directives.is_empty()) {
+        text.push_str(&format!("\n## {}\n\n| directive | where | default | |\n|---|---|---|---|\n", family.name));
+        for directive in family.directives {
+            let default = match directive.default {
+                "" => String::new(),
+                default => format!("`{}`", default.replace('|', "\\|")),
+            };
+            let doc = directive.doc.replace('|', "\\|");
+            text.push_str(&format!("| `{}` | {} | {default} | {doc} |\n", directive.name, directive.contexts));
+        }
+    }
+    text
+}
