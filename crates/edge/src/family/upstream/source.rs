@@ -40,8 +40,6 @@ pub struct Hold {
     pub group: GroupRef,
     /// What the group remembers of this exchange's choices.
     pub selection: Selection,
-    /// The next try is to open a connection of its own: a kept one turned out dead.
-    pub is_fresh: bool,
 }
 
 impl Hold {
