@@ -79,7 +79,7 @@ pub async fn connect(
     address: &weir_net::Address,
     peer: usize,
     bound: Option<SocketAddr>,
-) -> Result<Link, Failure> {
+) -> Result<Box<Link>, Failure> {
     let location = exchange.location;
     let values = &location.values.proxy;
     let options = ConnectOptions {
@@ -91,7 +91,8 @@ pub async fn connect(
     exchange.step = Step::Connect;
     let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
     let stream = Stream::connect(address, &options).map_err(Failure::Connect)?;
-    let link = Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place };
+    let link =
+        Box::new(Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place });
     link.deadline.set(values.connect_timeout);
     let watch = !values.ignore_client_abort;
     poll_fn(|_| {

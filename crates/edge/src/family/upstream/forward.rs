@@ -263,7 +263,7 @@ impl<'g> Walk<'g> {
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
         Next { peer, may_reuse }: Next,
-    ) -> Result<(Origin, Link), FailedTry> {
+    ) -> Result<(Origin, Box<Link>), FailedTry> {
         let bind = &exchange.location.values.proxy.bind;
         let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
         let kept = if may_reuse { take_kept(&self.hold.group, peer, bound) } else { None };
@@ -301,7 +301,7 @@ impl<'g> Walk<'g> {
         conn: &Conn,
         peer: usize,
         bound: Option<SocketAddr>,
-    ) -> Result<(Link, bool), Failure> {
+    ) -> Result<(Box<Link>, bool), Failure> {
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
         let values = &exchange.location.values.proxy;
         let (give_up, watch) = (clock::now() + values.connect_timeout, !values.ignore_client_abort);
@@ -446,7 +446,7 @@ fn end_try(exchange: &mut Exchange<'_>, status: u16) {
 }
 
 /// A kept connection to a peer.
-fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option<Link> {
+fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option<Box<Link>> {
     match group {
         GroupRef::Declared(generation, number) => generation.pools.take(*number, peer, bound),
         GroupRef::Own(_) => None,
@@ -457,7 +457,7 @@ fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option
 const PORT_PAUSE: Duration = Duration::from_millis(500);
 
 /// A connection another exchange has done with; `None` when there was none for `PORT_PAUSE`.
-async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Result<Option<Link>, Failure> {
+async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Result<Option<Box<Link>>, Failure> {
     let pause = Deadline::new();
     pause.set(PORT_PAUSE);
     poll_fn(|context| {
@@ -473,7 +473,7 @@ async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Re
 }
 
 /// The head is the answer's: reads its meaning.
-fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold: Hold) -> Answer {
+fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Box<Link>, mut hold: Hold) -> Answer {
     let status = origin.head.status;
     if status == 101 {
         if !exchange.request.tokens.upgrade {
@@ -485,7 +485,7 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold
         }
         response::accept(exchange, &origin, BodyLength::None);
         exchange.origin = Some(origin);
-        return Answer::Tunnel(Upgraded { link, hold });
+        return Answer::Tunnel(Upgraded { link: *link, hold });
     }
     let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.request.method()) {
         Ok(length) => length,
@@ -530,7 +530,7 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold
 }
 
 /// The answer's body is not wanted; a connection without one outstanding can still be kept.
-fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Link, hold: &mut Hold, length: BodyLength, may_be_kept: bool) {
+fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>, hold: &mut Hold, length: BodyLength, may_be_kept: bool) {
     let is_whole = match length {
         BodyLength::None => true,
         BodyLength::Exact(length) => origin.bytes.len() as u64 == origin.head.len as u64 + length,
