@@ -9,7 +9,6 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::task::Poll;
-use std::time::Duration;
 
 use weir_meter::Step;
 use weir_net::{ConnectOptions, Deadline, Lease, Stream, buffer, clock};
@@ -80,7 +79,7 @@ pub async fn connect(
     address: &weir_net::Address,
     peer: usize,
     bound: Option<SocketAddr>,
-) -> Result<Link, Failure> {
+) -> Result<Box<Link>, Failure> {
     let location = exchange.location;
     let values = &location.values.proxy;
     let options = ConnectOptions {
@@ -92,7 +91,8 @@ pub async fn connect(
     exchange.step = Step::Connect;
     let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
     let stream = Stream::connect(address, &options).map_err(Failure::Connect)?;
-    let link = Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place };
+    let link =
+        Box::new(Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place });
     link.deadline.set(values.connect_timeout);
     let watch = !values.ignore_client_abort;
     poll_fn(|_| {
@@ -108,6 +108,86 @@ pub async fn connect(
     // Only now is it known whether the connection stands.
     link.stream.connected(&link.deadline).await.map_err(Failure::Connect)?;
     Ok(link)
+}
+
+/// A request as it goes to a peer.
+#[derive(Clone, Copy)]
+pub struct Outgoing<'h> {
+    /// Its head, as composed.
+    pub head: &'h [u8],
+    /// How its body is framed.
+    pub framing: BodyFraming,
+}
+
+/// Sends the request over `link` and reads the answer's head.
+pub async fn exchange_heads(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    link: &Link,
+    outgoing: Outgoing<'_>,
+    progressed: &mut Progressed,
+) -> Result<Origin, Failure> {
+    let body = BodyState::of(exchange, outgoing.framing);
+    let streams = body == BodyState::Client;
+    if streams {
+        body::welcome(exchange, conn).await.map_err(Failure::Client)?;
+    }
+    let mut heads =
+        Heads { link, progressed, streams, sending: Sending::new(outgoing, body), reading: Reading::new(exchange) };
+    exchange.step = Step::SendRequest;
+    link.deadline.set(exchange.location.values.proxy.send_timeout);
+    if streams {
+        conn.deadline.set(exchange.location.values.core.body_timeout);
+    }
+    poll_fn(|_| heads.poll(exchange, conn)).await?;
+    Ok(heads.reading.origin)
+}
+
+/// A request on its way to a peer and the answer's head on its way back.
+struct Heads<'h> {
+    link: &'h Link,
+    progressed: &'h mut Progressed,
+    /// The body passes through as the client sends it.
+    streams: bool,
+    sending: Sending<'h>,
+    reading: Reading,
+}
+
+impl Heads<'_> {
+    fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<(), Failure>> {
+        let (link, proxy) = (self.link, &exchange.location.values.proxy);
+        if !self.progressed.request_complete {
+            match self.sending.poll(exchange, conn, link, self.progressed) {
+                Poll::Ready(Ok(())) => {
+                    self.progressed.request_complete = true;
+                    exchange.step = Step::AwaitHead;
+                    link.deadline.set(proxy.read_timeout);
+                }
+                // An answer may have come before the peer stopped reading: look for it first.
+                Poll::Ready(Err(Failure::Send(error))) => match self.reading.poll(exchange, link, self.progressed) {
+                    Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
+                    _ => return Poll::Ready(Err(Failure::Send(error))),
+                },
+                Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                Poll::Pending => {}
+            }
+        }
+        if let Poll::Ready(result) = self.reading.poll(exchange, link, self.progressed) {
+            return Poll::Ready(result);
+        }
+        if !self.streams
+            && !proxy.ignore_client_abort
+            && let Poll::Ready(error) = conn.poll_gone()
+        {
+            return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+        }
+        if self.streams && !self.progressed.request_complete && self.sending.waits_for_client() {
+            // The pause is the client's: the peer's clock stands still.
+            link.deadline.set(proxy.send_timeout.max(proxy.read_timeout));
+            return conn.deadline.poll_expired().map(|()| Err(Failure::Client(Gone::TimedOut)));
+        }
+        link.deadline.poll_expired().map(|()| Err(Failure::TimedOut))
+    }
 }
 
 /// What is still to be sent of a request.
@@ -133,92 +213,26 @@ enum BodyState {
     Client,
 }
 
-/// Sends the request and reads the answer's head into `origin`.
-pub async fn exchange_heads(
-    exchange: &mut Exchange<'_>,
-    conn: &mut Conn,
-    link: &Link,
-    head: &[u8],
-    framing: BodyFraming,
-    progressed: &mut Progressed,
-) -> Result<Origin, Failure> {
-    let proxy = &exchange.location.values.proxy;
-    let (send_timeout, read_timeout, buffer_size) = (proxy.send_timeout, proxy.read_timeout, proxy.buffer_size as usize);
-    let watch = !proxy.ignore_client_abort;
-    let passes_body = proxy.pass_body && framing != BodyFraming::None;
-    let streams = passes_body && matches!(exchange.body, RequestBody::Unread);
-    let mut sending = Sending {
-        head,
-        head_sent: 0,
-        piece: buffer::lease(0),
-        piece_sent: 0,
-        file_at: 0,
-        body: if !passes_body {
-            BodyState::Done
-        } else if streams {
-            BodyState::Client
-        } else {
-            match &exchange.body {
-                RequestBody::Memory(_) => BodyState::Memory(0),
-                RequestBody::File { .. } => BodyState::File,
-                RequestBody::Unread | RequestBody::Gone => BodyState::Done,
-            }
-        },
-        chunked: framing == BodyFraming::Chunked,
-    };
-    if streams {
-        body::welcome(exchange, conn).await.map_err(Failure::Client)?;
+impl BodyState {
+    fn of(exchange: &Exchange<'_>, framing: BodyFraming) -> BodyState {
+        if framing == BodyFraming::None {
+            return BodyState::Done;
+        }
+        match &exchange.body {
+            RequestBody::Unread => BodyState::Client,
+            RequestBody::Memory(_) => BodyState::Memory(0),
+            RequestBody::File { .. } => BodyState::File,
+            RequestBody::Gone => BodyState::Done,
+        }
     }
-    let mut reading = Reading {
-        parser: Parser::new(),
-        origin: Origin { bytes: buffer::lease(READ_BYTES), head: exchange.worker.lease_response_head() },
-        interim: 0,
-    };
-    let body_timeout = exchange.location.values.core.body_timeout;
-    exchange.step = Step::SendRequest;
-    link.deadline.set(send_timeout);
-    if streams {
-        conn.deadline.set(body_timeout);
-    }
-    poll_fn(|_| {
-        if !progressed.request_complete {
-            match sending.poll(exchange, conn, link, progressed, send_timeout, body_timeout) {
-                Poll::Ready(Ok(())) => {
-                    progressed.request_complete = true;
-                    exchange.step = Step::AwaitHead;
-                    link.deadline.set(read_timeout);
-                }
-                // An answer may have come before the peer stopped reading: look for it first.
-                Poll::Ready(Err(Failure::Send(error))) => match reading.poll(exchange, link, buffer_size, progressed) {
-                    Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
-                    _ => return Poll::Ready(Err(Failure::Send(error))),
-                },
-                Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
-                Poll::Pending => {}
-            }
-        }
-        match reading.poll(exchange, link, buffer_size, progressed) {
-            Poll::Ready(result) => return Poll::Ready(result),
-            Poll::Pending => {}
-        }
-        if watch
-            && !streams
-            && let Poll::Ready(error) = conn.poll_gone()
-        {
-            return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
-        }
-        if streams && !progressed.request_complete && sending.waits_for_client() {
-            // The pause is the client's: the peer's clock stands still.
-            link.deadline.set(send_timeout.max(read_timeout));
-            return conn.deadline.poll_expired().map(|()| Err(Failure::Client(Gone::TimedOut)));
-        }
-        link.deadline.poll_expired().map(|()| Err(Failure::TimedOut))
-    })
-    .await?;
-    Ok(reading.origin)
 }
 
-impl Sending<'_> {
+impl<'h> Sending<'h> {
+    fn new(Outgoing { head, framing }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
+        let chunked = framing == BodyFraming::Chunked;
+        Sending { head, head_sent: 0, piece: buffer::lease(0), piece_sent: 0, file_at: 0, body, chunked }
+    }
+
     fn waits_for_client(&self) -> bool {
         self.body == BodyState::Client && self.head_sent == self.head.len() && self.piece_sent == self.piece.len()
     }
@@ -229,13 +243,12 @@ impl Sending<'_> {
         conn: &Conn,
         link: &Link,
         progressed: &mut Progressed,
-        send_timeout: Duration,
-        body_timeout: Duration,
     ) -> Poll<Result<(), Failure>> {
+        let values = &exchange.location.values;
         loop {
             if self.piece_sent == self.piece.len() && self.body != BodyState::Done && !matches!(self.body, BodyState::Memory(_)) {
                 match self.refill(exchange, conn) {
-                    Poll::Ready(Ok(())) => conn.deadline.set(body_timeout),
+                    Poll::Ready(Ok(())) => conn.deadline.set(values.core.body_timeout),
                     Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
                     Poll::Pending if self.head_sent == self.head.len() => return Poll::Pending,
                     Poll::Pending => {}
@@ -275,7 +288,7 @@ impl Sending<'_> {
                     {
                         return Poll::Ready(Ok(()));
                     }
-                    link.deadline.set(send_timeout);
+                    link.deadline.set(values.proxy.send_timeout);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if link.stream.poll_writable().is_pending() {
@@ -357,14 +370,19 @@ struct Reading {
 }
 
 impl Reading {
+    fn new(exchange: &Exchange<'_>) -> Reading {
+        let origin = Origin { bytes: buffer::lease(READ_BYTES), head: exchange.worker.lease_response_head() };
+        Reading { parser: Parser::new(), origin, interim: 0 }
+    }
+
     /// Reads until the final head is complete.
     fn poll(
         &mut self,
         exchange: &mut Exchange<'_>,
         link: &Link,
-        buffer_size: usize,
         progressed: &mut Progressed,
     ) -> Poll<Result<(), Failure>> {
+        let proxy = &exchange.location.values.proxy;
         loop {
             // Asked first: the usual answer has not come yet, and a read for nothing costs a call.
             if link.stream.poll_readable().is_pending() {
@@ -381,9 +399,9 @@ impl Reading {
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => continue,
                 Err(error) => return Poll::Ready(Err(Failure::Receive(error))),
             }
-            match self.parse(buffer_size) {
+            match self.parse(proxy.buffer_size as usize) {
                 Ok(true) => return Poll::Ready(Ok(())),
-                Ok(false) => link.deadline.set(exchange.location.values.proxy.read_timeout),
+                Ok(false) => link.deadline.set(proxy.read_timeout),
                 Err(fault) => return Poll::Ready(Err(Failure::Head(fault))),
             }
         }

@@ -6,19 +6,20 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_meter::Step;
 use weir_net::{Address, Deadline, clock};
 use weir_wire::{BodyLength, ConnectionTokens, Version};
 
 use super::Upstream;
-use super::attempt::{self, Failure, HeadFault, Progressed};
+use super::attempt::{self, Failure, HeadFault, Outgoing, Progressed};
 use super::balance::Affinity;
 use super::group::Outcome as Verdict;
-use super::pool::Link;
+use super::pool::{Handover, Link};
 use super::pool_policy::BrokenAttempt;
 use super::retry::{self, Attempt, RetryPolicy};
 use super::source::{GroupRef, Hold, Source, keep};
@@ -57,7 +58,7 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     let mut head = exchange.worker.lease_out();
     let framing = framing(exchange);
     request::compose(exchange, pass, target.as_ref(), framing, &mut head);
-    let answer = tries(exchange, conn, pass, group, &head, framing).await;
+    let answer = ask_peers(exchange, conn, &group, Outgoing { head: &head, framing }).await;
     exchange.worker.return_out(head);
     answer
 }
@@ -152,130 +153,289 @@ fn literal_address(authority: &str) -> Option<Address> {
     Some(Address::Tcp(std::net::SocketAddr::new(bare.parse().ok()?, port)))
 }
 
-/// What one try came to.
-#[allow(clippy::large_enum_variant)] // moved twice; a box would be the exchange's only allocation
-enum Tried {
-    Answered(Origin, Link, Hold),
-    Failed(Failure, Progressed, bool),
-}
-
-// long: the walk from try to try is one decision after the other; splitting it hides their order.
-async fn tries(
-    exchange: &mut Exchange<'_>,
-    conn: &mut Conn,
-    pass: &Pass,
-    group: GroupRef,
-    head: &[u8],
-    framing: BodyFraming,
-) -> Answer {
-    let location = exchange.location;
-    let proxy = &location.values.proxy;
-    let policy =
-        RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms: proxy.tries_timeout.as_millis() as u64 };
+/// Asks peer after peer, until one's answer stands or nobody is left to ask.
+async fn ask_peers(exchange: &mut Exchange<'_>, conn: &mut Conn, group: &GroupRef, outgoing: Outgoing<'_>) -> Answer {
     let Some(upstream) = group.get() else { return Answer::Outcome(Outcome::Status(500)) };
-    upstream.budget.earn();
-    let mut hold = Hold { group: group.clone(), selection: upstream.group.begin(policy.tries), is_fresh: false };
-    let first_started = clock::now();
-    let mut wants_fresh = None;
-    let after_redirect = !exchange.tries.is_empty();
-    let mut first = true;
+    let mut walk = Walk::begin(exchange, group, upstream, outgoing);
     loop {
-        let peer = match wants_fresh.take() {
-            Some(peer) => peer,
-            None => match pick(exchange, upstream, &mut hold) {
-                Some(peer) => {
-                    begin_try(exchange, &group, peer, after_redirect && first);
-                    peer
-                }
-                None => {
-                    exchange.tries.push(Try { status: 502, after_redirect: after_redirect && first, ..Try::at(upstream.name.as_str().into()) });
-                    exchange.step = Step::Connect;
-                    exchange.log(Level::Error, format_args!("no live upstreams"));
-                    return Answer::Outcome(Outcome::Status(502));
-                }
-            },
-        };
-        first = false;
-        let reuse = !hold.is_fresh;
-        hold.is_fresh = false;
-        let (failure, progressed, reused) = match try_once(exchange, conn, upstream, peer, hold, reuse, head, framing).await {
-            (Tried::Answered(origin, link, back), _) => {
-                match judge(exchange, upstream, &policy, first_started, origin, link, back, pass) {
-                    Judged::Answer(answer) => return answer,
-                    Judged::Again(back) => {
-                        hold = back;
-                        continue;
-                    }
+        let Some(next) = walk.next_peer(exchange) else { return Answer::Outcome(Outcome::Status(502)) };
+        match walk.ask(exchange, conn, next).await {
+            Ok((origin, link)) => {
+                if !walk.passes_over(exchange, origin.head.status) {
+                    return take_answer(exchange, origin, link, walk.hold);
                 }
             }
-            (Tried::Failed(failure, progressed, reused), Some(back)) => {
-                hold = back;
-                (failure, progressed, reused)
-            }
-            (Tried::Failed(..), None) => return Answer::Outcome(Outcome::Status(500)),
-        };
-        let idempotent = retry::is_idempotent(exchange.request.method());
-        let body_at_hand = !matches!(exchange.body, RequestBody::Unread) && exchange.reader.as_ref().is_none_or(body::Reader::is_done)
-            && !was_streamed(exchange, framing);
-        let broken = BrokenAttempt {
-            reused,
-            response_begun: progressed.response_begun,
-            request_sent: progressed.request_sent,
-            idempotent,
-            body_at_hand,
-        };
-        let is_broken = matches!(failure, Failure::Send(_) | Failure::Receive(_) | Failure::Closed);
-        if is_broken && broken.is_stale_connection() {
-            // The peer had closed a connection we kept: nobody's failure, a fresh one to the same peer.
-            hold.is_fresh = true;
-            wants_fresh = Some(peer);
-            continue;
-        }
-        let (status, kind) = match describe(exchange, &failure) {
-            Ok(described) => described,
-            Err(answer) => {
-                hold.release(Verdict::Abandoned);
-                end_try(exchange, 0);
-                return answer(failure);
-            }
-        };
-        let attempt = Attempt {
-            failure: kind,
-            request_sent: progressed.request_sent,
-            idempotent,
-            body_at_hand,
-            tries_left: upstream.group.tries_after(&hold.selection),
-            elapsed_ms: clock::now().saturating_duration_since(first_started).as_millis() as u64,
-        };
-        let decision = policy.decide(&attempt, &upstream.budget, clock::unix_seconds());
-        end_try(exchange, status);
-        if hold.release(kind.outcome(decision)) {
-            exchange.log(Level::Warn, format_args!("upstream server temporarily disabled"));
-        }
-        match decision {
-            Ok(()) => {}
-            Err(refusal) => {
-                if refusal == retry::Refusal::Budget {
-                    exchange.log(Level::Warn, format_args!("retry budget of upstream \"{}\" is spent", upstream.name));
+            Err(failed) => {
+                if let ControlFlow::Break(answer) = walk.after_failure(exchange, failed) {
+                    return answer;
                 }
-                return Answer::Outcome(Outcome::Status(status));
             }
         }
     }
 }
 
-fn was_streamed(exchange: &Exchange<'_>, framing: BodyFraming) -> bool {
-    framing != BodyFraming::None && framing != BodyFraming::Length(0) && exchange.body.length() == 0
+/// One exchange's way from peer to peer.
+struct Walk<'g> {
+    upstream: &'g Upstream,
+    outgoing: Outgoing<'g>,
+    hold: Hold,
+    policy: RetryPolicy,
+    first_started: Instant,
+    /// The peer whose kept connection turned out dead: asked next, on a fresh one.
+    stale: Option<usize>,
+    /// An internal redirect lies before the next try.
+    after_redirect: bool,
 }
 
-fn begin_try(exchange: &mut Exchange<'_>, group: &GroupRef, peer: usize, after_redirect: bool) {
-    let name = match group {
-        GroupRef::Declared(generation, number) => generation.peer_name(*number, peer),
-        GroupRef::Own(upstream) => upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(),
-    };
-    exchange.tries.push(Try { started: Some(clock::now()), after_redirect, ..Try::at(name) });
+/// Whom to ask next, and whether a kept connection will do.
+struct Next {
+    peer: usize,
+    may_reuse: bool,
 }
 
+/// A try that came to no head.
+struct FailedTry {
+    peer: usize,
+    failure: Failure,
+    progressed: Progressed,
+    /// It was made on a kept connection.
+    reused: bool,
+}
+
+impl<'g> Walk<'g> {
+    fn begin(exchange: &Exchange<'_>, group: &GroupRef, upstream: &'g Upstream, outgoing: Outgoing<'g>) -> Walk<'g> {
+        let proxy = &exchange.location.values.proxy;
+        let timeout_ms = proxy.tries_timeout.as_millis() as u64;
+        let policy = RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms };
+        upstream.budget.earn();
+        Walk {
+            upstream,
+            outgoing,
+            hold: Hold { group: group.clone(), selection: upstream.group.begin(policy.tries) },
+            policy,
+            first_started: clock::now(),
+            stale: None,
+            after_redirect: !exchange.tries.is_empty(),
+        }
+    }
+
+    /// The next peer, its try begun; `None`, and logged, when the group has none.
+    fn next_peer(&mut self, exchange: &mut Exchange<'_>) -> Option<Next> {
+        if let Some(peer) = self.stale.take() {
+            return Some(Next { peer, may_reuse: false });
+        }
+        let picked = self.pick(exchange);
+        let after_redirect = std::mem::take(&mut self.after_redirect);
+        let Some(peer) = picked else {
+            let group = Try::at(self.upstream.name.as_str().into());
+            exchange.tries.push(Try { status: 502, after_redirect, ..group });
+            exchange.step = Step::Connect;
+            exchange.log(Level::Error, format_args!("no live upstreams"));
+            return None;
+        };
+        let name = match &self.hold.group {
+            GroupRef::Declared(generation, number) => generation.peer_name(*number, peer),
+            GroupRef::Own(upstream) => {
+                upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default()
+            }
+        };
+        exchange.tries.push(Try { started: Some(clock::now()), after_redirect, ..Try::at(name) });
+        Some(Next { peer, may_reuse: true })
+    }
+
+    fn pick(&mut self, exchange: &mut Exchange<'_>) -> Option<usize> {
+        let key = match &self.upstream.hash_key {
+            Some(template) => template.text(exchange),
+            None => Vec::new(),
+        };
+        let client = exchange.remote().tcp().map(|address| address.ip());
+        let worker = exchange.worker;
+        let mut random = |below: u32| worker.random(below);
+        let affinity = Affinity { key: &key, client };
+        let picked =
+            self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_seconds());
+        picked.ok().map(|picked| picked.peer)
+    }
+
+    /// One try: a kept connection or a new one, the request out, the head in.
+    async fn ask(
+        &self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        Next { peer, may_reuse }: Next,
+    ) -> Result<(Origin, Box<Link>), FailedTry> {
+        let bind = &exchange.location.values.proxy.bind;
+        let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
+        let kept = if may_reuse { take_kept(&self.hold.group, peer, bound) } else { None };
+        let mut progressed = Progressed::default();
+        let (link, reused) = match kept {
+            Some(link) => (link, true),
+            None => match self.open(exchange, conn, peer, bound).await {
+                Ok(opened) => opened,
+                Err(failure) => return Err(FailedTry { peer, failure, progressed, reused: false }),
+            },
+        };
+        if let Some(attempt) = exchange.last_try() {
+            attempt.connect_ms = Some(attempt.elapsed_ms());
+        }
+        match attempt::exchange_heads(exchange, conn, &link, self.outgoing, &mut progressed).await {
+            Ok(origin) => {
+                if let Some(attempt) = exchange.last_try() {
+                    attempt.header_ms = Some(attempt.elapsed_ms());
+                    attempt.status = origin.head.status;
+                }
+                exchange.request_complete = progressed.request_complete;
+                Ok((origin, link))
+            }
+            Err(failure) => Err(FailedTry { peer, failure, progressed, reused }),
+        }
+    }
+
+    /// A new connection; `true` beside one that was kept meanwhile.
+    ///
+    /// When all local ports towards the peer are taken (`EADDRNOTAVAIL`; nginx: 502), the connections this worker
+    /// has are what there is: the try queues for one of them, or for a port, as long as connecting may take.
+    async fn open(
+        &self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+        peer: usize,
+        bound: Option<SocketAddr>,
+    ) -> Result<(Box<Link>, bool), Failure> {
+        let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
+        let values = &exchange.location.values.proxy;
+        let (give_up, watch) = (clock::now() + values.connect_timeout, !values.ignore_client_abort);
+        // Where others wait already there is no port to be had: no need to ask.
+        let mut waiting = match &self.hold.group {
+            GroupRef::Declared(generation, number)
+                if bound.is_none() && generation.pools.is_awaited(*number, peer) =>
+            {
+                Some(generation.pools.wait(*number, peer))
+            }
+            GroupRef::Declared(..) | GroupRef::Own(_) => None,
+        };
+        let mut may_connect = waiting.is_none();
+        loop {
+            if may_connect {
+                match attempt::connect(exchange, conn, address, peer, bound).await {
+                    Err(Failure::Connect(error))
+                        if error.kind() == io::ErrorKind::AddrNotAvailable
+                            && bound.is_none()
+                            && clock::now() < give_up =>
+                    {
+                        let GroupRef::Declared(generation, number) = &self.hold.group else {
+                            return Err(Failure::Connect(error));
+                        };
+                        if waiting.is_none() {
+                            let error = log::Os(&error);
+                            exchange.log(
+                                Level::Warn,
+                                format_args!("connect() failed {error}, waiting for a kept connection"),
+                            );
+                            waiting = Some(generation.pools.wait(*number, peer));
+                        }
+                    }
+                    done => return done.map(|link| (link, false)),
+                }
+            }
+            may_connect = true;
+            if let Some(link) = handed_over(conn, waiting.as_deref(), watch).await? {
+                return Ok((link, true));
+            }
+        }
+    }
+
+    /// Whether a whole answer is left for another peer's, as its status is one to try again on.
+    fn passes_over(&mut self, exchange: &mut Exchange<'_>, status: u16) -> bool {
+        let Some(kind) = retry::Failure::of_status(status) else { return false };
+        // Stricter than after a failure: a body that was read and found empty does not count as kept.
+        let body_at_hand = exchange.reader.as_ref().is_none_or(|_| exchange.body.length() > 0);
+        let decision = self.decide(exchange, kind, true, body_at_hand);
+        if decision.is_ok() {
+            self.give_back(exchange, kind, decision);
+        }
+        decision.is_ok()
+    }
+
+    /// Judges a failed try: what the client gets if no other may follow.
+    fn after_failure(&mut self, exchange: &mut Exchange<'_>, failed: FailedTry) -> ControlFlow<Answer> {
+        if self.is_stale(exchange, &failed) {
+            // The peer had closed a connection we kept: nobody's failure, a fresh one to the same peer.
+            self.stale = Some(failed.peer);
+            return ControlFlow::Continue(());
+        }
+        let kind = match blame(exchange, failed.failure) {
+            ControlFlow::Continue(kind) => kind,
+            ControlFlow::Break(answer) => {
+                self.hold.release(Verdict::Abandoned);
+                end_try(exchange, 0);
+                return ControlFlow::Break(answer);
+            }
+        };
+        let decision = self.decide(exchange, kind, failed.progressed.request_sent, self.body_at_hand(exchange));
+        self.give_back(exchange, kind, decision);
+        let Err(refusal) = decision else { return ControlFlow::Continue(()) };
+        if refusal == retry::Refusal::Budget {
+            let name = &self.upstream.name;
+            exchange.log(Level::Warn, format_args!("retry budget of upstream \"{name}\" is spent"));
+        }
+        ControlFlow::Break(Answer::Outcome(Outcome::Status(kind.status())))
+    }
+
+    fn is_stale(&self, exchange: &Exchange<'_>, failed: &FailedTry) -> bool {
+        let is_broken = matches!(failed.failure, Failure::Send(_) | Failure::Receive(_) | Failure::Closed);
+        let broken = BrokenAttempt {
+            reused: failed.reused,
+            response_begun: failed.progressed.response_begun,
+            request_sent: failed.progressed.request_sent,
+            idempotent: retry::is_idempotent(exchange.request.method()),
+            body_at_hand: self.body_at_hand(exchange),
+        };
+        is_broken && broken.is_stale_connection()
+    }
+
+    fn decide(
+        &self,
+        exchange: &Exchange<'_>,
+        failure: retry::Failure,
+        request_sent: bool,
+        body_at_hand: bool,
+    ) -> Result<(), retry::Refusal> {
+        let attempt = Attempt {
+            failure,
+            request_sent,
+            idempotent: retry::is_idempotent(exchange.request.method()),
+            body_at_hand,
+            tries_left: self.upstream.group.tries_after(&self.hold.selection),
+            elapsed_ms: clock::now().saturating_duration_since(self.first_started).as_millis() as u64,
+        };
+        self.policy.decide(&attempt, &self.upstream.budget, clock::unix_seconds())
+    }
+
+    /// Whether the request's body could be sent once more: it was kept, or there is none.
+    fn body_at_hand(&self, exchange: &Exchange<'_>) -> bool {
+        let has_body = !matches!(self.outgoing.framing, BodyFraming::None | BodyFraming::Length(0));
+        let was_streamed = has_body && exchange.body.length() == 0;
+        !matches!(exchange.body, RequestBody::Unread)
+            && exchange.reader.as_ref().is_none_or(body::Reader::is_done)
+            && !was_streamed
+    }
+
+    /// Ends a failed try, with its verdict on the peer.
+    fn give_back(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        kind: retry::Failure,
+        decision: Result<(), retry::Refusal>,
+    ) {
+        end_try(exchange, kind.status());
+        if self.hold.release(kind.outcome(decision)) {
+            exchange.log(Level::Warn, format_args!("upstream server temporarily disabled"));
+        }
+    }
+}
+
+/// Notes the end of the last try; the status, where no head brought one.
 fn end_try(exchange: &mut Exchange<'_>, status: u16) {
     if let Some(attempt) = exchange.last_try() {
         if attempt.status == 0 {
@@ -285,61 +445,8 @@ fn end_try(exchange: &mut Exchange<'_>, status: u16) {
     }
 }
 
-/// Chooses a peer.
-fn pick(exchange: &mut Exchange<'_>, upstream: &Upstream, hold: &mut Hold) -> Option<usize> {
-    let key = match &upstream.hash_key {
-        Some(template) => template.text(exchange),
-        None => Vec::new(),
-    };
-    let client = exchange.remote().tcp().map(|address| address.ip());
-    let worker = exchange.worker;
-    let mut random = |below: u32| worker.random(below);
-    let affinity = Affinity { key: &key, client };
-    let picked = upstream.group.pick(&mut hold.selection, &affinity, &mut random, clock::unix_seconds());
-    picked.ok().map(|picked| picked.peer)
-}
-
-/// One try: a pooled connection or a new one, the request out, the head in.
-#[allow(clippy::too_many_arguments)] // long: the parts of one try, all named
-async fn try_once(
-    exchange: &mut Exchange<'_>,
-    conn: &mut Conn,
-    upstream: &Upstream,
-    peer: usize,
-    hold: Hold,
-    may_reuse: bool,
-    head: &[u8],
-    framing: BodyFraming,
-) -> (Tried, Option<Hold>) {
-    let bind = &exchange.location.values.proxy.bind;
-    let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
-    let pooled = if may_reuse { take_kept(&hold.group, peer, bound) } else { None };
-    let mut progressed = Progressed::default();
-    let (link, reused) = match pooled {
-        Some(link) => (link, true),
-        None => match open(exchange, conn, upstream, peer, &hold.group, bound).await {
-            Ok(opened) => opened,
-            Err(failure) => return (Tried::Failed(failure, progressed, false), Some(hold)),
-        },
-    };
-    if let Some(attempt) = exchange.last_try() {
-        attempt.connect_ms = Some(attempt.elapsed_ms());
-    }
-    match attempt::exchange_heads(exchange, conn, &link, head, framing, &mut progressed).await {
-        Ok(origin) => {
-            if let Some(attempt) = exchange.last_try() {
-                attempt.header_ms = Some(attempt.elapsed_ms());
-                attempt.status = origin.head.status;
-            }
-            exchange.request_complete = progressed.request_complete;
-            (Tried::Answered(origin, link, hold), None)
-        }
-        Err(failure) => (Tried::Failed(failure, progressed, reused), Some(hold)),
-    }
-}
-
 /// A kept connection to a peer.
-fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option<Link> {
+fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option<Box<Link>> {
     match group {
         GroupRef::Declared(generation, number) => generation.pools.take(*number, peer, bound),
         GroupRef::Own(_) => None,
@@ -349,104 +456,24 @@ fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option
 /// How long a try without a local port waits for a kept connection before it asks for a port again.
 const PORT_PAUSE: Duration = Duration::from_millis(500);
 
-/// A new connection; `true` beside one that was kept meanwhile.
-///
-/// When all local ports towards the peer are taken (`EADDRNOTAVAIL`; nginx: 502), the connections this worker has
-/// are what there is: the try queues for one of them, or for a port, as long as connecting may take.
-async fn open(
-    exchange: &mut Exchange<'_>,
-    conn: &Conn,
-    upstream: &Upstream,
-    peer: usize,
-    group: &GroupRef,
-    bound: Option<SocketAddr>,
-) -> Result<(Link, bool), Failure> {
-    let Some(address) = upstream.addresses.get(peer) else { return Err(Failure::Closed) };
-    let values = &exchange.location.values.proxy;
-    let (give_up, watch) = (clock::now() + values.connect_timeout, !values.ignore_client_abort);
-    // Where others wait already there is no port to be had: no need to ask.
-    let mut waiting = match group {
-        GroupRef::Declared(generation, number) if bound.is_none() && generation.pools.is_awaited(*number, peer) => {
-            Some(generation.pools.wait(*number, peer))
+/// A connection another exchange has done with; `None` when there was none for `PORT_PAUSE`.
+async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Result<Option<Box<Link>>, Failure> {
+    let pause = Deadline::new();
+    pause.set(PORT_PAUSE);
+    poll_fn(|context| {
+        if let Some(Poll::Ready(link)) = waiting.map(|waiting| waiting.poll(context)) {
+            return Poll::Ready(Ok(Some(link)));
         }
-        GroupRef::Declared(..) | GroupRef::Own(_) => None,
-    };
-    let mut may_connect = waiting.is_none();
-    loop {
-        if may_connect {
-            match attempt::connect(exchange, conn, address, peer, bound).await {
-                Err(Failure::Connect(error))
-                    if error.kind() == io::ErrorKind::AddrNotAvailable && bound.is_none() && clock::now() < give_up =>
-                {
-                    let GroupRef::Declared(generation, number) = group else { return Err(Failure::Connect(error)) };
-                    if waiting.is_none() {
-                        exchange.log(Level::Warn, format_args!("connect() failed {}, waiting for a kept connection", log::Os(&error)));
-                        waiting = Some(generation.pools.wait(*number, peer));
-                    }
-                }
-                done => return done.map(|link| (link, false)),
-            }
+        if watch && let Poll::Ready(error) = conn.poll_gone() {
+            return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
         }
-        may_connect = true;
-        let pause = Deadline::new();
-        pause.set(PORT_PAUSE);
-        let found = poll_fn(|context| {
-            if let Some(Poll::Ready(link)) = waiting.as_ref().map(|waiting| waiting.poll(context)) {
-                return Poll::Ready(Ok(Some(link)));
-            }
-            if watch && let Poll::Ready(error) = conn.poll_gone() {
-                return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
-            }
-            pause.poll_expired().map(|()| Ok(None))
-        });
-        if let Some(link) = found.await? {
-            return Ok((link, true));
-        }
-    }
-}
-
-enum Judged {
-    Answer(Answer),
-    Again(Hold),
-}
-
-/// A head came: is it an answer, or a reason to ask another peer?
-#[allow(clippy::too_many_arguments)] // long: the parts of one try, all named
-fn judge(
-    exchange: &mut Exchange<'_>,
-    upstream: &Upstream,
-    policy: &RetryPolicy,
-    first_started: std::time::Instant,
-    origin: Origin,
-    link: Link,
-    mut hold: Hold,
-    pass: &Pass,
-) -> Judged {
-    let status = origin.head.status;
-    let _ = pass;
-    if let Some(kind) = retry::Failure::of_status(status) {
-        let attempt = Attempt {
-            failure: kind,
-            request_sent: true,
-            idempotent: retry::is_idempotent(exchange.request.method()),
-            body_at_hand: exchange.reader.as_ref().is_none_or(|_| exchange.body.length() > 0),
-            tries_left: upstream.group.tries_after(&hold.selection),
-            elapsed_ms: clock::now().saturating_duration_since(first_started).as_millis() as u64,
-        };
-        let decision = policy.decide(&attempt, &upstream.budget, clock::unix_seconds());
-        if decision.is_ok() {
-            end_try(exchange, status);
-            if hold.release(kind.outcome(decision)) {
-                exchange.log(Level::Warn, format_args!("upstream server temporarily disabled"));
-            }
-            return Judged::Again(hold);
-        }
-    }
-    Judged::Answer(take_answer(exchange, origin, link, hold))
+        pause.poll_expired().map(|()| Ok(None))
+    })
+    .await
 }
 
 /// The head is the answer's: reads its meaning.
-fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold: Hold) -> Answer {
+fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Box<Link>, mut hold: Hold) -> Answer {
     let status = origin.head.status;
     if status == 101 {
         if !exchange.request.tokens.upgrade {
@@ -458,7 +485,7 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold
         }
         response::accept(exchange, &origin, BodyLength::None);
         exchange.origin = Some(origin);
-        return Answer::Tunnel(Upgraded { link, hold });
+        return Answer::Tunnel(Upgraded { link: *link, hold });
     }
     let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.request.method()) {
         Ok(length) => length,
@@ -503,7 +530,7 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Link, mut hold
 }
 
 /// The answer's body is not wanted; a connection without one outstanding can still be kept.
-fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Link, hold: &mut Hold, length: BodyLength, may_be_kept: bool) {
+fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>, hold: &mut Hold, length: BodyLength, may_be_kept: bool) {
     let is_whole = match length {
         BodyLength::None => true,
         BodyLength::Exact(length) => origin.bytes.len() as u64 == origin.head.len as u64 + length,
@@ -516,55 +543,49 @@ fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Link, hold
     end_try(exchange, origin.head.status);
 }
 
-/// Logs a failed try: the status it would come to, and the kind `proxy_next_upstream` knows it by.
-#[allow(clippy::type_complexity)] // the error is "this failure is not the peer's", turned into an answer by the caller
-fn describe(exchange: &mut Exchange<'_>, failure: &Failure) -> Result<(u16, retry::Failure), fn(Failure) -> Answer> {
-    let step = exchange.step;
-    match failure {
+/// Logs a failed try, and names it as `proxy_next_upstream` knows it; breaks with the answer to a failure that
+/// is not the peer's.
+fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answer, retry::Failure> {
+    let kind = match failure {
         Failure::Connect(error) => {
-            let error = log::Os(error);
-            exchange.log(Level::Error, format_args!("connect() failed {error}"));
-            Ok((502, retry::Failure::Error))
+            exchange.log(Level::Error, format_args!("connect() failed {}", log::Os(&error)));
+            retry::Failure::Error
         }
         Failure::Send(error) => {
-            let error = log::Os(error);
-            exchange.log(Level::Error, format_args!("writev() failed {error}"));
-            Ok((502, retry::Failure::Error))
+            exchange.log(Level::Error, format_args!("writev() failed {}", log::Os(&error)));
+            retry::Failure::Error
         }
         Failure::Receive(error) => {
-            let error = log::Os(error);
-            exchange.log(Level::Error, format_args!("recv() failed {error}"));
-            Ok((502, retry::Failure::Error))
+            exchange.log(Level::Error, format_args!("recv() failed {}", log::Os(&error)));
+            retry::Failure::Error
         }
         Failure::Closed => {
             exchange.log(Level::Error, format_args!("upstream prematurely closed connection"));
-            Ok((502, retry::Failure::Error))
+            retry::Failure::Error
         }
         Failure::TimedOut => {
-            exchange.step = step;
             exchange.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)"));
-            Ok((504, retry::Failure::Timeout))
+            retry::Failure::Timeout
         }
-        Failure::Head(fault) => {
-            match fault {
-                HeadFault::TooBig => exchange.log(Level::Error, format_args!("upstream sent too big header")),
-                HeadFault::Violation(violation) => exchange.log(Level::Error, format_args!("{}", violation.upstream_message())),
-            }
-            Ok((502, retry::Failure::InvalidHeader))
+        Failure::Head(HeadFault::TooBig) => {
+            exchange.log(Level::Error, format_args!("upstream sent too big header"));
+            retry::Failure::InvalidHeader
+        }
+        Failure::Head(HeadFault::Violation(violation)) => {
+            exchange.log(Level::Error, format_args!("{}", violation.upstream_message()));
+            retry::Failure::InvalidHeader
         }
         // nginx: an internal error, and no peer's fault.
-        Failure::TableFull => Err(|_| Answer::Outcome(Outcome::Status(500))),
-        Failure::Body(_) => Err(|failure| match failure {
-            Failure::Body(Failed::Status(status)) => Answer::Outcome(Outcome::Status(status)),
-            Failure::Body(Failed::Gone(gone)) => Answer::Gone(gone),
-            _ => Answer::Outcome(Outcome::Status(500)),
-        }),
-        Failure::Client(_) => {
-            exchange.log(Level::Info, format_args!("client prematurely closed connection, so upstream connection is closed too"));
-            Err(|failure| match failure {
-                Failure::Client(gone) => Answer::Gone(gone),
-                _ => Answer::Gone(Gone::Closed(io::ErrorKind::ConnectionAborted.into())),
-            })
+        Failure::TableFull => return ControlFlow::Break(Answer::Outcome(Outcome::Status(500))),
+        Failure::Body(Failed::Status(status)) => return ControlFlow::Break(Answer::Outcome(Outcome::Status(status))),
+        Failure::Body(Failed::Gone(gone)) => return ControlFlow::Break(Answer::Gone(gone)),
+        Failure::Client(gone) => {
+            exchange.log(
+                Level::Info,
+                format_args!("client prematurely closed connection, so upstream connection is closed too"),
+            );
+            return ControlFlow::Break(Answer::Gone(gone));
         }
-    }
+    };
+    ControlFlow::Continue(kind)
 }

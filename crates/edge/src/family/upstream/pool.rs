@@ -12,7 +12,7 @@ use weir_net::{Deadline, Stream, clock};
 use super::pool_policy::{Finished, PoolPolicy};
 use crate::worker::Place;
 
-/// A connection to a peer.
+/// A connection to a peer. Boxed wherever it goes: it changes hands several times an exchange.
 pub struct Link {
     /// The socket.
     pub stream: Stream,
@@ -31,7 +31,7 @@ pub struct Link {
 }
 
 struct Idle {
-    link: Link,
+    link: Box<Link>,
     until: Instant,
 }
 
@@ -45,13 +45,13 @@ pub struct Pools {
 /// A try that waits for a connection another exchange has done with; it leaves the queue by being dropped.
 #[derive(Default)]
 pub struct Handover {
-    link: Cell<Option<Link>>,
+    link: Cell<Option<Box<Link>>>,
     waker: Cell<Option<Waker>>,
 }
 
 impl Handover {
     /// The connection, once there is one.
-    pub fn poll(&self, context: &mut Context<'_>) -> Poll<Link> {
+    pub fn poll(&self, context: &mut Context<'_>) -> Poll<Box<Link>> {
         match self.link.take() {
             Some(link) => Poll::Ready(link),
             None => {
@@ -67,7 +67,7 @@ const DEAD_LINKS_MAX: usize = 64;
 
 impl Pools {
     /// Takes the most recently used live connection to a peer that comes from `bound`.
-    pub fn take(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> Option<Link> {
+    pub fn take(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> Option<Box<Link>> {
         let mut groups = self.groups.borrow_mut();
         let idle = groups.get_mut(group)?;
         for _ in 0..DEAD_LINKS_MAX {
@@ -82,7 +82,7 @@ impl Pools {
     }
 
     /// Keeps a connection if the policy allows; otherwise it is closed. A full pool closes its oldest.
-    pub fn put(&self, group: usize, mut link: Link, policy: &PoolPolicy, is_reusable: bool) {
+    pub fn put(&self, group: usize, mut link: Box<Link>, policy: &PoolPolicy, is_reusable: bool) {
         let now = clock::now();
         link.carried += 1;
         let finished = Finished {
@@ -124,7 +124,7 @@ impl Pools {
     }
 
     /// Gives a connection to whoever waits for one longest; back if nobody does.
-    fn hand_over(&self, group: usize, link: Link) -> Option<Link> {
+    fn hand_over(&self, group: usize, link: Box<Link>) -> Option<Box<Link>> {
         if link.bound.is_some() {
             return Some(link); // who waits asked for no particular local address
         }

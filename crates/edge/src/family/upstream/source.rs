@@ -40,8 +40,6 @@ pub struct Hold {
     pub group: GroupRef,
     /// What the group remembers of this exchange's choices.
     pub selection: Selection,
-    /// The next try is to open a connection of its own: a kept one turned out dead.
-    pub is_fresh: bool,
 }
 
 impl Hold {
@@ -91,7 +89,7 @@ pub enum Read {
 
 /// The rest of an answer.
 pub struct Source {
-    link: Option<Link>,
+    link: Option<Box<Link>>,
     hold: Hold,
     left: Left,
     may_be_kept: bool,
@@ -102,7 +100,7 @@ pub struct Source {
 impl Source {
     /// The body of an answer whose head was read from `link`; body bytes that came with the head stand in
     /// `Origin::bytes` behind it and are read first.
-    pub fn new(link: Link, hold: Hold, length: BodyLength, may_be_kept: bool) -> Source {
+    pub fn new(link: Box<Link>, hold: Hold, length: BodyLength, may_be_kept: bool) -> Source {
         let left = match length {
             BodyLength::None => Left::Nothing,
             BodyLength::Exact(0) => Left::Nothing,
@@ -129,7 +127,7 @@ impl Source {
 
     /// The connection; gone once the body is complete.
     pub fn link(&self) -> Option<&Link> {
-        self.link.as_ref()
+        self.link.as_deref()
     }
 
     /// Decodes bytes that came with the head: appends what of them is body to `out`.
@@ -294,7 +292,7 @@ impl Source {
 }
 
 /// Puts a connection back into the worker's pool, if it is one of a declared group.
-pub fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Link, is_reusable: bool) {
+pub fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>, is_reusable: bool) {
     if let (GroupRef::Declared(generation, number), Some(upstream)) = (group, group.get()) {
         generation.pools.put(*number, link, &upstream.pooling, is_reusable && !exchange.worker.is_draining());
     }
