@@ -445,7 +445,9 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                     None => return Ok(()),
                     Some(status) => Outcome::Status(status),
                 },
-                forward::Answer::Tunnel(upstream) => return crate::tunnel::run(exchange, conn, upstream).await,
+                forward::Answer::Tunnel(upstream) => {
+                    return Box::pin(crate::tunnel::run(exchange, conn, upstream)).await;
+                }
                 forward::Answer::Outcome(outcome) => outcome,
                 forward::Answer::Gone(gone) => return Err(gone),
             },
