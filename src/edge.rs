@@ -185,7 +185,7 @@ fn run(origin: Origin) -> Result<(), String> {
         debug_assert!(loaded.problems.iter().any(|problem| matches!(problem.level, Level::Emerg)));
         std::process::exit(1);
     };
-    let ready = if conf.main.process.daemon {
+    let ready = if conf.main.process.daemon && !process::is_successor() {
         match process::daemonise().map_err(|error| format!("daemon failed {}", log::Os(&error)))? {
             Daemon::Started(code) => std::process::exit(code),
             Daemon::Background(ready) => Some(ready),

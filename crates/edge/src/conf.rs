@@ -17,7 +17,7 @@ use crate::family::server::{Draft, ListenDraft};
 use crate::family::{Declared, FAMILIES, RESPONSE_ORDER, Settings, Values};
 use crate::phase::{Enter, Phase};
 use crate::regex::Regex;
-use crate::route::{Hosts, Listen, Places, Socket};
+use crate::route::{Listen, Places, Socket};
 use crate::variable::Definition;
 
 /// The number of a server in `Conf::servers`.
@@ -357,9 +357,6 @@ fn activate(location: &mut Location) {
 
 /// A regular expression that more than one place may share.
 pub type SharedRegex = Arc<Regex>;
-
-#[allow(unused_imports)]
-use Hosts as _;
 
 /// What a file of this text, under the prefix `/p/`, comes to: the configuration and nginx's words for what is wrong.
 #[cfg(test)]

@@ -312,7 +312,7 @@ fn default_core(conf: &Conf, listen: usize) -> &Core {
 
 /// How long a connection stays ready for another request before it gives its memory back: a busy client
 /// sends the next one sooner, and an idle one should hold nothing.
-const STAY: Duration = Duration::from_millis(10);
+const STAY: Duration = Duration::from_millis(100);
 
 /// Serves requests for as long as they keep coming; `early` came before anything was read here.
 async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> After {

@@ -158,7 +158,6 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
     }
     note_ignored(exchange);
     exchange.step = Step::AwaitRequest; // between steps nginx names none
-    exchange.worker.begin_request(exchange);
     Ok(phase::walk(exchange, From::Server))
 }
 

@@ -15,7 +15,7 @@ use weir_wire::ResponseHead;
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
-use crate::exchange::{Exchange, Parts};
+use crate::exchange::Parts;
 use crate::family::upstream::pool::Pools;
 use crate::log::{self, Level};
 
@@ -303,9 +303,6 @@ impl Worker {
             shared.end();
         }
     }
-
-    /// Called when a request's head is understood, before the first phase.
-    pub fn begin_request(&self, _exchange: &mut Exchange<'_>) {}
 
     /// Memory for an exchange.
     pub fn lease_parts(&self) -> Parts {

@@ -18,4 +18,4 @@ pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};
 pub use privilege::{Identity, drop_privileges_this_thread, is_root, look_up, look_up_under};
 pub use signal::{Signal, Signals, SignalsHandle, send_signal, signals};
 pub(crate) use upgrade::is_listening;
-pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited};
+pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited, is_successor};

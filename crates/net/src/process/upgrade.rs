@@ -34,6 +34,11 @@ pub fn exec_new_binary(program: &OsStr, args: &[OsString], sockets: &[Listening]
     command.spawn()
 }
 
+/// Whether an old binary started us to take its place: it is in the background already, and so are we.
+pub fn is_successor() -> bool {
+    std::env::var_os(ENV_SOCKETS).is_some()
+}
+
 /// The listening sockets the old binary left us; empty if we were started afresh.
 ///
 /// Works once per process: a second call returns none. A number that is not an

@@ -290,8 +290,7 @@ pub static FAMILY: Family = Family::new("proxy", &[
 .finish(finish);
 
 /// The content handler: the driver does the rest.
-fn enter(exchange: &mut Exchange<'_>) -> Next {
-    let _ = exchange;
+fn enter(_: &mut Exchange<'_>) -> Next {
     Next::Forward
 }
 
