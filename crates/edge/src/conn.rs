@@ -312,7 +312,14 @@ fn default_core(conf: &Conf, listen: usize) -> &Core {
 
 /// How long a connection stays ready for another request before it gives its memory back: a busy client
 /// sends the next one sooner, and an idle one should hold nothing.
-const STAY: Duration = Duration::from_millis(100);
+const STAY: Duration = Duration::from_millis(20);
+
+/// The end of a stay: at full multiples of it, so that one wake-up serves all connections that stay. Measured:
+/// with ends of their own they cost a sixth at 30,000 requests a second.
+fn stay() -> Duration {
+    let step = STAY.as_millis() as u64;
+    STAY + Duration::from_millis(step - clock::unix_ms() % step)
+}
 
 /// Serves requests for as long as they keep coming; `early` came before anything was read here.
 async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> After {
@@ -326,17 +333,18 @@ async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> Aft
         if worker.is_draining() {
             return After::Close;
         }
-        if timeout <= STAY {
+        let stay = stay();
+        if timeout <= stay {
             return After::Idle(timeout);
         }
-        conn.deadline.set(STAY);
+        conn.deadline.set(stay);
         conn.shared.lie_idle();
         let more = conn.stream().readable(&conn.deadline).await;
         if !conn.shared.wake() {
             return After::Close;
         }
         if more.is_err() {
-            return After::Idle(timeout - STAY);
+            return After::Idle(timeout - stay);
         }
     }
 }
