@@ -26,8 +26,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// nginx's NGX_LISTEN_BACKLOG on Linux.
-pub const BACKLOG_DEFAULT: i32 = 511;
+/// Connections the kernel may hold for us where `backlog=` says nothing: what Linux allows by default
+/// (`net.core.somaxconn`). nginx's 511 drops connections when a few thousand clients arrive at once.
+pub const BACKLOG_DEFAULT: i32 = 4096;
 
 /// The parameters of nginx's `listen` that concern the socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
