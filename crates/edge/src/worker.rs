@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use weir_net::slots::{Key, Slots};
 use weir_net::{Address, Listener, Listening, Stream, timer};
 use weir_wire::ResponseHead;
 
@@ -126,7 +127,7 @@ pub struct Worker {
     pub all_counters: AllCounters,
     generation: RefCell<Rc<Generation>>,
     draining: Cell<bool>,
-    connections: RefCell<slab::Slab<Rc<Shared>>>,
+    connections: RefCell<Slots<Rc<Shared>>>,
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
     spare_heads: RefCell<Vec<ResponseHead>>,
@@ -159,13 +160,13 @@ pub struct Entry {
     pub worker: Rc<Worker>,
     /// What others may know of the connection.
     pub shared: Rc<Shared>,
-    key: usize,
+    key: Key,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         counters::shift(&self.worker.counters().active, -1);
-        self.worker.connections.borrow_mut().try_remove(self.key);
+        self.worker.connections.borrow_mut().remove(self.key);
     }
 }
 
@@ -180,7 +181,7 @@ impl Worker {
             all_counters,
             generation: RefCell::new(Rc::new(Generation::new(conf))),
             draining: Cell::new(false),
-            connections: RefCell::new(slab::Slab::new()),
+            connections: RefCell::new(Slots::new()),
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
             spare_heads: RefCell::new(Vec::new()),
@@ -215,7 +216,7 @@ impl Worker {
 
     /// Ends every connection whose exchange began with this generation or an earlier one.
     fn end_generation(&self, number: u32) {
-        for (_, shared) in self.connections.borrow().iter() {
+        for shared in self.connections.borrow().iter() {
             if shared.generation.get() <= number {
                 shared.end();
             }
@@ -232,7 +233,7 @@ impl Worker {
         if self.draining.replace(true) {
             return;
         }
-        for (_, shared) in self.connections.borrow().iter() {
+        for shared in self.connections.borrow().iter() {
             if shared.rest.get() != Rest::Busy {
                 shared.stream.shutdown();
             }
@@ -290,16 +291,16 @@ impl Worker {
     /// Closes some clients' idle connections: an eighth, at least one, at most `CLOSED_AT_ONCE`.
     fn close_idle(&self, limit: usize) {
         let connections = self.connections.borrow();
-        let mut idle: Vec<_> = connections.iter().filter(|(_, shared)| shared.rest.get() == Rest::Idle).collect();
+        let mut idle: Vec<_> = connections.iter().filter(|shared| shared.rest.get() == Rest::Idle).collect();
         if idle.is_empty() {
             return;
         }
         if self.noted_reuse.replace(weir_net::clock::unix_seconds()) != weir_net::clock::unix_seconds() {
             log::global(Level::Warn, format_args!("{limit} worker_connections are not enough, reusing connections"));
         }
-        idle.sort_by_key(|(_, shared)| shared.idle_since.get());
+        idle.sort_by_key(|shared| shared.idle_since.get());
         let count = (idle.len() / 8).clamp(1, CLOSED_AT_ONCE);
-        for (_, shared) in idle.into_iter().take(count) {
+        for shared in idle.into_iter().take(count) {
             shared.end();
         }
     }
