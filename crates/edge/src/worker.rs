@@ -19,6 +19,7 @@ use crate::counters::{self, AllCounters, Counters};
 use crate::exchange::Parts;
 use crate::family::upstream::pool::Pools;
 use crate::log::{self, Level};
+use crate::seat::Seat;
 
 /// A configuration with this worker's connections to its upstreams.
 pub struct Generation {
@@ -69,6 +70,9 @@ impl Generation {
 
 /// Memory for exchanges kept for reuse, per worker.
 const SPARE_MAX: usize = 64;
+
+/// Seats kept for connections to come, per worker: as many as one turn's events may wake.
+const SEATS_MAX: usize = 256;
 
 /// Larger buffers than this are not kept.
 const SPARE_BYTES_MAX: usize = 256 << 10;
@@ -128,6 +132,7 @@ pub struct Worker {
     generation: RefCell<Rc<Generation>>,
     draining: Cell<bool>,
     connections: RefCell<Slots<Rc<Shared>>>,
+    spare_seats: RefCell<Vec<Seat>>,
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
     spare_heads: RefCell<Vec<ResponseHead>>,
@@ -182,6 +187,7 @@ impl Worker {
             generation: RefCell::new(Rc::new(Generation::new(conf))),
             draining: Cell::new(false),
             connections: RefCell::new(Slots::new()),
+            spare_seats: RefCell::new(Vec::new()),
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
             spare_heads: RefCell::new(Vec::new()),
@@ -302,6 +308,19 @@ impl Worker {
         let count = (idle.len() / 8).clamp(1, CLOSED_AT_ONCE);
         for shared in idle.into_iter().take(count) {
             shared.end();
+        }
+    }
+
+    /// A place for a connection to be served at.
+    pub fn lease_seat(&self) -> Seat {
+        self.spare_seats.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes it back; nobody sits on it any more.
+    pub fn return_seat(&self, seat: Seat) {
+        let mut spare = self.spare_seats.borrow_mut();
+        if spare.len() < SEATS_MAX {
+            spare.push(seat);
         }
     }
 
