@@ -34,6 +34,21 @@ pub fn shift(gauge: &AtomicI64, by: i64) {
     gauge.store(gauge.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
+/// A gauge raised by one until this is dropped, be it that its task panics.
+pub struct Raised<'g>(&'g AtomicI64);
+
+/// Raises a gauge that only this thread writes.
+pub fn raise(gauge: &AtomicI64) -> Raised<'_> {
+    shift(gauge, 1);
+    Raised(gauge)
+}
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        shift(self.0, -1);
+    }
+}
+
 /// The sum over workers of one counter.
 pub fn total(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicU64) -> u64 {
     all.iter().map(|counters| pick(counters).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
@@ -42,4 +57,24 @@ pub fn total(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicU64) -> u64 {
 /// The sum over workers of one gauge, never below zero.
 pub fn level(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicI64) -> u64 {
     all.iter().map(|counters| pick(counters).load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_panic_leaves_no_gauge_raised() {
+        let counters = Counters::default();
+        let outcome = std::panic::catch_unwind(|| {
+            let _reading = raise(&counters.reading);
+            let _writing = raise(&counters.writing);
+            assert_eq!(counters.reading.load(Ordering::Relaxed), 1);
+            panic!("of the test");
+        });
+        assert!(outcome.is_err());
+        assert_eq!(counters.reading.load(Ordering::Relaxed), 0);
+        assert_eq!(counters.writing.load(Ordering::Relaxed), 0);
+    }
 }
