@@ -136,7 +136,7 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
         dump(&loaded);
     }
     if flags.explain {
-        print!("{}", weir_edge::modules::explain());
+        print!("{}", weir_edge::explain::explain(&loaded.tree));
     }
     ExitCode::SUCCESS
 }
