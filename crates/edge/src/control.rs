@@ -70,6 +70,14 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     Loaded { tree, problems, conf: conf.filter(|_| !fails) }
 }
 
+/// The level at which the error log hears of a problem.
+pub fn level_of(problem: &Problem) -> Level {
+    match problem.level {
+        Gravity::Emerg => Level::Emerg,
+        Gravity::Warn => Level::Warn,
+    }
+}
+
 /// Host names by the system's resolver; port 0 is filled in by the caller.
 fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
     (host, 0).to_socket_addrs().map(Iterator::collect).map_err(|error| error.to_string())
@@ -227,8 +235,7 @@ impl Running {
         log::global(Level::Notice, format_args!("reconfiguring"));
         let loaded = load(&self.origin, files, self.conf.generation + 1);
         for problem in &loaded.problems {
-            let level = if matches!(problem.level, Gravity::Emerg) { Level::Emerg } else { Level::Warn };
-            log::global(level, format_args!("{}", problem.sentence(&loaded.tree)));
+            log::global(level_of(problem), format_args!("{}", problem.sentence(&loaded.tree)));
         }
         let Some(mut conf) = loaded.conf else { return };
         if let Err(message) = conf.adopt(&self.conf) {
