@@ -125,7 +125,7 @@ impl Edge {
     /// The worker's counts so far.
     fn counts(&self) -> Counts {
         let (tell, told) = mpsc::sync_channel(1);
-        let worker = self.running.workers().first().expect("one worker");
+        let worker = self.running.workers().next().expect("one worker");
         assert!(worker.run(move || {
             let _ = tell.send(counts::snapshot());
         }));

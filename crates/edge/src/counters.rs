@@ -1,7 +1,8 @@
 //! What every worker counts, each in cache lines of its own; readers add them up.
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 /// One worker's counters. Only that worker writes them.
 #[derive(Default)]
@@ -21,8 +22,52 @@ pub struct Counters {
     pub writing: AtomicI64,
 }
 
-/// All workers' counters.
-pub type AllCounters = Arc<[Counters]>;
+/// Workers that serve or still finish, at most: a reload may start as many anew as there are.
+pub const SEATS_MAX: usize = 2 * crate::family::process::WORKERS_MAX;
+
+/// All workers' counters: a seat for each worker, which another takes when its thread has ended, so that nothing
+/// counted is lost. As a slice it is the seats ever taken.
+#[derive(Clone)]
+pub struct AllCounters(Arc<Seats>);
+
+struct Seats {
+    all: Box<[Counters]>,
+    taken: AtomicUsize,
+}
+
+impl AllCounters {
+    /// Counters of nobody yet.
+    pub fn new() -> AllCounters {
+        let all = (0..SEATS_MAX).map(|_| Counters::default()).collect();
+        AllCounters(Arc::new(Seats { all, taken: AtomicUsize::new(0) }))
+    }
+
+    /// From now on this seat, below `SEATS_MAX`, is among those that count.
+    pub fn occupy(&self, seat: usize) {
+        self.0.taken.fetch_max(seat + 1, Ordering::Relaxed);
+    }
+
+    /// The counters of a seat below `SEATS_MAX`.
+    #[inline]
+    pub fn seat(&self, seat: usize) -> &Counters {
+        &self.0.all[seat]
+    }
+}
+
+impl Default for AllCounters {
+    fn default() -> AllCounters {
+        AllCounters::new()
+    }
+}
+
+impl Deref for AllCounters {
+    type Target = [Counters];
+
+    fn deref(&self) -> &[Counters] {
+        let taken = self.0.taken.load(Ordering::Relaxed);
+        self.0.all.get(..taken).unwrap_or(&self.0.all)
+    }
+}
 
 /// Adds to a counter that only this thread writes: no locked instruction.
 pub fn add(counter: &AtomicU64, n: u64) {
