@@ -148,7 +148,7 @@ impl Edge {
     /// What the worker's thread answers.
     fn ask<T: Send + 'static>(&self, question: fn() -> T) -> T {
         let (tell, told) = mpsc::sync_channel(1);
-        let worker = self.running.workers().first().expect("one worker");
+        let worker = self.running.workers().next().expect("one worker");
         assert!(worker.run(move || {
             let _ = tell.send(question());
         }));

@@ -322,9 +322,9 @@ async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts
         if !conn.follow(&generation) {
             return (parts, After::Close);
         }
-        counters::shift(&worker.counters().reading, 1);
+        let reading = counters::raise(&worker.counters().reading);
         let head = head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get())).await;
-        counters::shift(&worker.counters().reading, -1);
+        drop(reading);
         let refusal = match head {
             Head::Complete => None,
             Head::Refused(refused) => Some(refused),
@@ -336,10 +336,10 @@ async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts
             Head::Closed => return (parts, After::Close),
         };
         counters::add(&worker.counters().requests, 1);
-        counters::shift(&worker.counters().writing, 1);
+        let writing = counters::raise(&worker.counters().writing);
         let after;
         (parts, after) = one(conn, worker, &generation, parts, refusal).await;
-        counters::shift(&worker.counters().writing, -1);
+        drop(writing);
         parts.next_request();
         match after {
             After::Idle(_) if !parts.request().bytes.is_empty() => {}

@@ -20,6 +20,7 @@ pub mod control;
 pub mod counters;
 pub mod directive;
 pub mod exchange;
+pub mod explain;
 pub mod family;
 pub mod fields;
 pub mod head;

@@ -80,6 +80,9 @@ const SPARE_BYTES_MAX: usize = 256 << 10;
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
+/// Connections a worker that is dismissed still accepts, at most: what a listen queue holds by default.
+const REST_MAX: usize = weir_net::listener::BACKLOG_DEFAULT as usize;
+
 /// How often idle upstream connections are looked through.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
@@ -89,13 +92,16 @@ static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 #[derive(Default)]
 pub struct Stop {
     is_set: Cell<bool>,
+    others_accept: Cell<bool>,
     waiting: Cell<Option<Waker>>,
 }
 
 impl Stop {
-    /// The task accepts nothing more and ends.
-    pub fn set(&self) {
+    /// The task ends. Where others accept from the same socket on, it first takes the connections that wait now:
+    /// the kernel may have woken this worker alone for them.
+    pub fn set(&self, others_accept: bool) {
         self.is_set.set(true);
+        self.others_accept.set(others_accept);
         if let Some(waker) = self.waiting.take() {
             waker.wake();
         }
@@ -125,9 +131,9 @@ impl Stop {
 
 /// What a worker holds.
 pub struct Worker {
-    /// From 0.
-    pub index: usize,
-    /// The counters of all workers; only `counters[index]` is written here.
+    /// Its place among the counters of all workers: the only ones written here.
+    seat: usize,
+    /// The counters of all workers.
     pub all_counters: AllCounters,
     generation: RefCell<Rc<Generation>>,
     draining: Cell<bool>,
@@ -180,9 +186,9 @@ const CLOSED_AT_ONCE: usize = 32;
 
 impl Worker {
     /// A worker's things, before it accepts.
-    pub fn new(index: usize, conf: Arc<Conf>, all_counters: AllCounters, seed: u64) -> Rc<Worker> {
+    pub fn new(seat: usize, conf: Arc<Conf>, all_counters: AllCounters, seed: u64) -> Rc<Worker> {
         Rc::new(Worker {
-            index,
+            seat,
             all_counters,
             generation: RefCell::new(Rc::new(Generation::new(conf))),
             draining: Cell::new(false),
@@ -204,7 +210,7 @@ impl Worker {
 
     /// This worker's counters.
     pub fn counters(&self) -> &Counters {
-        &self.all_counters[self.index]
+        self.all_counters.seat(self.seat)
     }
 
     /// Puts another configuration in force; exchanges under way end with theirs.
@@ -397,6 +403,7 @@ impl Worker {
         drop(listening);
         loop {
             match stop.or(&listener).await {
+                None if stop.others_accept.get() => return self.accept_rest(&listener, &socket),
                 None => return,
                 Some(Ok((stream, remote))) => self.accepted(stream, remote, &socket),
                 Some(Err(error)) => {
@@ -404,6 +411,15 @@ impl Worker {
                     timer::sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Takes what waits in a queue that others look after from now on.
+    fn accept_rest(self: &Rc<Self>, listener: &Listener, socket: &Rc<Address>) {
+        listener.leave();
+        for _ in 0..REST_MAX {
+            let Ok((stream, remote)) = listener.try_accept() else { return };
+            self.accepted(stream, remote, socket);
         }
     }
 

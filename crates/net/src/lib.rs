@@ -19,6 +19,7 @@ mod core;
 pub mod counts;
 pub mod listener;
 mod mailbox;
+pub mod path;
 pub mod process;
 pub mod slots;
 pub mod stream;
