@@ -46,9 +46,11 @@ pub struct Shared {
 /// What a connection is about, as far as others need to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
+    /// Before the first request.
+    New,
     /// A request is under way.
     Busy,
-    /// Before the first request or between two.
+    /// Between two requests.
     Idle,
     /// It was told to end: its place belongs to another now.
     Ended,
@@ -59,7 +61,7 @@ impl Shared {
     pub fn new(stream: Stream, place: Place, generation: u32) -> Shared {
         Shared {
             stream,
-            rest: Cell::new(Rest::Idle),
+            rest: Cell::new(Rest::New),
             idle_since: Cell::new(clock::now()),
             generation: Cell::new(generation),
             place: Cell::new(Some(place)),

@@ -240,14 +240,17 @@ impl Worker {
         self.draining.get()
     }
 
-    /// Stops keeping connections: idle ones close now, the others after their exchange.
-    pub fn drain(self: &Rc<Self>) {
-        if self.draining.replace(true) {
+    /// Stops keeping connections: idle ones close now, the others after their exchange. Where other workers go on,
+    /// one whose first request may be on its way still gets its answer; at the end of all it closes as in nginx.
+    pub fn drain(self: &Rc<Self>, others_go_on: bool) {
+        if self.draining.replace(true) && others_go_on {
             return;
         }
         for shared in self.connections.borrow().iter() {
-            if shared.rest.get() != Rest::Busy {
-                shared.stream.shutdown();
+            match shared.rest.get() {
+                Rest::Busy => {}
+                Rest::New if others_go_on => {}
+                Rest::New | Rest::Idle | Rest::Ended => shared.stream.shutdown(),
             }
         }
         if let Some(timeout) = self.generation().conf.main.process.shutdown_timeout {
@@ -303,7 +306,8 @@ impl Worker {
     /// Closes some clients' idle connections: an eighth, at least one, at most `CLOSED_AT_ONCE`.
     fn close_idle(&self, limit: usize) {
         let connections = self.connections.borrow();
-        let mut idle: Vec<_> = connections.iter().filter(|shared| shared.rest.get() == Rest::Idle).collect();
+        let mut idle: Vec<_> =
+            connections.iter().filter(|shared| matches!(shared.rest.get(), Rest::New | Rest::Idle)).collect();
         if idle.is_empty() {
             return;
         }

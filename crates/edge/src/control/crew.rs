@@ -119,7 +119,7 @@ impl Crew {
 
     /// Lets every worker finish its exchanges and end; `is_succeeded` says that another process accepts from now on.
     pub fn dismiss_all(&self, is_succeeded: bool) {
-        self.serving.iter().for_each(|member| member.dismiss(is_succeeded));
+        self.serving.iter().chain(&self.finishing).for_each(|member| member.dismiss(is_succeeded));
     }
 
     /// Ends every worker now, and waits for the threads.
@@ -297,7 +297,7 @@ impl Here {
         for (_, stop) in self.accepting.drain() {
             stop.set(others_accept);
         }
-        self.worker.drain();
+        self.worker.drain(others_accept);
         let worker = self.worker.clone();
         weir_net::worker::spawn(async move {
             // The accepting tasks run first: what they still take counts as open from then on.
