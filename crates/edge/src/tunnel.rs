@@ -144,6 +144,23 @@ pub struct Tunnel {
     down: Flow,
     idle: Duration,
     exchange: Aside,
+    _writing: Writing,
+}
+
+/// Counts as a connection that is written to until it is dropped, be it that its task panics.
+struct Writing(Rc<Worker>);
+
+impl Writing {
+    fn new(worker: &Rc<Worker>) -> Writing {
+        counters::shift(&worker.counters().writing, 1);
+        Writing(worker.clone())
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        counters::shift(&self.0.counters().writing, -1);
+    }
 }
 
 impl Tunnel {
@@ -154,9 +171,9 @@ impl Tunnel {
         link.deadline.set(idle);
         // One deadline is enough for two ends.
         conn.deadline = Deadline::new();
-        counters::shift(&exchange.worker.counters().writing, 1);
+        let writing = Writing::new(exchange.worker);
         let (exchange, parts) = Aside::put(exchange);
-        (Box::new(Tunnel { link, hold, up, down, idle, exchange }), parts)
+        (Box::new(Tunnel { link, hold, up, down, idle, exchange, _writing: writing }), parts)
     }
 
     /// Moves what can be moved, to the end.
@@ -184,9 +201,8 @@ impl Tunnel {
 
     /// Ends the exchange, with its line in the log; tells what becomes of the client's connection.
     pub fn close(self: Box<Self>, end: End, conn: &Conn, worker: &Rc<Worker>) -> After {
-        let Tunnel { link, mut hold, up, down, idle: _, exchange } = *self;
-        drop(link);
-        counters::shift(&worker.counters().writing, -1);
+        let Tunnel { link, mut hold, up, down, idle: _, exchange, _writing: writing } = *self;
+        drop((link, writing));
         exchange.end(worker, &conn.client, |exchange| {
             exchange.body_bytes_sent += down.moved;
             exchange.bytes_sent += down.moved;
