@@ -5,10 +5,9 @@
 //! exchange taken up again answers every variable as it would have before.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use weir_meter::Step;
-use weir_net::{SocketAddress, buffer};
+use weir_net::{Instant, SocketAddress, buffer};
 use weir_wire::{BodyLength, ConnectionTokens, Parser, ResponseHead};
 
 use crate::body::{Reader, RequestBody};

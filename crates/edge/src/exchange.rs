@@ -6,10 +6,9 @@
 use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::rc::Rc;
-use std::time::Instant;
 
 use weir_meter::Step;
-use weir_net::{Lease, SocketAddress};
+use weir_net::{Instant, Lease, SocketAddress};
 use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
 
 use crate::body::RequestBody;

@@ -2,10 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_net::buffer::{self, Lease};
-use weir_net::{Address, ConnectOptions, Deadline, Stream, clock};
+use weir_net::{Address, ConnectOptions, Deadline, Instant, Stream, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, ConnectionTokens, Parser, Progress, ResponseHead, keeps_alive, response_body};
 

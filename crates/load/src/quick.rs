@@ -7,10 +7,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_net::clock;
 use weir_net::worker::{self, Remote};
+use weir_net::{Instant, clock};
 
 use crate::client::{self, Client};
 use crate::report::{Failure, Report};

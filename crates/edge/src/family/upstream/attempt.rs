@@ -436,7 +436,7 @@ impl Reading {
 impl Try {
     /// Milliseconds since the try began.
     pub fn elapsed_ms(&self) -> u64 {
-        self.started.map_or(0, |started| clock::now().saturating_duration_since(started).as_millis() as u64)
+        self.started.map_or(0, |started| clock::now().ms_since(started))
     }
 
     /// Notes the end.

@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{Address, Deadline, clock};
+use weir_net::{Instant, Address, Deadline, clock};
 use weir_wire::{BodyLength, ConnectionTokens, Version};
 
 use super::Upstream;
@@ -407,7 +407,7 @@ impl<'g> Walk<'g> {
             idempotent: retry::is_idempotent(exchange.request.method()),
             body_at_hand,
             tries_left: self.upstream.group.tries_after(&self.hold.selection),
-            elapsed_ms: clock::now().saturating_duration_since(self.first_started).as_millis() as u64,
+            elapsed_ms: clock::now().ms_since(self.first_started),
         };
         self.policy.decide(&attempt, &self.upstream.budget, clock::unix_seconds())
     }

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_net::{Deadline, Stream, clock};
+use weir_net::{Instant, Deadline, Stream, clock};
 
 use super::pool_policy::{Finished, PoolPolicy};
 use crate::worker::Place;
@@ -87,7 +87,7 @@ impl Pools {
         link.carried += 1;
         let finished = Finished {
             requests: link.carried,
-            age_ms: now.saturating_duration_since(link.opened).as_millis() as u64,
+            age_ms: now.ms_since(link.opened),
             reusable: is_reusable,
             request_complete: true,
             quiet: !link.stream.peek_closed(),
