@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_net::buffer::{self, Lease};
 use weir_net::{Address, ConnectOptions, Deadline, Instant, Stream, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
-use weir_wire::{BodyLength, ConnectionTokens, Parser, Progress, ResponseHead, keeps_alive, response_body};
+use weir_wire::{BodyLength, Parser, Progress, ResponseHead, keeps_alive, response_body};
 
 use crate::report::Failure;
 use crate::url::Url;
@@ -123,7 +123,7 @@ impl Reader<'_> {
             self.read_head(head).await?;
             let is_interim = head.is_interim();
             let body = response_body(self.unread(), head, b"GET").map_err(|_| Failure::Invalid)?;
-            let tokens = ConnectionTokens::of(self.unread(), &head.fields);
+            let tokens = head.tokens(self.unread());
             self.consume(head.len);
             if is_interim {
                 continue;

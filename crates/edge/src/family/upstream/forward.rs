@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use weir_meter::Step;
 use weir_net::{Instant, Address, Deadline, clock};
-use weir_wire::{BodyLength, ConnectionTokens, Version};
+use weir_wire::{BodyLength, Version};
 
 use super::Upstream;
 use super::attempt::{self, Failure, HeadFault, Outgoing, Progressed};
@@ -263,7 +263,7 @@ impl<'g> Walk<'g> {
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
         Next { peer, may_reuse }: Next,
-    ) -> Result<(Origin, Box<Link>), FailedTry> {
+    ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
         let bind = &exchange.location.values.proxy.bind;
         let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
         let kept = if may_reuse { take_kept(&self.hold.group, peer, bound) } else { None };
@@ -473,7 +473,7 @@ async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Re
 }
 
 /// The head is the answer's: reads its meaning.
-fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Box<Link>, mut hold: Hold) -> Answer {
+fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, mut hold: Hold) -> Answer {
     let status = origin.head.status;
     if status == 101 {
         if !exchange.request.tokens.upgrade {
@@ -497,7 +497,7 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Box<Link>, mut
             return Answer::Outcome(Outcome::Status(502));
         }
     };
-    let tokens = ConnectionTokens::of(&origin.bytes, &origin.head.fields);
+    let tokens = origin.head.tokens(&origin.bytes);
     let may_be_kept = weir_wire::keeps_alive(origin.head.version, tokens)
         && (origin.head.version == Version::Http11 || tokens.keep_alive)
         && exchange.request_complete
