@@ -6,10 +6,9 @@
 //!
 //! What is under way is finished before anything is begun: who waits for a connection
 //! that we opened (an upstream's answer) is polled before who waits for one that we
-//! accepted (a client's request), and of those only [`BEGUN_MAX`] a turn. In the order
-//! of arrival a thousand clients have five hundred exchanges under way, each cold in
-//! every cache when its answer comes and each with an upstream connection of its own;
-//! this way it is a few dozen.
+//! accepted (a client's request), and of those only [`BEGUN_MAX`] a turn. Otherwise an
+//! answer stands behind hundreds of new requests where a thousand clients ask at once.
+//! Measured there: 0.6 of the CPU a request (bench row `1k-1000`, tuned).
 //!
 //! Our own primitives (readiness, deadlines) remember the *task* that polls them
 //! and wake it by pushing its number on the run queue: no `Waker`, no atomics, no
