@@ -1,13 +1,23 @@
 //! `load`: sends requests and says honestly what came back.
 //!
-//! So far [`quick`]: a closed loop of HTTP/1.1 requests to one URL. Load goes only to
+//! [`quick`]: a closed loop of HTTP/1.1 requests to one URL. Load goes only to
 //! the URL it is given, and ends: it is bounded in connections, count and time.
 #![forbid(unsafe_code)]
 
+pub mod capture;
 mod client;
+pub mod engine;
+pub mod expression;
+pub mod plan;
+pub mod processor;
 pub mod quick;
+pub mod record;
 mod report;
+pub mod template;
 mod url;
+pub mod value;
+pub mod vars;
+pub mod vuser;
 
 pub use report::{Failure, Latency, Report};
 pub use url::Url;

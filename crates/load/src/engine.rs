@@ -1,0 +1,3 @@
+//! What speaks to a target.
+
+pub mod http;
