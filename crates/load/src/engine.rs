@@ -1,3 +1,4 @@
 //! What speaks to a target.
 
 pub mod http;
+pub mod parallel;

@@ -101,6 +101,20 @@ impl Vars {
         }
     }
 
+    /// Takes over what differs between two states of the same variables.
+    pub fn take_changes(&mut self, before: &Vars, after: &Vars) {
+        for (own, (before, after)) in self.values.iter_mut().zip(before.values.iter().zip(&after.values)) {
+            if before != after {
+                *own = after.clone();
+            }
+        }
+        for (name, value) in after.others.iter().flat_map(|others| others.iter()) {
+            if before.by_name(name) != value {
+                self.set_by_name(name, value.clone());
+            }
+        }
+    }
+
     /// All that are set, with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
         let slots = self.names.names.iter().zip(&self.values).filter(|(_, value)| **value != Value::Undefined);

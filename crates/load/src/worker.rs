@@ -1,0 +1,221 @@
+//! What the virtual users of one worker thread share, and how they come to be.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use weir_net::worker::spawn;
+
+use crate::engine::http;
+use crate::plan::{Initial, Plan};
+use crate::processor::Processor;
+use crate::random::Random;
+use crate::record::{Metric, Recorder};
+use crate::run::Event;
+use crate::template::Functions;
+use crate::value::Value;
+use crate::vars::Vars;
+use crate::vuser::{self, Failed, Vuser};
+
+/// Lines of `log` steps that wait to be printed; what comes beyond is dropped and counted.
+pub const LINES_MAX: u64 = 10_000;
+
+/// What the virtual users of one worker thread share.
+pub struct Worker {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Counts.
+    pub recorder: Recorder,
+    /// The metrics every virtual user touches.
+    pub metrics: Metrics,
+    /// The processor, if the script names one.
+    pub processor: Option<Processor>,
+    /// What requests need: connections kept for everybody, names resolved, metrics looked up.
+    pub http: http::Http,
+    /// What templates may call.
+    pub functions: Box<dyn Functions>,
+    /// Chance.
+    pub random: Rc<Random>,
+    /// What the workers of a run share.
+    pub shared: Arc<Shared>,
+    /// Virtual users of this worker that are under way.
+    active: Cell<u64>,
+    events: Sender<Event>,
+}
+
+/// What all workers of a run share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Virtual users under way.
+    pub active: AtomicU64,
+    /// No more arrive.
+    pub is_ending: AtomicBool,
+    /// Lines sent and not yet printed.
+    pub lines_waiting: AtomicU64,
+    /// Lines dropped because too many waited.
+    pub lines_lost: AtomicU64,
+    /// The next row of each payload that is read in sequence.
+    pub rows: Vec<AtomicU64>,
+    /// What `before` left behind, for everybody.
+    pub before: Vec<(Arc<str>, Value)>,
+}
+
+/// Ids of the metrics of virtual users (artillery.md §3.2).
+pub struct Metrics {
+    created: Metric,
+    created_by_name: Vec<Metric>,
+    skipped: Metric,
+    /// `vusers.completed`.
+    pub completed: Metric,
+    /// `vusers.failed`.
+    pub failed: Metric,
+    /// `vusers.session_length`.
+    pub session_length: Metric,
+}
+
+impl Metrics {
+    fn new(plan: &Plan, recorder: &Recorder) -> Metrics {
+        let by_name = |name: &str| recorder.metric(&format!("vusers.created_by_name.{name}"));
+        Metrics {
+            created: recorder.metric("vusers.created"),
+            created_by_name: plan.scenarios.iter().map(|scenario| by_name(&scenario.name)).collect(),
+            skipped: recorder.metric("vusers.skipped"),
+            completed: recorder.metric("vusers.completed"),
+            failed: recorder.metric("vusers.failed"),
+            session_length: recorder.metric("vusers.session_length"),
+        }
+    }
+}
+
+/// Counts a virtual user for as long as it lives.
+struct Presence(Rc<Worker>);
+
+impl Presence {
+    fn new(worker: &Rc<Worker>) -> Presence {
+        worker.active.set(worker.active.get() + 1);
+        worker.shared.active.fetch_add(1, Ordering::Relaxed);
+        Presence(worker.clone())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.active.set(self.0.active.get() - 1);
+        self.0.shared.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Worker {
+    /// Loads the processor and looks up what a run needs; the error is for the user.
+    pub fn new(plan: Arc<Plan>, shared: Arc<Shared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
+        let recorder = Recorder::default();
+        let random = Rc::new(Random::seeded(seed));
+        let processor = plan.processor.as_deref().map(Processor::load).transpose()?;
+        Ok(Worker {
+            metrics: Metrics::new(&plan, &recorder),
+            http: http::Http::new(&plan, &recorder),
+            functions: Box::new(BuiltIn::new(random.clone())),
+            plan,
+            recorder,
+            processor,
+            random,
+            shared,
+            active: Cell::new(0),
+            events,
+        })
+    }
+
+    /// Virtual users under way here.
+    pub fn active(&self) -> u64 {
+        self.active.get()
+    }
+
+    /// Prints a line, unless too many wait.
+    pub fn say(&self, line: String) {
+        let waiting = self.shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
+        if waiting >= LINES_MAX || self.events.send(Event::Line(line)).is_err() {
+            self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
+            self.shared.lines_lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts `errors.NAME`.
+    pub fn count_error(&self, name: &str) {
+        self.recorder.count(self.recorder.metric(&format!("errors.{name}")), 1);
+    }
+
+    /// Counts a processor's function that is not there.
+    pub fn count_undefined(&self, name: &str) {
+        self.count_error(&format!("Undefined function \"{name}\""));
+    }
+
+    /// A virtual user arrives; `most` bounds those at once.
+    pub fn arrive(self: &Rc<Worker>, due: Instant, most: Option<u64>) {
+        if most.is_some_and(|most| self.shared.active.load(Ordering::Relaxed) >= most) {
+            self.recorder.count(self.metrics.skipped, 1);
+            return;
+        }
+        let Some(index) = self.pick() else { return };
+        if let Some(metric) = self.metrics.created_by_name.get(index) {
+            self.recorder.count(*metric, 1);
+        }
+        self.recorder.count(self.metrics.created, 1);
+        let presence = Presence::new(self);
+        let vuser = self.vuser(Some(index), due);
+        spawn(async move {
+            vuser::live(vuser).await;
+            drop(presence);
+        });
+    }
+
+    /// A scenario by weight.
+    fn pick(&self) -> Option<usize> {
+        let scenarios = &self.plan.scenarios;
+        let total: u64 = scenarios.iter().map(|scenario| u64::from(scenario.weight)).sum();
+        let mut at = self.random.below(total.max(1));
+        scenarios.iter().position(|scenario| {
+            let weight = u64::from(scenario.weight);
+            let is_here = at < weight;
+            at = at.saturating_sub(weight);
+            is_here
+        })
+    }
+
+    /// A virtual user with its first variables.
+    pub fn vuser(self: &Rc<Worker>, scenario: Option<usize>, due: Instant) -> Vuser {
+        let plan = &self.plan;
+        let mut vars = Vars::new(plan.names.clone());
+        for (slot, value) in &plan.globals {
+            vars.set(*slot, value.clone());
+        }
+        for (name, value) in &self.shared.before {
+            vars.set_by_name(name, value.clone());
+        }
+        for (index, payload) in plan.payloads.iter().enumerate() {
+            if let Some((slot, rows)) = &payload.all {
+                vars.set(*slot, rows.clone());
+            }
+            let row = match self.shared.rows.get(index) {
+                Some(next) if payload.is_sequence => next.fetch_add(1, Ordering::Relaxed),
+                _ => self.random.below(payload.rows.len().max(1) as u64),
+            };
+            let Some(row) = payload.rows.get((row % payload.rows.len().max(1) as u64) as usize) else { continue };
+            for (slot, value) in payload.fields.iter().zip(row) {
+                vars.set(*slot, value.clone());
+            }
+        }
+        for (slot, initial) in &plan.variables {
+            let value = match initial {
+                Initial::Fixed(value) => Some(value),
+                Initial::OneOf(values) => values.get(self.random.below(values.len().max(1) as u64) as usize),
+            };
+            vars.set(*slot, value.cloned().unwrap_or_default());
+        }
+        let uid: Rc<str> = self.random.uuid().into();
+        vars.set_by_name("$uuid", Value::from(&*uid));
+        Vuser { worker: self.clone(), scenario, vars, uid, due, session: http::Session::default() }
+    }
+}
