@@ -18,7 +18,7 @@ use weir_net::{Deadline, clock};
 
 use crate::arrive::{Schedule, length};
 use crate::plan::{Hook, Phase, Plan};
-use crate::record::{Merger, Window};
+use crate::record::{Merger, Period, Taken};
 use crate::value::Value;
 use crate::vuser::{self, Failed};
 use crate::worker::{Shared, Worker};
@@ -59,8 +59,10 @@ pub trait Watch {
     fn phase_completed(&mut self, index: usize, phase: &Phase);
     /// A `log` step's text.
     fn line(&mut self, line: &str);
-    /// All that happened before this moment (Unix time in ms) is in the merger.
-    fn merged(&mut self, merger: &mut Merger, before_ms: u64);
+    /// A period of the report is over.
+    fn period(&mut self, period: &Period);
+    /// Something was counted for a period that was over: it is in the whole only.
+    fn late(&mut self, start_ms: u64);
     /// How far the run is.
     fn progress(&mut self, progress: &Progress, merger: &Merger);
 }
@@ -113,7 +115,7 @@ pub enum Event {
     /// A line to print.
     Line(String),
     /// What a worker counted, all of it up to a moment.
-    Windows { worker: usize, windows: Vec<Window>, before_ms: u64 },
+    Taken { worker: usize, taken: Taken, before_ms: u64 },
     /// A worker has served its share.
     Ended { worker: usize },
     /// A worker could not begin.
@@ -333,10 +335,10 @@ async fn tell(worker: Rc<Worker>, index: usize, events: Sender<Event>) {
 }
 
 fn report(worker: &Worker, index: usize, events: &Sender<Event>, is_last: bool) {
-    let now = clock::unix_ms();
-    let windows = if is_last { worker.recorder.take_all() } else { worker.recorder.take(now) };
+    let before_ms = if is_last { u64::MAX } else { clock::unix_ms() };
+    let taken = worker.recorder.take(before_ms);
     // Nobody listens any more: then it does not matter.
-    let _ = events.send(Event::Windows { worker: index, windows, before_ms: if is_last { u64::MAX } else { now } });
+    let _ = events.send(Event::Taken { worker: index, taken, before_ms });
 }
 
 /// What the thread that runs knows.
@@ -362,7 +364,7 @@ impl<'r> Hearing<'r> {
             run,
             shared,
             began,
-            merger: Merger::new(),
+            merger: Merger::default(),
             reported: vec![0; workers],
             ended: vec![false; workers],
             is_interrupted: false,
@@ -402,15 +404,17 @@ impl<'r> Hearing<'r> {
                 self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
                 watch.line(&line);
             }
-            Event::Windows { worker, windows, before_ms } => {
-                for window in windows {
-                    self.merger.add(window);
+            Event::Taken { worker, taken, before_ms } => {
+                for start_ms in self.merger.add(taken) {
+                    watch.late(start_ms);
                 }
                 if let Some(reported) = self.reported.get_mut(worker) {
                     *reported = before_ms;
                 }
                 let before_ms = self.reported.iter().copied().min().unwrap_or(0);
-                watch.merged(&mut self.merger, before_ms);
+                for period in self.merger.close(before_ms) {
+                    watch.period(period);
+                }
             }
             Event::Ended { worker } => {
                 if let Some(ended) = self.ended.get_mut(worker) {
