@@ -13,6 +13,7 @@ pub mod processor;
 pub mod quick;
 pub mod record;
 mod report;
+pub mod script;
 pub mod template;
 mod url;
 pub mod value;

@@ -48,8 +48,6 @@ pub struct Plan {
     pub tls: Map,
     /// `config.timeout`: the legacy one, which wins over `http.timeout`.
     pub timeout: Option<Duration>,
-    /// `defaults.think.jitter`.
-    pub jitter: Option<Jitter>,
     /// `config.processor`.
     pub processor: Option<PathBuf>,
     /// `config.plugins`, and what lies in their legacy places.
@@ -221,6 +219,8 @@ pub enum Times {
     Over(Vec<Value>),
     /// Once for each element of a variable.
     OverVariable(Slot),
+    /// Once for each element of what lies inside a variable (`over: a.b`).
+    OverPath(Template),
 }
 
 /// `think`.
@@ -228,7 +228,7 @@ pub enum Times {
 pub struct Think {
     /// How long, when known now; otherwise a text to render and read then.
     pub time: Result<Duration, Template>,
-    /// More or less, at random.
+    /// More or less, at random: its own, or what `defaults.think` says for the engine.
     pub jitter: Option<Jitter>,
 }
 
@@ -320,6 +320,8 @@ pub enum Part {
     Value(Tree, Option<String>),
     /// `fromFile`: read when the run begins; absolute.
     File(PathBuf, Arc<[u8]>, Option<String>),
+    /// `fromFile` with a template in it: read when the request is made, from the plan's `dir`.
+    FileNamed(Template, Option<String>),
 }
 
 /// What is taken from, or expected of, one message.
