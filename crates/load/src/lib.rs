@@ -8,6 +8,7 @@ pub mod capture;
 mod client;
 pub mod engine;
 pub mod expression;
+pub mod output;
 pub mod plan;
 pub mod processor;
 pub mod quick;

@@ -9,7 +9,7 @@ use super::window::{Own, Rate, Second, Stamps, Taken, Window};
 use super::{Glance, Hdr, Sketch, Summary, WINDOW_MS, round};
 
 /// Points of the lines over time; beyond, neighbours are put together and each covers twice the time.
-const POINTS_MAX: usize = 600;
+const POINTS_MAX: u64 = 600;
 
 /// Puts together what workers took; reads no clock.
 #[derive(Debug)]
@@ -124,10 +124,18 @@ impl Merger {
         self.stamps.merge(window.stamps);
     }
 
+    /// How many points the lines would have without gaps.
+    fn points_span(&self) -> u64 {
+        match (self.points.first_key_value(), self.points.last_key_value()) {
+            (Some((first, _)), Some((last, _))) => (last - first) / self.point_ms + 1,
+            _ => 0,
+        }
+    }
+
     fn add_second(&mut self, second: &Second) {
         let start_ms = second.start_ms - second.start_ms % self.point_ms;
         self.points.entry(start_ms).or_default().merge(second);
-        while self.points.len() > POINTS_MAX {
+        while self.points_span() > POINTS_MAX {
             self.point_ms *= 2;
             for (start_ms, second) in std::mem::take(&mut self.points) {
                 self.points.entry(start_ms - start_ms % self.point_ms).or_default().merge(&second);
@@ -329,7 +337,7 @@ mod tests {
         assert_eq!(merger.counted("http.requests"), 10_000);
         let outcome = merger.outcome();
         assert_eq!(outcome.point_ms, 16_000);
-        assert!(outcome.points.len() <= POINTS_MAX);
+        assert!(outcome.points.len() as u64 <= POINTS_MAX);
         assert_eq!(outcome.points[1].counts, [("http.requests".into(), 32)]);
         assert!(outcome.points[1].response.is_some_and(|[p50, ..]| (p50 - 7.0).abs() < 0.3));
         assert_eq!(merger.last_point(16_000 * 3).map(|p| p.start_ms), Some(32_000));

@@ -1,0 +1,13 @@
+//! What is shown of a run: Artillery's console and JSON, and what weir adds to both.
+//!
+//! Everything here is a function from an [`Outcome`](crate::record::Outcome) and [`Facts`] to text.
+
+pub mod console;
+pub mod facts;
+pub mod json;
+mod legacy;
+
+pub mod number;
+mod own;
+
+pub use facts::{Facts, PhaseFact, SelfCheck};
