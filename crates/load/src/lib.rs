@@ -6,13 +6,20 @@
 
 pub mod capture;
 mod client;
+pub mod duration;
 pub mod engine;
+pub mod expect;
 pub mod expression;
 pub mod output;
+pub mod fake;
+mod html;
+mod jsonpath;
 pub mod plan;
 pub mod processor;
 pub mod quick;
+pub mod random;
 pub mod record;
+mod regexp;
 mod report;
 pub mod script;
 pub mod template;
@@ -20,6 +27,7 @@ mod url;
 pub mod value;
 pub mod vars;
 pub mod vuser;
+mod xpath;
 
 pub use report::{Failure, Latency, Report};
 pub use url::Url;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::value::{Map, Value};
+use crate::value::{self, Key, Map, Path, UNDEFINED, Value};
 
 /// Names added at run time, per virtual user; a name more is not kept.
 pub const OTHERS_MAX: usize = 10_000;
@@ -59,8 +59,6 @@ pub struct Vars {
     others: Option<Box<Map>>,
 }
 
-const UNDEFINED: Value = Value::Undefined;
-
 impl Vars {
     /// None set.
     pub fn new(names: Arc<Names>) -> Vars {
@@ -70,8 +68,7 @@ impl Vars {
 
     /// The value in a slot.
     pub fn get(&self, slot: Slot) -> &Value {
-        static NOTHING: Value = UNDEFINED;
-        self.values.get(slot.0 as usize).unwrap_or(&NOTHING)
+        self.values.get(slot.0 as usize).unwrap_or(&UNDEFINED)
     }
 
     /// Sets the value in a slot.
@@ -83,10 +80,29 @@ impl Vars {
 
     /// The value of a name.
     pub fn by_name(&self, name: &str) -> &Value {
-        static NOTHING: Value = UNDEFINED;
         match self.names.find(name) {
             Some(slot) => self.get(slot),
-            None => self.others.as_ref().and_then(|others| others.get(name)).unwrap_or(&NOTHING),
+            None => self.others.as_ref().and_then(|others| others.get(name)).unwrap_or(&UNDEFINED),
+        }
+    }
+
+    /// What lies at a path known only now: `a.b[0]`; a variable of that very name goes first.
+    pub fn by_path(&self, text: &str) -> Value {
+        let whole = self.by_name(text);
+        if *whole != Value::Undefined {
+            return whole.clone();
+        }
+        let path = Path::parse(text);
+        match path.keys.split_first() {
+            Some((first, rest)) if !rest.is_empty() => value::get(self.by_name(&first.name), rest),
+            _ => Value::Undefined,
+        }
+    }
+
+    /// Puts a value at a path inside the variable in a slot, and makes the objects and lists on the way.
+    pub fn set_path(&mut self, slot: Slot, path: &[Key], value: Value) {
+        if let Some(place) = self.values.get_mut(slot.0 as usize) {
+            place.set(path, value);
         }
     }
 
