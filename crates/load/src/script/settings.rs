@@ -185,7 +185,8 @@ impl Builder<'_> {
             let kind = reporter.get("type").map(Node::shown).unwrap_or_default();
             let is_vendor = kind == "datadog" && reporter.get("apiKey").is_some();
             if is_vendor || !REPORTERS.contains(&kind.as_str()) {
-                let what = format!("nothing is sent to `{kind}`; what is sent to: {}", REPORTERS.join(", "));
+                let why = if is_vendor { " with an `apiKey`" } else { "" };
+                let what = format!("nothing is sent to `{kind}`{why}; what can be: {}", REPORTERS.join(", "));
                 self.notes.warn(reporter.at, &what);
                 continue;
             }

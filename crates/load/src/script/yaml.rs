@@ -1,5 +1,6 @@
 //! YAML, and with it JSON, to [`Node`]s.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -18,8 +19,15 @@ pub(crate) const DEPTH_MAX: usize = 100;
 /// Reads one document.
 pub(crate) fn read(text: &str, file: u16) -> Result<Node, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let whole = pairs(text);
-    let mut reader = Reader { parser: Parser::new_from_str(&whole), file, anchors: HashMap::new(), nodes: 0 };
+    let text = pairs(text);
+    let first = document(&text, file);
+    // js-yaml takes a tab after `:`, the parser here does not before a word; JSON is often laid out so.
+    let is_tab = first.as_ref().is_err_and(|problem| problem.what.contains("':' must be followed"));
+    if is_tab { document(&text.replace(":\t", ": "), file) } else { first }
+}
+
+fn document(text: &str, file: u16) -> Result<Node, Problem> {
+    let mut reader = Reader { parser: Parser::new_from_str(text), file, anchors: HashMap::new(), nodes: 0 };
     let mut document = None;
     loop {
         let (event, span) = reader.next()?;
@@ -37,7 +45,7 @@ pub(crate) fn read(text: &str, file: u16) -> Result<Node, Problem> {
 }
 
 /// JSON writes a character beyond U+FFFF as two `\u` escapes, YAML as one `\U`.
-fn pairs(text: &str) -> std::borrow::Cow<'_, str> {
+fn pairs(text: &str) -> Cow<'_, str> {
     let lower = |c: u8| c.to_ascii_lowercase();
     let is_candidate =
         text.as_bytes().windows(4).any(|w| w.starts_with(b"\\u") && w.get(2).map(|c| lower(*c)) == Some(b'd'));
@@ -196,7 +204,7 @@ fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Res
     let number = |number: Option<f64>| number.map(Kind::Number);
     let kind = match (tag.is_yaml_core_schema(), tag.suffix.as_str()) {
         (true, "str") => Some(Kind::Text(text.into())),
-        (false, "") => Some(Kind::Text(text.into())),
+        (false, "" | "!") if tag.handle.is_empty() || tag.suffix.is_empty() => Some(Kind::Text(text.into())),
         (true, "int") => number(scalar::int(text)),
         (true, "float") => number(scalar::float(text).or_else(|| scalar::int(text))),
         (true, "bool" | "null" | "timestamp") => Some(scalar::plain(text)),
@@ -214,4 +222,86 @@ fn only(tag: Option<&Tag>, suffix: &str, at: At) -> Result<(), Problem> {
 
 fn unknown_tag(tag: &Tag, at: At) -> Problem {
     Problem::new(at, format!("unknown tag !<{}{}>; leave it out", tag.handle, tag.suffix))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::value::Value;
+
+    /// The value as JSON-like text.
+    fn shown(value: &Value) -> String {
+        match value {
+            Value::List(list) => format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(",")),
+            Value::Map(map) => {
+                let members = map.iter().map(|(key, value)| format!("{key}:{}", shown(value)));
+                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+            }
+            Value::Text(text) => format!("{text:?}"),
+            other => Node::of(other, At::default()).shown(),
+        }
+    }
+
+    #[test]
+    fn documents() {
+        let cases = [
+            ("a: 1\nb: [x, 'y', \"z\\n\"]\n", "{a:1,b:[\"x\",\"y\",\"z\\n\"]}"),
+            ("{\"a\": {\"b\": null, \"c\": true}}", "{a:{b:null,c:true}}"),
+            ("\u{feff}{\n\t\"a\":\t1\n}", "{a:1}"),
+            ("{\"a\": \"\\ud83d\\ude00 \\\\ud83d \\/\"}", "{a:\"😀 \\\\ud83d /\"}"),
+            ("a: |\n  x\n  y\nb: >-\n  x\n  y\n", "{a:\"x\\ny\\n\",b:\"x y\"}"),
+            ("a: &x {p: 1}\nb: *x\n", "{a:{p:1},b:{p:1}}"),
+            ("d: &d {p: 1, q: 2}\ne:\n  q: 3\n  <<: *d\n", "{d:{p:1,q:2},e:{q:3,p:1}}"),
+            ("d: &d {p: 1, q: 2}\ne:\n  <<: *d\n  q: 3\n", "{d:{p:1,q:2},e:{p:1,q:3}}"),
+            ("- &a {p: 1}\n- &b {p: 2, q: 2}\n- <<: [*a, *b]\n", "[{p:1},{p:2,q:2},{p:1,q:2}]"),
+            ("'<<': 1", "{<<:1}"),
+            ("1: a\ntrue: b\n~: c\n", "{1:\"a\",true:\"b\",null:\"c\"}"),
+            ("a: !!str 5\nb: !!int '7'\nc: !!float 1\nd: ! 5", "{a:\"5\",b:7,c:1,d:\"5\"}"),
+            ("? {a: 1}\n: b", "{[object Object]:\"b\"}"),
+            ("a:\t1\nb: {\"c\":\t1}\n", "{a:1,b:{c:1}}"),
+            ("# nothing\n", "undefined"),
+            ("--- {a: 1}\n...\n", "{a:1}"),
+        ];
+        for (text, expected) in cases {
+            let node = read(text, 0).unwrap_or_else(|problem| panic!("{text}: {}", problem.what));
+            assert_eq!(shown(&node.value()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn places_are_known() {
+        let node = read("a:\n  - b: 1\n    ccc: 2\n", 3).unwrap();
+        let step = &node.get("a").unwrap().list().unwrap()[0];
+        let member = &step.map().unwrap()["ccc"];
+        assert_eq!((member.at, member.value.at.column), (At { file: 3, line: 3, column: 5 }, 10));
+    }
+
+    #[test]
+    fn refusals_say_where() {
+        let bomb = (1..12).fold("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, level| {
+            let below = vec![format!("*a{}", level - 1); 10].join(", ");
+            format!("{text}a{level}: &a{level} [{below}]\n")
+        });
+        let deep = format!("{}{}", "[".repeat(150), "]".repeat(150));
+        let cases = [
+            ("a: 1\na: 2", 2, "a second time"),
+            ("a: [1", 1, "no YAML"),
+            ("a: 1\n--- \nb: 1", 3, "a second document"),
+            ("a: &x [*x]", 1, "inside what it names"),
+            ("a: *x", 1, "no YAML"),
+            ("a: !!binary aGk=", 1, "unknown tag !<tag:yaml.org,2002:binary>"),
+            ("a: !mine x", 1, "unknown tag !<!mine>"),
+            ("a: !!int x", 1, "is no int"),
+            ("<<: 5", 1, "unacceptable"),
+            (bomb.as_str(), 0, "more than 1000000 values"),
+            (deep.as_str(), 1, "inside one another"),
+        ];
+        for (text, line, why) in cases {
+            let problem = read(text, 0).expect_err(text);
+            assert!(problem.what.contains(why), "{text}: {}", problem.what);
+            let at = problem.at.unwrap();
+            assert!(line == 0 || at.line.abs_diff(line) <= 1, "{text}: {at:?}");
+        }
+    }
 }
