@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use crate::plan::{Arrivals, Phase};
-use crate::random::Random;
 
 /// Arrivals of one phase; one more is never due. A day at a million a second.
 pub const ARRIVALS_MAX: u64 = 86_400_000_000;
@@ -34,13 +35,13 @@ pub struct Schedule<'p> {
     began: Duration,
     pacer: Option<Pacer>,
     number: u64,
-    random: Random,
+    random: Rng,
 }
 
 impl<'p> Schedule<'p> {
     /// The schedule of these phases. The same seed gives the same random arrivals on every worker.
     pub fn new(phases: &'p [Phase], seed: u64) -> Schedule<'p> {
-        Schedule { phases, phase: 0, began: Duration::ZERO, pacer: None, number: 0, random: Random::seeded(seed) }
+        Schedule { phases, phase: 0, began: Duration::ZERO, pacer: None, number: 0, random: Rng::with_seed(seed) }
     }
 }
 
@@ -67,9 +68,7 @@ impl Iterator for Schedule<'_> {
 pub fn expected(phase: &Phase) -> Option<u64> {
     match phase.arrivals {
         Arrivals::Poisson(_) => None,
-        _ => {
-            Some(Pacer::new(phase).total())
-        }
+        _ => Some(Pacer::new(phase).total()),
     }
 }
 
@@ -134,13 +133,13 @@ impl Pacer {
         }
     }
 
-    fn next(&mut self, random: &mut Random) -> Option<Duration> {
+    fn next(&mut self, random: &mut Rng) -> Option<Duration> {
         match self {
             Pacer::Even(even) => even.next(),
             Pacer::Chance { mean, duration, at, left } => {
                 *left = left.checked_sub(1)?;
                 // 1 - u lies in (0, 1]: its logarithm is finite.
-                let gap = -(1.0 - random.unit()).ln() * *mean;
+                let gap = -(1.0 - random.f64()).ln() * *mean;
                 *at = at.checked_add(Duration::try_from_secs_f64(gap).ok()?)?;
                 (*at < *duration).then_some(*at)
             }

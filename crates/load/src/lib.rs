@@ -4,16 +4,17 @@
 //! the URL it is given, and ends: it is bounded in connections, count and time.
 #![forbid(unsafe_code)]
 
+pub mod arrive;
 pub mod capture;
 mod client;
 pub mod duration;
 pub mod engine;
 pub mod expect;
 pub mod expression;
-pub mod output;
 pub mod fake;
 mod html;
 mod jsonpath;
+pub mod output;
 pub mod plan;
 pub mod processor;
 pub mod quick;
@@ -21,12 +22,14 @@ pub mod random;
 pub mod record;
 mod regexp;
 mod report;
+pub mod run;
 pub mod script;
 pub mod template;
 mod url;
 pub mod value;
 pub mod vars;
 pub mod vuser;
+pub mod worker;
 mod xpath;
 
 pub use report::{Failure, Latency, Report};

@@ -21,7 +21,6 @@ mod request;
 mod scenarios;
 mod settings;
 mod source;
-mod span;
 mod steps;
 mod summary;
 mod take;
@@ -33,7 +32,6 @@ mod scalar;
 use std::path::{Path, PathBuf};
 
 pub use keys::reference;
-pub use span::{Time, time};
 pub use steps::times;
 
 use crate::plan::Plan;

@@ -70,7 +70,8 @@ impl Vuser {
         static NOTHING: Value = Value::Undefined;
         let worker = self.worker.clone();
         let Vuser { vars, uid, scenario, worker: own, .. } = self;
-        let scenario = scenario.and_then(|index| own.plan.scenarios.get(index)).map_or(&NOTHING, |scenario| &scenario.spec);
+        let scenario =
+            scenario.and_then(|index| own.plan.scenarios.get(index)).map_or(&NOTHING, |scenario| &scenario.spec);
         (worker, Context { vars, scenario, uid, recorder: &own.recorder })
     }
 }
@@ -161,19 +162,14 @@ impl<'p> Frame<'p> {
             Times::Range(from, to) => (*from, Some(to.saturating_sub(*from)), None),
             Times::Rendered(text) => {
                 let value = text.value(&vuser.vars, &*vuser.worker.functions);
-                match crate::script::loop_range(&value, spec.from) {
-                    Some((from, to)) => (from, Some(to.saturating_sub(from)), None),
-                    None => (spec.from, None, None),
+                match crate::script::times(&value) {
+                    Times::Range(from, to) => (from, Some(to.saturating_sub(from)), None),
+                    _ => (spec.from, None, None),
                 }
             }
             Times::Over(list) => (spec.from, i64::try_from(list.len()).ok(), Some(Elements::Written(list))),
-            Times::OverVariable(slot) => match vuser.vars.get(*slot) {
-                Value::List(list) => {
-                    let list = list.clone();
-                    (spec.from, i64::try_from(list.len()).ok(), Some(Elements::Variable(list)))
-                }
-                _ => return None,
-            },
+            Times::OverVariable(slot) => over(spec.from, vuser.vars.get(*slot).clone())?,
+            Times::OverPath(path) => over(spec.from, path.value(&vuser.vars, &*vuser.worker.functions))?,
         };
         if rounds.is_some_and(|rounds| rounds <= 0) {
             return None;
@@ -208,6 +204,14 @@ impl<'p> Frame<'p> {
         rounds.set_variables(vuser, usize::try_from(done).unwrap_or(0));
         self.at = 0;
         Ok(true)
+    }
+}
+
+/// A loop over what a variable holds; what is no list is nothing to go over.
+fn over<'p>(from: i64, value: Value) -> Option<(i64, Option<i64>, Option<Elements<'p>>)> {
+    match value {
+        Value::List(list) => Some((from, i64::try_from(list.len()).ok(), Some(Elements::Variable(list)))),
+        _ => None,
     }
 }
 
@@ -283,19 +287,26 @@ async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
         Err(text) => {
             let value = text.value(&vuser.vars, &*vuser.worker.functions);
             match crate::duration::think(&value) {
-                Some(time) => time,
+                Some(time) => time.time,
                 None => return Err(Failed(format!("Invalid think time: {}", value.to_text()).into())),
             }
         }
     };
-    let random = &vuser.worker.random;
-    let time = match think.jitter.or(vuser.worker.plan.jitter) {
+    let time = match think.jitter {
         None => time,
-        Some(Jitter::Time(by)) => random.around(time, by),
-        Some(Jitter::Part(part)) => random.around(time, Duration::try_from_secs_f64(time.as_secs_f64() * part).unwrap_or(time)),
+        Some(Jitter::Time(by)) => around(time, by),
+        Some(Jitter::Part(part)) => {
+            around(time, Duration::try_from_secs_f64(time.as_secs_f64() * part).unwrap_or(time))
+        }
     };
     sleep(time).await;
     Ok(())
+}
+
+/// A time that differs from `time` by at most `by`, never negative.
+fn around(time: Duration, by: Duration) -> Duration {
+    let least = time.saturating_sub(by);
+    least + time.saturating_add(by).saturating_sub(least).mul_f64(crate::random::unit())
 }
 
 /// Lets every other task of the worker run once.

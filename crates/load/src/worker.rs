@@ -10,9 +10,10 @@ use std::time::Instant;
 use weir_net::worker::spawn;
 
 use crate::engine::http;
+use crate::fake::Fake;
 use crate::plan::{Initial, Plan};
 use crate::processor::Processor;
-use crate::random::Random;
+use crate::random::{self, Builtins};
 use crate::record::{Metric, Recorder};
 use crate::run::Event;
 use crate::template::Functions;
@@ -32,13 +33,11 @@ pub struct Worker {
     /// The metrics every virtual user touches.
     pub metrics: Metrics,
     /// The processor, if the script names one.
-    pub processor: Option<Processor>,
+    pub processor: Option<Rc<Processor>>,
     /// What requests need: connections kept for everybody, names resolved, metrics looked up.
     pub http: http::Http,
     /// What templates may call.
     pub functions: Box<dyn Functions>,
-    /// Chance.
-    pub random: Rc<Random>,
     /// What the workers of a run share.
     pub shared: Arc<Shared>,
     /// Virtual users of this worker that are under way.
@@ -112,16 +111,18 @@ impl Worker {
     /// Loads the processor and looks up what a run needs; the error is for the user.
     pub fn new(plan: Arc<Plan>, shared: Arc<Shared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
         let recorder = Recorder::default();
-        let random = Rc::new(Random::seeded(seed));
-        let processor = plan.processor.as_deref().map(Processor::load).transpose()?;
+        random::seed(seed);
+        let processor = plan.processor.as_deref().map(Processor::load).transpose()?.map(Rc::new);
         Ok(Worker {
             metrics: Metrics::new(&plan, &recorder),
             http: http::Http::new(&plan, &recorder),
-            functions: Box::new(BuiltIn::new(random.clone())),
+            functions: Box::new(Callable {
+                fake: plan.plugins.fake_data.as_ref().map(Fake::new),
+                processor: processor.clone(),
+            }),
             plan,
             recorder,
             processor,
-            random,
             shared,
             active: Cell::new(0),
             events,
@@ -175,7 +176,7 @@ impl Worker {
     fn pick(&self) -> Option<usize> {
         let scenarios = &self.plan.scenarios;
         let total: u64 = scenarios.iter().map(|scenario| u64::from(scenario.weight)).sum();
-        let mut at = self.random.below(total.max(1));
+        let mut at = random::below(total as usize) as u64;
         scenarios.iter().position(|scenario| {
             let weight = u64::from(scenario.weight);
             let is_here = at < weight;
@@ -200,7 +201,7 @@ impl Worker {
             }
             let row = match self.shared.rows.get(index) {
                 Some(next) if payload.is_sequence => next.fetch_add(1, Ordering::Relaxed),
-                _ => self.random.below(payload.rows.len().max(1) as u64),
+                _ => random::below(payload.rows.len()) as u64,
             };
             let Some(row) = payload.rows.get((row % payload.rows.len().max(1) as u64) as usize) else { continue };
             for (slot, value) in payload.fields.iter().zip(row) {
@@ -210,12 +211,27 @@ impl Worker {
         for (slot, initial) in &plan.variables {
             let value = match initial {
                 Initial::Fixed(value) => Some(value),
-                Initial::OneOf(values) => values.get(self.random.below(values.len().max(1) as u64) as usize),
+                Initial::OneOf(values) => random::one_of(values),
             };
             vars.set(*slot, value.cloned().unwrap_or_default());
         }
-        let uid: Rc<str> = self.random.uuid().into();
+        let uid: Rc<str> = random::uuid().into();
         vars.set_by_name("$uuid", Value::from(&*uid));
         Vuser { worker: self.clone(), scenario, vars, uid, due, session: http::Session::default() }
+    }
+}
+
+/// What templates may call: the two of Artillery's core, fake data where the script asks for it, and what its
+/// processor added.
+struct Callable {
+    fake: Option<Fake>,
+    processor: Option<Rc<Processor>>,
+}
+
+impl Functions for Callable {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Value> {
+        let fake = || self.fake.as_ref()?.call(name, arguments);
+        let own = || self.processor.as_ref()?.template(name, arguments);
+        Builtins.call(name, arguments).or_else(fake).or_else(own)
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::keys;
 use super::node::{Kind, Node};
 use super::notes::Notes;
-use super::span;
 use crate::plan::{Arrivals, Phase};
 
 /// Phases of a script.
@@ -83,12 +82,12 @@ fn shown(given: &Node) -> String {
 }
 
 fn duration(node: &Node, key: &str, notes: &mut Notes) -> Option<Duration> {
-    match span::time(&node.value()).filter(|time| !time.duration.is_zero()) {
+    match crate::duration::phase(&node.value()) {
         Some(time) => {
-            if time.is_fraction {
+            if time.is_bare_fraction {
                 notes.fraction(node.at);
             }
-            Some(time.duration)
+            Some(time.time)
         }
         None => {
             let what = format!(

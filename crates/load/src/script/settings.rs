@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::build::Builder;
 use super::keys;
 use super::node::{Kind, Node};
-use super::span;
 use crate::plan::{HttpConfig, Plugins, WsConfig};
 use crate::value::{Map, Value};
 
@@ -101,7 +100,7 @@ impl Builder<'_> {
     /// A number of seconds.
     pub fn seconds(&mut self, node: Option<&Node>) -> Option<Duration> {
         let node = node.filter(|node| node.is_truthy())?;
-        let time = span::time(&node.value()).map(|time| time.duration).filter(|time| !time.is_zero());
+        let time = crate::duration::phase(&node.value()).map(|time| time.time);
         if time.is_none() {
             self.notes.refuse(node.at, format!("`{}` is no number of seconds", node.shown()));
         }

@@ -5,7 +5,6 @@ use super::keys;
 use super::near;
 use super::node::{Kind, Node};
 use super::number;
-use super::span;
 use super::take::Of;
 use crate::plan::{Connect, Emit, Engine, Expected, Flow, Jitter, Loop, Response, Step, Think, Times};
 use crate::template::Template;
@@ -123,12 +122,12 @@ impl Builder<'_> {
         if think.text().is_some_and(|text| text.contains("{{")) {
             return Think { time: Err(self.template(think)), jitter };
         }
-        match span::time(&think.value()) {
+        match crate::duration::think(&think.value()) {
             Some(time) => {
-                if time.is_fraction {
+                if time.is_bare_fraction {
                     self.notes.fraction(think.at);
                 }
-                Think { time: Ok(time.duration), jitter }
+                Think { time: Ok(time.time), jitter }
             }
             None => {
                 let text = think.shown();
@@ -149,7 +148,7 @@ impl Builder<'_> {
             }
             None => {
                 let ms = Some(node.number()).filter(|ms| *ms >= 0.0).map(|ms| Value::Number(ms / 1000.0));
-                span::time(&ms.unwrap_or_else(|| node.value())).map(|time| Jitter::Time(time.duration))
+                crate::duration::think(&ms.unwrap_or_else(|| node.value())).map(|time| Jitter::Time(time.time))
             }
         };
         if read.is_none() {

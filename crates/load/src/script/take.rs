@@ -7,6 +7,7 @@ use super::number;
 use crate::capture::{Capture, Extract, Index, Match};
 use crate::plan::Take;
 use crate::template::Tree;
+use crate::value::{Key, Path};
 
 /// Where a message came from, which decides small things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +51,10 @@ impl Builder<'_> {
             take.matches.push(Match { what, value: self.tree(value), strict });
         } else if let Some(name) = node.get("as") {
             let name = name.shown();
-            let mut path = if of == Of::Message { path(&name) } else { vec![name] };
-            if path.is_empty() {
-                path.push(String::new());
-            }
-            let slot = self.names.slot(&path.remove(0));
-            take.captures.push(Capture { what, slot, path, strict });
+            let path = if of == Of::Message { Path::parse(&name).keys } else { vec![Key::from(name.as_str())] };
+            let Some((variable, path)) = path.split_first() else { return };
+            let slot = self.names.slot(&variable.name);
+            take.captures.push(Capture { what, slot, path: path.to_vec(), strict });
         } else {
             self.notes.warn(node.at, "without `as` (to capture) or `value` (to match) this does nothing");
         }
@@ -65,15 +64,15 @@ impl Builder<'_> {
         let has = |key: &str| node.get(key).filter(|node| node.is_truthy());
         if let Some(json) = has("json") {
             let takes_all = node.get("multiple").is_some_and(Node::is_no);
-            return Extract::Json(self.template(json), takes_all);
+            return Extract::json(self.template(json), !takes_all);
         }
         if let Some(xpath) = has("xpath") {
-            return Extract::Xpath(self.template(xpath));
+            return Extract::xpath(self.template(xpath));
         }
         if let Some(regexp) = has("regexp") {
             let group = has("group").map(Node::shown);
             let flags = has("flags").map(Node::shown).unwrap_or_default();
-            return Extract::Regexp(self.template(regexp), group, flags);
+            return Extract::regexp(self.template(regexp), group, flags);
         }
         if let Some(header) = has("header") {
             if header.text().is_some_and(|name| !name.contains("{{") && name.chars().any(char::is_uppercase)) {
@@ -82,17 +81,17 @@ impl Builder<'_> {
                     "names of headers are in lower case here (as in Artillery), so this finds nothing",
                 );
             }
-            return Extract::Header(self.template(header));
+            return Extract::header(self.template(header));
         }
         if let Some(selector) = has("selector") {
             let attribute = node.get("attr").map(|attr| self.template(attr));
             let index = self.index(node);
-            return Extract::Selector(self.template(selector), attribute, index);
+            return Extract::selector(self.template(selector), attribute, index);
         }
         if of == Of::Acknowledgement {
-            return Extract::Json(self.text("$.0"), false);
+            return Extract::json(self.text("$.0"), true);
         }
-        Extract::None
+        Extract::none()
     }
 
     fn index(&mut self, node: &Node) -> Index {
@@ -127,58 +126,5 @@ impl Builder<'_> {
             }
         }
         checks
-    }
-}
-
-/// A path as lodash takes it apart: `a.b[0]["c.d"]`.
-pub(crate) fn path(text: &str) -> Vec<String> {
-    let mut parts: Vec<String> = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        if let Some(inner) = rest.strip_prefix('[')
-            && let Some((part, after)) = bracketed(inner)
-        {
-            parts.push(part.to_owned());
-            rest = after.strip_prefix('.').unwrap_or(after);
-            continue;
-        }
-        let end = rest.char_indices().skip(1).find(|(_, c)| matches!(c, '.' | '[')).map_or(rest.len(), |(at, _)| at);
-        let (part, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
-        parts.push(part.to_owned());
-        rest = after.strip_prefix('.').unwrap_or(after);
-    }
-    parts
-}
-
-fn bracketed(inner: &str) -> Option<(&str, &str)> {
-    for quote in ['"', '\''] {
-        if let Some(quoted) = inner.strip_prefix(quote) {
-            let (part, after) = quoted.split_once(quote)?;
-            return Some((part, after.strip_prefix(']')?));
-        }
-    }
-    let (part, after) = inner.split_once(']')?;
-    (!part.is_empty() && !number::read(part).is_nan()).then_some((part, after))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::path;
-
-    #[test]
-    fn paths_are_taken_apart() {
-        let cases: [(&str, &[&str]); 8] = [
-            ("a", &["a"]),
-            ("a.b", &["a", "b"]),
-            ("a[0].b", &["a", "0", "b"]),
-            ("a[\"c.d\"]", &["a", "c.d"]),
-            ("a['x'].y", &["a", "x", "y"]),
-            ("", &[]),
-            ("a[x]", &["a", "[x]"]),
-            ("é.ü", &["é", "ü"]),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(path(text), expected, "{text}");
-        }
     }
 }
