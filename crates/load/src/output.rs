@@ -6,6 +6,7 @@ pub mod console;
 pub mod ensure;
 pub mod facts;
 pub mod honest;
+pub mod html;
 pub mod json;
 mod legacy;
 
