@@ -3,11 +3,15 @@
 //! Everything here is a function from an [`Outcome`](crate::record::Outcome) and [`Facts`] to text.
 
 pub mod console;
+pub mod ensure;
 pub mod facts;
+pub mod honest;
+pub mod html;
 pub mod json;
 mod legacy;
 
 pub mod number;
 mod own;
+pub mod v1;
 
 pub use facts::{Facts, PhaseFact, SelfCheck};

@@ -1,5 +1,7 @@
 //! What a runner knows of a run beside what was recorded.
 
+use super::ensure::Check;
+
 /// Where the load went, when, by what, and how the generator itself fared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
@@ -21,6 +23,8 @@ pub struct Facts {
     pub environment: Vec<(String, String)>,
     /// How the generator fared.
     pub self_check: SelfCheck,
+    /// The checks of `ensure`, once they have been asked.
+    pub checks: Vec<Check>,
     /// What makes the run incomplete, one sentence each: stopped by Ctrl-C, an agent lost.
     pub incomplete: Vec<String>,
 }

@@ -22,6 +22,7 @@ pub fn section(outcome: &Outcome, facts: &Facts) -> Value {
         "ended_ms": facts.ended_ms,
         "phases": phases(facts),
         "environment": facts.environment.iter().cloned().map(|(name, value)| (name, value.into())).collect::<Map<_, _>>(),
+        "checks": checks(facts),
         "incomplete": facts.incomplete,
         "latency_unit": "ms",
         "response": latency(&outcome.own.response),
@@ -38,6 +39,12 @@ pub fn section(outcome: &Outcome, facts: &Facts) -> Value {
 fn phases(facts: &Facts) -> Vec<Value> {
     let phase = |phase: &super::PhaseFact| json!({"name": phase.name, "duration": phase.shown, "duration_ms": phase.duration_ms, "arrivals": phase.arrivals});
     facts.phases.iter().map(phase).collect()
+}
+
+fn checks(facts: &Facts) -> Vec<Value> {
+    let check =
+        |check: &super::ensure::Check| json!({"check": check.shown, "ok": check.is_ok, "strict": check.is_strict});
+    facts.checks.iter().map(check).collect()
 }
 
 fn latency(hdr: &Hdr) -> Value {
