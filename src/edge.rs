@@ -39,6 +39,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let origin = origin(&flags);
+    log::open_default(Path::new(&origin.error_log));
     let result = match flags.signal {
         Some(order) => signal(&origin, order),
         None if flags.test => return test(&origin, &flags),
@@ -98,10 +99,11 @@ fn origin(flags: &Flags) -> Origin {
     }
 }
 
-/// Prints what is wrong: nginx's line first, then the place and the remedy.
+/// Prints what is wrong: nginx's line first, then the place and the remedy; nginx's line goes to the log of `-e` too.
 fn print_problems(loaded: &Loaded) {
     for problem in &loaded.problems {
         eprint!("{}", weir_conf::render(problem, &loaded.tree, "nginx"));
+        log::note(control::level_of(problem), format_args!("{}", problem.sentence(&loaded.tree)));
     }
 }
 
@@ -120,7 +122,7 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
         None => Ok(()),
     };
     if let Err(message) = &opened {
-        eprintln!("nginx: [emerg] {message}");
+        log::global(log::Level::Emerg, format_args!("{message}"));
     }
     if !fails && !flags.quiet {
         eprintln!("nginx: the configuration file {file} syntax is ok");
@@ -136,7 +138,7 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
         dump(&loaded);
     }
     if flags.explain {
-        print!("{}", weir_edge::modules::explain());
+        print!("{}", weir_edge::explain::explain(&loaded.tree));
     }
     ExitCode::SUCCESS
 }
@@ -194,7 +196,6 @@ fn run(origin: Origin) -> Result<(), String> {
         None
     };
     let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
-    log::open_default(Path::new(&origin.error_log));
     let running = Running::start(origin, conf)?;
     running.write_pid()?;
     if let Some(ready) = ready {

@@ -2,7 +2,7 @@
 //!
 //! An edge with one worker runs in this process, on loopback, between a client and an origin that speak strictly in
 //! turns. Each case is warmed up, then `EXCHANGES` are counted on the worker's own thread. A count above the file's
-//! fails; one below it is said, so that the file can follow.
+//! fails; one below it is said, so that the file can follow. What an idle connection holds is counted the same way.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -26,6 +26,8 @@ static ALLOCATOR: counts::Allocator = counts::Allocator;
 const WARM_UP: u64 = 50;
 /// Exchanges counted.
 const EXCHANGES: u64 = 200;
+/// Connections that stand idle while memory is looked at.
+const IDLE: u64 = 200;
 /// What asking the worker, its timers and an early wake-up may add to a sum of `EXCHANGES`.
 const NOISE: u64 = EXCHANGES / 8;
 
@@ -69,6 +71,22 @@ fn exchanges_cost_what_counts_txt_says() {
     }
     println!("{report}");
     assert!(!fails, "an exchange costs more than counts.txt allows\n{report}");
+}
+
+#[test]
+fn what_stands_idle_holds_what_counts_txt_says() {
+    let room = support::scratch("counts-idle");
+    let edge = Edge::start(&room, origin());
+    let measured = [("idle", edge.held(Edge::used_once)), ("idle-websocket", edge.held(Edge::websocket))];
+    drop(edge);
+    std::fs::remove_dir_all(&room).ok();
+
+    let allowed = read_allowed();
+    for (case, bytes) in measured {
+        let limit = allowed.get(&(case, "bytes")).copied().unwrap_or(0);
+        println!("{case:14} bytes {bytes}  counts.txt {limit}");
+        assert!(bytes <= limit, "{case}: {bytes} bytes a connection, counts.txt allows {limit}");
+    }
 }
 
 /// `CASE KIND NUMBER` a line; what is not listed is 0.
@@ -124,10 +142,15 @@ impl Edge {
 
     /// The worker's counts so far.
     fn counts(&self) -> Counts {
+        self.ask(counts::snapshot)
+    }
+
+    /// What the worker's thread answers.
+    fn ask<T: Send + 'static>(&self, question: fn() -> T) -> T {
         let (tell, told) = mpsc::sync_channel(1);
-        let worker = self.running.workers().first().expect("one worker");
+        let worker = self.running.workers().next().expect("one worker");
         assert!(worker.run(move || {
-            let _ = tell.send(counts::snapshot());
+            let _ = tell.send(question());
         }));
         told.recv().expect("the worker answers")
     }
@@ -150,18 +173,42 @@ impl Edge {
 
     /// One message to the origin, and its echo.
     fn measure_websocket(&self) -> Sums {
+        let mut client = self.websocket();
+        self.sum(|| echo(&mut client))
+    }
+
+    /// A connection after its first request.
+    fn used_once(&self) -> TcpStream {
+        let mut client = self.connect();
+        client.write_all(b"GET /proxied HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        read_answer(&mut client).expect("an answer");
+        client
+    }
+
+    /// A WebSocket after its first message.
+    fn websocket(&self) -> TcpStream {
         let mut client = self.connect();
         client
             .write_all(b"GET /socket HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
             .unwrap();
         let answer = read_head(&mut client).expect("an answer");
         assert!(answer.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&answer));
-        let mut echo = [0; FRAME.len()];
-        self.sum(|| {
-            client.write_all(FRAME).unwrap();
-            client.read_exact(&mut echo).unwrap();
-            assert_eq!(echo, FRAME);
-        })
+        echo(&mut client);
+        client
+    }
+
+    /// What the worker's memory grows by for each of `IDLE` connections made by `connect`, tables included.
+    fn held(&self, connect: impl Fn(&Edge) -> TcpStream) -> u64 {
+        let warm: Vec<TcpStream> = (0..WARM_UP).map(|_| connect(self)).collect();
+        let before = self.held_bytes();
+        let idle: Vec<TcpStream> = (0..IDLE).map(|_| connect(self)).collect();
+        let after = self.held_bytes();
+        drop((warm, idle));
+        (after - before).max(0) as u64 / IDLE
+    }
+
+    fn held_bytes(&self) -> i64 {
+        self.ask(counts::held_bytes)
     }
 
     fn sum(&self, mut exchange: impl FnMut()) -> Sums {
@@ -209,6 +256,14 @@ fn origin() -> u16 {
         }
     });
     port
+}
+
+/// A message to the origin and back.
+fn echo(client: &mut TcpStream) {
+    let mut echo = [0; FRAME.len()];
+    client.write_all(FRAME).unwrap();
+    client.read_exact(&mut echo).unwrap();
+    assert_eq!(echo, FRAME);
 }
 
 fn start(name: &str, job: impl FnOnce() + Send + 'static) {

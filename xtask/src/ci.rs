@@ -1,7 +1,7 @@
 //! Everything that must hold, in the order in which it fails cheapest.
 
 use crate::run::{cargo, run};
-use crate::{end_to_end, tidy};
+use crate::{end_to_end, labs, tidy};
 use std::path::Path;
 use std::process::Command;
 
@@ -16,6 +16,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     run(&mut cargo("build --release"))?;
     smoke(root)?;
     fuzz()?;
+    labs::labs(root)?;
     if Path::new(end_to_end::NGINX).exists() {
         end_to_end::oracle(&[])?;
     }

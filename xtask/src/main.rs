@@ -6,6 +6,7 @@
 
 mod ci;
 mod end_to_end;
+mod labs;
 mod nginx_suite;
 mod run;
 mod tidy;
@@ -20,6 +21,7 @@ usage: cargo xtask COMMAND
   tidy                 the rules of the house: arrows, places, documents, words
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
+  labs                 the field reports' configurations, some seconds each
   nginx-suite …        nginx's own test suite against weir (its own --help says more)";
 
 fn main() -> ExitCode {
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::tidy(&root()),
         "vtc" => end_to_end::vtc(rest),
         "oracle" => end_to_end::oracle(rest),
+        "labs" => labs::labs(&root()),
         "nginx-suite" => nginx_suite::nginx_suite(&root(), rest),
         _ => Err(USAGE.to_owned()),
     };

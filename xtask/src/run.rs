@@ -29,7 +29,7 @@ pub fn output(command: &mut Command) -> Result<String, String> {
 }
 
 /// The command as a person would type it; cargo without the path it was found by.
-fn spoken(command: &Command) -> String {
+pub fn spoken(command: &Command) -> String {
     let settings = command.get_envs().filter_map(|(name, value)| {
         value.map(|value| format!("{}={} ", name.to_string_lossy(), value.to_string_lossy()))
     });

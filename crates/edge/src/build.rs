@@ -104,6 +104,8 @@ pub struct Build<'r> {
     pub resolve: Resolve<'r>,
     scopes: Vec<Scope>,
     at: At,
+    /// The directives without effect met so far.
+    idle: Vec<&'static str>,
 }
 
 /// Blocks inside blocks may not go deeper than this (nginx recurses without a limit).
@@ -128,6 +130,7 @@ impl<'r> Build<'r> {
             resolve,
             scopes: vec![Scope::new(Kind::Plain, directive::MAIN, At::default())],
             at: At::default(),
+            idle: Vec::new(),
         }
     }
 
@@ -221,6 +224,14 @@ impl<'r> Build<'r> {
         self.problems.push(Problem { level: Level::Warn, what: what.into(), at: Some(self.at), todo });
     }
 
+    /// Says, once in a configuration, that a directive has no effect.
+    pub(crate) fn warn_idle(&mut self, directive: &'static Directive) {
+        if !self.idle.contains(&directive.name) {
+            self.idle.push(directive.name);
+            self.warn(format!("the \"{}\" directive has no effect", directive.name), Some(directive.doc.to_owned()));
+        }
+    }
+
     fn apply_all(&mut self, statements: &[Statement]) {
         for statement in statements {
             self.at = statement.at;
@@ -233,16 +244,18 @@ impl<'r> Build<'r> {
 
     fn apply(&mut self, statement: &Statement) -> Result<(), Refusal> {
         let name = statement.name.text.as_str();
-        let Some(candidates) = BY_NAME.get(name) else {
-            return Err(unknown(name, self.context()));
-        };
-        let context = self.context();
-        let fitting = candidates.iter().find(|directive| directive.contexts.meets(context));
-        match fitting.or(candidates.first()) {
+        match directive(name, self.context()) {
             Some(directive) => directive::apply(self, directive, statement),
-            None => Err(unknown(name, context)),
+            None => Err(unknown(name, self.context())),
         }
     }
+}
+
+/// The directive of this name: the one that may stand in such a block, or else the first of those that may not.
+pub(crate) fn directive(name: &str, context: Contexts) -> Option<&'static Directive> {
+    let candidates = BY_NAME.get(name)?;
+    let fitting = candidates.iter().find(|directive| directive.contexts.meets(context));
+    fitting.or(candidates.first()).copied()
 }
 
 /// The two kinds of "no such directive": nginx has it and weir does not, or nobody has it.

@@ -1,8 +1,8 @@
 //! The life of one client connection, as a straight line: wait, read a head, answer, keep or close.
 //!
 //! Envelope of a steady proxied exchange: one read and one write on each side, one pass over each head,
-//! no allocation but the box of the active part. An idle connection holds no buffer and no such box:
-//! only `serve`'s few words, a registration and a deadline.
+//! no allocation. An idle connection holds no buffer and no future of an exchange, for those belong to the
+//! worker's seats: only `live`'s few words, a registration and a deadline.
 
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
@@ -18,15 +18,16 @@ use crate::body;
 use crate::conf::Conf;
 use crate::counters;
 use crate::exchange::{Client, Exchange, Parts};
-use crate::family::core::Values as Core;
 use crate::family::log_phase;
 use crate::family::upstream::forward;
-use crate::head::{self, Head, Refused};
+use crate::head::{self, Head, Refused, default_core};
 use crate::log::{self, Level};
 use crate::phase::{self, Outcome};
 use crate::proxied;
 use crate::respond;
+use crate::seat::Guest;
 use crate::special;
+use crate::tunnel::{self, Joined, Tunnel};
 use crate::worker::{Entry, Generation, Place, Worker};
 
 /// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
@@ -45,9 +46,11 @@ pub struct Shared {
 /// What a connection is about, as far as others need to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
+    /// Before the first request.
+    New,
     /// A request is under way.
     Busy,
-    /// Before the first request or between two.
+    /// Between two requests.
     Idle,
     /// It was told to end: its place belongs to another now.
     Ended,
@@ -58,7 +61,7 @@ impl Shared {
     pub fn new(stream: Stream, place: Place, generation: u32) -> Shared {
         Shared {
             stream,
-            rest: Cell::new(Rest::Idle),
+            rest: Cell::new(Rest::New),
             idle_since: Cell::new(clock::now()),
             generation: Cell::new(generation),
             place: Cell::new(Some(place)),
@@ -125,13 +128,15 @@ pub enum Gone {
 const READ_BYTES: usize = 4 << 10;
 
 /// What becomes of a connection after a request.
-enum After {
+pub enum After {
     /// It waits for the next one this long.
     Idle(Duration),
     /// It is closed.
     Close,
     /// What the client still sends is read first: that long in all, that long at a time.
     Linger(Duration, Duration),
+    /// It carries another protocol from now on.
+    Tunnel(Box<Tunnel>),
 }
 
 /// Serves a connection to its end. What is known at its start is settled here, outside the future: an idle
@@ -157,55 +162,48 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
     let conn = Conn { shared, deadline: Deadline::new(), client, socket, left: Cell::new(Duration::ZERO), served: 0 };
     conn.deadline.set(core.header_timeout);
     let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
-    weir_net::worker::spawn(async move {
-        if is_proxied {
-            Box::pin(proxied(conn, entry)).await;
-        } else {
-            live(conn, entry).await;
-        }
-    });
+    if is_proxied {
+        weir_net::worker::spawn(proxied(conn, entry));
+    } else {
+        weir_net::worker::spawn(live(conn, entry, None));
+    }
 }
 
-/// A connection that begins with a PROXY protocol header.
-async fn proxied(mut conn: Conn, entry: Entry) {
+/// A connection that begins with a PROXY protocol header. What comes after that is a task of its own: this one
+/// is larger.
+async fn proxied(conn: Conn, entry: Entry) {
     let conf = entry.worker.generation().conf.clone();
     let Some(early) = proxied::read(&conn, &conf).await else { return };
-    if !early.is_empty() {
-        if !conn.shared.wake() {
-            return;
-        }
-        let after = active(&mut conn, &entry.worker, early).await;
-        if !rests(&mut conn, &entry.worker, after).await {
-            return;
-        }
-    }
-    live(conn, entry).await;
+    let early = (!early.is_empty()).then(|| early.into());
+    weir_net::worker::spawn(live(conn, entry, early));
 }
 
-/// Waits and serves, in turns.
-async fn live(mut conn: Conn, entry: Entry) {
-    // nginx closes silently a connection that sends nothing.
-    while conn.wakes().await && conn.shared.wake() {
-        let after = Box::pin(active(&mut conn, &entry.worker, Vec::new())).await;
-        let rests = match after {
-            After::Idle(timeout) => lie_down(&conn, &entry.worker, timeout),
-            other => Box::pin(rests(&mut conn, &entry.worker, other)).await,
-        };
-        if !rests {
-            return;
+/// Waits and serves, in turns; `early` came before anything was read here.
+// An `async fn` holds twice what it is given (rust-lang/rust#62958), and every idle connection holds this future.
+#[allow(clippy::manual_async_fn)]
+fn live(mut conn: Conn, entry: Entry, mut early: Option<Box<[u8]>>) -> impl Future<Output = ()> {
+    async move {
+        loop {
+            // nginx closes silently a connection that sends nothing.
+            let wakes = early.is_some() || poll_fn(|_| conn.poll_wakes()).await;
+            if !wakes || !conn.shared.wake() {
+                return;
+            }
+            let mut seat = entry.worker.lease_seat();
+            seat.take(Guest { conn, worker: entry.worker.clone(), early: early.take() });
+            let mut after;
+            (conn, after) = poll_fn(|context| seat.poll(context)).await;
+            entry.worker.return_seat(seat);
+            if let After::Tunnel(mut tunnel) = after {
+                let end = poll_fn(|_| tunnel.poll(&conn)).await;
+                after = tunnel.close(end, &conn, &entry.worker);
+            }
+            match after {
+                After::Idle(timeout) if lie_down(&conn, &entry.worker, timeout) => {}
+                After::Linger(time, timeout) => return Box::pin(linger(&conn, &entry.worker, time, timeout)).await,
+                After::Idle(_) | After::Close | After::Tunnel(_) => return,
+            }
         }
-    }
-}
-
-/// What becomes of a connection after a burst of requests: `false` when it is over.
-async fn rests(conn: &mut Conn, worker: &Rc<Worker>, after: After) -> bool {
-    match after {
-        After::Idle(timeout) => lie_down(conn, worker, timeout),
-        After::Linger(time, timeout) => {
-            linger(conn, worker, time, timeout).await;
-            false
-        }
-        After::Close => false,
     }
 }
 
@@ -227,23 +225,26 @@ impl Conn {
         &self.shared.stream
     }
 
-    /// Waits for the client's next bytes to the deadline, then for as long as is left. A client that has taken
-    /// nothing by the deadline of the answer it got is reset: that answer would stay with the kernel.
-    async fn wakes(&self) -> bool {
-        if self.stream().readable(&self.deadline).await.is_ok() {
-            return true;
+    /// Waits for the client's next bytes to the deadline, then for as long as is left; `false` when none came. A
+    /// client that has taken nothing by the deadline of the answer it got is reset: that answer would stay with the
+    /// kernel.
+    fn poll_wakes(&self) -> Poll<bool> {
+        if self.stream().poll_readable().is_ready() {
+            return Poll::Ready(true);
         }
-        let left = self.left.take();
-        if left.is_zero() {
-            return false;
+        while self.deadline.poll_expired().is_ready() {
+            let left = self.left.take();
+            if left.is_zero() {
+                return Poll::Ready(false);
+            }
+            if self.stream().is_stuck() {
+                // Failing to reset it is closing it.
+                let _ = self.stream().set_linger_zero();
+                return Poll::Ready(false);
+            }
+            self.deadline.set(left);
         }
-        if self.stream().is_stuck() {
-            // Failing to reset it is closing it.
-            let _ = self.stream().set_linger_zero();
-            return false;
-        }
-        self.deadline.set(left);
-        self.stream().readable(&self.deadline).await.is_ok()
+        Poll::Pending
     }
 
     /// Finds the connection's servers in the configuration now in force; `false` when it listens there no more.
@@ -305,60 +306,27 @@ impl Conn {
     }
 }
 
-fn default_core(conf: &Conf, listen: usize) -> &Core {
-    let server = conf.listens.get(listen).map_or(crate::conf::ServerId(0), |listen| listen.hosts.default_server());
-    &conf.location(conf.server(server).root).values.core
-}
-
-/// How long a connection stays ready for another request before it gives its memory back: a busy client
-/// sends the next one sooner, and an idle one should hold nothing.
-const STAY: Duration = Duration::from_millis(20);
-
-/// The end of a stay: at full multiples of it, so that one wake-up serves all connections that stay. Measured:
-/// with ends of their own they cost a sixth at 30,000 requests a second.
-fn stay() -> Duration {
-    let step = STAY.as_millis() as u64;
-    STAY + Duration::from_millis(step - clock::unix_ms() % step)
-}
-
-/// Serves requests for as long as they keep coming; `early` came before anything was read here.
-async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut early: Vec<u8>) -> After {
-    loop {
-        let mut parts = worker.lease_parts();
-        parts.request().bytes.append(&mut early);
-        let after;
-        (parts, after) = burst(conn, worker, parts).await;
-        worker.return_parts(parts);
-        let After::Idle(timeout) = after else { return after };
-        if worker.is_draining() {
-            return After::Close;
-        }
-        let stay = stay();
-        if timeout <= stay {
-            return After::Idle(timeout);
-        }
-        conn.deadline.set(stay);
-        conn.shared.lie_idle();
-        let more = conn.stream().readable(&conn.deadline).await;
-        if !conn.shared.wake() {
-            return After::Close;
-        }
-        if more.is_err() {
-            return After::Idle(timeout - stay);
-        }
+/// Serves the requests that have arrived; `early` came before anything was read here.
+pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, early: Option<Box<[u8]>>) -> After {
+    let mut parts = worker.lease_parts();
+    if let Some(early) = early {
+        parts.request().bytes.extend_from_slice(&early);
     }
+    let (parts, after) = burst(conn, worker, parts).await;
+    worker.return_parts(parts);
+    after
 }
 
-/// Serves the requests that have arrived.
+/// Request by request, for as long as the next is there.
 async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
     loop {
         let generation = worker.generation();
         if !conn.follow(&generation) {
             return (parts, After::Close);
         }
-        counters::shift(&worker.counters().reading, 1);
+        let reading = counters::raise(&worker.counters().reading);
         let head = head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get())).await;
-        counters::shift(&worker.counters().reading, -1);
+        drop(reading);
         let refusal = match head {
             Head::Complete => None,
             Head::Refused(refused) => Some(refused),
@@ -370,14 +338,14 @@ async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts
             Head::Closed => return (parts, After::Close),
         };
         counters::add(&worker.counters().requests, 1);
-        counters::shift(&worker.counters().writing, 1);
+        let writing = counters::raise(&worker.counters().writing);
         let after;
         (parts, after) = one(conn, worker, &generation, parts, refusal).await;
-        counters::shift(&worker.counters().writing, -1);
+        drop(writing);
         parts.next_request();
         match after {
             After::Idle(_) if !parts.request().bytes.is_empty() => {}
-            After::Idle(_) | After::Close | After::Linger(..) => return (parts, after),
+            After::Idle(_) | After::Close | After::Linger(..) | After::Tunnel(_) => return (parts, after),
         }
     }
 }
@@ -403,6 +371,14 @@ async fn one(
         Ok(outcome) => answer(&mut exchange, conn, outcome).await,
         Err(gone) => Err(gone),
     };
+    let end = match end {
+        Ok(Some(joined)) => {
+            let (tunnel, parts) = Tunnel::new(joined, exchange, conn);
+            return (parts, After::Tunnel(tunnel));
+        }
+        Ok(None) => Ok(()),
+        Err(gone) => Err(gone),
+    };
     if let Err(gone) = &end {
         note(&mut exchange, gone);
     }
@@ -413,14 +389,14 @@ async fn one(
     (parts, after)
 }
 
-/// Turns an outcome into a response and sends it.
-async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outcome) -> Result<(), Gone> {
+/// Turns an outcome into a response and sends it; gives what is joined from then on where that switched protocols.
+async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outcome) -> Result<Option<Joined>, Gone> {
     loop {
         outcome = match outcome {
             Outcome::Respond => match body::skim(exchange) {
                 Some(status) => Outcome::Status(status),
                 None => match respond::send(exchange, conn, None).await? {
-                    None => return Ok(()),
+                    None => return Ok(None),
                     Some(status) => Outcome::Status(status),
                 },
             },
@@ -450,11 +426,11 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
             }
             Outcome::Forward => match forward::forward(exchange, conn).await {
                 forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
-                    None => return Ok(()),
+                    None => return Ok(None),
                     Some(status) => Outcome::Status(status),
                 },
                 forward::Answer::Tunnel(upstream) => {
-                    return Box::pin(crate::tunnel::run(exchange, conn, upstream)).await;
+                    return tunnel::open(exchange, conn, upstream).await.map(Some);
                 }
                 forward::Answer::Outcome(outcome) => outcome,
                 forward::Answer::Gone(gone) => return Err(gone),
@@ -497,13 +473,18 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
         Err(Gone::Closed(_) | Gone::Cut) => return After::Close,
         Ok(()) => {}
     }
-    let core = &exchange.location.values.core;
     if exchange.keeps_alive {
         if body::discard(exchange, conn).await.is_err() {
             return After::Close;
         }
-        return After::Idle(core.keepalive_timeout.0);
+        return After::Idle(exchange.location.values.core.keepalive_timeout.0);
     }
+    parting(exchange)
+}
+
+/// What becomes of a connection that serves no other request.
+pub fn parting(exchange: &Exchange<'_>) -> After {
+    let core = &exchange.location.values.core;
     let may_still_send = !body::is_consumed(exchange) || exchange.request.used < exchange.request.bytes.len();
     match core.lingering_close {
         crate::family::core::Lingering::Off => After::Close,
@@ -516,7 +497,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
 
 /// Closes the sending side and reads what the client still sends: closing at once would destroy the answer
 /// on its way (RFC 9112 §9.6).
-async fn linger(conn: &mut Conn, worker: &Worker, time: Duration, timeout: Duration) {
+async fn linger(conn: &Conn, worker: &Worker, time: Duration, timeout: Duration) {
     if conn.stream().shutdown_write().is_err() {
         return;
     }

@@ -1,14 +1,13 @@
 //! The control thread: loads configurations, starts workers, answers signals. Never on the data path.
 
-use std::cell::Cell;
+pub mod crew;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
@@ -19,11 +18,10 @@ use weir_net::{Address, Listening, listener};
 use crate::body;
 use crate::build::Paths;
 use crate::conf::{self, Conf};
-use crate::counters::{AllCounters, Counters};
-use crate::family::process::Affinity;
+use crate::control::crew::{Crew, identity, worker_count};
+use crate::counters::AllCounters;
 use crate::log::{self, Level};
 use crate::relay;
-use crate::worker::{Stop, Worker};
 
 /// Where a configuration comes from: what `-c`, `-p`, `-g` and `-e` said.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +68,14 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     Loaded { tree, problems, conf: conf.filter(|_| !fails) }
 }
 
+/// The level at which the error log hears of a problem.
+pub fn level_of(problem: &Problem) -> Level {
+    match problem.level {
+        Gravity::Emerg => Level::Emerg,
+        Gravity::Warn => Level::Warn,
+    }
+}
+
 /// Host names by the system's resolver; port 0 is filled in by the caller.
 fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
     (host, 0).to_socket_addrs().map(Iterator::collect).map_err(|error| error.to_string())
@@ -89,30 +95,9 @@ pub struct Running {
     origin: Origin,
     conf: Arc<Conf>,
     sockets: HashMap<Address, Vec<Listening>>,
-    workers: Vec<Remote>,
-    left: Arc<Left>,
-    counters: AllCounters,
+    crew: Crew,
     /// The binary that takes our place.
     successor: Option<std::process::Child>,
-}
-
-/// Counts workers that have finished; the control thread waits for zero.
-struct Left {
-    count: Mutex<usize>,
-    changed: Condvar,
-}
-
-/// Who worker threads are: `user`, or nobody where root names none (nginx's compiled-in default). `None` when
-/// there is nothing to give up.
-fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
-    if !process::is_root() {
-        return Ok(None);
-    }
-    let (user, group) = match &conf.main.process.user {
-        Some((user, group)) => (user.as_str(), group.as_deref()),
-        None => ("nobody", None),
-    };
-    process::look_up(user, group).map(Some).map_err(|error| error.to_string())
 }
 
 /// Makes the directories for temporary files, which a worker that gave up root could not, and gives them to it.
@@ -138,15 +123,6 @@ fn make_directories(conf: &Conf) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// How many workers a configuration asks for.
-pub fn worker_count(conf: &Conf) -> usize {
-    conf.main
-        .process
-        .workers
-        .unwrap_or_else(weir_meter::host::effective_cpus)
-        .clamp(1, crate::family::process::WORKERS_MAX)
 }
 
 /// Raises the limit on open files as `worker_rlimit_nofile` says, or as far as allowed.
@@ -175,51 +151,11 @@ impl Running {
         log::open_all(&conf)?;
         log::install(conf.main.error_log.main.clone());
         let conf = Arc::new(conf);
-        let counters: AllCounters = (0..count).map(|_| Counters::default()).collect();
-        let left = Arc::new(Left { count: Mutex::new(count), changed: Condvar::new() });
-        let mut running = Running { origin, conf, sockets, workers: Vec::new(), left, counters, successor: None };
-        for index in 0..count {
-            let remote = running.start_worker(index)?;
-            running.workers.push(remote);
-        }
-        running.listen();
+        let mut crew = Crew::new();
+        let hired = crew.hire(&conf, None)?;
+        crew.take_over(&conf, hired, &sockets);
         log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", crate::respond::VERSION));
-        Ok(running)
-    }
-
-    fn start_worker(&self, index: usize) -> Result<Remote, String> {
-        let cpu = match &self.conf.main.process.affinity {
-            Affinity::None => None,
-            Affinity::Auto => Some(index % weir_meter::host::effective_cpus().max(1)),
-            Affinity::Cpus(cpus) => cpus.get(index).or(cpus.last()).copied(),
-        };
-        let identity = identity(&self.conf)?;
-        let (conf, counters, left) = (self.conf.clone(), self.counters.clone(), self.left.clone());
-        let seed = seed(index);
-        weir_net::worker::start(&format!("worker {index}"), cpu, move || {
-            if let Some(identity) = &identity
-                && let Err(error) = process::drop_privileges_this_thread(identity)
-            {
-                log::global(Level::Emerg, format_args!("setuid({}) failed {}", identity.uid, log::Os(&error)));
-                return;
-            }
-            let worker = Worker::new(index, conf, counters, seed);
-            THIS.with(|this| this.replace(Some(Here { worker: worker.clone(), accepting: HashMap::new(), left })));
-            weir_net::worker::on_panic(Rc::new(|what| {
-                log::global(Level::Alert, format_args!("a task panicked: {what}"))
-            }));
-            weir_net::worker::spawn(worker.sweep());
-        })
-        .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))
-    }
-
-    /// Tells every worker which sockets to accept from.
-    fn listen(&self) {
-        for (index, remote) in self.workers.iter().enumerate() {
-            let mine: Vec<Listening> =
-                self.sockets.values().filter_map(|set| set.get(index % set.len().max(1)).cloned()).collect();
-            remote.run(move || with_here(|here| here.accept_from(mine)));
-        }
+        Ok(Running { origin, conf, sockets, crew, successor: None })
     }
 
     /// Reads the configuration again and puts it in force; a bad one changes nothing.
@@ -227,36 +163,36 @@ impl Running {
         log::global(Level::Notice, format_args!("reconfiguring"));
         let loaded = load(&self.origin, files, self.conf.generation + 1);
         for problem in &loaded.problems {
-            let level = if matches!(problem.level, Gravity::Emerg) { Level::Emerg } else { Level::Warn };
-            log::global(level, format_args!("{}", problem.sentence(&loaded.tree)));
+            log::global(level_of(problem), format_args!("{}", problem.sentence(&loaded.tree)));
         }
         let Some(mut conf) = loaded.conf else { return };
         if let Err(message) = conf.adopt(&self.conf) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
-        let sockets = match open_sockets(&conf, self.sockets.clone(), self.workers.len()) {
+        let count = worker_count(&conf);
+        let sockets = match open_sockets(&conf, self.sockets.clone(), count) {
             Ok(sockets) => sockets,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
         };
         if let Err(message) = make_directories(&conf).and_then(|()| log::open_all(&conf)) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
-        log::install(conf.main.error_log.main.clone());
-        if conf.main.process.workers.is_some_and(|count| count != self.workers.len()) {
-            log::global(
-                Level::Warn,
-                format_args!("the number of workers changes with the next start, not with a reload"),
-            );
+        if conf.main.process.nofile != self.conf.main.process.nofile {
+            limits(&conf);
         }
         let conf = Arc::new(conf);
+        let hired = match self.crew.hire(&conf, Some(&self.conf)) {
+            Ok(hired) => hired,
+            Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
+        };
+        log::install(conf.main.error_log.main.clone());
         self.move_pid_file(&conf);
+        if !hired.is_empty() || count != self.crew.len() {
+            log::global(Level::Notice, format_args!("start {} workers, {count} in all", hired.len()));
+        }
+        self.crew.take_over(&conf, hired, &sockets);
         self.conf = conf;
         self.sockets = sockets;
-        for remote in &self.workers {
-            let conf = self.conf.clone();
-            remote.run(move || with_here(|here| here.worker.adopt(conf)));
-        }
-        self.listen();
     }
 
     fn move_pid_file(&self, conf: &Conf) {
@@ -273,9 +209,7 @@ impl Running {
     /// Lets every worker finish its exchanges and end.
     fn quit(&mut self) {
         self.close_sockets();
-        for remote in &self.workers {
-            remote.run(|| with_here(Here::quit));
-        }
+        self.crew.dismiss_all(self.successor.is_some());
     }
 
     /// Whoever connects from now on is refused; a successor has copies of its own.
@@ -298,7 +232,7 @@ impl Running {
     pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
         log::leave_terminal();
         let handle = signals.handle();
-        let left = self.left.clone();
+        let left = self.crew.left();
         let mut quitting = false;
         for signal in signals {
             match signal {
@@ -325,14 +259,7 @@ impl Running {
                 Signal::Hup | Signal::Quit | Signal::Winch | Signal::Usr2 => {}
             }
         }
-        for remote in &self.workers {
-            // Before the thread's own end: what is dropped then could not even log.
-            remote.run(|| drop(THIS.take()));
-            remote.stop();
-        }
-        for remote in &self.workers {
-            remote.join();
-        }
+        self.crew.stop_all();
         log::flush();
         log::global(Level::Notice, format_args!("exit"));
         let pid = pid_file(&self.origin, &self.conf);
@@ -379,13 +306,13 @@ impl Running {
     }
 
     /// The workers, for whoever wants to know what only they can tell.
-    pub fn workers(&self) -> &[Remote] {
-        &self.workers
+    pub fn workers(&self) -> impl Iterator<Item = &Remote> {
+        self.crew.serving()
     }
 
     /// All workers' counters.
     pub fn counters(&self) -> AllCounters {
-        self.counters.clone()
+        self.crew.counters().clone()
     }
 }
 
@@ -393,31 +320,6 @@ fn with_suffix(pid: &std::path::Path) -> PathBuf {
     let mut name = pid.as_os_str().to_owned();
     name.push(".oldbin");
     PathBuf::from(name)
-}
-
-impl Left {
-    fn wait(&self) {
-        let mut count = self.count.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        while *count > 0 {
-            count = self.changed.wait(count).unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-    }
-
-    fn one_less(&self) {
-        let mut count = self.count.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *count = count.saturating_sub(1);
-        self.changed.notify_all();
-    }
-}
-
-/// A seed that differs from worker to worker and from start to start.
-fn seed(index: usize) -> u64 {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed) as u64;
-    let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_nanos() as u64);
-    (time ^ (u64::from(std::process::id()) << 32))
-        .wrapping_add((index as u64 + 1 + count) << 17)
-        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Binds what is not bound yet; sockets no longer named are closed by being left out.
@@ -435,6 +337,7 @@ fn open_sockets(
                 log::global(Level::Alert, format_args!("listen() options failed {}", log::Os(&error)));
             }
         }
+        set.truncate(wanted);
         while set.len() < wanted {
             set.push(bind(&socket.address, &socket.options)?);
         }
@@ -460,62 +363,3 @@ fn bind(address: &Address, options: &weir_net::ListenOptions) -> Result<Listenin
         }
     }
 }
-
-/// What a worker thread keeps for messages from the control thread.
-struct Here {
-    worker: Rc<Worker>,
-    accepting: HashMap<Address, Rc<Stop>>,
-    left: Arc<Left>,
-}
-
-thread_local! {
-    static THIS: Cell<Option<Here>> = const { Cell::new(None) };
-}
-
-fn with_here(f: impl FnOnce(&mut Here)) {
-    if let Some(mut here) = THIS.with(Cell::take) {
-        f(&mut here);
-        THIS.with(|this| this.set(Some(here)));
-    }
-}
-
-impl Here {
-    /// Accepts from these sockets and from no others.
-    fn accept_from(&mut self, sockets: Vec<Listening>) {
-        let mut before = std::mem::take(&mut self.accepting);
-        for listening in sockets {
-            let address = listening.local_addr().clone();
-            let stop = match before.remove(&address) {
-                Some(stop) => stop,
-                None => {
-                    let stop = Rc::new(Stop::default());
-                    let socket = Rc::new(address.clone());
-                    weir_net::worker::spawn(self.worker.clone().accept(listening, socket, stop.clone()));
-                    stop
-                }
-            };
-            self.accepting.insert(address, stop);
-        }
-        for (_, stop) in before {
-            stop.set();
-        }
-    }
-
-    /// Stops accepting, finishes what is under way, then counts itself out.
-    fn quit(&mut self) {
-        for (_, stop) in self.accepting.drain() {
-            stop.set();
-        }
-        self.worker.drain();
-        let (worker, left) = (self.worker.clone(), self.left.clone());
-        weir_net::worker::spawn(async move {
-            while worker.open_connections() > 0 {
-                weir_net::timer::sleep(QUIT_POLL).await;
-            }
-            left.one_less();
-        });
-    }
-}
-
-/// How often a finishing worker looks whether it is done.
-const QUIT_POLL: Duration = Duration::from_millis(5);

@@ -1,7 +1,8 @@
 //! What every worker counts, each in cache lines of its own; readers add them up.
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 /// One worker's counters. Only that worker writes them.
 #[derive(Default)]
@@ -21,8 +22,52 @@ pub struct Counters {
     pub writing: AtomicI64,
 }
 
-/// All workers' counters.
-pub type AllCounters = Arc<[Counters]>;
+/// Workers that serve or still finish, at most: a reload may start as many anew as there are.
+pub const SEATS_MAX: usize = 2 * crate::family::process::WORKERS_MAX;
+
+/// All workers' counters: a seat for each worker, which another takes when its thread has ended, so that nothing
+/// counted is lost. As a slice it is the seats ever taken.
+#[derive(Clone)]
+pub struct AllCounters(Arc<Seats>);
+
+struct Seats {
+    all: Box<[Counters]>,
+    taken: AtomicUsize,
+}
+
+impl AllCounters {
+    /// Counters of nobody yet.
+    pub fn new() -> AllCounters {
+        let all = (0..SEATS_MAX).map(|_| Counters::default()).collect();
+        AllCounters(Arc::new(Seats { all, taken: AtomicUsize::new(0) }))
+    }
+
+    /// From now on this seat, below `SEATS_MAX`, is among those that count.
+    pub fn occupy(&self, seat: usize) {
+        self.0.taken.fetch_max(seat + 1, Ordering::Relaxed);
+    }
+
+    /// The counters of a seat below `SEATS_MAX`.
+    #[inline]
+    pub fn seat(&self, seat: usize) -> &Counters {
+        &self.0.all[seat]
+    }
+}
+
+impl Default for AllCounters {
+    fn default() -> AllCounters {
+        AllCounters::new()
+    }
+}
+
+impl Deref for AllCounters {
+    type Target = [Counters];
+
+    fn deref(&self) -> &[Counters] {
+        let taken = self.0.taken.load(Ordering::Relaxed);
+        self.0.all.get(..taken).unwrap_or(&self.0.all)
+    }
+}
 
 /// Adds to a counter that only this thread writes: no locked instruction.
 pub fn add(counter: &AtomicU64, n: u64) {
@@ -34,6 +79,21 @@ pub fn shift(gauge: &AtomicI64, by: i64) {
     gauge.store(gauge.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
+/// A gauge raised by one until this is dropped, be it that its task panics.
+pub struct Raised<'g>(&'g AtomicI64);
+
+/// Raises a gauge that only this thread writes.
+pub fn raise(gauge: &AtomicI64) -> Raised<'_> {
+    shift(gauge, 1);
+    Raised(gauge)
+}
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        shift(self.0, -1);
+    }
+}
+
 /// The sum over workers of one counter.
 pub fn total(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicU64) -> u64 {
     all.iter().map(|counters| pick(counters).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
@@ -42,4 +102,24 @@ pub fn total(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicU64) -> u64 {
 /// The sum over workers of one gauge, never below zero.
 pub fn level(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicI64) -> u64 {
     all.iter().map(|counters| pick(counters).load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_panic_leaves_no_gauge_raised() {
+        let counters = Counters::default();
+        let outcome = std::panic::catch_unwind(|| {
+            let _reading = raise(&counters.reading);
+            let _writing = raise(&counters.writing);
+            assert_eq!(counters.reading.load(Ordering::Relaxed), 1);
+            panic!("of the test");
+        });
+        assert!(outcome.is_err());
+        assert_eq!(counters.reading.load(Ordering::Relaxed), 0);
+        assert_eq!(counters.writing.load(Ordering::Relaxed), 0);
+    }
 }

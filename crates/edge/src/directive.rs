@@ -123,8 +123,12 @@ pub struct Directive {
     pub many: bool,
     /// The value in force when it is not written; empty when there is none.
     pub default: &'static str,
-    /// One sentence for the reference.
+    /// One sentence for the reference; of a directive without effect, why that harms nobody.
     pub doc: &'static str,
+    /// Accepted, and without effect.
+    pub idle: bool,
+    /// The one value of such a directive that says what weir does anyway; empty when there is none.
+    pub fits: &'static str,
     /// Reads a statement.
     pub set: Set,
 }
@@ -132,7 +136,25 @@ pub struct Directive {
 impl Directive {
     /// A directive that may be written once in a block and opens none.
     pub const fn new(name: &'static str, contexts: Contexts, arity: Arity, doc: &'static str, set: Set) -> Self {
-        Directive { name, contexts, arity, block: false, many: false, default: "", doc, set }
+        Directive { name, contexts, arity, block: false, many: false, default: "", doc, idle: false, fits: "", set }
+    }
+
+    /// A directive that weir accepts and that changes nothing, which is said once, with `why` it harms nobody,
+    /// unless it is written with the value it `fits`.
+    pub const fn idle(
+        name: &'static str,
+        contexts: Contexts,
+        arity: Arity,
+        fits: &'static str,
+        why: &'static str,
+        set: Set,
+    ) -> Self {
+        Directive { idle: true, fits, ..Directive::new(name, contexts, arity, why, set) }
+    }
+
+    /// Whether this statement of it says something that weir does not do.
+    pub fn is_idle_in(&self, statement: &Statement) -> bool {
+        self.idle && (self.fits.is_empty() || statement.text(0) != self.fits)
     }
 
     /// States the default.
@@ -208,5 +230,9 @@ pub(crate) fn apply(
     if !directive.many && !build.first_time(name) {
         return Err(Refusal::directive("is duplicate"));
     }
-    (directive.set)(build, statement)
+    (directive.set)(build, statement)?;
+    if directive.is_idle_in(statement) {
+        build.warn_idle(directive);
+    }
+    Ok(())
 }

@@ -71,6 +71,11 @@ impl SlotStore {
         }
     }
 
+    /// The values kept.
+    pub fn iter(&self) -> impl Iterator<Item = (VariableId, &[u8])> {
+        (0..).zip(&self.values).filter_map(|(id, value)| Some((VariableId(id), value.as_deref()?)))
+    }
+
     /// Matches and keeps the captures, the named ones as variables.
     pub fn capture(&mut self, regex: &Regex, subject: &[u8]) -> bool {
         if !regex.capture(subject, &mut self.captures) {
@@ -496,19 +501,6 @@ impl<'c> Exchange<'c> {
                 found
             }
             None => false,
-        }
-    }
-
-    /// Gives back the room its buffers do not use: it will last, and nothing more is read into them.
-    pub fn let_go(&mut self) {
-        self.request.bytes.truncate(self.request.head.len);
-        self.request.used = self.request.bytes.len();
-        self.request.bytes.shrink_to_fit();
-        if let Some(origin) = &mut self.origin {
-            let head = origin.bytes.get(..origin.head.len).unwrap_or_default();
-            let mut small = weir_net::buffer::lease(head.len());
-            small.extend_from_slice(head);
-            origin.bytes = small;
         }
     }
 

@@ -8,6 +8,7 @@ use weir_meter::Step;
 use weir_net::clock;
 use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Progress, Version, Violation};
 
+use crate::conf::{Conf, ServerId};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Parts};
 use crate::family::core::Values as Core;
@@ -39,13 +40,24 @@ pub enum Refused {
     ClosedInHead,
 }
 
-/// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give.
-pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
-    let policy = HeadPolicy {
+/// How heads are judged where these settings are in force: those of the default server, for the host is not known yet.
+pub fn policy(core: &Core) -> HeadPolicy {
+    HeadPolicy {
         invalid_fields: if core.ignore_invalid_headers { InvalidFields::Drop } else { InvalidFields::Keep },
         underscores: core.underscores_in_headers,
         fields_max: core.headers_max as usize,
-    };
+    }
+}
+
+/// The settings of a listen's default server.
+pub fn default_core(conf: &Conf, listen: usize) -> &Core {
+    let server = conf.listens.get(listen).map_or(ServerId(0), |listen| listen.hosts.default_server());
+    &conf.location(conf.server(server).root).values.core
+}
+
+/// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give.
+pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
+    let policy = policy(core);
     let request = parts.request();
     request.parser.reset();
     let mut began = !request.bytes.is_empty();

@@ -9,6 +9,7 @@
 //! configuration has no side effects; no byte from outside can panic.
 #![forbid(unsafe_code)]
 
+pub mod aside;
 pub mod base64;
 pub mod body;
 pub mod build;
@@ -19,6 +20,7 @@ pub mod control;
 pub mod counters;
 pub mod directive;
 pub mod exchange;
+pub mod explain;
 pub mod family;
 pub mod fields;
 pub mod head;
@@ -35,6 +37,7 @@ pub mod regex;
 pub mod relay;
 pub mod respond;
 pub mod route;
+pub mod seat;
 pub mod settings;
 pub mod special;
 pub mod tunnel;

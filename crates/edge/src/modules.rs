@@ -1,5 +1,5 @@
 //! What weir has of nginx's modules, as `-V` declares it: absent ones are named, so that nginx's own test
-//! suite skips what cannot work instead of failing it. And where weir's defaults differ.
+//! suite skips what cannot work instead of failing it. And the page of all directives.
 
 use crate::family::FAMILIES;
 
@@ -55,18 +55,6 @@ pub fn configure_arguments() -> String {
     words.join(" ")
 }
 
-/// The defaults of weir that differ from nginx's, from the directive tables.
-pub fn explain() -> String {
-    let mut text = String::from("# defaults that differ from nginx's; a directive in your file always wins\n");
-    for directive in FAMILIES.iter().flat_map(|family| family.directives) {
-        if let Some((ours, theirs)) = directive.default.split_once(" (nginx: ") {
-            let theirs = theirs.trim_end_matches(')');
-            text.push_str(&format!("# {}: {ours}, in nginx {theirs}\n", directive.name));
-        }
-    }
-    text
-}
-
 /// Every directive, family by family, as the page `docs/reference/directives.md`.
 pub fn reference() -> String {
     let mut text = String::from(
@@ -81,6 +69,7 @@ pub fn reference() -> String {
                 default => format!("`{}`", default.replace('|', "\\|")),
             };
             let doc = directive.doc.replace('|', "\\|");
+            let doc = if directive.idle { format!("No effect: {doc}.") } else { doc };
             text.push_str(&format!("| `{}` | {} | {default} | {doc} |\n", directive.name, directive.contexts));
         }
     }

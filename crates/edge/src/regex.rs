@@ -85,6 +85,11 @@ impl Captures {
         self.subject.get(start..end)
     }
 
+    /// Whether nothing has matched.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// Forgets the match.
     pub fn clear(&mut self) {
         self.groups.clear();

@@ -1,21 +1,28 @@
 //! Two connections joined after `101 Switching Protocols`: bytes both ways until one side ends.
 //!
 //! The idle budget is `proxy_read_timeout`, for both directions together, as in nginx; close codes are the
-//! peers' own bytes and pass through. An idle tunnel holds no buffer.
+//! peers' own bytes and pass through. An idle tunnel holds no buffer and no future but its connection's: its
+//! exchange is put aside until the log wants it.
 
-use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use weir_net::{Deadline, Lease, Stream, buffer};
 
-use crate::conn::{Conn, Gone};
-use crate::exchange::Exchange;
+use crate::aside::Aside;
+use crate::body;
+use crate::conn::{self, After, Conn, Gone};
+use crate::counters;
+use crate::exchange::{Exchange, Parts};
+use crate::family::log_phase;
 use crate::family::upstream::group::Outcome;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::Hold;
-use crate::log::Level;
+use crate::log::{self, Level};
 use crate::respond;
+use crate::worker::Worker;
 
 /// Bytes moved at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -23,7 +30,7 @@ const READ_BYTES: usize = 16 << 10;
 /// An upstream that agreed to switch protocols.
 pub struct Upgraded {
     /// The connection.
-    pub link: Link,
+    pub link: Box<Link>,
     /// The chosen peer.
     pub hold: Hold,
 }
@@ -100,63 +107,124 @@ impl Flow {
     }
 }
 
-/// Sends the 101 and joins the two connections.
-pub async fn run(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Upgraded) -> Result<(), Gone> {
+/// Two ends that have agreed, with what each sent too early to be read by the other.
+pub struct Joined {
+    upgraded: Upgraded,
+    up: Flow,
+    down: Flow,
+}
+
+/// Sends the 101.
+pub async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Upgraded) -> Result<Joined, Gone> {
     exchange.keeps_alive = false;
-    let early = exchange.origin.as_ref().map(|origin| origin.bytes.get(origin.head.len..).unwrap_or_default().to_vec());
     exchange.response.header_only = true;
     respond::send(exchange, conn, None).await?;
     exchange.step = weir_meter::Step::Tunnel;
-    let Upgraded { link, mut hold } = upgraded;
-    let mut up = Flow::of(exchange.request.unread());
-    let mut down = Flow::of(&early.unwrap_or_default());
-    exchange.let_go();
-    let idle = exchange.location.values.proxy.read_timeout;
-    let deadline: &Deadline = &link.deadline;
-    deadline.set(idle);
-    conn.deadline.clear();
-    let client = conn.stream();
-    let end = poll_fn(|_| {
+    let up = Flow::of(exchange.request.unread());
+    let early = exchange.origin.as_ref().and_then(|origin| origin.bytes.get(origin.head.len..));
+    let down = Flow::of(early.unwrap_or_default());
+    Ok(Joined { upgraded, up, down })
+}
+
+/// How a tunnel came to its end.
+pub enum End {
+    /// A side ended, or was told to.
+    Closed,
+    /// Nothing moved for `proxy_read_timeout`.
+    TimedOut,
+    /// A connection failed.
+    Broken(io::Error),
+}
+
+/// A tunnel, and the exchange it began with.
+pub struct Tunnel {
+    link: Box<Link>,
+    hold: Hold,
+    up: Flow,
+    down: Flow,
+    idle: Duration,
+    exchange: Aside,
+    _writing: Writing,
+}
+
+/// Counts as a connection that is written to until it is dropped, be it that its task panics.
+struct Writing(Rc<Worker>);
+
+impl Writing {
+    fn new(worker: &Rc<Worker>) -> Writing {
+        counters::shift(&worker.counters().writing, 1);
+        Writing(worker.clone())
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        counters::shift(&self.0.counters().writing, -1);
+    }
+}
+
+impl Tunnel {
+    /// Joins the two connections; the exchange's memory comes back.
+    pub fn new(joined: Joined, exchange: Exchange<'_>, conn: &mut Conn) -> (Box<Tunnel>, Parts) {
+        let Joined { upgraded: Upgraded { link, hold }, up, down } = joined;
+        let idle = exchange.location.values.proxy.read_timeout;
+        link.deadline.set(idle);
+        // One deadline is enough for two ends.
+        conn.deadline = Deadline::new();
+        let writing = Writing::new(exchange.worker);
+        let (exchange, parts) = Aside::put(exchange);
+        (Box::new(Tunnel { link, hold, up, down, idle, exchange, _writing: writing }), parts)
+    }
+
+    /// Moves what can be moved, to the end.
+    pub fn poll(&mut self, conn: &Conn) -> Poll<End> {
+        let (client, upstream) = (conn.stream(), &self.link.stream);
         loop {
             if conn.shared.has_ended() {
-                return Poll::Ready(Ok(true));
+                return Poll::Ready(End::Closed);
             }
-            let moved = match (up.turn(client, &link.stream), down.turn(&link.stream, client)) {
-                (Ok(a), Ok(b)) => a | b,
-                (Err(error), _) | (_, Err(error)) => return Poll::Ready(Err(error)),
+            let moved = match (self.up.turn(client, upstream), self.down.turn(upstream, client)) {
+                (Ok(up), Ok(down)) => up | down,
+                (Err(error), _) | (_, Err(error)) => return Poll::Ready(End::Broken(error)),
             };
-            // nginx: the tunnel ends when the upstream has, or when the client has; what is queued goes first.
-            if (up.finished && up.pending.is_none()) && (down.finished && down.pending.is_none()) {
-                return Poll::Ready(Ok(true));
-            }
-            if down.finished && down.pending.is_none() {
-                return Poll::Ready(Ok(true));
+            // nginx: the tunnel ends when the upstream has; what is queued goes first.
+            if self.down.finished && self.down.pending.is_none() {
+                return Poll::Ready(End::Closed);
             }
             if moved {
-                deadline.set(idle);
+                self.link.deadline.set(self.idle);
                 continue;
             }
-            return deadline.poll_expired().map(|()| Ok(false));
-        }
-    })
-    .await;
-    exchange.body_bytes_sent += down.moved;
-    exchange.bytes_sent += down.moved;
-    if let Some(attempt) = exchange.last_try() {
-        attempt.bytes_received += down.moved;
-        attempt.bytes_sent += up.moved;
-        attempt.end();
-    }
-    hold.release(Outcome::Ok);
-    match end {
-        Ok(true) => {}
-        Ok(false) => {
-            exchange.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)"));
-        }
-        Err(error) => {
-            let error = crate::log::Os(&error);
-            exchange.log(Level::Info, format_args!("tunnel broken {error}"));
+            return self.link.deadline.poll_expired().map(|()| End::TimedOut);
         }
     }
-    Ok(())
+
+    /// Ends the exchange, with its line in the log; tells what becomes of the client's connection.
+    pub fn close(self: Box<Self>, end: End, conn: &Conn, worker: &Rc<Worker>) -> After {
+        let Tunnel { link, mut hold, up, down, idle: _, exchange, _writing: writing } = *self;
+        drop((link, writing));
+        exchange.end(worker, &conn.client, |exchange| {
+            exchange.body_bytes_sent += down.moved;
+            exchange.bytes_sent += down.moved;
+            if let Some(attempt) = exchange.last_try() {
+                attempt.bytes_received += down.moved;
+                attempt.bytes_sent += up.moved;
+                attempt.end();
+            }
+            hold.release(Outcome::Ok);
+            match end {
+                End::Closed => {}
+                End::TimedOut => {
+                    exchange.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)"));
+                }
+                End::Broken(error) => {
+                    exchange.log(Level::Info, format_args!("tunnel broken {}", log::Os(&error)));
+                }
+            }
+            log_phase(exchange);
+            let after = conn::parting(exchange);
+            body::remove(exchange);
+            after
+        })
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use weir_net::slots::{Key, Slots};
 use weir_net::{Address, Listener, Listening, Stream, timer};
 use weir_wire::ResponseHead;
 
@@ -18,6 +19,7 @@ use crate::counters::{self, AllCounters, Counters};
 use crate::exchange::Parts;
 use crate::family::upstream::pool::Pools;
 use crate::log::{self, Level};
+use crate::seat::Seat;
 
 /// A configuration with this worker's connections to its upstreams.
 pub struct Generation {
@@ -69,11 +71,17 @@ impl Generation {
 /// Memory for exchanges kept for reuse, per worker.
 const SPARE_MAX: usize = 64;
 
+/// Seats kept for connections to come, per worker: as many as one turn's events may wake.
+const SEATS_MAX: usize = 256;
+
 /// Larger buffers than this are not kept.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// Connections a worker that is dismissed still accepts, at most: what a listen queue holds by default.
+const REST_MAX: usize = weir_net::listener::BACKLOG_DEFAULT as usize;
 
 /// How often idle upstream connections are looked through.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -84,13 +92,16 @@ static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 #[derive(Default)]
 pub struct Stop {
     is_set: Cell<bool>,
+    others_accept: Cell<bool>,
     waiting: Cell<Option<Waker>>,
 }
 
 impl Stop {
-    /// The task accepts nothing more and ends.
-    pub fn set(&self) {
+    /// The task ends. Where others accept from the same socket on, it first takes the connections that wait now:
+    /// the kernel may have woken this worker alone for them.
+    pub fn set(&self, others_accept: bool) {
         self.is_set.set(true);
+        self.others_accept.set(others_accept);
         if let Some(waker) = self.waiting.take() {
             waker.wake();
         }
@@ -120,13 +131,14 @@ impl Stop {
 
 /// What a worker holds.
 pub struct Worker {
-    /// From 0.
-    pub index: usize,
-    /// The counters of all workers; only `counters[index]` is written here.
+    /// Its place among the counters of all workers: the only ones written here.
+    seat: usize,
+    /// The counters of all workers.
     pub all_counters: AllCounters,
     generation: RefCell<Rc<Generation>>,
     draining: Cell<bool>,
-    connections: RefCell<slab::Slab<Rc<Shared>>>,
+    connections: RefCell<Slots<Rc<Shared>>>,
+    spare_seats: RefCell<Vec<Seat>>,
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
     spare_heads: RefCell<Vec<ResponseHead>>,
@@ -159,13 +171,13 @@ pub struct Entry {
     pub worker: Rc<Worker>,
     /// What others may know of the connection.
     pub shared: Rc<Shared>,
-    key: usize,
+    key: Key,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         counters::shift(&self.worker.counters().active, -1);
-        self.worker.connections.borrow_mut().try_remove(self.key);
+        self.worker.connections.borrow_mut().remove(self.key);
     }
 }
 
@@ -174,13 +186,14 @@ const CLOSED_AT_ONCE: usize = 32;
 
 impl Worker {
     /// A worker's things, before it accepts.
-    pub fn new(index: usize, conf: Arc<Conf>, all_counters: AllCounters, seed: u64) -> Rc<Worker> {
+    pub fn new(seat: usize, conf: Arc<Conf>, all_counters: AllCounters, seed: u64) -> Rc<Worker> {
         Rc::new(Worker {
-            index,
+            seat,
             all_counters,
             generation: RefCell::new(Rc::new(Generation::new(conf))),
             draining: Cell::new(false),
-            connections: RefCell::new(slab::Slab::new()),
+            connections: RefCell::new(Slots::new()),
+            spare_seats: RefCell::new(Vec::new()),
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
             spare_heads: RefCell::new(Vec::new()),
@@ -197,7 +210,7 @@ impl Worker {
 
     /// This worker's counters.
     pub fn counters(&self) -> &Counters {
-        &self.all_counters[self.index]
+        self.all_counters.seat(self.seat)
     }
 
     /// Puts another configuration in force; exchanges under way end with theirs.
@@ -215,7 +228,7 @@ impl Worker {
 
     /// Ends every connection whose exchange began with this generation or an earlier one.
     fn end_generation(&self, number: u32) {
-        for (_, shared) in self.connections.borrow().iter() {
+        for shared in self.connections.borrow().iter() {
             if shared.generation.get() <= number {
                 shared.end();
             }
@@ -227,14 +240,17 @@ impl Worker {
         self.draining.get()
     }
 
-    /// Stops keeping connections: idle ones close now, the others after their exchange.
-    pub fn drain(self: &Rc<Self>) {
-        if self.draining.replace(true) {
+    /// Stops keeping connections: idle ones close now, the others after their exchange. Where other workers go on,
+    /// one whose first request may be on its way still gets its answer; at the end of all it closes as in nginx.
+    pub fn drain(self: &Rc<Self>, others_go_on: bool) {
+        if self.draining.replace(true) && others_go_on {
             return;
         }
-        for (_, shared) in self.connections.borrow().iter() {
-            if shared.rest.get() != Rest::Busy {
-                shared.stream.shutdown();
+        for shared in self.connections.borrow().iter() {
+            match shared.rest.get() {
+                Rest::Busy => {}
+                Rest::New if others_go_on => {}
+                Rest::New | Rest::Idle | Rest::Ended => shared.stream.shutdown(),
             }
         }
         if let Some(timeout) = self.generation().conf.main.process.shutdown_timeout {
@@ -290,17 +306,31 @@ impl Worker {
     /// Closes some clients' idle connections: an eighth, at least one, at most `CLOSED_AT_ONCE`.
     fn close_idle(&self, limit: usize) {
         let connections = self.connections.borrow();
-        let mut idle: Vec<_> = connections.iter().filter(|(_, shared)| shared.rest.get() == Rest::Idle).collect();
+        let mut idle: Vec<_> =
+            connections.iter().filter(|shared| matches!(shared.rest.get(), Rest::New | Rest::Idle)).collect();
         if idle.is_empty() {
             return;
         }
         if self.noted_reuse.replace(weir_net::clock::unix_seconds()) != weir_net::clock::unix_seconds() {
             log::global(Level::Warn, format_args!("{limit} worker_connections are not enough, reusing connections"));
         }
-        idle.sort_by_key(|(_, shared)| shared.idle_since.get());
+        idle.sort_by_key(|shared| shared.idle_since.get());
         let count = (idle.len() / 8).clamp(1, CLOSED_AT_ONCE);
-        for (_, shared) in idle.into_iter().take(count) {
+        for shared in idle.into_iter().take(count) {
             shared.end();
+        }
+    }
+
+    /// A place for a connection to be served at.
+    pub fn lease_seat(&self) -> Seat {
+        self.spare_seats.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes it back; nobody sits on it any more.
+    pub fn return_seat(&self, seat: Seat) {
+        let mut spare = self.spare_seats.borrow_mut();
+        if spare.len() < SEATS_MAX {
+            spare.push(seat);
         }
     }
 
@@ -377,6 +407,7 @@ impl Worker {
         drop(listening);
         loop {
             match stop.or(&listener).await {
+                None if stop.others_accept.get() => return self.accept_rest(&listener, &socket),
                 None => return,
                 Some(Ok((stream, remote))) => self.accepted(stream, remote, &socket),
                 Some(Err(error)) => {
@@ -384,6 +415,15 @@ impl Worker {
                     timer::sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Takes what waits in a queue that others look after from now on.
+    fn accept_rest(self: &Rc<Self>, listener: &Listener, socket: &Rc<Address>) {
+        listener.leave();
+        for _ in 0..REST_MAX {
+            let Ok((stream, remote)) = listener.try_accept() else { return };
+            self.accepted(stream, remote, socket);
         }
     }
 

@@ -5,9 +5,16 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use weir_conf::Statement;
+use weir_net::{Lease, buffer, clock};
+
+use crate::build::Build;
 use crate::directive::Refusal;
+use crate::exchange::Exchange;
+use crate::log::Level;
 use crate::value;
 use crate::variable::Template;
 
@@ -23,42 +30,128 @@ const SHARD_BYTES_MIN: usize = 64 << 10;
 /// nginx refuses zones of less than eight pages.
 const ZONE_BYTES_MIN: u64 = 32 << 10;
 
-/// A zone as a file declares it.
-pub struct Zone {
+/// A zone as a file declares it, and the table it names, which reloads leave as it is.
+pub struct Zone<T, P = ()> {
     /// Its name.
     pub name: String,
-    /// Bytes.
-    pub size: u64,
-    /// What is counted by.
-    pub key: Template,
     /// The key as written.
     pub key_text: String,
+    /// What its family says about it besides.
+    pub parameters: P,
+    /// What is counted.
+    pub table: Arc<Table<T>>,
+    /// Bytes.
+    size: u64,
+    /// What is counted by.
+    key: Template,
 }
 
-impl Zone {
-    /// Reads `zone=NAME:SIZE`; `None` when the word is something else.
-    pub fn parameter(word: &str) -> Option<Result<(String, u64), Refusal>> {
-        let rest = word.strip_prefix("zone=")?;
-        let read = || {
-            let (name, size) = rest.split_once(':').ok_or("invalid zone size")?;
-            let size = value::size_of(size).ok_or("invalid zone size")?;
-            Ok::<_, &str>((name.to_owned(), size))
+/// The zones that one family's directive declares, in the order of the file.
+pub struct Zones<T, P = ()>(Vec<Zone<T, P>>);
+
+impl<T, P> Default for Zones<T, P> {
+    fn default() -> Zones<T, P> {
+        Zones(Vec::new())
+    }
+}
+
+/// Reads `zone=NAME:SIZE`; `None` when the word is something else.
+pub fn parameter(word: &str) -> Option<Result<(String, u64), Refusal>> {
+    let rest = word.strip_prefix("zone=")?;
+    let read = || {
+        let (name, size) = rest.split_once(':').ok_or("invalid zone size")?;
+        let size = value::size_of(size).ok_or("invalid zone size")?;
+        Ok::<_, &str>((name.to_owned(), size))
+    };
+    Some(match read() {
+        Err(words) => Err(Refusal::whole(format!("{words} \"{word}\""))),
+        Ok((_, size)) if size < ZONE_BYTES_MIN => Err(Refusal::whole(format!("zone \"{word}\" is too small"))),
+        Ok(zone) => Ok(zone),
+    })
+}
+
+/// Refuses a use of a zone that no directive declares, in nginx's words.
+pub fn refuse_undeclared(b: &mut Build<'_>, directive: &str, name: &str) {
+    let what = format!("zero size shared memory zone \"{name}\"");
+    b.refuse_at(directive, Refusal::whole(what).todo(format!("declare it with {directive}_zone in http")), None);
+}
+
+impl<T, P> Zones<T, P> {
+    /// Adds what `statement` declares, its first argument being the key; `place` is what `parameter` read.
+    pub fn declare(
+        &mut self,
+        statement: &Statement,
+        key: Template,
+        place: Option<(String, u64)>,
+        parameters: P,
+    ) -> Result<(), Refusal> {
+        let directive = &statement.name.text;
+        let Some((name, size)) = place.filter(|(name, _)| !name.is_empty()) else {
+            return Err(Refusal::whole(format!("\"{directive}\" must have \"zone\" parameter")));
         };
-        Some(match read() {
-            Err(words) => Err(Refusal::whole(format!("{words} \"{word}\""))),
-            Ok((_, size)) if size < ZONE_BYTES_MIN => Err(Refusal::whole(format!("zone \"{word}\" is too small"))),
-            Ok(zone) => Ok(zone),
-        })
+        if let Some(known) = self.0.iter().find(|known| known.name == name) {
+            let bound = &known.key_text;
+            return Err(Refusal::whole(format!("{directive} \"{name}\" is already bound to key \"{bound}\"")));
+        }
+        let key_text = statement.text(0).to_owned();
+        self.0.push(Zone { name, key_text, parameters, table: Arc::new(Table::new(size)), size, key });
+        Ok(())
+    }
+
+    /// The number of the zone of that name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|zone| zone.name == name)
+    }
+
+    /// The zone of that number.
+    pub fn get(&self, number: usize) -> Option<&Zone<T, P>> {
+        self.0.get(number)
+    }
+
+    /// Takes over the tables of zones an older configuration had; an error, which begins with `who`, when a zone's
+    /// key changed.
+    pub fn adopt(&mut self, old: &Zones<T, P>, who: &str) -> Result<(), String> {
+        for new in &mut self.0 {
+            for old in &old.0 {
+                if new.continues(old, who)? {
+                    new.table = old.table.clone();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T, P> Zone<T, P> {
+    /// The key of this exchange; `None` when it is empty or too long to count by, which is logged.
+    pub fn key_of(&self, exchange: &mut Exchange<'_>, bytes_max: usize) -> Option<Lease> {
+        let mut key = buffer::lease(0);
+        self.key.eval(exchange, &mut key);
+        if key.is_empty() {
+            return None;
+        }
+        if key.len() > bytes_max {
+            exchange.log(
+                Level::Error,
+                format_args!(
+                    "the value of the \"{}\" key is more than {bytes_max} bytes: \"{}\"",
+                    self.key_text,
+                    String::from_utf8_lossy(&key)
+                ),
+            );
+            return None;
+        }
+        Some(key)
     }
 
     /// Whether the zone of an older configuration may live on as this one; an error when its key is another.
-    pub fn continues(&self, old: &Zone, directive: &str) -> Result<bool, String> {
+    fn continues(&self, old: &Zone<T, P>, who: &str) -> Result<bool, String> {
         if self.name != old.name || self.size != old.size {
             return Ok(false);
         }
         if self.key_text != old.key_text {
             return Err(format!(
-                "{directive} \"{}\" uses the \"{}\" key while previously it used the \"{}\" key",
+                "{who} \"{}\" uses the \"{}\" key while previously it used the \"{}\" key",
                 self.name, self.key_text, old.key_text
             ));
         }
@@ -70,6 +163,8 @@ impl Zone {
 pub struct Table<T> {
     shards: Box<[Mutex<Shard<T>>]>,
     hasher: std::hash::RandomState,
+    /// The beginning of its time.
+    epoch: Instant,
 }
 
 impl<T> Table<T> {
@@ -78,7 +173,12 @@ impl<T> Table<T> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let count = (bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         let shards = (0..count).map(|_| Mutex::new(Shard::new(bytes / count))).collect();
-        Table { shards, hasher: std::hash::RandomState::new() }
+        Table { shards, hasher: std::hash::RandomState::new(), epoch: clock::now() }
+    }
+
+    /// Milliseconds since the table was made.
+    pub fn age_ms(&self) -> i64 {
+        i64::try_from(clock::now().saturating_duration_since(self.epoch).as_millis()).unwrap_or(i64::MAX)
     }
 
     /// The shard of a key, locked.
@@ -251,7 +351,7 @@ mod tests {
 
     #[test]
     fn zone_parameters_are_read_in_nginx_words() {
-        let read = |word| Zone::parameter(word).map(|result| result.map_err(|refusal| refusal.what));
+        let read = |word| parameter(word).map(|result| result.map_err(|refusal| refusal.what));
         for (word, result) in [
             ("zone=one:1m", Some(Ok(("one".to_owned(), 1 << 20)))),
             ("zone=one", Some(Err("invalid zone size \"zone=one\"".to_owned()))),

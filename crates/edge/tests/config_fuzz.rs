@@ -1,21 +1,18 @@
-//! A bounded fuzzer of configurations for every CI run: seeds, a deterministic generator, and the properties of
-//! `config_fuzz/oracle.rs`. `WEIR_FUZZ_ROUNDS` sets the rounds per test, `WEIR_FUZZ_SEED` another beginning;
-//! a failure prints its input.
+//! A bounded fuzzer of configurations for every CI run: seeds, the driver of `weir-wire`'s fuzzer, and the
+//! properties of `config_fuzz/oracle.rs`.
 
 #![allow(clippy::panic)]
 
+#[path = "../../wire/tests/mutate/driver.rs"]
+mod driver;
 #[path = "config_fuzz/oracle.rs"]
 mod oracle;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
+use driver::{Material, Random, fuzz};
 use weir_edge::family::FAMILIES;
 
 /// Rounds per test unless asked for more; a second or two in a debug build.
 const ROUNDS: u64 = 1_500;
-
-/// Longest input the mutations grow to.
-const INPUT_BYTES_MAX: usize = 2_048;
 
 const SEEDS: &[&str] = &[
     "events { }",
@@ -104,39 +101,30 @@ const WORDS: &[&str] = &[
 
 #[test]
 fn changed_configurations() {
-    let check = |random: &mut Random| {
-        let mut input = random.choose(SEEDS).as_bytes().to_vec();
-        for _ in 0..=random.below(6) {
-            random.change(&mut input);
-        }
-        input.truncate(INPUT_BYTES_MAX);
-        input
-    };
-    for seed in SEEDS {
-        oracle::configuration(seed.as_bytes());
-    }
-    fuzz(ROUNDS, check);
+    let material = Material { seeds: SEEDS, word, input_bytes_max: 2_048, cut_bytes_max: 24, piece_bytes_max: 80 };
+    material.fuzz(ROUNDS, oracle::configuration);
 }
 
 #[test]
 fn strings_of_words() {
-    fuzz(ROUNDS, |random| {
-        let words = (0..random.below(24)).map(|_| random.word()).collect::<Vec<_>>();
+    let make = |random: &mut Random| {
+        let words = (0..random.below(24)).map(|_| word(random)).collect::<Vec<_>>();
         words.join(if random.below(3) == 0 { "" } else { " " }).into_bytes()
-    });
+    };
+    fuzz(ROUNDS, make, oracle::configuration);
 }
 
 /// Every directive in every kind of block, with arguments that are right for others.
 #[test]
 fn every_directive_with_any_arguments() {
     let names = directive_names();
-    fuzz(ROUNDS.max(4 * names.len() as u64), |random| {
+    let make = |random: &mut Random| {
         let mut statements = String::new();
         for _ in 0..4 {
             statements.push_str(names.get(random.below(names.len())).copied().unwrap_or_default());
             for _ in 0..random.below(4) {
                 statements.push(' ');
-                statements.push_str(random.argument());
+                statements.push_str(argument(random));
             }
             statements.push_str(random.choose(&[";", ";", ";", " { }", " { a 1; default 2; }"]));
         }
@@ -151,84 +139,25 @@ fn every_directive_with_any_arguments() {
             "events { } http { server { location / { limit_except GET { @ } } } }",
         ]);
         around.replace('@', &statements).into_bytes()
-    });
+    };
+    fuzz(ROUNDS.max(4 * names.len() as u64), make, oracle::configuration);
 }
 
 fn directive_names() -> Vec<&'static str> {
     FAMILIES.iter().flat_map(|family| family.directives).map(|directive| directive.name).collect()
 }
 
-fn fuzz(rounds: u64, make: impl Fn(&mut Random) -> Vec<u8>) {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let mut random = Random(number("WEIR_FUZZ_SEED").unwrap_or(0x5eed));
-    for round in 0..number("WEIR_FUZZ_ROUNDS").unwrap_or(rounds) {
-        let input = make(&mut random);
-        if catch_unwind(AssertUnwindSafe(|| oracle::configuration(&input))).is_err() {
-            panic!("round {round}: {}", input.escape_ascii());
-        }
+fn word(random: &mut Random) -> &'static str {
+    if random.below(3) == 0 {
+        let names = directive_names();
+        return names.get(random.below(names.len())).copied().unwrap_or_default();
     }
+    random.choose(WORDS)
 }
 
-/// SplitMix64: the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    fn choose<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        let index = self.below(from.len());
-        from.get(index).copied().unwrap_or_default()
-    }
-
-    fn word(&mut self) -> &'static str {
-        if self.below(3) == 0 {
-            let names = directive_names();
-            return names.get(self.below(names.len())).copied().unwrap_or_default();
-        }
-        self.choose(WORDS)
-    }
-
-    /// A word that leaves the statement whole.
-    fn argument(&mut self) -> &'static str {
-        let whole = |word: &&str| !word.contains(['{', '}', ';', '"', '\'', '\\', '#', '\n']);
-        let words: Vec<&'static str> = WORDS.iter().copied().filter(whole).collect();
-        self.choose(&words)
-    }
-
-    /// One change: a bit, a word, a cut, a repetition, or a piece of a seed.
-    fn change(&mut self, input: &mut Vec<u8>) {
-        let from = self.below(input.len() + 1);
-        let to = (from + self.below(24)).min(input.len());
-        match self.below(6) {
-            0 => {
-                if let Some(byte) = input.get_mut(from) {
-                    *byte ^= 1 << (self.next() % 8);
-                }
-            }
-            1 => drop(input.splice(from..from, self.word().bytes())),
-            2 => drop(input.splice(from..to, self.word().bytes())),
-            3 => drop(input.drain(from..to)),
-            4 => {
-                let piece = input.get(from..to).unwrap_or_default().to_vec();
-                drop(input.splice(to..to, piece));
-            }
-            _ => {
-                let other = self.choose(SEEDS).as_bytes();
-                let start = self.below(other.len());
-                let end = (start + self.below(80)).min(other.len());
-                let piece = other.get(start..end).unwrap_or_default().to_vec();
-                drop(input.splice(from..from, piece));
-            }
-        }
-    }
+/// A word that leaves the statement whole.
+fn argument(random: &mut Random) -> &'static str {
+    let whole = |word: &&str| !word.contains(['{', '}', ';', '"', '\'', '\\', '#', '\n']);
+    let words: Vec<&'static str> = WORDS.iter().copied().filter(whole).collect();
+    random.choose(&words)
 }

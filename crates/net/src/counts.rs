@@ -87,6 +87,26 @@ pub(crate) fn count(kind: Kind) {
     });
 }
 
+thread_local! {
+    static HELD_BYTES: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Bytes this thread has asked of the allocator and not given back, where the binary's is [`Allocator`]; what one
+/// thread allocates and another frees counts up here and down there.
+pub fn held_bytes() -> i64 {
+    HELD_BYTES.with(Cell::get)
+}
+
+#[inline]
+pub(crate) fn hold(bytes: usize) {
+    HELD_BYTES.with(|held| held.set(held.get().wrapping_add_unsigned(bytes as u64)));
+}
+
+#[inline]
+pub(crate) fn release(bytes: usize) {
+    HELD_BYTES.with(|held| held.set(held.get().wrapping_sub_unsigned(bytes as u64)));
+}
+
 /// The system's allocator, counting what each thread asks of it: a `#[global_allocator]` for tests.
 pub struct Allocator;
 

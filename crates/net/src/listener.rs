@@ -209,6 +209,11 @@ impl Listener {
         self.listening.local_addr()
     }
 
+    /// The kernel wakes this worker no more for new connections; `try_accept` still takes those that wait.
+    pub fn leave(&self) {
+        core::with(|core| core.unregister(self.key, self.listening.as_fd()));
+    }
+
     /// The next connection and its peer's address.
     ///
     /// Errors that concern us (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`) are

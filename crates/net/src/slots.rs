@@ -2,11 +2,17 @@
 //!
 //! Tasks, socket registrations and timer entries live here and refer to each
 //! other by [`Key`]: plain numbers, no reference counts, no pointers to dangle.
-//! Invariant: a key finds the value it was made for, or none.
+//! It grows by chunks: doubling would copy ten thousand connections' entries, and
+//! leave the copies behind in the allocator. Invariant: a key finds the value it
+//! was made for, or none.
+
+/// Slots in one piece of memory: some kilobytes of them.
+const CHUNK: usize = 1 << CHUNK_BITS;
+const CHUNK_BITS: u32 = 7;
 
 /// Names one value in one [`Slots`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
+pub struct Key {
     pub(crate) index: u32,
     generation: u32,
 }
@@ -32,18 +38,38 @@ struct Slot<T> {
 }
 
 /// The values and the list of free places, the last freed reused first.
-pub(crate) struct Slots<T> {
-    slots: Vec<Slot<T>>,
+pub struct Slots<T> {
+    /// All full but the last.
+    chunks: Vec<Vec<Slot<T>>>,
+    len: u32,
     free: Vec<u32>,
 }
 
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots::new()
+    }
+}
+
 impl<T> Slots<T> {
-    pub(crate) const fn new() -> Self {
-        Slots { slots: Vec::new(), free: Vec::new() }
+    /// No value.
+    pub const fn new() -> Self {
+        Slots { chunks: Vec::new(), len: 0, free: Vec::new() }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.len as usize - self.free.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The values, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().filter_map(|slot| slot.value.as_ref())
     }
 
     /// Bytes that one value costs here.
@@ -52,25 +78,32 @@ impl<T> Slots<T> {
         size_of::<Slot<T>>()
     }
 
-    pub(crate) fn insert(&mut self, value: T) -> Key {
-        match self.free.pop() {
-            Some(index) => {
-                let slot = &mut self.slots[index as usize];
-                slot.value = Some(value);
-                Key { index, generation: slot.generation }
-            }
-            None => {
-                let index = self.slots.len() as u32;
-                assert!(index < u32::MAX, "more slots than a u32 can name");
-                self.slots.push(Slot { generation: 0, value: Some(value) });
-                Key { index, generation: 0 }
+    /// Puts a value in the place freed last, or in a new one.
+    pub fn insert(&mut self, value: T) -> Key {
+        if let Some(index) = self.free.pop()
+            && let Some(slot) = self.slot_mut(index)
+        {
+            slot.value = Some(value);
+            return Key { index, generation: slot.generation };
+        }
+        let index = self.len;
+        assert!(index < u32::MAX, "more slots than a u32 can name");
+        let slot = Slot { generation: 0, value: Some(value) };
+        match self.chunks.last_mut() {
+            Some(chunk) if chunk.len() < CHUNK => chunk.push(slot),
+            Some(_) | None => {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                chunk.push(slot);
+                self.chunks.push(chunk);
             }
         }
+        self.len += 1;
+        Key { index, generation: 0 }
     }
 
     #[inline]
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        match self.slots.get(key.index as usize) {
+        match self.chunks.get((key.index >> CHUNK_BITS) as usize)?.get(key.index as usize % CHUNK) {
             Some(slot) if slot.generation == key.generation => slot.value.as_ref(),
             _ => None,
         }
@@ -78,7 +111,7 @@ impl<T> Slots<T> {
 
     #[inline]
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        match self.slots.get_mut(key.index as usize) {
+        match self.slot_mut(key.index) {
             Some(slot) if slot.generation == key.generation => slot.value.as_mut(),
             _ => None,
         }
@@ -87,13 +120,14 @@ impl<T> Slots<T> {
     /// Whatever lives at an index now, with its present key.
     #[inline]
     pub(crate) fn at_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
-        let slot = self.slots.get_mut(index as usize)?;
+        let slot = self.slot_mut(index)?;
         let key = Key { index, generation: slot.generation };
         slot.value.as_mut().map(|value| (key, value))
     }
 
-    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
-        let slot = self.slots.get_mut(key.index as usize)?;
+    /// Takes a value out; `None` when the key finds none.
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        let slot = self.slot_mut(key.index)?;
         if slot.generation != key.generation {
             return None;
         }
@@ -105,9 +139,15 @@ impl<T> Slots<T> {
 
     /// Takes any one value out; for emptying without holding a borrow.
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let index = self.slots.iter().position(|slot| slot.value.is_some())?;
-        let generation = self.slots.get(index)?.generation;
-        self.remove(Key { index: index as u32, generation })
+        let slots = self.chunks.iter().flatten();
+        let (index, slot) = (0..).zip(slots).find(|(_, slot)| slot.value.is_some())?;
+        let generation = slot.generation;
+        self.remove(Key { index, generation })
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
+        self.chunks.get_mut((index >> CHUNK_BITS) as usize)?.get_mut(index as usize % CHUNK)
     }
 }
 
@@ -128,6 +168,24 @@ mod tests {
         assert_eq!(slots.remove(old), None);
         assert_eq!(slots.get(new), Some(&'b'));
         assert_eq!(slots.len(), 1);
+    }
+
+    #[test]
+    fn many_values_fill_chunk_after_chunk() {
+        let mut slots = Slots::new();
+        let keys: Vec<Key> = (0..3 * CHUNK + 1).map(|n| slots.insert(n)).collect();
+        assert_eq!(slots.chunks.len(), 4);
+        assert!(slots.chunks.iter().all(|chunk| chunk.capacity() == CHUNK), "no chunk is moved");
+        for (n, key) in keys.iter().enumerate() {
+            assert_eq!(slots.get(*key), Some(&n));
+        }
+        for key in keys.iter().step_by(2) {
+            slots.remove(*key);
+        }
+        assert_eq!(slots.iter().count(), slots.len());
+        assert!(slots.iter().all(|n| n % 2 == 1));
+        let again = slots.insert(0);
+        assert_eq!((again.index as usize, slots.chunks.len()), (3 * CHUNK, 4), "the place freed last");
     }
 
     #[test]

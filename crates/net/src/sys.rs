@@ -5,7 +5,7 @@
 //! through rustix's safe calls. Invariant: each block says why it is sound.
 #![allow(unsafe_code)]
 
-use crate::counts::{Allocator, Kind, count};
+use crate::counts::{Allocator, Kind, count, hold, release};
 use crate::mailbox::LocalWake;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::mem::{MaybeUninit, size_of};
@@ -18,17 +18,21 @@ use std::{io, ptr};
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(Kind::Allocation);
+        hold(layout.size());
         // SAFETY: the caller keeps `alloc`'s contract, which is `System`'s.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count(Kind::Allocation);
+        release(layout.size());
+        hold(new_size);
         // SAFETY: as above; `block` came from `System`, since all our blocks do.
         unsafe { System.realloc(block, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        release(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }
     }

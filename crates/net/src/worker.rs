@@ -118,6 +118,11 @@ impl Remote {
         self.mailbox.stop();
     }
 
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Waits until the thread has ended. Must not be called on that thread.
     pub fn join(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);

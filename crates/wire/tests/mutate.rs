@@ -1,21 +1,17 @@
-//! A bounded fuzzer for every CI run: seeds, a deterministic generator, and the
-//! properties of `mutate/oracle.rs`. `WEIR_FUZZ_ROUNDS` sets the rounds per
-//! target, `WEIR_FUZZ_SEED` another beginning; a failure prints its input.
+//! A bounded fuzzer for every CI run: seeds, the driver of `mutate/driver.rs`, and the properties of
+//! `mutate/oracle.rs`.
 
 #![allow(clippy::panic)]
 
+#[path = "mutate/driver.rs"]
+mod driver;
 #[path = "mutate/oracle.rs"]
 mod oracle;
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proptest::prelude::*;
 
 /// Rounds per target unless asked for more; a second or so in a debug build.
 const ROUNDS: u64 = 6_000;
-
-/// Longest input the mutations grow to.
-const INPUT_BYTES_MAX: usize = 512;
 
 const REQUESTS: &[&str] = &[
     "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -136,78 +132,8 @@ proptest! {
     }
 }
 
-fn mutate(seeds: &[&str], check: fn(&[u8])) {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let rounds = number("WEIR_FUZZ_ROUNDS").unwrap_or(ROUNDS);
-    let mut random = Random(number("WEIR_FUZZ_SEED").unwrap_or(0x5eed));
-    for seed in seeds {
-        check(seed.as_bytes());
-    }
-    for round in 0..rounds {
-        let mut input = random.choose(seeds).as_bytes().to_vec();
-        for _ in 0..=random.below(6) {
-            random.change(&mut input, seeds);
-        }
-        input.truncate(INPUT_BYTES_MAX);
-        if catch_unwind(AssertUnwindSafe(|| check(&input))).is_err() {
-            panic!("round {round}: {}", input.escape_ascii());
-        }
-    }
-}
-
-/// SplitMix64: the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    fn choose<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        let index = self.below(from.len());
-        from.get(index).copied().unwrap_or_default()
-    }
-
-    /// One change: a byte, a word, a cut, a repetition, or a piece of another seed.
-    fn change(&mut self, input: &mut Vec<u8>, seeds: &[&str]) {
-        let from = self.below(input.len() + 1);
-        let to = (from + self.below(12)).min(input.len());
-        match self.below(6) {
-            0 => {
-                if let Some(byte) = input.get_mut(from) {
-                    *byte ^= 1 << (self.next() % 8);
-                }
-            }
-            1 => {
-                let word = self.choose(WORDS);
-                input.splice(from..from, word.bytes());
-            }
-            2 => {
-                let word = self.choose(WORDS);
-                input.splice(from..to, word.bytes());
-            }
-            3 => {
-                input.drain(from..to);
-            }
-            4 => {
-                let piece = input.get(from..to).unwrap_or_default().to_vec();
-                input.splice(to..to, piece);
-            }
-            _ => {
-                let other = self.choose(seeds).as_bytes();
-                let start = self.below(other.len());
-                let end = (start + self.below(40)).min(other.len());
-                let piece = other.get(start..end).unwrap_or_default().to_vec();
-                input.splice(from..from, piece);
-            }
-        }
-    }
+fn mutate(seeds: &'static [&'static str], check: fn(&[u8])) {
+    let word = |random: &mut driver::Random| random.choose(WORDS);
+    let material = driver::Material { seeds, word, input_bytes_max: 512, cut_bytes_max: 12, piece_bytes_max: 40 };
+    material.fuzz(ROUNDS, check);
 }

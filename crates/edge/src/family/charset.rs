@@ -35,8 +35,8 @@ pub static FAMILY: Family = Family::new("charset", &[
     Directive::new("charset", HSLI, ONE, "The character set named in Content-Type; off names none.", charset).default("off"),
     Directive::new("charset_types", HSL, Arity::AtLeast(1), "The media types that get one besides text/html; * for all.", types)
         .default("text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml").many(),
-    Directive::new("override_charset", HSLI, Arity::Flag, "Accepted for nginx's sake: it speaks of recoding, which weir does not.",
-        |_, s| value::flag(s).map(drop)).default("off"),
+    Directive::idle("override_charset", HSLI, Arity::Flag, "off",
+        "weir converts no character sets", |_, s| value::flag(s).map(drop)).default("off"),
 ])
 .filter(|location| location.values.charset.name.is_some(), filter);
 

@@ -47,8 +47,6 @@ crate::settings! {
     keepalive_time: Duration = Duration::from_secs(3600),
     /// `keepalive_disable`: `msie6`, `safari`.
     keepalive_disable: Vec<String> = vec!["msie6".to_owned()],
-    /// `keepalive_min_timeout`.
-    keepalive_min_timeout: Duration = Duration::ZERO,
     /// `lingering_close`.
     lingering_close: Lingering = Lingering::On,
     /// `lingering_time`.
@@ -81,8 +79,6 @@ crate::settings! {
     satisfy_any: bool = false,
     /// `log_not_found`.
     log_not_found: bool = true,
-    /// `log_subrequest`.
-    log_subrequest: bool = false,
 }
 
 /// Nothing is declared for all of `http`.
@@ -151,13 +147,6 @@ macro_rules! size {
     };
 }
 
-/// A directive that nginx needs for its memory layout and weir does not.
-macro_rules! accepted {
-    ($name:literal, $contexts:expr, $arity:expr) => {
-        Directive::new($name, $contexts, $arity, "Accepted for nginx's sake: it tunes memory that weir manages itself.", |_, _| Ok(()))
-    };
-}
-
 const HS: crate::directive::Contexts = HTTP.or(SERVER);
 const HSLI: crate::directive::Contexts = HSL.or(LOCATION_IF);
 
@@ -184,13 +173,14 @@ pub static FAMILY: Family = Family::new("core", &[
             Ok(())
         }).default("off"),
     time!("auth_delay", HSL, auth_delay, "0s", "How long an unauthorised request waits for its 401."),
-        time!("send_timeout", HSL, send_timeout, "60s", "Longest pause between two writes to a client."),
+    time!("send_timeout", HSL, send_timeout, "60s", "Longest pause between two writes to a client."),
     Directive::new("keepalive_timeout", HSL, Arity::Between(1, 2), "How long an idle client connection stays open.", keepalive_timeout)
         .default("75s"),
     Directive::new("keepalive_requests", HSL, ONE, "Requests one client connection may carry.",
         |b, s| { b.settings().core.keepalive_requests = Some(value::first_number(s)?); Ok(()) }).default("1000"),
     time!("keepalive_time", HSL, keepalive_time, "1h", "How long requests may be served on one client connection."),
-    time!("keepalive_min_timeout", HSL, keepalive_min_timeout, "0", "How long an idle client connection is kept open at a graceful stop."),
+    Directive::idle("keepalive_min_timeout", HSL, ONE, "0",
+        "a graceful stop closes idle connections at once, as without it", |_, s| value::time(s).map(drop)),
     Directive::new("keepalive_disable", HSL, Arity::AtLeast(1), "Browsers that get no keep-alive after a POST.",
         |b, s| {
             let mut list = Vec::new();
@@ -232,31 +222,55 @@ pub static FAMILY: Family = Family::new("core", &[
     Directive::new("satisfy", HSL, ONE, "Whether all access rules must agree or any.",
         |b, s| { b.settings().core.satisfy_any = Some(value::choice(s, &[("all", false), ("any", true)])?); Ok(()) }).default("all"),
     flag!("log_not_found", HSL, log_not_found, "on", "Logs files that were not found."),
-    flag!("log_subrequest", HSL, log_subrequest, "off", "Logs subrequests."),
-    accepted!("connection_pool_size", HS, ONE),
-    accepted!("request_pool_size", HS, ONE),
-    accepted!("client_body_in_single_buffer", HSL, Arity::Flag),
-    accepted!("output_buffers", HSL, TWO),
-    accepted!("postpone_output", HSL, ONE),
-    accepted!("sendfile_max_chunk", HSL, ONE),
-    accepted!("send_lowat", HSL, ONE),
-    accepted!("aio", HSL, ONE),
-    accepted!("aio_write", HSL, Arity::Flag),
-    accepted!("directio", HSL, ONE),
-    accepted!("directio_alignment", HSL, ONE),
-    accepted!("read_ahead", HSL, ONE),
-    accepted!("types_hash_max_size", HSL, ONE),
-    accepted!("types_hash_bucket_size", HSL, ONE),
-    accepted!("variables_hash_max_size", HTTP, ONE),
-    accepted!("variables_hash_bucket_size", HTTP, ONE),
-    accepted!("msie_padding", HSL, Arity::Flag),
-    accepted!("msie_refresh", HSL, Arity::Flag),
-    accepted!("subrequest_output_buffer_size", HSL, ONE),
-    accepted!("open_file_cache", HSL, Arity::Between(1, 2)),
-    accepted!("open_file_cache_valid", HSL, ONE),
-    accepted!("open_file_cache_min_uses", HSL, ONE),
-    accepted!("open_file_cache_errors", HSL, Arity::Flag),
-    accepted!("optimize_server_names", HS, Arity::Flag),
+    Directive::idle("log_subrequest", HSL, Arity::Flag, "off", "weir makes no subrequests", |_, s| value::flag(s).map(drop)),
+    Directive::idle("connection_pool_size", HS, ONE, "",
+        "weir manages this memory itself", |_, _| Ok(())),
+    Directive::idle("request_pool_size", HS, ONE, "",
+        "weir manages this memory itself", |_, _| Ok(())),
+    Directive::idle("client_body_in_single_buffer", HSL, Arity::Flag, "",
+        "weir manages this memory itself", |_, _| Ok(())),
+    Directive::idle("output_buffers", HSL, TWO, "",
+        "weir manages this memory itself", |_, _| Ok(())),
+    Directive::idle("postpone_output", HSL, ONE, "",
+        "an answer leaves in as few writes as it comes in", |_, _| Ok(())),
+    Directive::idle("sendfile_max_chunk", HSL, ONE, "",
+        "weir bounds what one call sends itself", |_, _| Ok(())),
+    Directive::idle("send_lowat", HSL, ONE, "",
+        "Linux knows no such limit", |_, _| Ok(())),
+    Directive::idle("aio", HSL, ONE, "off",
+        "the page cache reads ahead", |_, _| Ok(())),
+    Directive::idle("aio_write", HSL, Arity::Flag, "off",
+        "the page cache writes behind", |_, _| Ok(())),
+    Directive::idle("directio", HSL, ONE, "off",
+        "files go through the page cache", |_, _| Ok(())),
+    Directive::idle("directio_alignment", HSL, ONE, "",
+        "files go through the page cache", |_, _| Ok(())),
+    Directive::idle("read_ahead", HSL, ONE, "",
+        "the page cache reads ahead by itself", |_, _| Ok(())),
+    Directive::new("types_hash_max_size", HSL, ONE,
+        "Accepted: weir's tables size themselves", |_, _| Ok(())),
+    Directive::new("types_hash_bucket_size", HSL, ONE,
+        "Accepted: weir's tables size themselves", |_, _| Ok(())),
+    Directive::new("variables_hash_max_size", HTTP, ONE,
+        "Accepted: weir's tables size themselves", |_, _| Ok(())),
+    Directive::new("variables_hash_bucket_size", HTTP, ONE,
+        "Accepted: weir's tables size themselves", |_, _| Ok(())),
+    Directive::idle("msie_padding", HSL, Arity::Flag, "",
+        "it speaks of browsers that are gone", |_, _| Ok(())),
+    Directive::idle("msie_refresh", HSL, Arity::Flag, "off",
+        "it speaks of browsers that are gone", |_, _| Ok(())),
+    Directive::idle("subrequest_output_buffer_size", HSL, ONE, "",
+        "weir makes no subrequests", |_, _| Ok(())),
+    Directive::idle("open_file_cache", HSL, Arity::Between(1, 2), "off",
+        "files are opened anew for each request, so none is stale", |_, _| Ok(())),
+    Directive::idle("open_file_cache_valid", HSL, ONE, "",
+        "files are opened anew for each request, so none is stale", |_, _| Ok(())),
+    Directive::idle("open_file_cache_min_uses", HSL, ONE, "",
+        "files are opened anew for each request, so none is stale", |_, _| Ok(())),
+    Directive::idle("open_file_cache_errors", HSL, Arity::Flag, "off",
+        "files are opened anew for each request, so none is stale", |_, _| Ok(())),
+    Directive::idle("optimize_server_names", HS, Arity::Flag, "",
+        "names are looked up only where several servers share an address", |_, _| Ok(())),
 ]);
 
 fn keepalive_timeout(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -3,7 +3,6 @@
 //! <https://nginx.org/en/docs/http/ngx_http_index_module.html>. A found file is asked for by an internal redirect,
 //! so another location may serve it.
 
-use std::fs;
 use std::io;
 
 use weir_conf::Statement;
@@ -12,7 +11,8 @@ use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::static_files::{as_path, errno, path};
+use crate::family::disable_symlinks::{self, Failed};
+use crate::family::static_files::{errno, path};
 use crate::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::variable::Template;
@@ -65,7 +65,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         }
         let directory = found.len();
         found.extend_from_slice(&name);
-        match fs::metadata(as_path(&found)) {
+        match disable_symlinks::metadata(exchange, &found) {
             Ok(_) => return Next::Redirect { uri: [&exchange.uri, name.as_slice()].concat(), args: None },
             Err(error) => {
                 if let Some(next) = missing(exchange, &found, directory, &error, &mut directory_is_known) {
@@ -83,7 +83,7 @@ fn missing(
     exchange: &mut Exchange<'_>,
     path: &[u8],
     directory: usize,
-    error: &io::Error,
+    Failed { call, error }: &Failed,
     directory_is_known: &mut bool,
 ) -> Option<Next> {
     let code = error.raw_os_error();
@@ -102,7 +102,7 @@ fn missing(
         return None;
     }
     let shown = String::from_utf8_lossy(path);
-    exchange.log(Level::Crit, format_args!("stat() \"{shown}\" failed {}", Os(error)));
+    exchange.log(Level::Crit, format_args!("{call} \"{shown}\" failed {}", Os(error)));
     Some(Next::Status(500))
 }
 
@@ -110,20 +110,20 @@ fn missing(
 fn directory_fails(exchange: &mut Exchange<'_>, path: &[u8], directory: usize) -> Option<Next> {
     let name = path.get(..directory).unwrap_or_default();
     let name = if name.len() > 1 { name.strip_suffix(b"/").unwrap_or(name) } else { name };
-    match fs::metadata(as_path(name)) {
+    match disable_symlinks::metadata(exchange, name) {
         Ok(facts) if facts.is_dir() => None,
         Ok(_) => {
             let shown = String::from_utf8_lossy(name);
             exchange.log(Level::Alert, format_args!("\"{shown}\" is not a directory"));
             Some(Next::Status(500))
         }
-        Err(error) => match error.raw_os_error() {
+        Err(Failed { call, error }) => match error.raw_os_error() {
             Some(errno::ENOENT) => Some(refused(exchange, path, &error)),
             // A name in it was looked up, so searching it is allowed.
             Some(errno::EACCES) => None,
             Some(_) | None => {
                 let shown = String::from_utf8_lossy(name);
-                exchange.log(Level::Crit, format_args!("stat() \"{shown}\" failed {}", Os(&error)));
+                exchange.log(Level::Crit, format_args!("{call} \"{shown}\" failed {}", Os(&error)));
                 Some(Next::Status(500))
             }
         },

@@ -10,12 +10,12 @@ use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::limit_req::{LOG_LEVELS, key_of};
+use crate::family::limit_req::LOG_LEVELS;
 use crate::log::Level;
 use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;
-use crate::zone::{Table, Zone};
+use crate::zone::{self, Table, Zone, Zones};
 
 crate::settings! {
     /// The limits.
@@ -28,23 +28,8 @@ crate::settings! {
     dry_run: bool = false,
 }
 
-/// The zones, in the order of the file.
-#[derive(Default)]
-pub struct Declared(Vec<Counts>);
-
-impl Declared {
-    /// Takes over the counts of zones an older configuration had; an error when a zone's key changed.
-    fn adopt(&mut self, old: &Declared) -> Result<(), String> {
-        for new in &mut self.0 {
-            for old in &old.0 {
-                if new.zone.continues(&old.zone, "limit_conn_zone")? {
-                    new.table = old.table.clone();
-                }
-            }
-        }
-        Ok(())
-    }
-}
+/// The zones.
+pub type Declared = Zones<u32>;
 
 /// The family.
 pub static FAMILY: Family = Family::new("limit_conn", &[
@@ -62,13 +47,8 @@ pub static FAMILY: Family = Family::new("limit_conn", &[
     !exchange.limit_conn_status.is_empty()
 })])
 .phase(Phase::Preaccess, |location| !location.values.limit_conn.limits.is_empty(), enter)
-.adopt(|new, old| new.limit_conn.adopt(&old.limit_conn))
+.adopt(|new, old| new.limit_conn.adopt(&old.limit_conn, "limit_conn_zone"))
 .finish(finish);
-
-struct Counts {
-    zone: Zone,
-    table: Arc<Table<u32>>,
-}
 
 /// One `limit_conn`.
 #[derive(Clone)]
@@ -105,18 +85,8 @@ const LIMIT_MAX: u64 = 65_535;
 fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let key = b.template(statement.text(0))?;
     let word = statement.text(1);
-    let (name, size) = Zone::parameter(word).ok_or_else(|| Refusal::whole(format!("invalid parameter \"{word}\"")))??;
-    if name.is_empty() {
-        return Err(Refusal::whole("\"limit_conn_zone\" must have \"zone\" parameter"));
-    }
-    let zones = &mut b.declared.limit_conn.0;
-    if let Some(known) = zones.iter().find(|known| known.zone.name == name) {
-        let bound = &known.zone.key_text;
-        return Err(Refusal::whole(format!("limit_conn_zone \"{name}\" is already bound to key \"{bound}\"")));
-    }
-    let zone = Zone { name, size, key, key_text: statement.text(0).to_owned() };
-    zones.push(Counts { zone, table: Arc::new(Table::new(size)) });
-    Ok(())
+    let place = zone::parameter(word).ok_or_else(|| Refusal::whole(format!("invalid parameter \"{word}\"")))??;
+    b.declared.limit_conn.declare(statement, key, Some(place), ())
 }
 
 fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -141,10 +111,9 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         return;
     }
     for limit in Arc::make_mut(limits) {
-        limit.zone = b.declared.limit_conn.0.iter().position(|known| known.zone.name == limit.name);
+        limit.zone = b.declared.limit_conn.find(&limit.name);
         if limit.zone.is_none() {
-            let what = format!("zero size shared memory zone \"{}\"", limit.name);
-            b.refuse_at("limit_conn", Refusal::whole(what).todo("declare it with limit_conn_zone in http"), None);
+            zone::refuse_undeclared(b, "limit_conn", &limit.name);
         }
     }
 }
@@ -155,12 +124,12 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
     let (conf, location) = (exchange.conf, exchange.location);
     for limit in location.values.limit_conn.limits.iter() {
-        let Some(counts) = limit.zone.and_then(|zone| conf.declared.limit_conn.0.get(zone)) else { continue };
-        let Some(key) = key_of(exchange, &counts.zone, KEY_BYTES_MAX) else { continue };
+        let Some(zone) = limit.zone.and_then(|zone| conf.declared.limit_conn.get(zone)) else { continue };
+        let Some(key) = zone.key_of(exchange, KEY_BYTES_MAX) else { continue };
         exchange.limit_conn_status = "PASSED";
-        match take(&counts.table, &key, limit.most) {
+        match take(&zone.table, &key, limit.most) {
             Ok(held) => exchange.held.push(held),
-            Err(Full::Limit) => return refuse(exchange, Some(&counts.zone)),
+            Err(Full::Limit) => return refuse(exchange, Some(zone)),
             Err(Full::Zone) => return refuse(exchange, None),
         }
     }
@@ -187,7 +156,7 @@ fn take(table: &Arc<Table<u32>>, key: &[u8], most: u32) -> Result<Held, Full> {
     Ok(Held { table: table.clone(), key: key.into() })
 }
 
-fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone>) -> Next {
+fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone<u32>>) -> Next {
     exchange.held.clear();
     let settings = &exchange.location.values.limit_conn;
     let (level, status, dry_run) = (settings.log_level, settings.status, settings.dry_run);

@@ -4,10 +4,10 @@
 //! last are asked first and charged once all agreed. <https://nginx.org/en/docs/http/ngx_http_limit_req_module.html>
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_conf::Statement;
-use weir_net::{buffer, clock};
+use weir_net::Lease;
 
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
@@ -17,7 +17,7 @@ use crate::log::Level;
 use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;
-use crate::zone::{Table, Zone};
+use crate::zone::{self, Zone, Zones};
 
 crate::settings! {
     /// The limits.
@@ -30,23 +30,8 @@ crate::settings! {
     dry_run: bool = false,
 }
 
-/// The zones, in the order of the file.
-#[derive(Default)]
-pub struct Declared(Vec<Buckets>);
-
-impl Declared {
-    /// Takes over the buckets of zones an older configuration had; an error when a zone's key changed.
-    fn adopt(&mut self, old: &Declared) -> Result<(), String> {
-        for new in &mut self.0 {
-            for old in &old.0 {
-                if new.zone.continues(&old.zone, "limit_req")? {
-                    new.table = old.table.clone();
-                }
-            }
-        }
-        Ok(())
-    }
-}
+/// The zones.
+pub type Declared = Zones<Bucket, Rate>;
 
 /// The levels `limit_req_log_level` and `limit_conn_log_level` take.
 pub(crate) const LOG_LEVELS: &[(&str, Level)] =
@@ -69,24 +54,15 @@ pub static FAMILY: Family = Family::new("limit_req", &[
     !exchange.limit_req_status.is_empty()
 })])
 .phase(Phase::Preaccess, |location| !location.values.limit_req.limits.is_empty(), enter)
-.adopt(|new, old| new.limit_req.adopt(&old.limit_req))
+.adopt(|new, old| new.limit_req.adopt(&old.limit_req, "limit_req"))
 .finish(finish);
 
-struct Buckets {
-    zone: Zone,
-    /// Thousandths of a request a second.
-    rate: i64,
-    table: Arc<Shared>,
-}
+/// Thousandths of a request a second.
+pub struct Rate(i64);
 
-struct Shared {
-    table: Table<Bucket>,
-    /// The beginning of the zone's time.
-    epoch: Instant,
-}
-
+/// The state of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bucket {
+pub struct Bucket {
     excess: i64,
     last_ms: i64,
 }
@@ -108,7 +84,7 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut place = None;
     let mut rate = 1000;
     for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
-        if let Some(zone) = Zone::parameter(word) {
+        if let Some(zone) = zone::parameter(word) {
             place = Some(zone?);
         } else if let Some(text) = word.strip_prefix("rate=") {
             rate = rate_of(text).ok_or_else(|| Refusal::whole(format!("invalid rate \"{word}\"")))?;
@@ -116,18 +92,7 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             return Err(Refusal::whole(format!("invalid parameter \"{word}\"")));
         }
     }
-    let Some((name, size)) = place.filter(|(name, _)| !name.is_empty()) else {
-        return Err(Refusal::whole("\"limit_req_zone\" must have \"zone\" parameter"));
-    };
-    let zones = &mut b.declared.limit_req.0;
-    if let Some(known) = zones.iter().find(|known| known.zone.name == name) {
-        let bound = &known.zone.key_text;
-        return Err(Refusal::whole(format!("limit_req_zone \"{name}\" is already bound to key \"{bound}\"")));
-    }
-    let table = Arc::new(Shared { table: Table::new(size), epoch: clock::now() });
-    let zone = Zone { name, size, key, key_text: statement.text(0).to_owned() };
-    zones.push(Buckets { zone, rate, table });
-    Ok(())
+    b.declared.limit_req.declare(statement, key, place, Rate(rate))
 }
 
 /// `5r/s` or `30r/m`, in thousandths of a request a second.
@@ -178,13 +143,14 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         return;
     }
     for limit in Arc::make_mut(limits) {
-        limit.zone = b.declared.limit_req.0.iter().position(|known| known.zone.name == limit.name);
+        limit.zone = b.declared.limit_req.find(&limit.name);
         if limit.zone.is_none() {
-            let what = format!("zero size shared memory zone \"{}\"", limit.name);
-            b.refuse_at("limit_req", Refusal::whole(what).todo("declare it with limit_req_zone in http"), None);
+            zone::refuse_undeclared(b, "limit_req", &limit.name);
         }
     }
 }
+
+type Buckets = Zone<Bucket, Rate>;
 
 /// What one bucket says to one more request.
 #[derive(Debug, PartialEq, Eq)]
@@ -199,13 +165,12 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
     let (conf, location) = (exchange.conf, exchange.location);
     let settings = &location.values.limit_req;
-    let mut asked: Vec<(&Limit, &Buckets, buffer::Lease)> = Vec::new();
-    let zones = &conf.declared.limit_req.0;
+    let mut asked: Vec<(&Limit, &Buckets, Lease)> = Vec::new();
     let last = settings.limits.len().saturating_sub(1);
     let mut longest = None;
     for (index, limit) in settings.limits.iter().enumerate() {
-        let Some(buckets) = limit.zone.and_then(|zone| zones.get(zone)) else { continue };
-        let Some(key) = key_of(exchange, &buckets.zone, KEY_BYTES_MAX) else { continue };
+        let Some(buckets) = limit.zone.and_then(|zone| conf.declared.limit_req.get(zone)) else { continue };
+        let Some(key) = buckets.key_of(exchange, KEY_BYTES_MAX) else { continue };
         match buckets.ask(&key, limit.burst, index == last) {
             Verdict::Overflows { excess } => return refuse(exchange, buckets, excess),
             Verdict::Passes { excess } if index == last => longest = buckets.delay(limit, excess),
@@ -230,32 +195,11 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
 }
 
-/// The key of a zone for this request; `None` when it is empty or too long to count by.
-pub(crate) fn key_of(exchange: &mut Exchange<'_>, zone: &Zone, bytes_max: usize) -> Option<buffer::Lease> {
-    let mut key = buffer::lease(0);
-    zone.key.eval(exchange, &mut key);
-    if key.is_empty() {
-        return None;
-    }
-    if key.len() > bytes_max {
-        exchange.log(
-            Level::Error,
-            format_args!(
-                "the value of the \"{}\" key is more than {bytes_max} bytes: \"{}\"",
-                zone.key_text,
-                String::from_utf8_lossy(&key)
-            ),
-        );
-        return None;
-    }
-    Some(key)
-}
-
 fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
     let settings = &exchange.location.values.limit_req;
     let (level, status, dry_run) = (settings.log_level, settings.status, settings.dry_run);
     let note = if dry_run { ", dry run" } else { "" };
-    let name = &buckets.zone.name;
+    let name = &buckets.name;
     exchange.log(
         level,
         format_args!("limiting requests{note}, excess: {}.{:03} by zone \"{name}\"", excess / 1000, excess % 1000),
@@ -266,7 +210,7 @@ fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
 
 /// A request that must wait.
 struct Delay<'z> {
-    zone: &'z Zone,
+    zone: &'z Buckets,
     excess: i64,
     wait: Duration,
 }
@@ -298,10 +242,10 @@ impl Delay<'_> {
 impl Buckets {
     /// Asks a key's bucket about one more request, and charges it if told to.
     fn ask(&self, key: &[u8], burst: i64, charges: bool) -> Verdict {
-        let now = clock::now().saturating_duration_since(self.table.epoch).as_millis() as i64;
-        let mut shard = self.table.table.shard(key);
+        let now = self.table.age_ms();
+        let mut shard = self.table.shard(key);
         match shard.get(key) {
-            Some(bucket) => bucket.ask(now, self.rate, burst, charges),
+            Some(bucket) => bucket.ask(now, self.parameters.0, burst, charges),
             None => {
                 shard.insert(key, Bucket { excess: 0, last_ms: if charges { now } else { 0 } });
                 Verdict::Passes { excess: 0 }
@@ -314,8 +258,8 @@ impl Buckets {
         if over <= 0 {
             return None;
         }
-        let millis = u64::try_from(over.saturating_mul(1000) / self.rate).unwrap_or(0);
-        (millis > 0).then(|| Delay { zone: &self.zone, excess, wait: Duration::from_millis(millis) })
+        let millis = u64::try_from(over.saturating_mul(1000) / self.parameters.0).unwrap_or(0);
+        (millis > 0).then(|| Delay { zone: self, excess, wait: Duration::from_millis(millis) })
     }
 }
 

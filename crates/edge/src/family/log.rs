@@ -19,6 +19,7 @@ use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, Refusal, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::family::disable_symlinks;
 use crate::family::error_log::declare;
 use crate::family::static_files;
 use crate::log::file::LogFile;
@@ -400,7 +401,8 @@ fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
     log.format.write(exchange, &mut line);
     line.push(b'\n');
     let cache = exchange.location.values.log.cache;
-    if let Err(error) = handles::write(&path, cache.as_ref(), &line) {
+    let guard = disable_symlinks::guard(exchange, &path);
+    if let Err(error) = handles::write(&path, cache.as_ref(), guard, &line) {
         let shown = String::from_utf8_lossy(&path);
         exchange.log(
             Level::Crit,
@@ -415,10 +417,10 @@ fn root_exists(exchange: &mut Exchange<'_>) -> bool {
         return false;
     };
     root.truncate(length);
-    let error = match std::fs::metadata(static_files::as_path(&root)) {
+    let error = match disable_symlinks::metadata(exchange, &root) {
         Ok(found) if found.is_dir() => return true,
         Ok(_) => std::io::ErrorKind::NotADirectory.into(),
-        Err(error) => error,
+        Err(failed) => failed.error,
     };
     let shown = String::from_utf8_lossy(&root);
     exchange.log(

@@ -152,6 +152,7 @@ families! {
     try_files
     index
     autoindex
+    disable_symlinks
     static_files
     error_page
     not_modified

@@ -32,10 +32,10 @@ pub type Declared = ();
 pub static FAMILY: Family = Family::new("referer", &[
     Directive::new("valid_referers", SERVER.or(LOCATION), Arity::AtLeast(1),
         "Says which Referer fields leave $invalid_referer empty.", valid_referers).many(),
-    Directive::new("referer_hash_max_size", SERVER.or(LOCATION), ONE, "Accepted for nginx's sake: weir's tables size themselves.",
-        |_, s| value::first_number(s).map(drop)).default("2048"),
+    Directive::new("referer_hash_max_size", SERVER.or(LOCATION), ONE,
+        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("2048"),
     Directive::new("referer_hash_bucket_size", SERVER.or(LOCATION), ONE,
-        "Accepted for nginx's sake: weir's tables size themselves.", |_, s| value::first_number(s).map(drop)).default("64"),
+        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("64"),
 ])
 .variables(&[Variable::changeable("invalid_referer", invalid_referer, |_, _| {})])
 .finish(finish);

@@ -36,9 +36,9 @@ pub static FAMILY: Family = Family::new("server", &[
         "Uses the first server_name in redirects instead of the Host field.",
         |b, s| { b.settings().server.name_in_redirect = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("server_names_hash_bucket_size", HTTP, Arity::exactly(1),
-        "Accepted for nginx's sake: weir's tables size themselves.", |_, s| value::size(s).map(drop)),
+        "Accepted: weir's tables size themselves", |_, s| value::size(s).map(drop)),
     Directive::new("server_names_hash_max_size", HTTP, Arity::exactly(1),
-        "Accepted for nginx's sake: weir's tables size themselves.", |_, s| value::size(s).map(drop)),
+        "Accepted: weir's tables size themselves", |_, s| value::size(s).map(drop)),
 ]);
 
 /// A server's addresses and names while the file is read.

@@ -6,10 +6,9 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -21,6 +20,7 @@ use crate::build::{Build, Kind, Scope};
 use crate::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, NONE, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::family::disable_symlinks::{self, Failed};
 use crate::family::location::Pattern;
 use crate::log::{Level, Os};
 use crate::phase::{Next, Phase};
@@ -81,12 +81,6 @@ pub static FAMILY: Family = Family::new("static_files", &[
         |b, s| { b.settings().static_files.default_type = Some(Arc::from(s.text(0))); Ok(()) }).default("text/plain"),
     Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag of modification time and size.",
         |b, s| { b.settings().static_files.etag = Some(value::flag(s)?); Ok(()) }).default("on"),
-    Directive::new("disable_symlinks", HSL, Arity::Between(1, 2), "Refused but for off: symbolic links are followed.",
-        |_, s| match s.text(0) {
-            "off" => Ok(()),
-            _ => Err(Refusal::directive("is not supported: weir follows symbolic links")
-                .todo("keep the tree under root free of links that others can make")),
-        }).default("off"),
 ])
 .variables(&[
     Variable::new("document_root", document_root),
@@ -206,9 +200,6 @@ pub fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// `open(2)`'s `O_NONBLOCK` on Linux: opening a FIFO without a writer must not hold the worker.
-const O_NONBLOCK: i32 = 0o4000;
-
 /// Errors of `open(2)` and `stat(2)` that nginx answers in ways of their own.
 pub mod errno {
     #![allow(missing_docs)]
@@ -232,8 +223,11 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         exchange.log(Level::Error, format_args!("directory index of \"{shown}\" is forbidden"));
         return Next::Status(403);
     }
-    let opened = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(as_path(&path));
-    let (file, facts) = match opened.and_then(|file| file.metadata().map(|facts| (file, facts))) {
+    let opened = disable_symlinks::open(exchange, &path).and_then(|file| match file.metadata() {
+        Ok(facts) => Ok((file, facts)),
+        Err(error) => Err(Failed { call: "fstat()", error }),
+    });
+    let (file, facts) = match opened {
         Ok(opened) => opened,
         Err(error) => return failed(exchange, &shown, &error),
     };
@@ -252,14 +246,14 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
 }
 
 /// The status and the log line of a file that cannot be opened.
-fn failed(exchange: &mut Exchange<'_>, path: &str, error: &io::Error) -> Next {
+fn failed(exchange: &mut Exchange<'_>, path: &str, Failed { call, error }: &Failed) -> Next {
     let (level, status) = match error.raw_os_error() {
         Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => (Level::Error, 404),
         Some(errno::EACCES | errno::EMLINK | errno::ELOOP) => (Level::Error, 403),
         Some(_) | None => (Level::Crit, 500),
     };
     if status != 404 || exchange.location.values.core.log_not_found {
-        exchange.log(level, format_args!("open() \"{path}\" failed {}", Os(error)));
+        exchange.log(level, format_args!("{call} \"{path}\" failed {}", Os(error)));
     }
     Next::Status(status)
 }
@@ -412,7 +406,6 @@ mod tests {
             ("root /a; alias /b;", "\"alias\" directive is duplicate, \"root\" directive was specified earlier"),
             ("root $document_root/x;", "the $document_root variable cannot be used in the \"root\" directive"),
             ("alias ${realpath_root};", "the $realpath_root variable cannot be used in the \"alias\" directive"),
-            ("disable_symlinks on;", "\"disable_symlinks\" directive is not supported: weir follows symbolic links"),
         ] {
             let (_, problems) = of_text(&format!("events {{}} http {{ server {{ location / {{ {statements} }} }} }}"));
             assert_eq!(problems.first().map(String::as_str), Some(expected), "{statements}");

@@ -3,15 +3,14 @@
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#try_files>. Unlike other settings it is not inherited:
 //! a location or an `if` inside the one that has it does without, as in nginx.
 
-use std::fs;
-
 use weir_conf::{At, Statement};
 
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, LOCATION, Refusal, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::static_files::{Alias, alias, as_path, errno, path};
+use crate::family::disable_symlinks::{self, Failed};
+use crate::family::static_files::{Alias, alias, errno, path};
 use crate::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::special;
@@ -94,16 +93,16 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         let text = evaluate(exchange, &name.text, alias);
         file.truncate(root);
         file.extend_from_slice(&text);
-        match fs::metadata(as_path(&file)) {
+        match disable_symlinks::metadata(exchange, &file) {
             Ok(facts) if facts.is_dir() == name.is_directory => {
                 take(exchange, text, alias, name.is_directory);
                 return Next::Continue;
             }
             Ok(_) => {}
-            Err(error) => {
+            Err(Failed { call, error }) => {
                 if !matches!(error.raw_os_error(), Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG)) {
                     let shown = String::from_utf8_lossy(&file);
-                    exchange.log(Level::Crit, format_args!("stat() \"{shown}\" failed {}", Os(&error)));
+                    exchange.log(Level::Crit, format_args!("{call} \"{shown}\" failed {}", Os(&error)));
                 }
             }
         }

@@ -5,14 +5,12 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use weir_net::clock;
 
-use crate::log::file::append;
+use crate::family::disable_symlinks::{Guarded, append};
 
 /// `open_log_file_cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +38,7 @@ impl Default for CacheSize {
 
 struct Known {
     file: Option<Arc<File>>,
+    guard: Guarded,
     uses: u64,
     opened: Instant,
     used: Instant,
@@ -51,17 +50,17 @@ fn known() -> MutexGuard<'static, HashMap<Vec<u8>, Known>> {
 }
 
 /// Appends a line to the file of that name. Only failing to open it is an error, as in nginx.
-pub fn write(path: &[u8], cache: Option<&CacheSize>, line: &[u8]) -> io::Result<()> {
+pub fn write(path: &[u8], cache: Option<&CacheSize>, guard: Guarded, line: &[u8]) -> io::Result<()> {
     let file = match cache {
-        None => Arc::new(open(path)?),
-        Some(size) => cached(path, size)?,
+        None => Arc::new(append(guard, path)?),
+        Some(size) => cached(path, size, guard)?,
     };
     let _ = (&*file).write(line);
     Ok(())
 }
 
 /// The file of that name, from the cache if it is there; it stays there once it was used often enough.
-fn cached(path: &[u8], size: &CacheSize) -> io::Result<Arc<File>> {
+fn cached(path: &[u8], size: &CacheSize, guard: Guarded) -> io::Result<Arc<File>> {
     let mut known = known();
     let now = clock::now();
     known.retain(|_, entry| now.saturating_duration_since(entry.used) < size.inactive);
@@ -69,14 +68,14 @@ fn cached(path: &[u8], size: &CacheSize) -> io::Result<Arc<File>> {
     let mut file = None;
     if let Some(entry) = known.get(path) {
         uses += entry.uses;
-        if now.saturating_duration_since(entry.opened) < size.valid {
+        if now.saturating_duration_since(entry.opened) < size.valid && entry.guard == guard {
             opened = entry.opened;
             file = entry.file.clone();
         }
     }
     let file = match file {
         Some(file) => file,
-        None => Arc::new(open(path)?),
+        None => Arc::new(append(guard, path)?),
     };
     if !known.contains_key(path) {
         make_room(&mut known, size.max);
@@ -86,6 +85,7 @@ fn cached(path: &[u8], size: &CacheSize) -> io::Result<Arc<File>> {
         path.to_vec(),
         Known {
             file: kept,
+            guard,
             uses,
             opened,
             used: now,
@@ -108,14 +108,12 @@ fn make_room(known: &mut HashMap<Vec<u8>, Known>, max: usize) {
     }
 }
 
-fn open(path: &[u8]) -> io::Result<File> {
-    append(Path::new(std::ffi::OsStr::from_bytes(path)))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
 
     #[test]
     fn only_files_used_often_enough_stay_open() {
@@ -127,19 +125,19 @@ mod tests {
             ..CacheSize::default()
         };
         let is_open = || known().get(bytes).is_some_and(|entry| entry.file.is_some());
-        write(bytes, Some(&size), b"1\n").unwrap();
+        write(bytes, Some(&size), None, b"1\n").unwrap();
         assert!(!is_open());
-        write(bytes, Some(&size), b"2\n").unwrap();
+        write(bytes, Some(&size), None, b"2\n").unwrap();
         assert!(is_open());
-        write(bytes, None, b"3\n").unwrap();
+        write(bytes, None, None, b"3\n").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"1\n2\n3\n");
 
         let other = [bytes, b"-other"].concat();
-        write(&other, Some(&size), b"1\n").unwrap();
+        write(&other, Some(&size), None, b"1\n").unwrap();
         assert_eq!(known().len(), 1);
         assert!(!is_open());
         std::fs::remove_file(&path).unwrap();
         std::fs::remove_file(Path::new(std::ffi::OsStr::from_bytes(&other))).unwrap();
-        assert!(write(b"/nonexistent/log", Some(&size), b"").is_err());
+        assert!(write(b"/nonexistent/log", Some(&size), None, b"").is_err());
     }
 }

@@ -94,8 +94,6 @@ crate::settings! {
     ignore_client_abort: bool = false,
     /// `proxy_force_ranges`.
     force_ranges: bool = false,
-    /// `proxy_pass_trailers`.
-    pass_trailers: bool = false,
     /// `proxy_socket_rcvbuf`.
     receive_buffer: u64 = 0,
     /// `proxy_socket_sndbuf`.
@@ -171,12 +169,6 @@ macro_rules! flag {
     };
 }
 
-macro_rules! accepted {
-    ($name:literal, $arity:expr) => {
-        Directive::new($name, HSL, $arity, "Accepted for nginx's sake: weir sizes this itself.", |_, _| Ok(()))
-    };
-}
-
 /// The family.
 pub static FAMILY: Family = Family::new("proxy", &[
     Directive::new("proxy_pass", PASS_CONTEXTS, ONE, "Where requests of this location go: http://HOST[:PORT][/URI] or http://unix:PATH:/URI.", pass),
@@ -241,16 +233,26 @@ pub static FAMILY: Family = Family::new("proxy", &[
     flag!("proxy_socket_keepalive", socket_keepalive, "off", "TCP keep-alive towards upstreams."),
     flag!("proxy_ignore_client_abort", ignore_client_abort, "off", "Goes on when the client has closed."),
     flag!("proxy_force_ranges", force_ranges, "off", "Answers ranges whatever the upstream says of them."),
-    flag!("proxy_pass_trailers", pass_trailers, "off", "Passes trailer fields on."),
+    Directive::new("proxy_pass_trailers", HSL, Arity::Flag, "Refused but for off: trailer fields are not passed on.",
+        |_, s| match value::flag(s)? {
+            false => Ok(()),
+            true => Err(Refusal::directive("is not supported: weir does not pass trailer fields on")
+                .todo("remove the line, or send what they say in the head")),
+        }).default("off"),
     Directive::new("proxy_socket_rcvbuf", HSL, ONE, "Receive buffer of upstream sockets.",
         |b, s| { b.settings().proxy.receive_buffer = Some(value::size(s)?); Ok(()) }),
     Directive::new("proxy_socket_sndbuf", HSL, ONE, "Send buffer of upstream sockets.",
         |b, s| { b.settings().proxy.send_buffer = Some(value::size(s)?); Ok(()) }),
-    accepted!("proxy_busy_buffers_size", ONE),
-    accepted!("proxy_temp_file_write_size", ONE),
-    accepted!("proxy_headers_hash_max_size", ONE),
-    accepted!("proxy_headers_hash_bucket_size", ONE),
-    accepted!("proxy_send_lowat", ONE),
+    Directive::idle("proxy_busy_buffers_size", HSL, ONE, "",
+        "weir manages this memory itself", |_, _| Ok(())),
+    Directive::idle("proxy_temp_file_write_size", HSL, ONE, "",
+        "weir manages this memory itself", |_, _| Ok(())),
+    Directive::new("proxy_headers_hash_max_size", HSL, ONE,
+        "weir's tables size themselves", |_, _| Ok(())),
+    Directive::new("proxy_headers_hash_bucket_size", HSL, ONE,
+        "weir's tables size themselves", |_, _| Ok(())),
+    Directive::idle("proxy_send_lowat", HSL, ONE, "",
+        "Linux knows no such limit", |_, _| Ok(())),
 ])
 .variables(&[
     Variable::new("proxy_host", |ex, _, out| {

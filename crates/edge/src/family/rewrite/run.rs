@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 use weir_net::buffer;
 use weir_wire::Known;
@@ -10,6 +9,7 @@ use weir_wire::escape::{self, Unescape};
 
 use super::{Condition, FileTest, Rewrite, Rule, Target};
 use crate::exchange::Exchange;
+use crate::family::disable_symlinks::{self, Failed};
 use crate::log::Level;
 use crate::regex::Regex;
 use crate::respond::Body;
@@ -275,23 +275,22 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
 }
 
 fn file_passes(exchange: &mut Exchange<'_>, test: FileTest, name: &[u8]) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let path = Path::new(std::ffi::OsStr::from_bytes(name));
-    match std::fs::metadata(path) {
+    match disable_symlinks::metadata(exchange, name) {
         Ok(found) => match test {
             FileTest::Plain => found.is_file(),
             FileTest::Directory => found.is_dir(),
             FileTest::Exists => found.is_file() || found.is_dir(),
             FileTest::Executable => found.mode() & 0o100 != 0,
         },
-        Err(error) => {
+        Err(Failed { call, error }) => {
             let is_usual = matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput
             );
             if !is_usual {
                 let error = crate::log::Os(&error);
-                exchange.log(Level::Crit, format_args!("stat() \"{}\" failed {error}", path.display()));
+                let shown = String::from_utf8_lossy(name);
+                exchange.log(Level::Crit, format_args!("{call} \"{shown}\" failed {error}"));
             }
             false
         }

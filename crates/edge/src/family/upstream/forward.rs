@@ -485,7 +485,7 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Box<Link>, mut
         }
         response::accept(exchange, &origin, BodyLength::None);
         exchange.origin = Some(origin);
-        return Answer::Tunnel(Upgraded { link: *link, hold });
+        return Answer::Tunnel(Upgraded { link, hold });
     }
     let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.request.method()) {
         Ok(length) => length,

@@ -1,0 +1,405 @@
+//! An exchange put aside while a tunnel lives: all that its log line will want, in as little memory as it takes.
+//!
+//! A WebSocket may stand idle for days, ten thousand of them at once. Texts are packed into one piece of memory of
+//! just their size, heads are parsed again from their bytes, what most exchanges have not is boxed. Invariant: an
+//! exchange taken up again answers every variable as it would have before.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use weir_meter::Step;
+use weir_net::{SocketAddress, buffer};
+use weir_wire::{BodyLength, ConnectionTokens, Parser, ResponseHead};
+
+use crate::body::{Reader, RequestBody};
+use crate::conf::{LocationId, ServerId};
+use crate::exchange::{Client, Exchange, Origin, Parts, Request, Response, SlotStore, Try};
+use crate::family::limit_conn::Held;
+use crate::fields::Fields;
+use crate::head;
+use crate::regex::Captures;
+use crate::respond::{Body, BodyFilter};
+use crate::variable::VariableId;
+use crate::worker::{Generation, Worker};
+
+/// An exchange at rest.
+pub struct Aside {
+    generation: Rc<Generation>,
+    server: ServerId,
+    location: LocationId,
+    texts: Box<[u8]>,
+    tries: Box<[Try]>,
+    request: RequestFacts,
+    response: ResponseFacts,
+    plain: Plain,
+    rare: Option<Box<Rare>>,
+}
+
+struct RequestFacts {
+    length: Option<BodyLength>,
+    port: Option<u16>,
+    pipelined: bool,
+    method_override: Option<&'static [u8]>,
+}
+
+struct ResponseFacts {
+    status: u16,
+    content_length: Option<u64>,
+    last_modified: Option<i64>,
+    expects_trailers: bool,
+    refused: Option<u16>,
+    own_location: bool,
+    allows_ranges: bool,
+    header_only: bool,
+}
+
+/// What few exchanges have.
+struct Rare {
+    body: RequestBody,
+    reader: Option<Reader>,
+    told_address: Option<SocketAddress>,
+    held: Vec<Held>,
+    captures: Captures,
+    sent: Body,
+    filters: Vec<Box<dyn BodyFilter>>,
+}
+
+/// Fields of an exchange that are kept as they are. The pattern in `of` names all others: a new field of `Exchange`
+/// does not compile until it is said here what becomes of it.
+macro_rules! plain {
+    ($($field:ident: $kind:ty,)*) => {
+        struct Plain { $($field: $kind,)* }
+
+        impl Plain {
+            fn of(exchange: &Exchange<'_>) -> Plain {
+                let Exchange {
+                    conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
+                    proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
+                    held: _, $($field,)*
+                } = exchange;
+                Plain { $($field: *$field,)* }
+            }
+
+            fn give_to(self, exchange: &mut Exchange<'_>) {
+                $(exchange.$field = self.$field;)*
+            }
+        }
+    };
+}
+
+plain! {
+    target_is_valid: bool,
+    uri_was_quoted: bool,
+    discards_body: bool,
+    expectation_met: bool,
+    request_complete: bool,
+    step: Step,
+    started: Instant,
+    started_wall_ms: u64,
+    internal: bool,
+    alias_takes_uri: bool,
+    uri_changed: bool,
+    redirects_left: u8,
+    in_error_page: bool,
+    error_status: u16,
+    keeps_alive: bool,
+    number_on_connection: u64,
+    limit_rate: Option<u64>,
+    head_bytes_sent: u64,
+    body_bytes_sent: u64,
+    bytes_sent: u64,
+    request_length: u64,
+    complete: bool,
+    limit_req_status: &'static str,
+    limit_conn_status: &'static str,
+}
+
+impl Aside {
+    /// Puts an exchange aside; its memory comes back. Bytes behind the request's head are forgotten: they are the
+    /// tunnel's.
+    pub fn put(mut exchange: Exchange<'_>) -> (Aside, Parts) {
+        let aside = Aside {
+            generation: exchange.generation.clone(),
+            server: exchange.server.id,
+            location: exchange.location.id,
+            texts: pack(&exchange),
+            plain: Plain::of(&exchange),
+            request: RequestFacts::of(&exchange.request),
+            response: ResponseFacts::of(&exchange.response),
+            tries: exchange.tries.drain(..).collect(),
+            rare: Rare::of(&mut exchange),
+        };
+        exchange.request.used = exchange.request.bytes.len();
+        (aside, exchange.into_parts())
+    }
+
+    /// Takes the exchange up again and ends it with `end`; its memory goes back to the worker.
+    pub fn end<R>(self, worker: &Rc<Worker>, client: &Client, end: impl FnOnce(&mut Exchange<'_>) -> R) -> R {
+        let Aside { generation, server, location, texts, tries, request, response, plain, rare } = self;
+        let conf = &*generation.conf;
+        let (server, parts) = (conf.server(server), worker.lease_parts());
+        let (started, wall_ms) = (plain.started, plain.started_wall_ms);
+        let mut exchange = Exchange::new(conf, worker, &generation, client, server, parts, started, wall_ms);
+        exchange.location = conf.location(location);
+        unpack(&texts, &mut exchange);
+        exchange.tries.extend(tries);
+        request.give_to(&mut exchange.request);
+        response.give_to(&mut exchange.response);
+        plain.give_to(&mut exchange);
+        match rare {
+            Some(rare) => rare.give_to(&mut exchange),
+            None => exchange.body = RequestBody::Gone,
+        }
+        let result = end(&mut exchange);
+        worker.return_parts(exchange.into_parts());
+        result
+    }
+}
+
+impl RequestFacts {
+    fn of(request: &Request) -> RequestFacts {
+        // The parser's memory serves refusals; a request so far along had none. When it started, the exchange knows.
+        let Request {
+            bytes: _,
+            head: _,
+            parser: _,
+            started: _,
+            tokens: _,
+            used: _,
+            host: _,
+            length,
+            port,
+            pipelined,
+            method_override,
+        } = request;
+        RequestFacts { length: *length, port: *port, pipelined: *pipelined, method_override: *method_override }
+    }
+
+    fn give_to(self, request: &mut Request) {
+        request.length = self.length;
+        request.port = self.port;
+        request.pipelined = self.pipelined;
+        request.method_override = self.method_override;
+    }
+}
+
+impl ResponseFacts {
+    fn of(response: &Response) -> ResponseFacts {
+        let Response {
+            status_line: _,
+            content_type: _,
+            fields: _,
+            trailers: _,
+            body: _,
+            body_filters: _,
+            status,
+            content_length,
+            last_modified,
+            expects_trailers,
+            refused,
+            own_location,
+            allows_ranges,
+            header_only,
+        } = response;
+        ResponseFacts {
+            status: *status,
+            content_length: *content_length,
+            last_modified: *last_modified,
+            expects_trailers: *expects_trailers,
+            refused: *refused,
+            own_location: *own_location,
+            allows_ranges: *allows_ranges,
+            header_only: *header_only,
+        }
+    }
+
+    fn give_to(self, response: &mut Response) {
+        response.status = self.status;
+        response.content_length = self.content_length;
+        response.last_modified = self.last_modified;
+        response.expects_trailers = self.expects_trailers;
+        response.refused = self.refused;
+        response.own_location = self.own_location;
+        response.allows_ranges = self.allows_ranges;
+        response.header_only = self.header_only;
+    }
+}
+
+impl Rare {
+    fn of(exchange: &mut Exchange<'_>) -> Option<Box<Rare>> {
+        let is_usual = matches!(exchange.body, RequestBody::Gone)
+            && exchange.reader.is_none()
+            && exchange.told_address.is_none()
+            && exchange.held.is_empty()
+            && exchange.slots.captures.is_empty()
+            && matches!(exchange.response.body, Body::Empty)
+            && exchange.response.body_filters.is_empty();
+        if is_usual {
+            return None;
+        }
+        Some(Box::new(Rare {
+            body: std::mem::take(&mut exchange.body),
+            reader: exchange.reader.take(),
+            told_address: exchange.told_address.take(),
+            held: std::mem::take(&mut exchange.held),
+            captures: std::mem::take(&mut exchange.slots.captures),
+            sent: std::mem::take(&mut exchange.response.body),
+            filters: std::mem::take(&mut exchange.response.body_filters),
+        }))
+    }
+
+    fn give_to(self, exchange: &mut Exchange<'_>) {
+        exchange.body = self.body;
+        exchange.reader = self.reader;
+        exchange.told_address = self.told_address;
+        exchange.held = self.held;
+        exchange.slots.captures = self.captures;
+        exchange.response.body = self.sent;
+        exchange.response.body_filters = self.filters;
+    }
+}
+
+/// The length that stands for "none": no text is as long.
+const ABSENT: u32 = u32::MAX;
+
+/// All texts of an exchange in the order in which `unpack` reads them.
+fn pack(exchange: &Exchange<'_>) -> Box<[u8]> {
+    let (request, response) = (&exchange.request, &exchange.response);
+    let mut out = buffer::lease(0);
+    push(&mut out, request.bytes.get(..request.head.len));
+    push(&mut out, Some(&request.host));
+    push(&mut out, Some(&exchange.uri));
+    push(&mut out, Some(&exchange.args));
+    push(&mut out, exchange.proxy_host.as_deref());
+    push(&mut out, exchange.origin.as_ref().and_then(|origin| origin.bytes.get(..origin.head.len)));
+    push(&mut out, Some(&response.status_line));
+    push(&mut out, Some(&response.content_type));
+    push_fields(&mut out, &response.fields);
+    push_fields(&mut out, &response.trailers);
+    for (id, value) in exchange.slots.iter() {
+        push(&mut out, Some(&id.0.to_le_bytes()));
+        push(&mut out, Some(value));
+    }
+    out.as_slice().into()
+}
+
+fn push(out: &mut Vec<u8>, text: Option<&[u8]>) {
+    match text.and_then(|text| Some((text, u32::try_from(text.len()).ok()?))) {
+        Some((text, length)) if length != ABSENT => {
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(text);
+        }
+        Some(_) | None => out.extend_from_slice(&ABSENT.to_le_bytes()),
+    }
+}
+
+/// Name and value of each, and then none.
+fn push_fields(out: &mut Vec<u8>, fields: &Fields) {
+    for field in fields.iter() {
+        push(out, Some(field.name));
+        push(out, Some(field.value));
+    }
+    push(out, None);
+}
+
+/// Reads what `pack` wrote into an exchange that has none of it.
+fn unpack(mut texts: &[u8], exchange: &mut Exchange<'_>) {
+    let from = &mut texts;
+    let request = &mut exchange.request;
+    request.bytes.extend_from_slice(pull(from).unwrap_or_default());
+    request.host.extend_from_slice(pull(from).unwrap_or_default());
+    exchange.uri.extend_from_slice(pull(from).unwrap_or_default());
+    exchange.args.extend_from_slice(pull(from).unwrap_or_default());
+    exchange.proxy_host = pull(from).map(<[u8]>::to_vec);
+    exchange.origin = pull(from).map(origin);
+    exchange.response.status_line.extend_from_slice(pull(from).unwrap_or_default());
+    exchange.response.content_type.extend_from_slice(pull(from).unwrap_or_default());
+    pull_fields(from, &mut exchange.response.fields);
+    pull_fields(from, &mut exchange.response.trailers);
+    pull_slots(from, &mut exchange.slots);
+    read_head(exchange);
+}
+
+/// The next text; `None` where there was none, and at the end.
+fn pull<'t>(from: &mut &'t [u8]) -> Option<&'t [u8]> {
+    let (length, rest) = from.split_first_chunk()?;
+    let (text, rest) = match u32::from_le_bytes(*length) {
+        ABSENT => (None, rest),
+        length => rest.split_at_checked(length as usize).map(|(text, rest)| (Some(text), rest))?,
+    };
+    *from = rest;
+    text
+}
+
+fn pull_fields(from: &mut &[u8], fields: &mut Fields) {
+    while let Some(name) = pull(from) {
+        fields.push(name, pull(from).unwrap_or_default());
+    }
+}
+
+fn pull_slots(from: &mut &[u8], slots: &mut SlotStore) {
+    while let Some(id) = pull(from).and_then(|id| id.first_chunk()) {
+        slots.set(VariableId(u32::from_le_bytes(*id)), pull(from).unwrap_or_default());
+    }
+}
+
+/// Finds the parts of the request's head again, by the rules of the listen it came by.
+fn read_head(exchange: &mut Exchange<'_>) {
+    let policy = head::policy(head::default_core(exchange.conf, exchange.client.listen.get()));
+    let request = &mut exchange.request;
+    // A head that was read once is read again.
+    let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
+    request.tokens = ConnectionTokens::of(&request.bytes, &request.head.fields);
+    request.used = request.bytes.len();
+}
+
+fn origin(head: &[u8]) -> Origin {
+    let mut origin = Origin { bytes: buffer::lease(head.len()), head: ResponseHead::default() };
+    origin.bytes.extend_from_slice(head);
+    let _ = Parser::new().response(&origin.bytes, &mut origin.head);
+    origin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_in_order_and_absent_ones_absent() {
+        let mut packed = Vec::new();
+        for text in [Some(&b"one"[..]), None, Some(b""), Some(b"four")] {
+            push(&mut packed, text);
+        }
+        let mut from = packed.as_slice();
+        assert_eq!(pull(&mut from), Some(&b"one"[..]));
+        assert_eq!(pull(&mut from), None);
+        assert_eq!(pull(&mut from), Some(&b""[..]));
+        assert_eq!(pull(&mut from), Some(&b"four"[..]));
+        assert_eq!(pull(&mut from), None, "the end");
+    }
+
+    #[test]
+    fn fields_come_back_without_those_taken_out() {
+        let mut fields = Fields::default();
+        fields.push(b"X-One", b"1");
+        fields.push(b"Server", b"gone");
+        fields.push(b"x-TWO", b"");
+        fields.remove_name(b"server");
+        let mut packed = Vec::new();
+        push_fields(&mut packed, &fields);
+        push_fields(&mut packed, &Fields::default());
+        push(&mut packed, Some(b"after"));
+        let (mut from, mut again) = (packed.as_slice(), Fields::default());
+        pull_fields(&mut from, &mut again);
+        let read: Vec<_> = again.iter().map(|field| (field.name, field.value)).collect();
+        assert_eq!(read, [(&b"X-One"[..], &b"1"[..]), (b"x-TWO", b"")]);
+        pull_fields(&mut from, &mut again);
+        assert_eq!((again.iter().count(), pull(&mut from)), (2, Some(&b"after"[..])));
+    }
+
+    #[test]
+    fn an_exchange_at_rest_is_small() {
+        let (aside, exchange) = (size_of::<Aside>(), size_of::<Exchange<'_>>());
+        assert!(aside <= 360, "{aside}, an exchange {exchange}");
+    }
+}

@@ -1,0 +1,315 @@
+//! The worker threads: which of them serve, which finish, and what each keeps for messages from the control thread.
+//!
+//! A reload that wants as many workers, on the same CPUs, for the same user keeps them all; else some are hired and
+//! some dismissed. One that is dismissed ends what it has under way, as nginx's old workers do, and then its thread.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use weir_net::worker::Remote;
+use weir_net::{Address, Listening, process};
+
+use crate::conf::Conf;
+use crate::counters::{AllCounters, SEATS_MAX};
+use crate::family::process::{Affinity, WORKERS_MAX};
+use crate::log::{self, Level};
+use crate::worker::{Stop, Worker};
+
+/// The workers of a process.
+pub struct Crew {
+    /// Those that accept; the place in the list decides sockets and CPU.
+    serving: Vec<Member>,
+    /// Those dismissed by a reload whose threads may not have ended yet.
+    finishing: Vec<Member>,
+    counters: AllCounters,
+    left: Arc<Left>,
+}
+
+/// A worker as the control thread knows it.
+struct Member {
+    remote: Remote,
+    seat: usize,
+}
+
+/// How many workers a configuration asks for.
+pub fn worker_count(conf: &Conf) -> usize {
+    conf.main.process.workers.unwrap_or_else(weir_meter::host::effective_cpus).clamp(1, WORKERS_MAX)
+}
+
+/// Who worker threads are: `user`, or nobody where root names none (nginx's compiled-in default). `None` when
+/// there is nothing to give up.
+pub fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
+    if !process::is_root() {
+        return Ok(None);
+    }
+    let (user, group) = match &conf.main.process.user {
+        Some((user, group)) => (user.as_str(), group.as_deref()),
+        None => ("nobody", None),
+    };
+    process::look_up(user, group).map(Some).map_err(|error| error.to_string())
+}
+
+/// Workers that a configuration needs besides those kept; they serve from `take_over` on.
+pub struct Hired {
+    kept: usize,
+    fresh: Vec<Member>,
+}
+
+impl Hired {
+    /// How many were started.
+    pub fn len(&self) -> usize {
+        self.fresh.len()
+    }
+
+    /// Whether nobody was.
+    pub fn is_empty(&self) -> bool {
+        self.fresh.is_empty()
+    }
+}
+
+impl Crew {
+    /// Nobody yet.
+    pub fn new() -> Crew {
+        let left = Arc::new(Left { count: Mutex::new(0), changed: Condvar::new() });
+        Crew { serving: Vec::new(), finishing: Vec::new(), counters: AllCounters::new(), left }
+    }
+
+    /// Starts the workers that `conf` needs and `old` had not; on an error those just started end again.
+    pub fn hire(&mut self, conf: &Arc<Conf>, old: Option<&Conf>) -> Result<Hired, String> {
+        let same = |old: &Conf| {
+            let (new, old) = (&conf.main.process, &old.main.process);
+            new.user == old.user && new.affinity == old.affinity
+        };
+        let count = worker_count(conf);
+        let kept = if old.is_some_and(same) { count.min(self.serving.len()) } else { 0 };
+        self.finishing.retain(|member| !member.remote.is_finished());
+        let mut hired = Hired { kept, fresh: Vec::new() };
+        for index in kept..count {
+            match self.start(conf, index, &hired.fresh) {
+                Ok(member) => hired.fresh.push(member),
+                Err(message) => {
+                    hired.fresh.iter().for_each(Member::stop);
+                    return Err(message);
+                }
+            }
+        }
+        Ok(hired)
+    }
+
+    /// Puts a configuration in force: those kept take it over, the new ones accept, the others finish.
+    pub fn take_over(&mut self, conf: &Arc<Conf>, hired: Hired, sockets: &HashMap<Address, Vec<Listening>>) {
+        let dismissed = self.serving.split_off(hired.kept.min(self.serving.len()));
+        for member in &self.serving {
+            let conf = conf.clone();
+            member.remote.run(move || with_here(|here| here.worker.adopt(conf)));
+        }
+        self.serving.extend(hired.fresh);
+        for (index, member) in self.serving.iter().enumerate() {
+            let mine: Vec<Listening> =
+                sockets.values().filter_map(|set| set.get(index % set.len().max(1)).cloned()).collect();
+            member.remote.run(move || with_here(|here| here.accept_from(mine)));
+        }
+        dismissed.iter().for_each(|member| member.dismiss(true));
+        self.finishing.extend(dismissed);
+    }
+
+    /// Lets every worker finish its exchanges and end; `is_succeeded` says that another process accepts from now on.
+    pub fn dismiss_all(&self, is_succeeded: bool) {
+        self.serving.iter().chain(&self.finishing).for_each(|member| member.dismiss(is_succeeded));
+    }
+
+    /// Ends every worker now, and waits for the threads.
+    pub fn stop_all(&self) {
+        let all = || self.serving.iter().chain(&self.finishing);
+        all().for_each(Member::stop);
+        all().for_each(|member| member.remote.join());
+    }
+
+    /// Who counts those that have not finished.
+    pub fn left(&self) -> Arc<Left> {
+        self.left.clone()
+    }
+
+    /// How many serve.
+    pub fn len(&self) -> usize {
+        self.serving.len()
+    }
+
+    /// Whether nobody serves.
+    pub fn is_empty(&self) -> bool {
+        self.serving.is_empty()
+    }
+
+    /// Those that serve.
+    pub fn serving(&self) -> impl Iterator<Item = &Remote> {
+        self.serving.iter().map(|member| &member.remote)
+    }
+
+    /// All workers' counters.
+    pub fn counters(&self) -> &AllCounters {
+        &self.counters
+    }
+
+    fn start(&self, conf: &Arc<Conf>, index: usize, fresh: &[Member]) -> Result<Member, String> {
+        let taken =
+            |seat: &usize| self.serving.iter().chain(&self.finishing).chain(fresh).any(|member| member.seat == *seat);
+        let seat = (0..SEATS_MAX).find(|seat| !taken(seat));
+        let seat = seat.ok_or_else(|| format!("{SEATS_MAX} workers serve or finish already, try again later"))?;
+        let cpu = match &conf.main.process.affinity {
+            Affinity::None => None,
+            Affinity::Auto => Some(index % weir_meter::host::effective_cpus().max(1)),
+            Affinity::Cpus(cpus) => cpus.get(index).or(cpus.last()).copied(),
+        };
+        let identity = identity(conf)?;
+        self.counters.occupy(seat);
+        let (conf, counters, unfinished) = (conf.clone(), self.counters.clone(), Unfinished::new(&self.left));
+        let seed = seed(index);
+        let remote = weir_net::worker::start(&format!("worker {index}"), cpu, move || {
+            if let Some(identity) = &identity
+                && let Err(error) = process::drop_privileges_this_thread(identity)
+            {
+                log::global(Level::Emerg, format_args!("setuid({}) failed {}", identity.uid, log::Os(&error)));
+                return;
+            }
+            let worker = Worker::new(seat, conf, counters, seed);
+            THIS.with(|this| {
+                this.replace(Some(Here { worker: worker.clone(), accepting: HashMap::new(), _unfinished: unfinished }))
+            });
+            weir_net::worker::on_panic(Rc::new(|what| {
+                log::global(Level::Alert, format_args!("a task panicked: {what}"))
+            }));
+            weir_net::worker::spawn(worker.sweep());
+        })
+        .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))?;
+        Ok(Member { remote, seat })
+    }
+}
+
+impl Default for Crew {
+    fn default() -> Crew {
+        Crew::new()
+    }
+}
+
+impl Member {
+    fn dismiss(&self, others_accept: bool) {
+        let own = self.remote.clone();
+        self.remote.run(move || with_here(|here| here.finish(own, others_accept)));
+    }
+
+    fn stop(&self) {
+        // Before the thread's own end: what is dropped then could not even log.
+        self.remote.run(|| drop(THIS.take()));
+        self.remote.stop();
+    }
+}
+
+/// Counts workers that have not finished; who ends the process waits for none.
+pub struct Left {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Left {
+    /// Waits until all have finished.
+    pub fn wait(&self) {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count > 0 {
+            count = self.changed.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// One worker that has not finished, until this is dropped.
+struct Unfinished(Arc<Left>);
+
+impl Unfinished {
+    fn new(left: &Arc<Left>) -> Unfinished {
+        *left.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Unfinished(left.clone())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let mut count = self.0.count.lock().unwrap_or_else(PoisonError::into_inner);
+        *count = count.saturating_sub(1);
+        self.0.changed.notify_all();
+    }
+}
+
+/// A seed that differs from worker to worker and from start to start.
+fn seed(index: usize) -> u64 {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) as u64;
+    let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_nanos() as u64);
+    (time ^ (u64::from(std::process::id()) << 32))
+        .wrapping_add((index as u64 + 1 + count) << 17)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// What a worker thread keeps for messages from the control thread.
+struct Here {
+    worker: Rc<Worker>,
+    accepting: HashMap<Address, Rc<Stop>>,
+    _unfinished: Unfinished,
+}
+
+thread_local! {
+    static THIS: Cell<Option<Here>> = const { Cell::new(None) };
+}
+
+fn with_here(f: impl FnOnce(&mut Here)) {
+    if let Some(mut here) = THIS.with(Cell::take) {
+        f(&mut here);
+        THIS.with(|this| this.set(Some(here)));
+    }
+}
+
+impl Here {
+    /// Accepts from these sockets and from no others.
+    fn accept_from(&mut self, sockets: Vec<Listening>) {
+        let mut before = std::mem::take(&mut self.accepting);
+        for listening in sockets {
+            let address = listening.local_addr().clone();
+            let stop = match before.remove(&address) {
+                Some(stop) => stop,
+                None => {
+                    let stop = Rc::new(Stop::default());
+                    let socket = Rc::new(address.clone());
+                    weir_net::worker::spawn(self.worker.clone().accept(listening, socket, stop.clone()));
+                    stop
+                }
+            };
+            self.accepting.insert(address, stop);
+        }
+        for (_, stop) in before {
+            stop.set(false);
+        }
+    }
+
+    /// Stops accepting, finishes what is under way, then ends the thread.
+    fn finish(&mut self, own: Remote, others_accept: bool) {
+        for (_, stop) in self.accepting.drain() {
+            stop.set(others_accept);
+        }
+        self.worker.drain(others_accept);
+        let worker = self.worker.clone();
+        weir_net::worker::spawn(async move {
+            // The accepting tasks run first: what they still take counts as open from then on.
+            weir_net::worker::yield_now().await;
+            while worker.open_connections() > 0 {
+                weir_net::timer::sleep(FINISH_POLL).await;
+            }
+            drop(THIS.take());
+            own.stop();
+        });
+    }
+}
+
+/// How often a finishing worker looks whether it is done.
+const FINISH_POLL: Duration = Duration::from_millis(5);

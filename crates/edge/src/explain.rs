@@ -1,0 +1,143 @@
+//! What `-T --explain` says of a configuration: where weir's defaults differ from nginx's and whether the file decides
+//! instead, and which statements have no effect.
+
+use std::fmt::Write;
+
+use weir_conf::{Statement, Tree};
+
+use crate::build;
+use crate::directive::{
+    Contexts, Directive, EVENTS, HTTP, LIMIT_EXCEPT, LOCATION, LOCATION_IF, MAIN, SERVER, SERVER_IF, UPSTREAM,
+};
+use crate::family::FAMILIES;
+
+/// Of a directive written more often than this, the first places are named and the others counted.
+const PLACES_SHOWN: usize = 3;
+
+/// The text, a comment a line.
+pub fn explain(tree: &Tree) -> String {
+    let mut found = Vec::new();
+    collect(&tree.root, MAIN, &mut found);
+    let mut text = String::from(
+        "# defaults that differ from nginx's; where a directive stands in the file, it means what it means in nginx\n",
+    );
+    for directive in FAMILIES.iter().flat_map(|family| family.directives) {
+        if let Some((ours, theirs)) = directive.default.split_once(" (nginx: ") {
+            let theirs = theirs.trim_end_matches(')');
+            let decided = match places(tree, &found, directive, |_| true) {
+                Some(places) => format!("the file says it in {places}"),
+                None => "the file does not say it".to_owned(),
+            };
+            line(&mut text, format_args!("{}: {ours}, in nginx {theirs}; {decided}", directive.name));
+        }
+    }
+    let mut begun = false;
+    for directive in FAMILIES.iter().flat_map(|family| family.directives).filter(|directive| directive.idle) {
+        if let Some(places) = places(tree, &found, directive, |statement| directive.is_idle_in(statement)) {
+            if !begun {
+                line(&mut text, format_args!("directives of the file that have no effect"));
+                begun = true;
+            }
+            line(&mut text, format_args!("{} in {places}: {}", directive.name, directive.doc));
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
+    let written = writeln!(text, "# {words}");
+    debug_assert!(written.is_ok()); // a String takes everything
+}
+
+/// Every statement with the directive it is of.
+fn collect<'t>(statements: &'t [Statement], context: Contexts, found: &mut Vec<(&'t Statement, &'static Directive)>) {
+    for statement in statements {
+        if let Some(directive) = build::directive(&statement.name.text, context) {
+            found.push((statement, directive));
+        }
+        if let Some(inside) = inside(&statement.name.text, context) {
+            collect(statement.children(), inside, found);
+        }
+    }
+}
+
+/// What the block of this name is; `None` for those that hold no directives (`types`, `map`).
+fn inside(name: &str, context: Contexts) -> Option<Contexts> {
+    Some(match name {
+        "events" => EVENTS,
+        "http" => HTTP,
+        "server" if context == HTTP => SERVER,
+        "upstream" => UPSTREAM,
+        "location" => LOCATION,
+        "if" if context == SERVER => SERVER_IF,
+        "if" => LOCATION_IF,
+        "limit_except" => LIMIT_EXCEPT,
+        _ => return None,
+    })
+}
+
+/// `FILE:LINE, FILE:LINE and 5 more`; `None` when the file has no such statement.
+fn places(
+    tree: &Tree,
+    found: &[(&Statement, &'static Directive)],
+    directive: &'static Directive,
+    counts: impl Fn(&Statement) -> bool,
+) -> Option<String> {
+    let of_it =
+        |(statement, its): &&(&Statement, &'static Directive)| std::ptr::eq(*its, directive) && counts(statement);
+    let places: Vec<String> = found
+        .iter()
+        .filter(of_it)
+        .map(|(statement, _)| match tree.source(&statement.at) {
+            Some(source) if !source.is_command_line => format!("{}:{}", source.name, statement.at.line),
+            Some(_) | None => "command line".to_owned(),
+        })
+        .collect();
+    let more = places.len().saturating_sub(PLACES_SHOWN);
+    let shown = places.get(..PLACES_SHOWN).unwrap_or(&places).join(", ");
+    match (places.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(shown),
+        (false, more) => Some(format!("{shown} and {more} more")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_text(text: &str) -> String {
+        let files = weir_conf::MemoryFiles::new().with("/p/nginx.conf", text);
+        let (tree, _) = weir_conf::load_with_globals(&files, "/p/nginx.conf", "/p/", &|_| false, "worker_processes 3;");
+        explain(&tree)
+    }
+
+    #[test]
+    fn a_differing_default_is_compared_with_the_file() {
+        let text = of_text("events {}\nhttp { sendfile off;\n upstream u { keepalive 4; } server { sendfile on; } }");
+        for expected in [
+            "# worker_processes: auto, in nginx 1; the file says it in command line\n",
+            "# sendfile: on, in nginx off; the file says it in /p/nginx.conf:2, /p/nginx.conf:3\n",
+            "# proxy_buffer_size: 16k, in nginx 4k|8k; the file does not say it\n",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+        assert!(!text.contains("no effect"), "{text}");
+    }
+
+    #[test]
+    fn statements_without_effect_are_named_with_the_reason() {
+        let text = of_text(
+            "events { multi_accept on; accept_mutex on; }
+             http { aio off; open_file_cache max=9;
+             server { open_file_cache max=1;
+             location / { open_file_cache max=2;
+             if ($args) { }
+             location /a { open_file_cache max=3; } } } }",
+        );
+        assert!(!text.contains("# aio in") && !text.contains("# multi_accept in"), "{text}");
+        assert!(text.contains("# accept_mutex in /p/nginx.conf:1: the kernel"), "{text}");
+        let places = "# open_file_cache in /p/nginx.conf:2, /p/nginx.conf:3, /p/nginx.conf:4 and 1 more: files are";
+        assert!(text.contains(places), "{text}");
+    }
+}

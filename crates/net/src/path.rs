@@ -1,0 +1,159 @@
+//! Opening a file without following links that others may have made (nginx: `disable_symlinks`).
+//!
+//! Each component is opened from the one before it, so a link put in place meanwhile is found out too. Two calls a
+//! component, or four where owners are compared.
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Which links on the way to a file are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// None.
+    Refused,
+    /// Those that belong to the owner of what they lead to.
+    OfOwner,
+}
+
+/// Opens a file for reading; its first `trusted` bytes, which end before a slash, are followed whatever they are.
+///
+/// The flags are nginx's, and so are the errors: `ELOOP` for a link that is refused, `ENOTDIR` for one among the
+/// directories. A FIFO without a writer does not block.
+pub fn open(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
+    Ok(File::from(walk(path, trusted, links, OFlags::RDONLY, Mode::empty())?))
+}
+
+/// Opens a file for appending, and creates it readable for all. Owners of what is created are not compared, as in
+/// nginx: a link in the last place is refused.
+pub fn append(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    Ok(File::from(walk(path, trusted, links, flags, Mode::from_raw_mode(0o644))?))
+}
+
+/// `O_PATH`: a directory is only passed through, reading it need not be allowed.
+const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn walk(path: &[u8], trusted: usize, links: Links, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    if path.is_empty() {
+        return Err(Errno::NOENT.into());
+    }
+    let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let (begin, rest) = path.split_at_checked(trusted).unwrap_or((path, b""));
+    let mut directory = match (begin, rest.first()) {
+        (b"", Some(b'/')) => Some(openat(CWD, "/", SEARCH, Mode::empty())?),
+        (b"", _) => None,
+        (begin, _) => Some(openat(CWD, begin, SEARCH, Mode::empty())?),
+    };
+    let mut names = rest.split(|byte| *byte == b'/').peekable();
+    while let Some(name) = names.next() {
+        let at = directory.as_ref().map_or(CWD, AsFd::as_fd);
+        match (name, names.peek().is_none()) {
+            // A slash at the end: the directory itself.
+            (b"", true) => return Ok(openat(at, ".", flags, mode)?),
+            (b"", false) => {}
+            (name, true) if flags.contains(OFlags::CREATE) => {
+                return Ok(openat(at, name, flags | OFlags::NOFOLLOW, mode)?);
+            }
+            (name, true) => return step(at, name, links, flags),
+            (name, false) => directory = Some(step(at, name, links, SEARCH)?),
+        }
+    }
+    Err(Errno::NOENT.into())
+}
+
+fn step(at: BorrowedFd<'_>, name: &[u8], links: Links, flags: OFlags) -> io::Result<OwnedFd> {
+    if links == Links::Refused {
+        return Ok(openat(at, name, flags | OFlags::NOFOLLOW, Mode::empty())?);
+    }
+    let fd = openat(at, name, flags, Mode::empty())?;
+    // Between the two calls the name may have become another; so owners are compared even if it is no link now.
+    let (named, opened) = (statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?, fstat(&fd)?);
+    if named.st_uid != opened.st_uid {
+        return Err(Errno::LOOP.into());
+    }
+    Ok(fd)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{MetadataExt, lchown, symlink};
+
+    /// A directory with `dir/file`, links to both, and one that leads nowhere.
+    fn room(name: &str) -> String {
+        let room = std::env::temp_dir().join(format!("weir-path-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(room.join("dir")).unwrap();
+        std::fs::write(room.join("dir/file"), "text").unwrap();
+        symlink("file", room.join("dir/link")).unwrap();
+        symlink("dir", room.join("way")).unwrap();
+        symlink("nothing", room.join("lost")).unwrap();
+        // Where the temporary directory itself is behind a link, the test begins behind it.
+        std::fs::canonicalize(room).unwrap().to_str().unwrap().to_owned()
+    }
+
+    fn outcome(path: &str, trusted: usize, links: Links) -> Result<String, i32> {
+        let mut file = open(path.as_bytes(), trusted, links).map_err(|error| error.raw_os_error().unwrap_or(0))?;
+        let mut text = String::new();
+        match file.metadata().unwrap().is_dir() {
+            true => text.push('/'),
+            false => drop(file.read_to_string(&mut text).unwrap()),
+        }
+        Ok(text)
+    }
+
+    #[test]
+    fn links_are_refused_wherever_they_stand_but_in_what_is_trusted() {
+        let room = room("refused");
+        let file = Ok("text".to_owned());
+        for (path, trusted, expected) in [
+            ("dir/file", 0, file.clone()),
+            (".//dir/../dir///file", 0, file.clone()),
+            ("dir/", 0, Ok("/".to_owned())),
+            ("dir/link", 0, Err(Errno::LOOP.raw_os_error())),
+            ("way/file", 0, Err(Errno::NOTDIR.raw_os_error())),
+            ("way/file", "way".len(), file.clone()),
+            ("way/link", "way".len(), Err(Errno::LOOP.raw_os_error())),
+            ("lost", 0, Err(Errno::LOOP.raw_os_error())),
+            ("dir/none", 0, Err(Errno::NOENT.raw_os_error())),
+            ("none/file", "none".len(), Err(Errno::NOENT.raw_os_error())),
+            ("dir/file/", 0, Err(Errno::NOTDIR.raw_os_error())),
+        ] {
+            let (path, trusted) = (format!("{room}/{path}"), if trusted > 0 { room.len() + 1 + trusted } else { 0 });
+            assert_eq!(outcome(&path, trusted, Links::Refused), expected, "{path}");
+        }
+        assert_eq!(outcome("", 0, Links::Refused), Err(Errno::NOENT.raw_os_error()));
+        std::fs::remove_dir_all(room).unwrap();
+    }
+
+    #[test]
+    fn links_of_the_owner_are_followed() {
+        let room = room("owner");
+        let way = format!("{room}/way/link");
+        assert_eq!(outcome(&way, 0, Links::OfOwner), Ok("text".to_owned()));
+        assert_eq!(outcome(&format!("{room}/lost"), 0, Links::OfOwner), Err(Errno::NOENT.raw_os_error()));
+        // Only root can give a link away.
+        if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+            lchown(format!("{room}/way"), Some(65534), None).unwrap();
+            assert_eq!(outcome(&way, 0, Links::OfOwner), Err(Errno::LOOP.raw_os_error()));
+            assert_eq!(outcome(&way, room.len() + 4, Links::OfOwner), Ok("text".to_owned()));
+        }
+        std::fs::remove_dir_all(room).unwrap();
+    }
+
+    #[test]
+    fn what_is_appended_to_is_made_but_never_through_a_link() {
+        let room = room("append");
+        for links in [Links::Refused, Links::OfOwner] {
+            append(format!("{room}/dir/log").as_bytes(), 0, links).unwrap().write_all(b"line\n").unwrap();
+            let error = append(format!("{room}/dir/link").as_bytes(), 0, links).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(Errno::LOOP.raw_os_error()));
+        }
+        assert_eq!(std::fs::read(format!("{room}/dir/log")).unwrap(), b"line\nline\n");
+        std::fs::remove_dir_all(room).unwrap();
+    }
+}

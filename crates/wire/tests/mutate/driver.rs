@@ -1,0 +1,101 @@
+//! What our bounded fuzzers share: numbers that are the same on every machine, changes to an input, and the rounds.
+//! `weir-edge` includes it by its path.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a fuzzer starts from and inserts.
+pub struct Material {
+    /// Inputs that are right.
+    pub seeds: &'static [&'static str],
+    /// A word that means something to what is tested.
+    pub word: fn(&mut Random) -> &'static str,
+    /// Longest input the mutations grow to.
+    pub input_bytes_max: usize,
+    /// Longest piece that is cut or repeated.
+    pub cut_bytes_max: usize,
+    /// Longest piece taken from a seed.
+    pub piece_bytes_max: usize,
+}
+
+impl Material {
+    /// The seeds as they are, then `rounds` changed ones.
+    pub fn fuzz(&self, rounds: u64, check: impl Fn(&[u8])) {
+        for seed in self.seeds {
+            check(seed.as_bytes());
+        }
+        fuzz(rounds, |random| self.changed(random), check);
+    }
+
+    fn changed(&self, random: &mut Random) -> Vec<u8> {
+        let mut input = random.choose(self.seeds).as_bytes().to_vec();
+        for _ in 0..=random.below(6) {
+            self.change(random, &mut input);
+        }
+        input.truncate(self.input_bytes_max);
+        input
+    }
+
+    /// One change: a bit, a word, a cut, a repetition, or a piece of a seed.
+    fn change(&self, random: &mut Random, input: &mut Vec<u8>) {
+        let from = random.below(input.len() + 1);
+        let to = (from + random.below(self.cut_bytes_max)).min(input.len());
+        match random.below(6) {
+            0 => {
+                if let Some(byte) = input.get_mut(from) {
+                    *byte ^= 1 << random.below(8);
+                }
+            }
+            1 => drop(input.splice(from..from, (self.word)(random).bytes())),
+            2 => drop(input.splice(from..to, (self.word)(random).bytes())),
+            3 => drop(input.drain(from..to)),
+            4 => {
+                let piece = input.get(from..to).unwrap_or_default().to_vec();
+                drop(input.splice(to..to, piece));
+            }
+            _ => {
+                let seed = random.choose(self.seeds).as_bytes();
+                let start = random.below(seed.len());
+                let end = (start + random.below(self.piece_bytes_max)).min(seed.len());
+                let piece = seed.get(start..end).unwrap_or_default().to_vec();
+                drop(input.splice(from..from, piece));
+            }
+        }
+    }
+}
+
+/// Checks so many inputs; `WEIR_FUZZ_ROUNDS` sets another number, `WEIR_FUZZ_SEED` another beginning. A failure
+/// prints its input.
+pub fn fuzz(rounds: u64, make: impl Fn(&mut Random) -> Vec<u8>, check: impl Fn(&[u8])) {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let mut random = Random(number("WEIR_FUZZ_SEED").unwrap_or(0x5eed));
+    for round in 0..number("WEIR_FUZZ_ROUNDS").unwrap_or(rounds) {
+        let input = make(&mut random);
+        if catch_unwind(AssertUnwindSafe(|| check(&input))).is_err() {
+            panic!("round {round}: {}", input.escape_ascii());
+        }
+    }
+}
+
+/// SplitMix64: the same numbers on every machine.
+pub struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    /// One of these.
+    pub fn choose(&mut self, from: &[&'static str]) -> &'static str {
+        let index = self.below(from.len());
+        from.get(index).copied().unwrap_or_default()
+    }
+}
