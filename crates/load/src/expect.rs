@@ -23,22 +23,27 @@ const JSON_TYPES: [&str; 3] = ["application/json", "application/problem+json", "
 pub struct Answer<'a> {
     status: u16,
     message: &'a Message<'a>,
-    /// `undefined` if the body is no JSON by its type; an error that it cannot be read as what it claims to be.
-    json: Option<Result<&'a Value, String>>,
+    /// Whether the body claims to be JSON.
+    is_json: bool,
     content_type: Value,
 }
 
 impl<'a> Answer<'a> {
-    /// An answer; its body is parsed if its type says JSON.
+    /// An answer; its body is parsed when a check needs it, if its type says JSON.
     pub fn new(status: u16, message: &'a Message<'a>) -> Answer<'a> {
         let content_type = message.header("content-type");
         let is_json = content_type.as_str().is_some_and(|text| JSON_TYPES.iter().any(|json| text.contains(json)));
-        Answer { status, message, json: is_json.then(|| message.json()), content_type }
+        Answer { status, message, is_json, content_type }
+    }
+
+    /// The body, if its type says JSON; an error if it is none after all.
+    fn json(&self) -> Option<Result<&'a Value, String>> {
+        self.is_json.then(|| self.message.json())
     }
 
     /// The body as an object or list; `None` if it is none.
     fn object(&self) -> Option<&'a Value> {
-        match &self.json {
+        match self.json() {
             Some(Ok(value)) if value.is_object() => Some(value),
             _ => None,
         }
@@ -46,6 +51,9 @@ impl<'a> Answer<'a> {
 
     /// Whether the plugin sees `null` for a body.
     fn is_null(&self) -> bool {
-        matches!(&self.json, Some(Ok(Value::Null) | Err(_)))
+        matches!(self.json(), Some(Ok(Value::Null) | Err(_)))
     }
 }
+
+#[cfg(test)]
+mod tests;

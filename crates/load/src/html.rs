@@ -58,7 +58,7 @@ pub(crate) fn attribute(page: &Document, selector: &Selector, attr: Option<&str>
     let mut found = page.0.select(&selector.0);
     let element = match index {
         Index::At(at) => found.nth(at),
-        Index::Last => found.last(),
+        Index::Last => found.next_back(),
         Index::Random => {
             let all: Vec<_> = found.collect();
             random::one_of(&all).copied()

@@ -52,6 +52,19 @@ pub fn uuid() -> String {
     format!("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", part(96, 8), part(80, 4), part(64, 4), part(48, 4), part(0, 12))
 }
 
+/// What templates of a script may call before a processor adds more: [`Builtins`], and fake data if that is on.
+#[derive(Default)]
+pub struct Standard {
+    /// `plugins.fake-data`.
+    pub fake: Option<crate::fake::Fake>,
+}
+
+impl Functions for Standard {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Value> {
+        Builtins.call(name, arguments).or_else(|| self.fake.as_ref()?.call(name, arguments))
+    }
+}
+
 /// The functions every template knows: `$randomNumber(min, max)` and `$randomString(n)` (artillery.md §1.9).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Builtins;
@@ -115,6 +128,9 @@ mod tests {
             assert_eq!(call("$randomString", arguments).as_str().unwrap().len(), len);
         }
         assert_eq!(Builtins.call("$nosuch", &[]), None);
+        let with = Standard { fake: Some(crate::fake::Fake::new(&Value::Undefined)) };
+        assert!(with.call("$randomString", &[]).is_some() && with.call("$personFirstName", &[]).is_some());
+        assert_eq!(Standard::default().call("$personFirstName", &[]), None);
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn equals(expected: &Value) -> Outcome {
 }
 
 fn matches_regexp(expected: &Value, answer: &Answer<'_>) -> Outcome {
-    let subject = match &answer.json {
+    let subject = match answer.json() {
         None => Cow::Borrowed(answer.message.text()),
         Some(Ok(value)) => value.to_text(),
         Some(Err(_)) => Cow::Borrowed("null"),
@@ -210,13 +210,13 @@ fn is_truthy(value: &jmespath::Variable) -> bool {
 
 fn with_regex<R>(text: &str, then: impl FnOnce(&regress::Regex) -> R) -> Result<R, String> {
     thread_local!(static KEPT: RefCell<HashMap<String, regress::Regex>> = RefCell::default());
-    KEPT.with_borrow_mut(|kept| kept_in(kept, text, |text| regexp::compile(text, "")).map(|regex| then(regex)))
+    KEPT.with_borrow_mut(|kept| kept_in(kept, text, |text| regexp::compile(text, "")).map(then))
 }
 
 fn with_jmespath<R>(text: &str, then: impl FnOnce(&jmespath::Expression<'static>) -> R) -> Result<R, String> {
     thread_local!(static KEPT: RefCell<HashMap<String, jmespath::Expression<'static>>> = RefCell::default());
     let compile = |text: &str| jmespath::compile(text).map_err(|error| error.to_string());
-    KEPT.with_borrow_mut(|kept| kept_in(kept, text, compile).map(|path| then(path)))
+    KEPT.with_borrow_mut(|kept| kept_in(kept, text, compile).map(then))
 }
 
 fn kept_in<'k, T>(
