@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::number;
 use super::source::At;
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, text_to_number};
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +118,7 @@ impl Node {
             Kind::Undefined => "undefined".to_owned(),
             Kind::Null => "null".to_owned(),
             Kind::Bool(bool) => bool.to_string(),
-            Kind::Number(value) => number::text(*value),
+            Kind::Number(number) => Value::Number(*number).to_text().into_owned(),
             Kind::Text(text) => text.to_string(),
             Kind::List(_) | Kind::Map(_) => String::new(),
         }
@@ -131,7 +130,7 @@ impl Node {
             Kind::Null => 0.0,
             Kind::Bool(bool) => f64::from(u8::from(*bool)),
             Kind::Number(number) => *number,
-            Kind::Text(text) => number::read(text),
+            Kind::Text(text) => text_to_number(text),
             Kind::Undefined | Kind::List(_) | Kind::Map(_) => f64::NAN,
         }
     }

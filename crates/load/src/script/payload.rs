@@ -8,7 +8,7 @@ use super::node::Node;
 use super::notes::Notes;
 use super::number;
 use crate::plan::Payload;
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, text_to_number};
 use crate::vars::{Names, Slot};
 
 /// The largest CSV file, in bytes.
@@ -161,7 +161,7 @@ impl Options {
         if self.casts {
             // csv-parse's own test for "is a number".
             let number = number::read_float(&text);
-            if number::read(&text) - number + 1.0 >= 0.0 {
+            if text_to_number(&text) - number + 1.0 >= 0.0 {
                 return Value::Number(number);
             }
         }

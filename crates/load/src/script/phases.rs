@@ -52,7 +52,7 @@ fn phase(node: &Node, mode: Option<&Node>, notes: &mut Notes) -> Option<Phase> {
             return None;
         }
     };
-    let duration = duration(&given, length, notes)?;
+    let duration = length_of(&given, length, notes)?;
     let arrivals = match kind {
         "pause" => Arrivals::Pause,
         "arrivalCount" => Arrivals::Count(number(node, kind, notes)? as u64),
@@ -81,7 +81,7 @@ fn shown(given: &Node) -> String {
     if is_whole { format!("{}s", given.shown()) } else { given.shown() }
 }
 
-fn duration(node: &Node, key: &str, notes: &mut Notes) -> Option<Duration> {
+fn length_of(node: &Node, key: &str, notes: &mut Notes) -> Option<Duration> {
     match crate::duration::phase(&node.value()) {
         Some(time) => {
             if time.is_bare_fraction {

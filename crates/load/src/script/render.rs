@@ -1,12 +1,11 @@
 //! Templates in `config` are filled in once, when the script is read (artillery.md §0.9).
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::node::{Kind, Member, Members, Node};
 use super::notes::Notes;
-use super::number;
-use crate::template::{Functions, Template};
+use crate::random::Builtins;
+use crate::template::Template;
 use crate::value::Value;
 use crate::vars::{Names, Vars};
 
@@ -19,7 +18,7 @@ pub(crate) fn render(node: &Node, known: &[(String, Value)]) -> Node {
     for (name, value) in known {
         vars.set_by_name(name, value.clone());
     }
-    let mut rendered = templates.iter().map(|template| template.value(&vars, &Builtin));
+    let mut rendered = templates.iter().map(|template| template.value(&vars, &Builtins));
     filled(node, &mut || rendered.next().unwrap_or_default())
 }
 
@@ -101,43 +100,10 @@ fn filled(node: &Node, next: &mut dyn FnMut() -> Value) -> Node {
     }
 }
 
-/// `$randomNumber` and `$randomString`: all that a template may call before there is a virtual user.
-pub(crate) struct Builtin;
-
-/// The longest random text.
-const RANDOM_TEXT_MAX: usize = 1_000_000;
-
-impl Functions for Builtin {
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Value> {
-        let argument = |index: usize| match arguments.get(index) {
-            Some(Value::Number(number)) => Some(*number),
-            Some(Value::Text(text)) => Some(number::read(text)).filter(|number| !number.is_nan()),
-            _ => None,
-        };
-        match name.trim_start_matches('$') {
-            "randomNumber" => {
-                let (low, high) = (argument(0)?, argument(1)?);
-                let span = (high - low).max(0.0) + 1.0;
-                Some(Value::Number(low + (random() * span).floor()))
-            }
-            "randomString" => {
-                let length = argument(0).map_or(10, |number| (number.max(0.0) as usize).min(RANDOM_TEXT_MAX));
-                let letters = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect::<Vec<char>>();
-                let letter = |_| letters.get((random() * letters.len() as f64) as usize).unwrap_or(&'a');
-                Some(Value::from((0..length).map(letter).collect::<String>().as_str()))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// 0 to 1: a new `RandomState` differs from the last one.
-pub(crate) fn random() -> f64 {
-    (RandomState::new().hash_one(0_u8) >> 11) as f64 / (1_u64 << 53) as f64
-}
-
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::yaml;
     use super::*;
 
     #[test]
@@ -148,13 +114,30 @@ mod tests {
     }
 
     #[test]
-    fn random_numbers_stay_between() {
-        for _ in 0..100 {
-            let value = Builtin.call("$randomNumber", &[Value::from(3.0), Value::from(5.0)]);
-            assert!(matches!(value, Some(Value::Number(n)) if (3.0..=5.0).contains(&n) && n.fract() == 0.0));
-        }
-        let value = Builtin.call("$randomString", &[]);
-        assert!(matches!(value, Some(Value::Text(text)) if text.len() == 10));
-        assert_eq!(Builtin.call("$other", &[]), None);
+    fn templates_are_filled_in_with_their_types() {
+        let known = [
+            ("$env".to_owned(), Value::Map(Arc::new([("N".into(), "5".into())].into_iter().collect()))),
+            ("n".to_owned(), Value::from(7.0)),
+        ];
+        let config = yaml::read(
+            "{a: '{{ n }}', b: 'x{{ $env.N }}y', '{{ n }}': 1, c: '{{ missing }}', d: ['{{ $randomNumber(3, 3) }}']}",
+            0,
+        );
+        let config = render(&config.unwrap(), &known);
+        assert_eq!(config.get("a").unwrap().kind, Kind::Number(7.0));
+        assert_eq!(config.get("b").unwrap().text(), Some("x5y"));
+        assert_eq!(config.get("7").unwrap().kind, Kind::Number(1.0));
+        assert!(config.get("c").is_none());
+        assert_eq!(config.get("d").unwrap().list().unwrap()[0].shown(), "3");
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_said_once_per_place() {
+        let mut notes = Notes::default();
+        let config =
+            yaml::read("{a: '{{ token }}', b: 'x{{ $env.N }}', c: '{{ $f() }}', environments: {x: '{{ y }}'}}", 0);
+        check(&config.unwrap(), &[("$env".to_owned(), Value::Undefined)], &mut notes);
+        let said = notes.into_warnings();
+        assert!(said.len() == 2 && said[0].contains("`token`") && said[1].contains("`$f`"), "{said:?}");
     }
 }

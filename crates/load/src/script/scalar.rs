@@ -4,6 +4,7 @@
 
 use super::node::Kind;
 use super::number;
+use crate::value::text_to_number;
 
 /// The value of an unquoted scalar.
 pub(crate) fn plain(text: &str) -> Kind {
@@ -93,7 +94,7 @@ fn sixties(text: &str) -> Option<f64> {
         return None;
     }
     let number = rest.split(':').try_fold(spaced(head, 10)?, sixty)?;
-    let part = number::read(&format!("0.{}", part.replace('_', "")));
+    let part = text_to_number(&format!("0.{}", part.replace('_', "")));
     Some(number + if part.is_nan() { 0.0 } else { part })
 }
 

@@ -6,9 +6,9 @@ use super::keys;
 use super::near;
 use super::node::Node;
 use super::number;
-use super::render::Builtin;
 use super::source::Problem;
 use crate::plan::{Engine, Flow, Hook, Initial, Payload, Scenario, Step};
+use crate::random::Builtins;
 use crate::template::Template;
 use crate::value::Value;
 use crate::vars::{Slot, Vars};
@@ -223,7 +223,7 @@ impl Builder<'_> {
             }
         }
         for (scenario, weight) in scenarios.iter_mut().zip(weights) {
-            let value = Node::of(&weight.value(&vars, &Builtin), super::source::At::default());
+            let value = Node::of(&weight.value(&vars, &Builtins), super::source::At::default());
             scenario.weight = read_weight(&value.shown());
         }
         drop(vars);

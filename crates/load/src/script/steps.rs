@@ -4,11 +4,10 @@ use super::build::Builder;
 use super::keys;
 use super::near;
 use super::node::{Kind, Node};
-use super::number;
 use super::take::Of;
 use crate::plan::{Connect, Emit, Engine, Expected, Flow, Jitter, Loop, Response, Step, Think, Times};
 use crate::template::Template;
-use crate::value::Value;
+use crate::value::{Value, text_to_number};
 
 /// `parallel` runs so many steps at once unless `limit` says.
 const PARALLEL_DEFAULT: usize = 100;
@@ -144,7 +143,7 @@ impl Builder<'_> {
         let text = node.shown();
         let read = match text.trim().strip_suffix('%') {
             Some(part) => {
-                Some(number::read(part) / 100.0).filter(|part| *part >= 0.0).map(|part| Jitter::Part(part.min(1.0)))
+                Some(text_to_number(part) / 100.0).filter(|part| *part >= 0.0).map(|part| Jitter::Part(part.min(1.0)))
             }
             None => {
                 let ms = Some(node.number()).filter(|ms| *ms >= 0.0).map(|ms| Value::Number(ms / 1000.0));
@@ -334,11 +333,11 @@ pub fn times(count: &Value) -> Times {
     match count {
         Value::Number(number) => whole(*number),
         Value::Text(text) => {
-            let number = number::read(text);
+            let number = text_to_number(text);
             if !number.is_nan() {
                 return whole(number);
             }
-            let mut parts = text.split('-').map(number::read);
+            let mut parts = text.split('-').map(text_to_number);
             let is_range = text
                 .as_bytes()
                 .windows(3)

@@ -3,7 +3,6 @@
 use super::build::Builder;
 use super::keys;
 use super::node::Node;
-use super::number;
 use crate::capture::{Capture, Extract, Index, Match};
 use crate::plan::Take;
 use crate::template::Tree;
@@ -51,10 +50,13 @@ impl Builder<'_> {
             take.matches.push(Match { what, value: self.tree(value), strict });
         } else if let Some(name) = node.get("as") {
             let name = name.shown();
-            let path = if of == Of::Message { Path::parse(&name).keys } else { vec![Key::from(name.as_str())] };
-            let Some((variable, path)) = path.split_first() else { return };
-            let slot = self.names.slot(&variable.name);
-            take.captures.push(Capture { what, slot, path: path.to_vec(), strict });
+            // lodash's `set`: the first step is the variable.
+            let mut keys = if of == Of::Message { Path::parse(&name).keys } else { vec![Key::from(name.as_str())] };
+            if keys.is_empty() {
+                keys.push(Key::from(""));
+            }
+            let slot = self.names.slot(&keys.remove(0).name);
+            take.captures.push(Capture { what, slot, path: keys, strict });
         } else {
             self.notes.warn(node.at, "without `as` (to capture) or `value` (to match) this does nothing");
         }
