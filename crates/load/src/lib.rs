@@ -6,7 +6,8 @@
 
 pub mod arrive;
 pub mod capture;
-mod client;
+pub mod client;
+mod cookie;
 pub mod duration;
 pub mod engine;
 pub mod expect;
@@ -25,7 +26,7 @@ mod report;
 pub mod run;
 pub mod script;
 pub mod template;
-mod url;
+pub mod url;
 pub mod value;
 pub mod vars;
 pub mod vuser;
@@ -33,4 +34,4 @@ pub mod worker;
 mod xpath;
 
 pub use report::{Failure, Latency, Report};
-pub use url::Url;
+pub use url::{Scheme, Url};
