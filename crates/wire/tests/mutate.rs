@@ -41,6 +41,14 @@ const BODIES: &[&str] = &[
 
 const TARGETS: &[&str] = &["/a/b/../c/./d.html?x=y#z", "//a%2f..%2e/%25/%3f%23+.tar.gz", "?x", "/a/../../%00"];
 
+/// A server's frames, masked ones of a client, and compressed ones.
+const FRAMES: &[&[u8]] = &[
+    b"\x81\x05Hello\x89\x02hi\x88\x02\x03\xe8",
+    b"\x01\x03Hel\x8a\x00\x00\x00\x80\x02lo\x82\x7e\x00\x7e",
+    b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58\x02\x81abcd\x00\x80\x81abcd\x01",
+    b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\x82\x7f\x00\x00\x00\x00\x00\x01\x00\x00",
+];
+
 /// What a mutation inserts: bytes and words that mean something here.
 const WORDS: &[&str] = &[
     "\r\n",
@@ -100,6 +108,11 @@ fn targets() {
     mutate(TARGETS, oracle::target);
 }
 
+#[test]
+fn websockets() {
+    mutate(FRAMES, oracle::websocket);
+}
+
 /// Words strung together reach deeper than bytes do.
 fn any_input() -> impl Strategy<Value = Vec<u8>> {
     let word = proptest::sample::select(WORDS).prop_map(|word| word.as_bytes().to_vec());
@@ -130,21 +143,27 @@ proptest! {
     }
 
     #[test]
+    fn any_frames(input in proptest::collection::vec(any::<u8>(), 0..200)) {
+        oracle::websocket(&input);
+        oracle::websocket(&[b"\x02\x01a", input.as_slice()].concat());
+    }
+
+    #[test]
     fn any_target(input in any_input()) {
         oracle::target(&input);
         oracle::target(&[b"/", input.as_slice()].concat());
     }
 }
 
-fn mutate(seeds: &[&str], check: fn(&[u8])) {
+fn mutate<Seed: AsRef<[u8]>>(seeds: &[Seed], check: fn(&[u8])) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let rounds = number("WEIR_FUZZ_ROUNDS").unwrap_or(ROUNDS);
     let mut random = Random(number("WEIR_FUZZ_SEED").unwrap_or(0x5eed));
     for seed in seeds {
-        check(seed.as_bytes());
+        check(seed.as_ref());
     }
     for round in 0..rounds {
-        let mut input = random.choose(seeds).as_bytes().to_vec();
+        let mut input = random.choose(seeds).to_vec();
         for _ in 0..=random.below(6) {
             random.change(&mut input, seeds);
         }
@@ -171,13 +190,13 @@ impl Random {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    fn choose<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    fn choose<'a, Item: AsRef<[u8]>>(&mut self, from: &'a [Item]) -> &'a [u8] {
         let index = self.below(from.len());
-        from.get(index).copied().unwrap_or_default()
+        from.get(index).map(AsRef::as_ref).unwrap_or_default()
     }
 
     /// One change: a byte, a word, a cut, a repetition, or a piece of another seed.
-    fn change(&mut self, input: &mut Vec<u8>, seeds: &[&str]) {
+    fn change<Seed: AsRef<[u8]>>(&mut self, input: &mut Vec<u8>, seeds: &[Seed]) {
         let from = self.below(input.len() + 1);
         let to = (from + self.below(12)).min(input.len());
         match self.below(6) {
@@ -188,11 +207,11 @@ impl Random {
             }
             1 => {
                 let word = self.choose(WORDS);
-                input.splice(from..from, word.bytes());
+                input.splice(from..from, word.iter().copied());
             }
             2 => {
                 let word = self.choose(WORDS);
-                input.splice(from..to, word.bytes());
+                input.splice(from..to, word.iter().copied());
             }
             3 => {
                 input.drain(from..to);
@@ -202,7 +221,7 @@ impl Random {
                 input.splice(to..to, piece);
             }
             _ => {
-                let other = self.choose(seeds).as_bytes();
+                let other = self.choose(seeds);
                 let start = self.below(other.len());
                 let end = (start + self.below(40)).min(other.len());
                 let piece = other.get(start..end).unwrap_or_default().to_vec();
