@@ -41,6 +41,8 @@ pub(crate) struct Socket {
     room: Bell,
     deflating: Option<Deflating>,
     message_bytes_max: usize,
+    /// The longest silence, if there is one.
+    silence_max: Cell<Option<Duration>>,
     /// What came with the handshake's answer.
     first: RefCell<Option<Lease>>,
 }
@@ -69,6 +71,8 @@ pub(crate) struct Incoming<'m> {
 pub(crate) enum End {
     /// The connection ended, after a goodbye with a code or without one.
     Closed(Option<u16>),
+    /// The peer was silent for too long.
+    Silent,
     /// It broke.
     Broken(io::ErrorKind),
     /// The peer broke the protocol.
@@ -85,6 +89,7 @@ impl Socket {
             room: Bell::default(),
             deflating,
             message_bytes_max,
+            silence_max: Cell::new(None),
             first: RefCell::new(first),
         }
     }
@@ -111,6 +116,12 @@ impl Socket {
             Poll::Pending
         })
         .await;
+    }
+
+    /// From now on a peer that says nothing for so long counts as gone.
+    pub(crate) fn limit_silence(&self, max: Duration) {
+        self.silence_max.set(Some(max));
+        self.reader.ring();
     }
 
     /// Says goodbye; the reading task ends when the peer has ended the connection, or has taken too long to.
@@ -180,6 +191,7 @@ impl Socket {
                         Err(error) => Some(End::Broken(error.kind())),
                     }
                 }
+                Turn::Late if self.state.get() == State::Open => Some(End::Silent),
                 Turn::Late => Some(End::Closed(reading.code)),
             };
         }
@@ -190,17 +202,23 @@ impl Socket {
 
     /// Waits for something to do.
     async fn turn(&self, deadline: &Deadline) -> Turn {
+        let mut limited = None;
         poll_fn(|context| {
-            if self.state.get() != State::Open && !deadline.is_set() {
-                deadline.set(GOODBYE_MAX);
-            }
             if self.stream.poll_readable().is_ready() {
                 return Poll::Ready(Turn::Read);
             }
             if !self.unsent.borrow().is_empty() && self.stream.poll_writable().is_ready() {
                 return Poll::Ready(Turn::Write);
             }
-            if self.state.get() != State::Open && deadline.poll_expired().is_ready() {
+            let limit = match self.state.get() {
+                State::Open => self.silence_max.get(),
+                State::Closing | State::Closed => Some(GOODBYE_MAX),
+            };
+            if limited != limit {
+                limited = limit;
+                deadline.set(limit.unwrap_or_default());
+            }
+            if limit.is_some() && deadline.poll_expired().is_ready() {
                 return Poll::Ready(Turn::Late);
             }
             self.reader.listen(context);

@@ -105,9 +105,13 @@ pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
 
 /// Says goodbye. Whatever the server makes of it, the virtual user is done.
 pub fn close(vuser: &mut Vuser) {
-    if let Some(session) = vuser.ws.take() {
-        session.link.listens.set(false);
-        session.link.socket.close();
+    vuser.ws = None;
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.link.listens.set(false);
+        self.link.socket.close();
     }
 }
 
