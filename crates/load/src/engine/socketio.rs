@@ -24,7 +24,7 @@ use weir_net::{Deadline, buffer, clock, worker};
 use self::client::Client;
 use self::options::Options;
 use self::packet::{Kind, push_argument, push_head};
-use super::take::{Taken, take_arguments};
+use super::take::take_arguments;
 use crate::plan::{Emit, Expected, Plan, Response, Step};
 use crate::record::{Metric, Recorder};
 use crate::template::{Template, Tree};
@@ -210,16 +210,12 @@ fn taken(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Resul
     if expected.take.captures.is_empty() && expected.take.matches.is_empty() {
         return Ok(());
     }
-    let mut body = Vec::new();
-    Value::from(arguments).write_json(&mut body);
-    match take_arguments(vuser, &expected.take, &body) {
-        Taken::Failed { is_match: true } => Err(Failed("Failed match".into())),
-        Taken::Broken(name) => Err(Failed(name.into())),
-        Taken::All | Taken::Failed { .. } => {
-            vuser.vars.set_by_name("$", Value::from(&*String::from_utf8_lossy(&body)));
-            Ok(())
-        }
+    let arguments = Value::from(arguments);
+    if !take_arguments(vuser, &expected.take, arguments.clone()) {
+        return Err(Failed("Failed match".into()));
     }
+    vuser.vars.set_by_name("$", Value::from(arguments.to_json().unwrap_or_default()));
+    Ok(())
 }
 
 /// Whether what was received is what is expected: a list is all of it, a text is part of the last, anything else is
