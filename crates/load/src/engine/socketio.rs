@@ -269,7 +269,8 @@ impl Session {
     }
 
     fn add(&mut self, full: &str) -> Place {
-        let shared = self.clients.first().filter(|_| self.options.multiplexes).cloned();
+        let shared = self.clients.iter().find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
+        let shared = shared.cloned();
         let client = shared.unwrap_or_else(|| {
             let client = Rc::new(Client::new(self.options.clone()));
             self.clients.push(client.clone());

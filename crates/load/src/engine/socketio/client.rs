@@ -295,6 +295,12 @@ impl Client {
         Ok(())
     }
 
+    /// Whether a namespace is, or is to be, connected.
+    pub(super) fn is_needed(&self) -> bool {
+        let needed = |one: &Namespace| matches!(one.state, State::New | State::Connected | State::Lost);
+        self.namespaces.borrow().iter().any(needed)
+    }
+
     /// The connection stands: the namespaces are connected over it.
     pub(super) fn opened(&self, link: Link) {
         self.link.replace(link);
@@ -350,7 +356,8 @@ impl Client {
         let Link::Polling { queue, handshake } = &mut *link else { return None };
         let mut body = queue.pop_front()?;
         while let Some(packet) = queue.front() {
-            if body.len() + 1 + packet.len() > handshake.payload_bytes_max {
+            // A close is read at once, and what was read with it after: it goes alone.
+            if packet == b"1" || body.len() + 1 + packet.len() > handshake.payload_bytes_max {
                 break;
             }
             body.push(SEPARATOR);
@@ -434,6 +441,10 @@ impl Client {
                 }
                 self.wanted.borrow_mut().lost = Some("io server disconnect");
                 self.user.ring();
+                // A connection that serves no namespace is closed, and not opened again.
+                if !self.is_needed() {
+                    self.leave();
+                }
             }
         }
     }

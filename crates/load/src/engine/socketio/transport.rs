@@ -44,7 +44,8 @@ pub(super) async fn keep(client: Rc<Client>) {
         if was_open {
             attempts = 0;
         }
-        if client.leaves.get() || !client.options.reconnects || attempts >= client.options.attempts_max {
+        let is_wanted = client.is_needed() && !client.leaves.get();
+        if !is_wanted || !client.options.reconnects || attempts >= client.options.attempts_max {
             client.is_over.set(true);
             return;
         }
