@@ -74,6 +74,12 @@ impl Processor {
         Ok(true)
     }
 
+    /// ws `connect: {function}`: may change `args`, which hold `target`, `subprotocols` and `options`.
+    pub async fn ws_connect(&self, name: &str, args: &mut Value, context: Context<'_>) -> Result<(), String> {
+        let _ = (name, args, context);
+        Ok(())
+    }
+
     /// A function a template calls that the processor added to `context.funcs`.
     pub fn template(&self, name: &str, arguments: &[Value]) -> Option<Value> {
         let _ = (name, arguments);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use weir_net::clock;
 use weir_net::timer::sleep;
 
-use crate::engine::{http, parallel};
+use crate::engine::{http, parallel, socketio, ws};
 use crate::plan::{Engine, Hook, Jitter, Loop, Scenario, Step, Think, Times};
 use crate::processor::Context;
 use crate::value::Value;
@@ -35,6 +35,10 @@ pub struct Vuser {
     pub due: std::time::Instant,
     /// Its connections and cookies.
     pub session: http::Session,
+    /// Its WebSocket.
+    pub ws: Option<Box<ws::Session>>,
+    /// Its Socket.IO connections.
+    pub socketio: Option<Box<socketio::Session>>,
 }
 
 /// Why a virtual user ends early: `errors.` and this name are counted once.
@@ -62,6 +66,8 @@ impl Vuser {
             uid: self.uid.clone(),
             due: self.due,
             session: self.session.share(),
+            ws: None,
+            socketio: None,
         }
     }
 
@@ -107,7 +113,18 @@ pub async fn hook(mut vuser: Vuser, hook: &Hook) -> Result<Vars, Failed> {
 async fn engaged(vuser: &mut Vuser, engine: Engine, flow: &[Step]) -> Result<(), Failed> {
     match engine {
         Engine::Http => walk(vuser, flow).await,
-        Engine::Ws | Engine::SocketIo => Err(Failed("engine".into())),
+        Engine::Ws => {
+            Box::pin(ws::open(vuser, flow)).await?;
+            let outcome = walk(vuser, flow).await;
+            ws::close(vuser);
+            outcome
+        }
+        Engine::SocketIo => {
+            Box::pin(socketio::open(vuser)).await?;
+            let outcome = walk(vuser, flow).await;
+            socketio::close(vuser);
+            outcome
+        }
     }
 }
 
@@ -261,7 +278,8 @@ pub async fn walk(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
             }
             Step::Function(name) => Box::pin(function(vuser, name)).await?,
             Step::Parallel { steps, limit } => Box::pin(parallel::run(vuser, steps, *limit)).await?,
-            Step::Send { .. } | Step::Wait(_) | Step::Connect(_) | Step::Emit(_) => {}
+            Step::Send { .. } | Step::Wait(_) | Step::Connect(_) => ws::step(vuser, step).await?,
+            Step::Emit(_) => socketio::step(vuser, step).await?,
         }
     }
 }

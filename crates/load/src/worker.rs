@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use weir_net::worker::spawn;
 
-use crate::engine::http;
+use crate::engine::{http, socketio, ws};
 use crate::fake::Fake;
 use crate::plan::{Initial, Plan};
 use crate::processor::Processor;
@@ -36,6 +36,10 @@ pub struct Worker {
     pub processor: Option<Rc<Processor>>,
     /// What requests need: connections kept for everybody, names resolved, metrics looked up.
     pub http: http::Http,
+    /// What WebSockets need.
+    pub ws: ws::Shared,
+    /// What Socket.IO needs.
+    pub socketio: socketio::Shared,
     /// What templates may call.
     pub functions: Box<dyn Functions>,
     /// What the workers of a run share.
@@ -116,6 +120,8 @@ impl Worker {
         Ok(Worker {
             metrics: Metrics::new(&plan, &recorder),
             http: http::Http::new(&plan, &recorder),
+            ws: ws::Shared::new(&plan, &recorder),
+            socketio: socketio::Shared::new(&plan, &recorder),
             functions: Box::new(Callable {
                 fake: plan.plugins.fake_data.as_ref().map(Fake::new),
                 processor: processor.clone(),
@@ -217,7 +223,7 @@ impl Worker {
         }
         let uid: Rc<str> = random::uuid().into();
         vars.set_by_name("$uuid", Value::from(&*uid));
-        Vuser { worker: self.clone(), scenario, vars, uid, due, session: http::Session::default() }
+        Vuser { worker: self.clone(), scenario, vars, uid, due, session: http::Session::default(), ws: None, socketio: None }
     }
 }
 
