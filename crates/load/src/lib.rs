@@ -25,6 +25,7 @@ mod regexp;
 mod report;
 pub mod run;
 pub mod script;
+pub mod selfcheck;
 pub mod template;
 pub mod url;
 pub mod value;

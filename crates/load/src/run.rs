@@ -115,9 +115,19 @@ pub enum Event {
     /// A line to print.
     Line(String),
     /// What a worker counted, all of it up to a moment.
-    Taken { worker: usize, taken: Taken, before_ms: u64 },
+    Taken {
+        /// Which.
+        worker: usize,
+        /// The counts.
+        taken: Taken,
+        /// The moment, ms since 1970.
+        before_ms: u64,
+    },
     /// A worker has served its share.
-    Ended { worker: usize },
+    Ended {
+        /// Which.
+        worker: usize,
+    },
     /// A worker could not begin.
     Failed(String),
     /// The run is to end.
@@ -168,7 +178,7 @@ pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome
     for index in 0..workers {
         let part = Part { run: run.clone(), index, of: workers, began };
         let (shared, events) = (shared.clone(), channel.sender.clone());
-        let remote = worker::start(&format!("load {index}"), None, move || begin(part, shared, events))
+        let remote = worker::start(&format!("{}{index}", crate::selfcheck::THREAD_NAME), None, move || begin(part, shared, events))
             .map_err(|error| format!("worker {index} cannot start: {error}"))?;
         crew.remotes.push(remote);
     }

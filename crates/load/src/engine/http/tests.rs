@@ -169,6 +169,8 @@ impl Script {
                 uid: "u".into(),
                 due: clock::precise(),
                 session: Session::default(),
+                ws: None,
+                socketio: None,
             };
             let mut outcome = Ok(());
             for request in &steps {
