@@ -49,9 +49,12 @@ fn flow(engine: &str, steps: &str) -> Result<Plan, Refusal> {
     one(&format!("config: {{target: 'http://h'}}\nscenarios: [{{engine: {engine}, flow: [{steps}]}}]"))
 }
 
-const BASE: &str = "config: {target: 'http://a', phases: [{duration: 5, arrivalRate: 1}, {duration: 6, arrivalRate: 2}],\n\
-    environments: {dev: {target: 'http://dev', phases: [{duration: 1, arrivalRate: 9}]}}}\n\
-    scenarios: [{name: one, flow: [{get: {url: /}}]}, {name: two, weight: 3, flow: [{log: x}]}]\n";
+const BASE: &str = r#"config:
+  target: http://a
+  phases: [{duration: 5, arrivalRate: 1}, {duration: 6, arrivalRate: 2}]
+  environments: {dev: {target: http://dev, phases: [{duration: 1, arrivalRate: 9}]}}
+scenarios: [{name: one, flow: [{get: {url: /}}]}, {name: two, weight: 3, flow: [{log: x}]}]
+"#;
 
 #[test]
 fn files_environments_and_flags_are_merged_in_order() {

@@ -104,7 +104,8 @@ impl Builder<'_> {
                 "response" | "acknowledge" | "namespace" => engine == Engine::SocketIo && node.get("emit").is_some(),
                 name => index == 0 || (engine == Engine::SocketIo && name == "emit"),
             };
-            if !fits && !(index == 0 && is_request(name)) {
+            let is_verb = index == 0 && is_request(name);
+            if !fits && !is_verb {
                 let near = near::nearest(name, keys::STEP.keys.iter().map(|key| key.name));
                 let hint = near
                     .filter(|near| *near != &**name)
