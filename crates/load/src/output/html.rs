@@ -173,7 +173,9 @@ fn charts(report: &Value, lines: &Lines) -> String {
     if lines.length == 0 {
         return String::new();
     }
-    let some = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
+    let some = |values: &[f64]| {
+        values.iter().copied().map(|value| Some(value).filter(|value| value.is_finite())).collect::<Vec<_>>()
+    };
     let line = |name: &str, color: &str, values: Vec<Option<f64>>| Line {
         name: name.to_owned(),
         color: color.to_owned(),
@@ -215,11 +217,12 @@ fn charts(report: &Value, lines: &Lines) -> String {
     let codes = lines.rates("http.codes.").into_iter();
     let codes =
         codes.map(|(code, values)| line(&code, &format!("s{}", code.get(..1).unwrap_or("1")), some(values))).collect();
+    let total = |values: &[f64]| values.iter().filter(|value| value.is_finite()).sum::<f64>();
     let mut errors = lines.rates("errors.");
-    errors.sort_by(|a, b| b.1.iter().sum::<f64>().total_cmp(&a.1.iter().sum()));
+    errors.sort_by(|a, b| total(b.1).total_cmp(&total(a.1)));
     let errors = errors.into_iter().take(ERRORS_DRAWN).zip(["c3", "c2", "c4", "c6", "c7", "c5"]);
     let errors = errors.map(|((name, values), color)| line(&name, color, some(values))).collect();
-    let active = lines.active().map(|values| line("active", "c4", values)).into_iter().collect();
+    let active = lines.active.clone().map(|values| line("active", "c4", values)).into_iter().collect();
     let arrived = lines.rate("vusers.created").map(|values| line("created", "c0", some(values))).into_iter();
     let skipped = lines.rate("vusers.skipped").map(|values| line("skipped", "c3", some(values)));
     let own = !lines.service.is_empty();

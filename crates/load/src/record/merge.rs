@@ -102,6 +102,11 @@ impl Merger {
         &self.own
     }
 
+    /// What a point of the lines covers now.
+    pub fn point_ms(&self) -> u64 {
+        self.point_ms
+    }
+
     /// The last whole point of the lines at a moment, for a live view.
     pub fn last_point(&self, now_ms: u64) -> Option<Point> {
         let end = now_ms.saturating_sub(self.point_ms);
@@ -112,6 +117,17 @@ impl Merger {
     pub fn counted(&self, name: &str) -> u64 {
         let counts = self.points.values().flat_map(|second| &second.counts);
         counts.filter(|(known, _)| &**known == name).map(|(_, count)| count).sum()
+    }
+
+    /// The sums of counters that begin so, by the rest of their names.
+    pub fn counted_after(&self, prefix: &str) -> Vec<(String, u64)> {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (name, count) in self.points.values().flat_map(|second| &second.counts) {
+            if let Some(rest) = name.strip_prefix(prefix) {
+                *sums.entry(rest).or_default() += count;
+            }
+        }
+        sums.into_iter().map(|(name, sum)| (name.to_owned(), sum)).collect()
     }
 
     fn add_to_whole(&mut self, window: &Window) {

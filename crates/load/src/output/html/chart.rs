@@ -218,7 +218,7 @@ impl Scale {
         if chart.shape == Shape::Log {
             return Scale::log(places, values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min), high);
         }
-        let step = nice_step(high.max(1e-9) / 4.0);
+        let step = nice_step(if high > 0.0 { high } else { 1.0 } / 4.0);
         let steps = (high / step).ceil().max(1.0);
         let ticks = (0..=steps as usize).map(|at| at as f64 * step).collect();
         Scale { places, low: 0.0, high: steps * step, is_log: false, ticks }

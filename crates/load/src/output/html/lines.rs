@@ -11,6 +11,9 @@ const PERIOD_MS: f64 = 10_000.0;
 /// Places a report may have; more are left out. Ours has 600.
 const PLACES_MAX: usize = 10_000;
 
+/// Less of a place than this gives no rate.
+const PART_MIN: f64 = 0.25;
+
 /// Columns of equal length, evenly spaced.
 #[derive(Default)]
 pub struct Lines {
@@ -22,6 +25,8 @@ pub struct Lines {
     /// p50, p90, p99, max in ms; empty if there are none.
     pub response: Vec<Vec<Option<f64>>>,
     pub service: Vec<Vec<Option<f64>>>,
+    /// Virtual users that had begun and not ended at the end of each place.
+    pub active: Option<Vec<Option<f64>>>,
     /// Names of those four.
     pub quantiles: [&'static str; 4],
 }
@@ -29,11 +34,31 @@ pub struct Lines {
 impl Lines {
     /// Of a report: `None` if it has no period.
     pub fn of(report: &Value) -> Option<Lines> {
-        let series = &report["weir"]["series"];
-        if series.is_object() {
-            Lines::of_series(series)
-        } else {
-            Lines::of_periods(report["intermediate"].as_array()?)
+        let weir = &report["weir"];
+        let is_own = weir["series"].is_object();
+        let mut lines = match is_own {
+            true => Lines::of_series(&weir["series"])?,
+            false => Lines::of_periods(report["intermediate"].as_array()?)?,
+        };
+        lines.active = lines.count_active();
+        if is_own {
+            lines.mend_ends(weir["started_ms"].as_f64(), weir["ended_ms"].as_f64());
+        }
+        Some(lines)
+    }
+
+    /// The run covers its first and last place in part only: rates are of that part, or absent where it is too short.
+    fn mend_ends(&mut self, started_ms: Option<f64>, ended_ms: Option<f64>) {
+        let last = self.length.saturating_sub(1);
+        let last_ms = self.start_ms + last as f64 * self.step_ms;
+        let first_part = started_ms.map_or(1.0, |at| (self.start_ms + self.step_ms - at) / self.step_ms);
+        let last_part = ended_ms.map_or(1.0, |at| (at - last_ms) / self.step_ms);
+        for (at, part) in [(0, first_part), (last, last_part)].into_iter().filter(|_| last > 0) {
+            for column in self.counts.values_mut() {
+                if let Some(slot) = column.get_mut(at).filter(|_| (0.0..1.0).contains(&part)) {
+                    *slot = if part >= PART_MIN { *slot / part } else { f64::NAN };
+                }
+            }
         }
     }
 
@@ -59,6 +84,7 @@ impl Lines {
                 .collect(),
             response: four("response"),
             service: four("service"),
+            active: None,
             quantiles: ["p50", "p90", "p99", "max"],
         })
     }
@@ -115,8 +141,7 @@ impl Lines {
         counts.collect()
     }
 
-    /// Virtual users that had begun and not ended at the end of each place.
-    pub fn active(&self) -> Option<Vec<Option<f64>>> {
+    fn count_active(&self) -> Option<Vec<Option<f64>>> {
         let created = self.rate("vusers.created")?;
         let ended = ["vusers.completed", "vusers.failed"].map(|name| self.rate(name));
         let seconds = self.step_ms / 1000.0;
@@ -125,7 +150,8 @@ impl Lines {
             (0..self.length)
                 .map(|at| {
                     let gone: f64 = ended.iter().flatten().filter_map(|column| column.get(at)).sum();
-                    active += (created.get(at).unwrap_or(&0.0) - gone) * seconds;
+                    let arrived = created.get(at).copied().unwrap_or(0.0);
+                    active += (arrived - gone) * seconds;
                     Some(active.round().max(0.0))
                 })
                 .collect(),
@@ -155,7 +181,7 @@ mod tests {
         let lines = Lines::of(&report).unwrap();
         assert_eq!((lines.length, lines.rate("vusers.created")), (3, Some(&vec![2.0, 0.0, 0.5])));
         assert_eq!(lines.response[2], [Some(3.0), None, Some(4.0)]);
-        assert_eq!(lines.active(), Some(vec![Some(15.0), Some(15.0), Some(15.0)]));
+        assert_eq!(lines.active, Some(vec![Some(15.0), Some(15.0), Some(15.0)]));
         assert!(Lines::of(&json!({"intermediate": []})).is_none());
     }
 
