@@ -14,6 +14,7 @@ use super::open::Link;
 const HEADS_KEPT: usize = 64;
 
 thread_local! {
+    #[expect(clippy::vec_box, reason = "lent as it is: a pointer changes hands, not the head")]
     static HEADS: RefCell<Vec<Box<ResponseHead>>> = const { RefCell::new(Vec::new()) };
 }
 

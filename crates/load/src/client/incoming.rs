@@ -166,10 +166,7 @@ impl<'c> Incoming<'c> {
         let mut bytes = 0;
         loop {
             let mut pos = at;
-            loop {
-                let Some(input) = &self.input else {
-                    break;
-                };
+            while let Some(input) = &self.input {
                 match decoder.next(input, &mut pos).map_err(|bad| Error::violation(Step::ReadResponse, bad))? {
                     ChunkEvent::Data { start, end } => {
                         bytes += (end - start) as u64;

@@ -146,7 +146,7 @@ impl Outgoing {
 fn drop_field(fields: &mut Vec<u8>, name: &[u8]) {
     let kept: Vec<u8> = fields
         .split_inclusive(|&byte| byte == b'\n')
-        .filter(|line| !line.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&b':')))
+        .filter(|line| line.strip_prefix(name).is_none_or(|rest| rest.first() != Some(&b':')))
         .flatten()
         .copied()
         .collect();
