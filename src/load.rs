@@ -42,7 +42,9 @@ fn start(args: &RunArgs) -> u8 {
     let _ = weir_net::process::raise_nofile();
     let mut what = args.what.iter().chain(&args.input);
     match (what.next(), what.next()) {
-        (None, _) => usage("what is to be run? Name a script (weir load test.yml) or a URL (weir load http://127.0.0.1:8080/)"),
+        (None, _) => {
+            usage("what is to be run? Name a script (weir load test.yml) or a URL (weir load http://127.0.0.1:8080/)")
+        }
         (Some(url), None) if is_url(url) => quick::run(url, args),
         (Some(url), Some(_)) if is_url(url) => usage("one URL at a time; several targets need a script"),
         _ => script::run(args),

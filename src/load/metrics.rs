@@ -53,8 +53,11 @@ fn answer(mut stream: TcpStream, page: &Page) -> std::io::Result<()> {
         }
     }
     let is_metrics = [b"GET /metrics ".as_slice(), b"GET / "].iter().any(|start| request.starts_with(start));
-    let (status, text) =
-        if is_metrics { ("200 OK", page.text()) } else { ("404 Not Found", "the metrics are at /metrics\n".to_owned()) };
+    let (status, text) = if is_metrics {
+        ("200 OK", page.text())
+    } else {
+        ("404 Not Found", "the metrics are at /metrics\n".to_owned())
+    };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         text.len()

@@ -105,7 +105,10 @@ fn summary(quick: &Quick, report: &Report, is_limited: bool) -> String {
     if !statuses.is_empty() {
         lines.push(format!("Statuses   {}", statuses.join("   ")));
     }
-    lines.push(format!("\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}", "Latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max"));
+    lines.push(format!(
+        "\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
+        "Latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max"
+    ));
     if quick.rate.is_some() {
         lines.push(format!("{}  from the intended start", row("response", &report.latency)));
         lines.push(format!("{}  from the send", row("service", &report.service)));

@@ -72,9 +72,8 @@ fn options(args: &RunArgs, id: &str) -> Options {
 /// `t` and three random parts, as Artillery's.
 fn test_run_id() -> String {
     const LETTERS: &[u8] = b"3456789abcdefghjkmnpqrtwxyz";
-    let part = |length| -> String {
-        (0..length).map(|_| random::one_of(LETTERS).copied().map_or('a', char::from)).collect()
-    };
+    let part =
+        |length| -> String { (0..length).map(|_| random::one_of(LETTERS).copied().map_or('a', char::from)).collect() };
     format!("t{}_{}_{}", part(4), part(29), part(4))
 }
 
@@ -113,6 +112,9 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
     if outcome.lines_lost > 0 {
         incomplete.push(format!("{} lines of `log` steps were too many at once to be printed", outcome.lines_lost));
     }
+    let result = outcome.merger.outcome();
+    let apdex = plan.plugins.apdex.and_then(|_| Apdex::of(&result.whole));
+    let checks = checks(&plan, &result.whole, apdex.as_ref());
     let facts = Facts {
         targets: plan.targets(),
         script: plan.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -124,8 +126,8 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
         environment: environment(args, workers, seed),
         self_check: sampler.finish(outcome.merger.own()),
         incomplete,
+        checks: checks.clone(),
     };
-    let result = outcome.merger.outcome();
     teller.summary(&result.whole, &facts.self_check);
     if let Some(path) = &args.output {
         let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
@@ -140,7 +142,7 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
         print!("{}", teller.console.log_file(&path.to_string_lossy()));
     }
     print!("{}", honest::block(&result, &facts, &teller.console));
-    let checks = checks(&plan, &result.whole);
+    print!("{}", apdex.map_or_else(String::new, |apdex| apdex.print()));
     print!("{}", ensure::print(&checks, &teller.console));
     // A closed stdout cannot be told anything.
     let _ = std::io::stdout().flush();
@@ -157,15 +159,11 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
     })
 }
 
-/// The checks of `ensure`, with the score of `apdex` printed where the script asks for it.
-fn checks(plan: &Plan, whole: &Period) -> Vec<Check> {
-    let apdex = plan.plugins.apdex.and_then(|_| Apdex::of(whole));
-    if let Some(apdex) = &apdex {
-        print!("{}", apdex.print());
-    }
+/// What `ensure` finds of the checks that the script asks for.
+fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     match &plan.plugins.ensure {
         Some(options) if std::env::var_os("ARTILLERY_DISABLE_ENSURE").is_none() => {
-            ensure::checks(options, whole, apdex.as_ref())
+            ensure::checks(options, whole, apdex)
         }
         _ => Vec::new(),
     }

@@ -178,8 +178,10 @@ pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome
     for index in 0..workers {
         let part = Part { run: run.clone(), index, of: workers, began };
         let (shared, events) = (shared.clone(), channel.sender.clone());
-        let remote = worker::start(&format!("{}{index}", crate::selfcheck::THREAD_NAME), None, move || begin(part, shared, events))
-            .map_err(|error| format!("worker {index} cannot start: {error}"))?;
+        let remote = worker::start(&format!("{}{index}", crate::selfcheck::THREAD_NAME), None, move || {
+            begin(part, shared, events)
+        })
+        .map_err(|error| format!("worker {index} cannot start: {error}"))?;
         crew.remotes.push(remote);
     }
     let mut hearing = Hearing::new(run, shared.clone(), began, workers);

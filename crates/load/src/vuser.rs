@@ -317,6 +317,8 @@ async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
             around(time, Duration::try_from_secs_f64(time.as_secs_f64() * part).unwrap_or(time))
         }
     };
+    // What comes next was meant to begin when the thinking was to end.
+    vuser.due = clock::precise() + time;
     sleep(time).await;
     Ok(())
 }

@@ -223,7 +223,16 @@ impl Worker {
         }
         let uid: Rc<str> = random::uuid().into();
         vars.set_by_name("$uuid", Value::from(&*uid));
-        Vuser { worker: self.clone(), scenario, vars, uid, due, session: http::Session::default(), ws: None, socketio: None }
+        Vuser {
+            worker: self.clone(),
+            scenario,
+            vars,
+            uid,
+            due,
+            session: http::Session::default(),
+            ws: None,
+            socketio: None,
+        }
     }
 }
 

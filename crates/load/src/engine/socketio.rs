@@ -269,7 +269,10 @@ impl Session {
     }
 
     fn add(&mut self, full: &str) -> Place {
-        let shared = self.clients.iter().find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
+        let shared = self
+            .clients
+            .iter()
+            .find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
         let shared = shared.cloned();
         let client = shared.unwrap_or_else(|| {
             let client = Rc::new(Client::new(self.options.clone()));

@@ -3,42 +3,70 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::plan::{Arrivals, Engine, Flow, Phase, Plan, Step};
+use crate::arrive;
+use crate::plan::{Arrivals, Connect, Engine, Flow, Plan, Step};
+use crate::value::Value;
 
 /// Scenarios and phases that are listed.
 const LINES_MAX: usize = 50;
 
-impl Phase {
-    /// How many virtual users arrive; `None` when chance decides.
-    ///
-    /// Artillery's arithmetic (artillery.md §1.2): even intervals in whole microseconds, ramps in whole seconds.
-    pub fn vusers(&self) -> Option<u64> {
-        match self.arrivals {
-            Arrivals::Pause => Some(0),
-            Arrivals::Count(count) => Some(count),
-            Arrivals::Poisson(_) => None,
-            Arrivals::Rate(rate) => {
-                let interval = (1e6 / rate).floor().max(1.0);
-                Some((self.duration.as_micros() as f64 / interval).floor() as u64)
-            }
-            Arrivals::Ramp(from, to) => {
-                Some((0..self.ramp_seconds()).map(|second| self.ramp_rate(from, to, second)).sum())
-            }
+impl Plan {
+    /// Every origin that requests of the script name, `config.target` first; those in variables are not known yet.
+    pub fn targets(&self) -> Vec<String> {
+        let mut targets = vec![origin(&self.target)];
+        let hooks = self.before.iter().chain(&self.after).map(|hook| &hook.flow);
+        for flow in self.scenarios.iter().map(|scenario| &scenario.flow).chain(hooks) {
+            named(flow, &mut targets);
         }
+        targets
     }
 
-    /// How many steps of a second a ramp has.
-    pub fn ramp_seconds(&self) -> u64 {
-        self.duration.as_secs() + u64::from(self.duration.subsec_nanos() > 0)
+    /// Parts of metrics' names that the console does not show.
+    pub fn suppressed(&self) -> Vec<String> {
+        let is_suppressed = |options: &Value| match options {
+            Value::Map(map) => map.get("suppressOutput").is_some_and(Value::is_truthy),
+            _ => false,
+        };
+        let plugins = &self.plugins;
+        let by_endpoint = plugins.by_endpoint.as_ref().is_none_or(is_suppressed);
+        let others = [("expect", &plugins.expect), ("ensure", &plugins.ensure), ("fake-data", &plugins.fake_data)];
+        let others = others.into_iter().filter(|(_, options)| options.as_ref().is_some_and(is_suppressed));
+        let by_endpoint = by_endpoint.then_some("metrics-by-endpoint");
+        others.map(|(name, _)| name).chain(by_endpoint).map(|name| format!("plugins.{name}")).collect()
     }
+}
 
-    /// How many virtual users arrive in a second of a ramp, counted from 0.
-    pub fn ramp_rate(&self, from: f64, to: f64, second: u64) -> u64 {
-        let seconds = self.duration.as_secs_f64();
-        let rate =
-            if seconds <= 1.0 { (from + to) / 2.0 } else { from + (to - from) * second as f64 / (seconds - 1.0) };
-        // Down at less than a half, up from there.
-        (rate.max(0.0) + 0.5).floor() as u64
+/// `scheme://host:port` of a URL.
+fn origin(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url.get(start..).and_then(|rest| rest.find(['/', '?', '#'])).map_or(url.len(), |at| start + at);
+    url.get(..end).unwrap_or(url).to_owned()
+}
+
+fn named(flow: &Flow, targets: &mut Vec<String>) {
+    for step in flow {
+        let url = match step {
+            Step::Request(request) => request.url.as_ref(),
+            Step::Connect(connect) => match &**connect {
+                Connect::Url(url) => Some(url),
+                Connect::Options(_) | Connect::Function(_) => None,
+            },
+            Step::Loop(inner) => {
+                named(&inner.flow, targets);
+                None
+            }
+            Step::Parallel { steps, .. } => {
+                named(steps, targets);
+                None
+            }
+            _ => None,
+        };
+        let written = url.and_then(|url| url.literal()).filter(|url| url.contains("://")).map(origin);
+        if let Some(written) = written.filter(|written| !targets.contains(written))
+            && targets.len() < LINES_MAX
+        {
+            targets.push(written);
+        }
     }
 }
 
@@ -48,8 +76,8 @@ impl fmt::Display for Plan {
         writeln!(out, "target {}", self.target)?;
         writeln!(out, "{}, {}", counted(self.phases.len(), "phase"), seconds(total))?;
         for phase in self.phases.iter().take(LINES_MAX) {
-            write!(out, "  {}: {}, {}", phase.name, seconds(phase.duration), arrivals(phase.arrivals))?;
-            if let Some(vusers) = phase.vusers() {
+            write!(out, "  {}: {}, {}", phase.name, seconds(phase.duration), phase.arrivals)?;
+            if let Some(vusers) = arrive::expected(phase) {
                 write!(out, ", {}", counted(vusers as usize, "virtual user"))?;
             }
             if let Some(most) = phase.vusers_max {
@@ -70,8 +98,8 @@ impl fmt::Display for Plan {
             writeln!(out, "  {}: {engine}, {share:.0} %, {}", scenario.name, counted(steps(&scenario.flow), "step"))?;
         }
         more(out, self.scenarios.len())?;
-        let known: u64 = self.phases.iter().filter_map(Phase::vusers).sum();
-        let is_exact = self.phases.iter().all(|phase| phase.vusers().is_some() && phase.vusers_max.is_none());
+        let known: u64 = self.phases.iter().filter_map(arrive::expected).sum();
+        let is_exact = self.phases.iter().all(|phase| arrive::expected(phase).is_some() && phase.vusers_max.is_none());
         let expected: f64 = self
             .phases
             .iter()
@@ -97,13 +125,15 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-fn arrivals(arrivals: Arrivals) -> String {
-    match arrivals {
-        Arrivals::Pause => "nobody arrives".to_owned(),
-        Arrivals::Count(_) => "evenly".to_owned(),
-        Arrivals::Rate(rate) => format!("{rate} a second"),
-        Arrivals::Poisson(rate) => format!("{rate} a second at random"),
-        Arrivals::Ramp(from, to) => format!("{from} to {to} a second"),
+impl fmt::Display for Arrivals {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Arrivals::Pause => out.write_str("nobody arrives"),
+            Arrivals::Count(count) => write!(out, "{count} in all, evenly"),
+            Arrivals::Rate(rate) => write!(out, "{rate} a second"),
+            Arrivals::Poisson(rate) => write!(out, "{rate} a second at random"),
+            Arrivals::Ramp(from, to) => write!(out, "{from} to {to} a second"),
+        }
     }
 }
 
