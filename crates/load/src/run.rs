@@ -421,7 +421,8 @@ impl<'r> Hearing<'r> {
                     watch.late(start_ms);
                 }
                 if let Some(reported) = self.reported.get_mut(worker) {
-                    *reported = before_ms;
+                    // A worker that has served its share still tells what it has: nothing.
+                    *reported = before_ms.max(*reported);
                 }
                 let before_ms = self.reported.iter().copied().min().unwrap_or(0);
                 for period in self.merger.close(before_ms) {
