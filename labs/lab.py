@@ -200,7 +200,7 @@ def load_row(edge, report, answered, unit, cpu_seconds):
     errors = {name: count for name, count in counters.items() if name.startswith('errors.')}
     shown = ', '.join(f'{name} p50 {own[name]["p50"]:.2f} p99 {own[name]["p99"]:.2f} max {own[name]["max"]:.1f}'
                       for name in ('response', 'service'))
-    verdict = 'the generator was the limit' if own['generator']['is_limit'] else 'the generator was not the limit'
+    verdict = '; '.join(own['generator']['limits']) or 'the generator was not the limit'
     print(f'  {edge:6} users: {users}; {answered} {unit}; errors: {errors or "none"}; '
           f'CPU of the edge {cpu_seconds / max(answered, 1) * 1e6:.1f} µs each')
     print(f'  {edge:6} ms: {shown}; {verdict} (worker CPU {own["generator"]["worker_cpu_peak"]:.2f})', flush=True)

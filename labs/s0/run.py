@@ -15,7 +15,7 @@ expect = lab.Expectations()
 
 def scripted():
     """The same kind of load as an Artillery script."""
-    users, messages = (40, 2) if chosen.quick else (930, 18)
+    users, messages = (40, 2) if chosen.quick else {'short': (930, 9), 'full': (930, 18)}[chosen.load]
     print(f'S0: Socket.IO, {users} users of load.yml, {messages} messages each')
     with lab.Origin('socketio'), lab.Edge(edge_name, getattr(chosen, edge_name), HERE / 'nginx.conf') as edge:
         before = edge.cpu_seconds()
