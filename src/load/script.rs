@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use weir_load::output::console::Console;
 use weir_load::output::ensure::{self, Apdex, Check};
@@ -18,6 +18,7 @@ use weir_load::script::{self, Options};
 use weir_load::selfcheck::Sampler;
 use weir_load::{processor, random};
 use weir_net::process::{self, Signal};
+use weir_net::{clock, worker};
 
 use super::flags::RunArgs;
 use super::{exit, metrics, write};
@@ -172,7 +173,7 @@ fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
 fn stop_on_signal(channel: &Channel) -> Result<(), String> {
     let signals = process::signals().map_err(|error| format!("signals cannot be caught: {error}"))?;
     let stop = channel.stop();
-    std::thread::spawn(move || {
+    let wait = move || {
         let mut told = false;
         for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
             if std::mem::replace(&mut told, true) {
@@ -181,8 +182,8 @@ fn stop_on_signal(channel: &Channel) -> Result<(), String> {
             }
             stop.stop();
         }
-    });
-    Ok(())
+    };
+    worker::block_aside("signals", wait).map_err(|error| format!("signals cannot be caught: {error}"))
 }
 
 fn phase_fact(phase: &Phase) -> PhaseFact {
@@ -218,7 +219,7 @@ fn environment(args: &RunArgs, workers: usize, seed: u64) -> Vec<(String, String
 }
 
 fn now_ms() -> u64 {
-    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Prints what happens: reports to stdout as Artillery does, the live view to stderr.

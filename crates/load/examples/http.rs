@@ -42,14 +42,7 @@ fn main() {
         let request = Rc::new(request);
         let end = clock::precise() + Duration::from_secs_f64(seconds);
         for _ in 0..vusers {
-            let vuser = Vuser {
-                worker: shared.clone(),
-                scenario: Some(0),
-                vars: Vars::new(shared.plan.names.clone()),
-                uid: "u".into(),
-                due: clock::precise(),
-                session: Session::default(),
-            };
+            let vuser = shared.vuser(Some(0), clock::precise());
             worker::spawn(live(vuser, request.clone(), end, Duration::from_secs_f64(think)));
         }
         timer::sleep(Duration::from_secs_f64(seconds * 0.9)).await;
@@ -76,7 +69,7 @@ fn new_worker(plan: Plan) -> Worker {
     worker.unwrap_or_else(|failed| panic!("{failed:?}"))
 }
 
-async fn live(mut vuser: Vuser, request: Rc<Request>, end: std::time::Instant, think: Duration) {
+async fn live(mut vuser: Vuser, request: Rc<Request>, end: std::time::weir_net::Instant, think: Duration) {
     while clock::now() < end {
         if let Err(failed) = step(&mut vuser, &request).await {
             eprintln!("{failed:?}");

@@ -11,7 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use weir_net::worker::{self, Remote, spawn};
 use weir_net::{Deadline, clock};
@@ -173,7 +175,7 @@ pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome
         ..Shared::default()
     });
     let workers = run.workers.clamp(1, WORKERS_MAX);
-    let began = run.start.unwrap_or_else(|| Instant::now() + LEAD);
+    let began = run.start.unwrap_or_else(|| clock::precise() + LEAD);
     let mut crew = Crew { remotes: Vec::new() };
     for index in 0..workers {
         let part = Part { run: run.clone(), index, of: workers, began };
@@ -193,7 +195,7 @@ pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome
         is_interrupted: hearing.is_interrupted,
         is_cut: hearing.is_cut,
         lines_lost: shared.lines_lost.load(Ordering::Relaxed),
-        took: began.elapsed(),
+        took: clock::precise() - began,
         before,
     })
 }
@@ -218,20 +220,30 @@ fn hook(
 ) -> Result<Vec<(Arc<str>, Value)>, Failed> {
     let (run, events) = (run.clone(), channel.sender.clone());
     let shared = Arc::new(Shared { before, ..Shared::default() });
-    let thread = std::thread::spawn(move || {
-        worker::block_on(async move {
-            let worker = Rc::new(Worker::new(run.plan.clone(), shared, events, run.seed)?);
-            let Some(hook) = which(&run.plan) else { return Ok(Vec::new()) };
-            let vuser = worker.vuser(None, clock::precise());
-            let vars = vuser::hook(vuser, hook).await?;
-            Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
-        })
-    });
-    match thread.join() {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => Err(Failed(error.to_string().into())),
-        Err(_) => Err(Failed("it panicked".into())),
-    }
+    let (tell, told) = mpsc::channel();
+    let remote = worker::start("load hook", None, move || {
+        spawn(async move {
+            // Who does not listen any more does not matter.
+            let _ = tell.send(walk(&run, shared, events, which).await);
+        });
+    })
+    .map_err(|error| Failed(error.to_string().into()))?;
+    let outcome = told.recv().unwrap_or_else(|_| Err(Failed("it panicked".into())));
+    remote.stop();
+    remote.join();
+    outcome
+}
+
+async fn walk(
+    run: &Run,
+    shared: Arc<Shared>,
+    events: Sender<Event>,
+    which: fn(&Plan) -> Option<&Hook>,
+) -> Result<Vec<(Arc<str>, Value)>, Failed> {
+    let worker = Rc::new(Worker::new(run.plan.clone(), shared, events, run.seed)?);
+    let Some(hook) = which(&run.plan) else { return Ok(Vec::new()) };
+    let vars = vuser::hook(worker.vuser(None, clock::precise()), hook).await?;
+    Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
@@ -391,12 +403,12 @@ impl<'r> Hearing<'r> {
         let mut next_progress = self.began;
         while !self.ended.iter().all(|ended| *ended) {
             self.turn_phases(watch);
-            let now = Instant::now();
+            let now = clock::precise();
             if now >= next_progress {
                 next_progress = now + PROGRESS;
                 watch.progress(&self.progress(), &self.merger);
             }
-            let wait = next_progress.saturating_duration_since(Instant::now()).min(self.to_boundary());
+            let wait = next_progress.saturating_duration_since(clock::precise()).min(self.to_boundary());
             match receiver.recv_timeout(wait) {
                 Ok(event) => self.hear(event, watch)?,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -447,13 +459,13 @@ impl<'r> Hearing<'r> {
         if self.phases > self.run.plan.phases.len() {
             return PROGRESS;
         }
-        (self.began + self.boundary).saturating_duration_since(Instant::now())
+        (self.began + self.boundary).saturating_duration_since(clock::precise())
     }
 
     /// Tells of the phases that have ended and begun by now.
     fn turn_phases(&mut self, watch: &mut dyn Watch) {
         let phases = &self.run.plan.phases;
-        while self.phases <= phases.len() && Instant::now() >= self.began + self.boundary && !self.is_interrupted {
+        while self.phases <= phases.len() && clock::precise() >= self.began + self.boundary && !self.is_interrupted {
             if let Some(last) = self.phases.checked_sub(1)
                 && let Some(phase) = phases.get(last)
             {
@@ -470,7 +482,7 @@ impl<'r> Hearing<'r> {
     fn progress(&self) -> Progress {
         let phase = self.phases.checked_sub(1).filter(|index| *index < self.run.plan.phases.len());
         Progress {
-            elapsed: Instant::now().saturating_duration_since(self.began),
+            elapsed: clock::precise().saturating_duration_since(self.began),
             length: length(&self.run.plan.phases),
             active: self.shared.active.load(Ordering::Relaxed),
             phase,
