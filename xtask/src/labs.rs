@@ -18,7 +18,10 @@ pub fn labs(root: &Path) -> Result<(), String> {
     let loaded = LOADED.iter().map(|lab| (lab, &["--load"][..]));
     for (lab, more) in LABS.iter().map(|lab| (lab, &[][..])).chain(loaded) {
         let mut command = Command::new("python3");
-        command.arg(root.join("labs").join(lab).join("run.py")).args(["--only", "weir", "--quick", "--check"]).args(more);
+        command
+            .arg(root.join("labs").join(lab).join("run.py"))
+            .args(["--only", "weir", "--quick", "--check"])
+            .args(more);
         let said = spoken(&command);
         println!("\n$ {said}");
         let status = command.status().map_err(|e| format!("{said}: {e}"))?;
