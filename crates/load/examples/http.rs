@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_load::capture::{Capture, Extract};
-use weir_load::engine::http::{Session, step};
+use weir_load::engine::http::step;
 use weir_load::plan::{Body, Engine, HttpConfig, Plan, Plugins, Request, Scenario, WsConfig};
 use weir_load::template::{Template, Tree};
 use weir_load::value::{Map, Value};
-use weir_load::vars::{Names, Vars};
+use weir_load::vars::Names;
 use weir_load::vuser::Vuser;
 use weir_load::worker::Worker;
 use weir_net::{clock, timer, worker};
@@ -69,7 +69,7 @@ fn new_worker(plan: Plan) -> Worker {
     worker.unwrap_or_else(|failed| panic!("{failed:?}"))
 }
 
-async fn live(mut vuser: Vuser, request: Rc<Request>, end: std::time::weir_net::Instant, think: Duration) {
+async fn live(mut vuser: Vuser, request: Rc<Request>, end: weir_net::Instant, think: Duration) {
     while clock::now() < end {
         if let Err(failed) = step(&mut vuser, &request).await {
             eprintln!("{failed:?}");
