@@ -13,7 +13,7 @@ use weir_load::output::live::{self, Live};
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json, v1};
 use weir_load::plan::{Phase, Plan};
 use weir_load::record::{Merger, Period};
-use weir_load::run::{self, Channel, Progress, Run, Watch};
+use weir_load::run::{self, Channel, NotBegun, Progress, Run, Watch};
 use weir_load::script::{self, Options};
 use weir_load::selfcheck::Sampler;
 use weir_load::{processor, random};
@@ -99,7 +99,10 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
     print!("{}{}", honest::first_line(&plan.targets()), teller.console.test_run_id(id));
     let channel = Channel::new();
     stop_on_signal(&channel).map_err(failed)?;
-    let outcome = run::run(&run, channel, &mut teller).map_err(|message| (message, exit::WORKER))?;
+    let outcome = run::run(&run, channel, &mut teller).map_err(|error| match error {
+        NotBegun::Before(message) => (message, exit::FAILED),
+        NotBegun::Worker(message) => (message, exit::WORKER),
+    })?;
     teller.clear();
     let sampler = std::mem::take(&mut teller.sampler);
     let mut incomplete = Vec::new();

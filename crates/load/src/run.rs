@@ -161,11 +161,26 @@ impl Default for Channel {
     }
 }
 
-/// Runs it. The error says why it could not begin; what fails later is counted.
-pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, String> {
+/// Why a run could not begin; the text is for the user.
+#[derive(Debug)]
+pub enum NotBegun {
+    /// The script's `before` failed.
+    Before(String),
+    /// A worker could not start.
+    Worker(String),
+}
+
+impl From<String> for NotBegun {
+    fn from(why: String) -> NotBegun {
+        NotBegun::Worker(why)
+    }
+}
+
+/// Runs it. What fails once it has begun is counted.
+pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, NotBegun> {
     let before = match &run.plan.before {
         Some(_) => hook(run, &channel, Vec::new(), |plan| plan.before.as_ref())
-            .map_err(|Failed(name)| format!("`before` failed: {name}; no load was sent"))?,
+            .map_err(|Failed(name)| NotBegun::Before(format!("`before` failed: {name}; no load was sent")))?,
         None => Vec::new(),
     };
     print_lines(&channel, watch);

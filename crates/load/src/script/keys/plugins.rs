@@ -1,6 +1,6 @@
 //! Keys of plugins.
 
-use super::{Object, no, nothing, partly, yes};
+use super::{Object, no, nothing, yes};
 
 pub(crate) const PLUGINS: Object = Object {
     path: "config.plugins",
