@@ -28,9 +28,8 @@ pub(super) fn refused(
         _ if leaf.is_self_signed() => untrusted(leaf, &others),
         fault => (certificate(fault), vec![leaf]),
     };
-    // From the root down: the last complaint counts.
-    let times = chain.iter().rev().filter_map(|one| outside(one, now)).last();
-    let code = times.unwrap_or(code);
+    // OpenSSL goes from the root down and its last complaint counts: the one nearest to the leaf.
+    let code = chain.iter().find_map(|one| outside(one, now)).unwrap_or(code);
     Failure::new(code, detail(code, fault))
 }
 
