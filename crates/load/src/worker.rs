@@ -17,6 +17,7 @@ use crate::random::{self, Builtins};
 use crate::record::{Metric, Recorder};
 use crate::run::Event;
 use crate::template::Functions;
+use crate::tls::Tls;
 use crate::value::Value;
 use crate::vars::Vars;
 use crate::vuser::{self, Failed, Vuser};
@@ -36,6 +37,8 @@ pub struct Worker {
     pub processor: Option<Rc<Processor>>,
     /// What requests need: connections kept for everybody, names resolved, metrics looked up.
     pub http: http::Http,
+    /// How TLS is spoken.
+    pub tls: Rc<Tls>,
     /// What WebSockets need.
     pub ws: ws::Shared,
     /// What Socket.IO needs.
@@ -115,17 +118,19 @@ impl Worker {
     /// Loads the processor and looks up what a run needs; the error is for the user.
     pub fn new(plan: Arc<Plan>, shared: Arc<Shared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
         let recorder = Recorder::default();
+        let tls = Tls::new(&plan.tls)?;
         random::seed(seed);
         let processor = plan.processor.as_deref().map(Processor::load).transpose()?.map(Rc::new);
         Ok(Worker {
             metrics: Metrics::new(&plan, &recorder),
-            http: http::Http::new(&plan, &recorder),
+            http: http::Http::new(&plan, &recorder, &tls),
             ws: ws::Shared::new(&plan, &recorder),
             socketio: socketio::Shared::new(&plan, &recorder),
             functions: Box::new(Callable {
                 fake: plan.plugins.fake_data.as_ref().map(Fake::new),
                 processor: processor.clone(),
             }),
+            tls,
             plan,
             recorder,
             processor,
