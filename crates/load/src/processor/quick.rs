@@ -17,7 +17,7 @@ use rquickjs::{Ctx, Exception, Function, Module, Object, Persistent, Promise};
 use weir_net::Deadline;
 use weir_net::worker::spawn;
 
-use super::convert::{Functions, from_js, to_js};
+use super::convert::{Functions, from_js, text_of, to_js};
 use super::files;
 use super::loading::Files;
 use super::natives;
@@ -253,16 +253,21 @@ impl Quick {
         let Context { vars, scenario, uid, recorder } = context;
         let id = self.state.begin(vars.take(), scenario.clone(), kind);
         let lent = Lent { state: &self.state, id, vars };
+        let mut outcome = None;
         let failed = self.enter(|ctx, api| {
             let [first, second] = args;
             let (first, second) = (to_js(ctx, first)?, to_js(ctx, second)?);
-            api.invoke.clone().restore(ctx)?.call::<_, ()>((id as f64, index, kind as u8, uid, first, second))
+            let arguments = (id as f64, index, kind as u8, uid, first, second);
+            let said: js::Value = api.invoke.clone().restore(ctx)?.call(arguments)?;
+            outcome = match said.as_string() {
+                Some(error) => Some(Err(text_of(error))),
+                None if said.is_null() => Some(Ok(Value::Undefined)),
+                None => None,
+            };
+            Ok(())
         });
-        if let Some(error) = failed {
-            self.state.finish(id, Err(error));
-        }
         self.state.record(recorder);
-        if let Some(outcome) = self.state.outcome(id) {
+        if let Some(outcome) = outcome.or_else(|| self.state.outcome(id)).or(failed.map(Err)) {
             return outcome;
         }
         let outcome = self.wait(name, id).await;

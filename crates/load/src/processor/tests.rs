@@ -370,7 +370,7 @@ fn what_needs_node_goes_there() {
 #[test]
 fn what_cannot_load_says_why() {
     let cases: [(&[(&str, &str)], Choice, &str); 6] = [
-        (&[("p.js", "const a = require('nothing-of-that-name');")], Choice::Fitting, "nothing-of-that-name"),
+        (&[("p.js", "const a = require('nothing-of-that-name');")], Choice::Fitting, "run `npm install nothing-of-that-name` in /"),
         (&[("p.js", "exports.go = (")], Choice::QuickJs, "SyntaxError"),
         (&[("p.js", "\n\nthrow new Error('at the top');")], Choice::QuickJs, "at the top"),
         (&[("p.js", "require('./missing')")], Choice::QuickJs, "Cannot find module './missing'"),

@@ -6,6 +6,9 @@
 const FUNCTION = 0, BEFORE_REQUEST = 1, AFTER_RESPONSE = 2, ON_ERROR = 3, WHILE_TRUE = 4, IF_TRUE = 5,
   CONNECT = 6;
 
+/** Kinds whose callers want a value. */
+const HANDS_BACK = [false, true, false, false, true, true, true];
+
 /** Virtual users whose leftovers are kept, oldest forgotten first. */
 const KEPT_MAX = 50000;
 
@@ -89,14 +92,13 @@ const put = (call, name, value) => {
 /** `context`: what is not asked for is not made. */
 class Context {
   #call;
-  #funcs;
   constructor(call) {
     this.#call = call;
     this.vars = new Proxy(call, varsHandler);
     this._uid = call.uid;
   }
   get funcs() {
-    return (this.#funcs ??= functionsFor(functions, this));
+    return (this.#call.funcs ??= functionsFor(functions, this));
   }
   get scenario() {
     return (this.#call.scenario ??= native.scenario(this.#call.id));
@@ -110,7 +112,9 @@ const finish = (call, error, value) => {
   call.isOver = true;
   const { context } = call;
   if (context !== null) writeBack(call, context);
-  native.finish(call.id, errorName(error), value);
+  // A call that ends before it returns, and hands nothing back, says so by what `invoke` returns.
+  if (call.isInside && !HANDS_BACK[call.kind]) call.outcome = errorName(error) ?? null;
+  else native.finish(call.id, errorName(error), value);
 };
 
 const writeBack = (call, context) => {
@@ -133,10 +137,14 @@ const replaceVars = (call, vars) => {
   for (const name of Object.keys(given)) varsHandler.set(call, name, given[name]);
 };
 
-/** Calls an exported function; the outcome goes to `native.finish(id, …)`, now or later. */
+/**
+ * Calls an exported function. The outcome is what this returns, null or the error's name; or else, undefined being
+ * returned, it goes to `native.finish(id, …)`, now or later.
+ */
 const invoke = (id, index, kind, uid, first, second) => {
   const { fn, isPlain } = entries[index];
-  const call = { id, uid, touched: null, isOver: false, context: null, vars: null, scenario: null };
+  const call = { id, uid, kind, touched: null, isOver: false, isInside: true, outcome: undefined, context: null, vars: null,
+    scenario: null, funcs: null };
   const context = new Context(call);
   call.context = context;
   call.vars = context.vars;
@@ -147,6 +155,8 @@ const invoke = (id, index, kind, uid, first, second) => {
   } catch (error) {
     finish(call, error ?? 'undefined');
   }
+  call.isInside = false;
+  return call.outcome;
 };
 
 const callBack = (call, fn, kind, context, first, second) => {

@@ -160,6 +160,8 @@ const argumentsOf = ({ kind, first, second }, context) => {
   }
 };
 
+class Refusal extends Error {}
+
 const bundled = (file) => {
   const folder = path.dirname(file);
   let esbuild;
@@ -167,7 +169,7 @@ const bundled = (file) => {
     esbuild = require(require.resolve('esbuild', { paths: [folder] }));
   } catch {
     if (process.features.typescript) return undefined;
-    throw new Error(`TypeScript needs Node.js >= 22.18 (this is ${process.version}) or esbuild: \`npm install esbuild\` in ${folder}`);
+    throw new Refusal(`TypeScript needs Node.js >= 22.18 (this is ${process.version}) or esbuild: \`npm install esbuild\` in ${folder}`);
   }
   const built = esbuild.buildSync({ entryPoints: [file], bundle: true, platform: 'node', format: 'cjs', packages: 'external',
     sourcemap: 'inline', write: false, logLevel: 'silent' });
@@ -193,8 +195,17 @@ const load = async ({ file, facts, isScript }) => {
     const named = (key, value) => (typeof value === 'function' ? value.name : value);
     send({ op: 'script', value: JSON.parse(JSON.stringify({ ...script, default: undefined, 'module.exports': undefined }, named)) });
   } catch (error) {
-    send({ op: 'refused', message: String((error && (error.code === 'MODULE_NOT_FOUND' || error.code === 'ERR_MODULE_NOT_FOUND' ? error.message.split('\n')[0] : error.stack)) || error) });
+    send({ op: 'refused', message: refusal(error, file) });
   }
+};
+
+/** Why a file did not load, and what to do where that is known. */
+const refusal = (error, file) => {
+  const isMissing = error?.code === 'MODULE_NOT_FOUND' || error?.code === 'ERR_MODULE_NOT_FOUND';
+  if (!isMissing) return error instanceof Refusal ? error.message : String(error?.stack || error);
+  const line = error.message.split('\n')[0];
+  const name = /(?:module|package) '((?:@[^/']+\/)?[^./'@][^/']*)/.exec(line)?.[1];
+  return name ? `${line}: run \`npm install ${name}\` in ${path.dirname(file)}` : line;
 };
 
 const take = (text) => {
