@@ -29,8 +29,8 @@ use node::Node;
 use quick::Quick;
 use state::{Outcome, State};
 
-/// Variables kept beside the virtual users' because a [`Value`] cannot hold them; beyond, all are forgotten.
-const KEPT_MAX: usize = 100_000;
+/// Virtual users for whom something is kept that a [`Value`] cannot hold; with more, all of it is forgotten.
+const KEPT_MAX: usize = 50_000;
 
 /// What a hook works on.
 pub struct Context<'c> {
@@ -113,7 +113,8 @@ impl Facts {
         if !file.is_file() {
             return Err(format!("{}: there is no such file", path.display()));
         }
-        let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| format!("{}: is not UTF-8", path.display()));
+        let text =
+            |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| format!("{}: is not UTF-8", path.display()));
         Ok(Facts { file: text(&file)?, folder: text(&folder)?, is_forced: choice == Choice::QuickJs })
     }
 }

@@ -147,9 +147,7 @@ impl Taking {
     fn shown<'js>(&mut self, object: &Object<'js>, depth: usize) -> Option<Value> {
         let is_bytes = object.is_typed_array::<u8>();
         let method = object.get::<_, js::Value<'js>>(if is_bytes { "toString" } else { "toJSON" }).ok()?;
-        let Some(method) = method.as_function() else {
-            return None;
-        };
+        let method = method.as_function()?;
         match method.call::<_, js::Value<'js>>((This(object.clone()),)) {
             Ok(value) => Some(self.take(&value, depth + 1)),
             Err(_) => Some(self.failed(object.ctx())),

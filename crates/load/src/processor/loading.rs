@@ -1,7 +1,6 @@
 //! `import`: how QuickJS finds and reads ES modules.
 
 use std::path::Path;
-use std::rc::Rc;
 
 use rquickjs as js;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
@@ -9,16 +8,21 @@ use rquickjs::module::Declared;
 use rquickjs::{Ctx, Error, Function, Module, Symbol};
 
 use super::files;
-use super::state::State;
 
 /// What stands before the name of a module that is given here, not read from a file.
 const GIVEN: &str = "weir:";
 
 /// Files, and the modules given here.
-pub struct Files(pub Rc<State>);
+pub struct Files;
 
 impl Resolver for Files {
-    fn resolve<'js>(&mut self, _: &Ctx<'js>, base: &str, name: &str, _: Option<ImportAttributes<'js>>) -> js::Result<String> {
+    fn resolve<'js>(
+        &mut self,
+        _: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> js::Result<String> {
         let is_path = ["/", "./", "../"].iter().any(|begin| name.starts_with(begin));
         if is_path {
             let from = if base.starts_with('/') { base } else { "/" };
@@ -33,7 +37,12 @@ impl Resolver for Files {
 }
 
 impl Loader for Files {
-    fn load<'js>(&mut self, ctx: &Ctx<'js>, name: &str, _: Option<ImportAttributes<'js>>) -> js::Result<Module<'js, Declared>> {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> js::Result<Module<'js, Declared>> {
         if name.starts_with(GIVEN) || !files::is_module(Path::new(name)) {
             let source: String = helper(ctx, "wrapped")?.call((name,))?;
             return Module::declare(ctx.clone(), name, source);

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use md5::{Digest, Md5};
 use rquickjs as js;
@@ -80,16 +79,28 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
     add(ctx, native, "set", move |id: f64, name: js::String<'js>, value: js::Value<'js>| {
         let name = text_of(&name);
         let (value, is_lossy) = from_js(&value, Functions::Dropped);
-        set(&own, id as u64, &name, value, is_lossy)
+        set(&own, id as u64, &name, value);
+        is_lossy
     })?;
     let own = state.clone();
-    add(ctx, native, "isKept", move |id: f64, name: js::String<'js>| {
-        let calls = own.calls.borrow();
-        let Some(call) = calls.get(&(id as u64)) else { return false };
-        let name = text_of(&name);
-        let Some(uid) = call.uid() else { return false };
-        let value = call.vars.by_name(&name);
-        own.kept.borrow().get(&(uid, name)).is_some_and(|kept| kept.is_same(value))
+    add(ctx, native, "isKept", move |id: f64, uid: String, name: String| {
+        let (calls, kept) = (own.calls.borrow(), own.kept.borrow());
+        let value = calls.get(&(id as u64)).map(|call| call.vars.by_name(&name));
+        value.is_some_and(|value| {
+            kept.get(&*uid).and_then(|own| own.get(&*name)).is_some_and(|kept| kept.is_same(value))
+        })
+    })?;
+    let own = state.clone();
+    add(ctx, native, "keep", move |id: f64, uid: String, name: Option<String>| {
+        let mut kept = own.kept.borrow_mut();
+        if kept.len() >= super::KEPT_MAX && !kept.contains_key(&*uid) {
+            kept.clear();
+        }
+        let kept = kept.entry(uid.into()).or_default();
+        if let (Some(name), Some(call)) = (name, own.calls.borrow().get(&(id as u64))) {
+            let value = call.vars.by_name(&name).clone();
+            kept.insert(name.into(), value);
+        }
     })?;
     let own = state.clone();
     add(ctx, native, "names", move |ctx: Ctx<'js>, id: f64| -> js::Result<Array<'js>> {
@@ -104,38 +115,14 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
     })
 }
 
-/// Sets a variable; whether the original must be kept beside it.
-fn set(state: &State, id: u64, name: &str, value: Value, is_lossy: bool) -> bool {
+/// Sets a variable, unless it is that already: what others hold too stays in one piece.
+fn set(state: &State, id: u64, name: &str, value: Value) {
     let mut calls = state.calls.borrow_mut();
-    let Some(call) = calls.get_mut(&id) else { return false };
+    let Some(call) = calls.get_mut(&id) else { return };
     let before = call.vars.by_name(name);
-    if before.is_deeply(&value) && std::mem::discriminant(before) == std::mem::discriminant(&value) {
-        // Nothing changed: what others hold too stays in one piece.
-        if !is_lossy {
-            return false;
-        }
-    } else {
+    let is_same = before.is_deeply(&value) && std::mem::discriminant(before) == std::mem::discriminant(&value);
+    if !is_same {
         call.vars.set_by_name(name, value);
-    }
-    if !is_lossy {
-        return false;
-    }
-    let Some(uid) = call.uid() else { return false };
-    let mut kept = state.kept.borrow_mut();
-    if kept.len() >= super::KEPT_MAX {
-        kept.clear();
-    }
-    kept.insert((uid, name.to_owned()), call.vars.by_name(name).clone());
-    true
-}
-
-impl super::state::Call {
-    /// `$uuid`, which is the virtual user's name to what is kept for it.
-    fn uid(&self) -> Option<Arc<str>> {
-        match self.vars.by_name("$uuid") {
-            Value::Text(uid) => Some(uid.clone()),
-            _ => None,
-        }
     }
 }
 
@@ -197,7 +184,9 @@ fn system<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::R
         TypedArray::new(ctx, (0..length as usize).map(|_| fastrand::u8(..)).collect::<Vec<u8>>())
     })?;
     add(ctx, native, "uuid", uuid)?;
-    add(ctx, native, "hash", |ctx: Ctx<'js>, name: String, bytes: Vec<u8>| TypedArray::new(ctx, hash(&name, &[&bytes])))?;
+    add(ctx, native, "hash", |ctx: Ctx<'js>, name: String, bytes: Vec<u8>| {
+        TypedArray::new(ctx, hash(&name, &[&bytes]))
+    })?;
     add(ctx, native, "hmac", |ctx: Ctx<'js>, name: String, key: Vec<u8>, bytes: Vec<u8>| {
         TypedArray::new(ctx, hmac(&name, key, &bytes))
     })?;

@@ -39,10 +39,12 @@ pub struct Node {
     names: HashSet<String>,
     pub state: Rc<State>,
     link: Rc<Link>,
-    child: Reaped,
+    _child: Reaped,
     /// The socket, until the first call puts it on the worker.
     socket: RefCell<Option<UnixStream>>,
     call_max: Cell<Duration>,
+    /// Virtual users the child knows.
+    users: RefCell<HashSet<Box<str>>>,
 }
 
 /// The way to the child; shared with the task that reads.
@@ -149,9 +151,10 @@ impl Node {
             names,
             state: State::new(host),
             link: Rc::new(link),
-            child: started.child,
+            _child: started.child,
             socket: RefCell::new(Some(started.socket)),
             call_max: Cell::new(CALL_MAX),
+            users: RefCell::default(),
         })
     }
 
@@ -166,6 +169,9 @@ impl Node {
         let Context { vars, scenario, uid, recorder } = context;
         let id = self.state.begin(vars.take(), Value::Undefined, kind);
         let lent = Lent { state: &self.state, id, vars };
+        if !self.users.borrow().contains(uid) {
+            self.users.borrow_mut().insert(uid.into());
+        }
         let frame = self.frame(id, name, kind, uid, scenario, args);
         self.link.send(frame)?;
         let deadline = Deadline::new();
@@ -248,7 +254,7 @@ impl Node {
 
     /// Forgets what the child keeps for a virtual user.
     pub fn forget(&self, uid: &str) {
-        if self.link.stream.borrow().is_some() {
+        if self.users.borrow_mut().remove(uid) {
             let mut frame = begin_frame();
             frame.extend_from_slice(b"{\"op\":\"forget\",\"uid\":");
             write_json_text(uid, &mut frame);
@@ -264,7 +270,7 @@ impl Node {
 
     #[cfg(test)]
     pub fn child_id(&self) -> u32 {
-        self.child.0.id()
+        self._child.0.id()
     }
 }
 
@@ -354,7 +360,9 @@ async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
     })
     .await;
     if link.broken.borrow().is_none() {
-        (state.host.say)("Error: the Node process of the processor ended; every function fails from here on".to_owned());
+        (state.host.say)(
+            "Error: the Node process of the processor ended; every function fails from here on".to_owned(),
+        );
         link.end("processor: Node ended".to_owned(), &state);
     }
 }

@@ -97,7 +97,7 @@ impl Bare {
         runtime.set_max_stack_size(STACK_MAX);
         let own = state.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || own.is_too_busy())));
-        runtime.set_loader(Files(state.clone()), Files(state.clone()));
+        runtime.set_loader(Files, Files);
         let context = js::Context::full(&runtime)?;
         let api = context.with(|ctx| {
             let mut options = js::context::EvalOptions::default();
@@ -289,7 +289,9 @@ impl Quick {
             while hung.poll_expired().is_ready() {
                 if self.state.wake_at.get().is_none() {
                     let time = self.hung_max.get();
-                    return Poll::Ready(Err(format!("function {name} did not end in {time:?} and nothing is under way")));
+                    return Poll::Ready(Err(format!(
+                        "function {name} did not end in {time:?} and nothing is under way"
+                    )));
                 }
                 hung.set(self.hung_max.get());
             }
@@ -299,10 +301,7 @@ impl Quick {
     }
 
     /// Runs JavaScript, and what promises wait to run after it; what was thrown.
-    fn enter(
-        self: &Rc<Quick>,
-        work: impl for<'js> FnOnce(&Ctx<'js>, &Api) -> js::Result<()>,
-    ) -> Option<String> {
+    fn enter(self: &Rc<Quick>, work: impl for<'js> FnOnce(&Ctx<'js>, &Api) -> js::Result<()>) -> Option<String> {
         self.state.begin_turn();
         let failed = self.context.with(|ctx| {
             let failed = work(&ctx, &self.api).err().map(|error| thrown(&ctx, &error, &self.state));
@@ -361,10 +360,9 @@ impl Quick {
 
     /// Forgets what is kept for a virtual user.
     pub fn forget(self: &Rc<Quick>, uid: &str) {
-        if self.state.kept.borrow().is_empty() {
+        if self.state.kept.borrow_mut().remove(uid).is_none() {
             return;
         }
-        self.state.kept.borrow_mut().retain(|(owner, _), _| **owner != *uid);
         self.enter(|ctx, api| api.forget.clone().restore(ctx)?.call((uid,)));
     }
 

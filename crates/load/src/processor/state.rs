@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_net::clock;
+use weir_net::{Instant, clock};
 
 use super::{Host, Kind};
 use crate::record::Recorder;
@@ -38,6 +38,9 @@ pub struct Emitted {
     pub value: f64,
 }
 
+/// What is kept for one virtual user, by variable.
+type Kept = HashMap<Box<str>, Value>;
+
 /// A call under way.
 pub struct Call {
     pub vars: Vars,
@@ -63,8 +66,8 @@ pub struct State {
     pub functions: RefCell<HashSet<String>>,
     pub exit_code: Cell<Option<i32>>,
     pub shared: RefCell<Vec<Value>>,
-    /// What was set as something [`Value`] cannot hold, as it was taken: names by virtual user.
-    pub kept: RefCell<HashMap<(Arc<str>, String), Value>>,
+    /// What was set as something [`Value`] cannot hold, as it was taken, by virtual user and name.
+    pub kept: RefCell<HashMap<Box<str>, Kept>>,
 }
 
 impl State {

@@ -18,6 +18,9 @@ use crate::vars::Names;
 
 const BOTH: [Choice; 2] = [Choice::QuickJs, Choice::Node];
 
+/// Names and texts.
+type Files<'f> = &'f [(&'f str, &'f str)];
+
 /// A folder of files, removed at the end.
 struct Folder(PathBuf);
 
@@ -58,11 +61,20 @@ impl User {
     fn new(processor: Processor, said: Rc<RefCell<Vec<String>>>) -> User {
         let mut names = Names::default();
         names.slot("slotted");
-        let mut user =
-            User { vars: Vars::new(Arc::new(names)), recorder: Recorder::at(1_000_000), said, processor, scenario: json("{\"name\": \"s\"}") };
-        for (name, text) in
-            [("slotted", "1"), ("text", "\"héllo\""), ("list", "[1,2]"), ("map", "{\"k\":{\"deep\":[true]}}"), ("null", "null")]
-        {
+        let mut user = User {
+            vars: Vars::new(Arc::new(names)),
+            recorder: Recorder::at(1_000_000),
+            said,
+            processor,
+            scenario: json("{\"name\": \"s\"}"),
+        };
+        for (name, text) in [
+            ("slotted", "1"),
+            ("text", "\"héllo\""),
+            ("list", "[1,2]"),
+            ("map", "{\"k\":{\"deep\":[true]}}"),
+            ("null", "null"),
+        ] {
             user.vars.set_by_name(name, json(text));
         }
         user.vars.set_by_name("$uuid", "u-1".into());
@@ -72,8 +84,11 @@ impl User {
     fn load(path: &Path, choice: Choice) -> Result<User, String> {
         let said = Rc::new(RefCell::new(Vec::new()));
         let sink = said.clone();
-        let host =
-            Host { say: Rc::new(move |line| sink.borrow_mut().push(line)), test_run_id: "t-1".into(), ..Host::default() };
+        let host = Host {
+            say: Rc::new(move |line| sink.borrow_mut().push(line)),
+            test_run_id: "t-1".into(),
+            ..Host::default()
+        };
         Ok(User::new(Processor::load_with(path, host, choice)?, said))
     }
 
@@ -107,7 +122,11 @@ fn json(text: &str) -> Value {
 }
 
 /// Runs a virtual user against processor.js (or another first file) in one engine.
-fn with(files: &[(&str, &str)], choice: Choice, run: impl for<'u> FnOnce(&'u mut User) -> Pin<Box<dyn Future<Output = ()> + 'u>> + 'static) {
+fn with(
+    files: &[(&str, &str)],
+    choice: Choice,
+    run: impl for<'u> FnOnce(&'u mut User) -> Pin<Box<dyn Future<Output = ()> + 'u>> + 'static,
+) {
     let folder = Folder::new(files);
     let path = folder.path(files.first().unwrap().0);
     block_on(async move {
@@ -117,7 +136,10 @@ fn with(files: &[(&str, &str)], choice: Choice, run: impl for<'u> FnOnce(&'u mut
     .unwrap();
 }
 
-fn with_both(source: &str, run: impl for<'u> Fn(&'u mut User) -> Pin<Box<dyn Future<Output = ()> + 'u>> + Copy + 'static) {
+fn with_both(
+    source: &str,
+    run: impl for<'u> Fn(&'u mut User) -> Pin<Box<dyn Future<Output = ()> + 'u>> + Copy + 'static,
+) {
     for choice in BOTH {
         with(&[("processor.js", source)], choice, run);
     }
@@ -128,29 +150,92 @@ fn a_function_step_changes_variables_or_fails() {
     // body of `go`, outcome, names looked at, what they are then
     let cases = [
         ("go = (context, ee, done) => { context.vars.a = 1; done(); }", "", "a", "a=1"),
-        ("go = function (context, ee, done) { context.vars['slotted'] += 1; return done(); }", "", "slotted", "slotted=2"),
+        (
+            "go = function (context, ee, done) { context.vars['slotted'] += 1; return done(); }",
+            "",
+            "slotted",
+            "slotted=2",
+        ),
         ("go = async (context) => { context.vars.a = await Promise.resolve('x'); }", "", "a", "a=\"x\""),
         ("go = (c, e, done) => setTimeout(() => { c.vars.a = 1; done(); }, 5)", "", "a", "a=1"),
-        ("go = (c, e, done) => setImmediate(() => process.nextTick(() => { c.vars.a = [1]; done(); }))", "", "a", "a=[1]"),
-        ("go = (c, e, done) => { c.vars.list.push(3); c.vars.map.k.deep[0] = false; done(); }", "", "list map",
-         "list=[1,2,3] map={\"k\":{\"deep\":[false]}}"),
-        ("go = (c, e, done) => { delete c.vars.text; c.vars.null = undefined; done(); }", "", "text null", "text=undefined null=undefined"),
-        ("go = (c, e, done) => { c.vars.a = null; c.vars.b = [undefined, null]; done(); }", "", "a b null", "a=null b=[null,null] null=null"),
-        ("go = (c, e, done) => { const { map, ...rest } = c.vars; c.vars.a = Object.keys(rest).sort().join(); done(); }", "", "a",
-         "a=\"$uuid,list,null,slotted,text\""),
-        ("go = (c, e, done) => { c.vars.a = 'text' in c.vars; c.vars.b = 'nothing' in c.vars; c.vars.d = c.vars.hasOwnProperty('list'); done(); }",
-         "", "a b d", "a=true b=false d=true"),
-        ("go = (c, e, done) => { c.vars.a = JSON.stringify(c.vars.map); c.vars.b = c.vars.nothing === undefined && c.vars.null === null; done(); }",
-         "", "a b", "a=\"{\\\"k\\\":{\\\"deep\\\":[true]}}\" b=true"),
-        ("go = (c, e, done) => { c.vars = { ...c.vars, a: 1, text: undefined }; done(); }", "", "a text list", "a=1 text=undefined list=[1,2]"),
-        ("go = (c, e, done) => { c.vars.a = { f() {}, n: 1, u: undefined }; const o = {}; o.o = o; c.vars.b = 1; done(); }", "", "b", "b=1"),
-        ("go = (c, e, done) => { c.vars.a = [c._uid, c.scenario.name, typeof c.funcs.$randomNumber(1, 2)]; done(); }", "", "a",
-         "a=[\"u-1\",\"s\",\"number\"]"),
-        ("go = (c, e, done) => { c.vars.a = c.funcs.$template('{{ text }}-{{ list[1] }}'); done(); }", "", "a", "a=\"héllo-2\""),
-        ("go = (c, e, done) => { c.vars.a = artillery.util.template({ '{{ text }}': ['{{ list }}', 'x{{ map }}'] }, c); done(); }", "", "a",
-         "a={\"héllo\":[[1,2],\"x{\\\"k\\\":{\\\"deep\\\":[true]}}\"]}"),
-        ("go = (c, e, done) => { c.vars.a = [artillery.testRunId, typeof artillery.version, artillery.stash]; done(); }", "", "a",
-         "a=[\"t-1\",\"string\",null]"),
+        (
+            "go = (c, e, done) => setImmediate(() => process.nextTick(() => { c.vars.a = [1]; done(); }))",
+            "",
+            "a",
+            "a=[1]",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.list.push(3); c.vars.map.k.deep[0] = false; done(); }",
+            "",
+            "list map",
+            "list=[1,2,3] map={\"k\":{\"deep\":[false]}}",
+        ),
+        (
+            "go = (c, e, done) => { delete c.vars.text; c.vars.null = undefined; done(); }",
+            "",
+            "text null",
+            "text=undefined null=undefined",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.a = null; c.vars.b = [undefined, null]; done(); }",
+            "",
+            "a b null",
+            "a=null b=[null,null] null=null",
+        ),
+        (
+            "go = (c, e, done) => { const { map, ...rest } = c.vars; c.vars.a = Object.keys(rest).sort().join(); done(); }",
+            "",
+            "a",
+            "a=\"$uuid,list,null,slotted,text\"",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.a = 'text' in c.vars; c.vars.b = 'nothing' in c.vars; c.vars.d = c.vars.hasOwnProperty('list'); done(); }",
+            "",
+            "a b d",
+            "a=true b=false d=true",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.a = JSON.stringify(c.vars.map); c.vars.b = c.vars.nothing === undefined && c.vars.null === null; done(); }",
+            "",
+            "a b",
+            "a=\"{\\\"k\\\":{\\\"deep\\\":[true]}}\" b=true",
+        ),
+        (
+            "go = (c, e, done) => { c.vars = { ...c.vars, a: 1, text: undefined }; done(); }",
+            "",
+            "a text list",
+            "a=1 text=undefined list=[1,2]",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.a = { f() {}, n: 1, u: undefined }; const o = {}; o.o = o; c.vars.b = 1; done(); }",
+            "",
+            "b",
+            "b=1",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.a = [c._uid, c.scenario.name, typeof c.funcs.$randomNumber(1, 2)]; done(); }",
+            "",
+            "a",
+            "a=[\"u-1\",\"s\",\"number\"]",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.a = c.funcs.$template('{{ text }}-{{ list[1] }}'); done(); }",
+            "",
+            "a",
+            "a=\"héllo-2\"",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.a = artillery.util.template({ '{{ text }}': ['{{ list }}', 'x{{ map }}'] }, c); done(); }",
+            "",
+            "a",
+            "a={\"héllo\":[[1,2],\"x{\\\"k\\\":{\\\"deep\\\":[true]}}\"]}",
+        ),
+        (
+            "go = (c, e, done) => { c.vars.a = [artillery.testRunId, typeof artillery.version, artillery.stash]; done(); }",
+            "",
+            "a",
+            "a=[\"t-1\",\"string\",null]",
+        ),
         ("go = (c, e, done) => done(new Error('boom happened'))", "boom happened", "", ""),
         ("go = (c, e, done) => { c.vars.a = 2; done({ code: 123 }); }", "123", "a", "a=2"),
         ("go = (c, e, done) => done(Object.assign(new Error('m'), { code: 'EX' }))", "EX", "", ""),
@@ -159,17 +244,27 @@ fn a_function_step_changes_variables_or_fails() {
         ("go = (c, e, done) => { throw new Error('sync throw'); }", "sync throw", "", ""),
         ("go = async (c, e, next) => next()", "NOT A FUNCTION", "", ""),
         ("go = (c, e, done) => { c.vars.a = 'x\\u0000y\\ud83d\\ude00'; done(); }", "", "a", "a=\"x\\u0000y😀\""),
-        ("go = (c, e, done) => { c.vars.a = NaN; c.vars.b = -0.5; c.vars.c = 1e300; done(); }", "", "a b c", "a=null b=-0.5 c=1e+300"),
+        (
+            "go = (c, e, done) => { c.vars.a = NaN; c.vars.b = -0.5; c.vars.c = 1e300; done(); }",
+            "",
+            "a b c",
+            "a=null b=-0.5 c=1e+300",
+        ),
     ];
     for choice in BOTH {
         for (source, error, names, expected) in cases {
-            let files = [("processor.js", &*format!("let go; module.exports = {{ get go() {{ return go; }} }}; {source}"))];
+            let files =
+                [("processor.js", &*format!("let go; module.exports = {{ get go() {{ return go; }} }}; {source}"))];
             with(&files, choice, move |user| {
                 Box::pin(async move {
                     let outcome = user.function("go").await;
                     let said = outcome.err().unwrap_or_default();
                     let said = if said.contains("not a function") { "NOT A FUNCTION".to_owned() } else { said };
-                    assert_eq!((said.as_str(), user.changed(names).as_str()), (error, expected), "{choice:?}: {source}");
+                    assert_eq!(
+                        (said.as_str(), user.changed(names).as_str()),
+                        (error, expected),
+                        "{choice:?}: {source}"
+                    );
                 })
             });
         }
@@ -228,7 +323,7 @@ fn request_hooks_see_and_change_requests() {
             assert_eq!(user.changed("failed"), "failed=[\"ECONNREFUSED\",\"ECONNREFUSED\",\"http://h/?later\",true]");
             let mut arguments = json("{\"target\":\"ws://h\"}");
             let (processor, context) = user.parts();
-            processor.connect("connect", &mut arguments, context).await.unwrap();
+            processor.ws_connect("connect", &mut arguments, context).await.unwrap();
             assert_eq!(arguments.to_json().unwrap(), "{\"target\":\"ws://h/1\"}");
         })
     });
@@ -272,7 +367,7 @@ fn what_values_cannot_hold_stays_with_the_virtual_user() {
 
 #[test]
 fn modules_of_both_kinds_load() {
-    let cases: [(&[(&str, &str)], &str); 7] = [
+    let cases: [(Files<'_>, &str); 7] = [
         (&[("processor.js", "exports.go = (c, e, done) => { c.vars.a = require('./lib/a').x + require('./data').n; done(); }"),
            ("lib/a.js", "module.exports = { x: require('../b.cjs') };"), ("b.cjs", "module.exports = 1;"), ("data.json", "{\"n\":2}")], "a=3"),
         (&[("processor.mjs", "import a, { x } from './lib/a.js'; import b from './b.mjs'; import fs, { readFileSync } from 'node:fs';
@@ -329,7 +424,9 @@ fn what_scripts_use_of_node_is_as_in_node() {
     let mut answers = Vec::new();
     for choice in BOTH {
         let body: String = expressions.iter().map(|text| format!("() => {text},")).collect();
-        let source = format!("const all = [{body}]; exports.go = (c, e, done) => {{ c.vars.a = all.map((f) => {{ try {{ return f(); }} catch (e) {{ return 'threw ' + e; }} }}); done(); }};");
+        let source = format!(
+            "const all = [{body}]; exports.go = (c, e, done) => {{ c.vars.a = all.map((f) => {{ try {{ return f(); }} catch (e) {{ return 'threw ' + e; }} }}); done(); }};"
+        );
         let answer = Arc::new(std::sync::Mutex::new(Value::Undefined));
         let out = answer.clone();
         with(&[("processor.js", &source)], choice, move |user| {
@@ -369,8 +466,12 @@ fn what_needs_node_goes_there() {
 
 #[test]
 fn what_cannot_load_says_why() {
-    let cases: [(&[(&str, &str)], Choice, &str); 6] = [
-        (&[("p.js", "const a = require('nothing-of-that-name');")], Choice::Fitting, "run `npm install nothing-of-that-name` in /"),
+    let cases: [(Files<'_>, Choice, &str); 6] = [
+        (
+            &[("p.js", "const a = require('nothing-of-that-name');")],
+            Choice::Fitting,
+            "run `npm install nothing-of-that-name` in /",
+        ),
         (&[("p.js", "exports.go = (")], Choice::QuickJs, "SyntaxError"),
         (&[("p.js", "\n\nthrow new Error('at the top');")], Choice::QuickJs, "at the top"),
         (&[("p.js", "require('./missing')")], Choice::QuickJs, "Cannot find module './missing'"),
@@ -462,9 +563,11 @@ fn many_virtual_users_wait_at_once() {
                         let recorder = Recorder::default();
                         vars.set_by_name("slotted", Value::from(f64::from(number)));
                         let uid = format!("u-{number}");
-                        let context = Context { vars: &mut vars, scenario: &Value::Undefined, uid: &uid, recorder: &recorder };
+                        let context =
+                            Context { vars: &mut vars, scenario: &Value::Undefined, uid: &uid, recorder: &recorder };
                         processor.function(name, context).await.unwrap();
-                        done.borrow_mut().push(vars.by_name("a").to_number() as i32 - if name == "go" { 3 } else { number });
+                        done.borrow_mut()
+                            .push(vars.by_name("a").to_number() as i32 - if name == "go" { 3 } else { number });
                     });
                 }
             }
@@ -489,7 +592,11 @@ fn timers_outlive_calls_and_what_they_throw_is_said() {
             let mut ticks = 0;
             for _ in 0..500 {
                 weir_net::timer::sleep(Duration::from_millis(2)).await;
-                ticks += user.counters().iter().map(|(name, count)| if &**name == "tick" { *count } else { 100 }).sum::<u64>();
+                ticks += user
+                    .counters()
+                    .iter()
+                    .map(|(name, count)| if &**name == "tick" { *count } else { 100 })
+                    .sum::<u64>();
                 if ticks == 3 && !user.said.borrow().is_empty() {
                     break;
                 }

@@ -1,7 +1,7 @@
 //! What weir and a processor in Node say to each other: a length of four bytes, then JSON.
 //!
 //! `undefined`, NaN and the infinities, which JSON has not, are objects with the one member [`SPECIAL`]; a large value
-//! that many virtual users hold is sent once, and is then an object with the one member [`REFERENCE`].
+//! that many virtual users hold is sent once, and is then an object with the one member `\0r`.
 
 use std::sync::Arc;
 
@@ -13,8 +13,6 @@ use crate::value::{Map, Value, parse_json, write_json_text, write_number};
 pub const FRAME_MAX: usize = 64 << 20;
 /// The member of `undefined` and of numbers that are none.
 pub const SPECIAL: &str = "\0w";
-/// The member of a reference.
-pub const REFERENCE: &str = "\0r";
 
 /// Begins a frame; [`end_frame`] puts its length in.
 pub fn begin_frame() -> Vec<u8> {
@@ -41,7 +39,9 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Undefined => special("undefined", out),
         Value::Number(number) if number.is_nan() => special("NaN", out),
-        Value::Number(number) if number.is_infinite() => special(if *number > 0.0 { "Infinity" } else { "-Infinity" }, out),
+        Value::Number(number) if number.is_infinite() => {
+            special(if *number > 0.0 { "Infinity" } else { "-Infinity" }, out)
+        }
         Value::Number(number) => write_number(*number, out),
         Value::Text(text) => write_json_text(text, out),
         Value::List(list) => {

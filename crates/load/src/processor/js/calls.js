@@ -38,7 +38,7 @@ const varsHandler = {
     const value = native.get(call.id, name);
     if (kept.size > 0) {
       const original = kept.get(call.uid)?.vars.get(name);
-      if (original !== undefined && native.isKept(call.id, name)) {
+      if (original !== undefined && native.isKept(call.id, call.uid, name)) {
         touch(call, name, original);
         return original;
       }
@@ -85,8 +85,10 @@ const varsHandler = {
 const touch = (call, name, value) => (call.touched ??= new Map()).set(name, value);
 
 const put = (call, name, value) => {
-  if (native.set(call.id, name, value)) keep(call.uid).vars.set(name, value);
-  else if (kept.size > 0) kept.get(call.uid)?.vars.delete(name);
+  if (native.set(call.id, name, value)) {
+    keep(call.uid).vars.set(name, value);
+    native.keep(call.id, call.uid, name);
+  } else if (kept.size > 0) kept.get(call.uid)?.vars.delete(name);
 };
 
 /** `context`: what is not asked for is not made. */
@@ -127,6 +129,7 @@ const writeBack = (call, context) => {
     const extra = {};
     for (const name of members) if (name !== 'vars' && name !== '_uid') extra[name] = context[name];
     keep(call.uid).members = extra;
+    native.keep(call.id, call.uid);
   }
 };
 
