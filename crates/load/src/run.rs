@@ -375,6 +375,9 @@ async fn tell(worker: Rc<Worker>, index: usize, events: Sender<Event>) {
 
 fn report(worker: &Worker, index: usize, events: &Sender<Event>, is_last: bool) {
     let before_ms = if is_last { u64::MAX } else { clock::unix_ms() };
+    if let Some(processor) = &worker.processor {
+        processor.flush(&worker.recorder);
+    }
     let taken = worker.recorder.take(before_ms);
     // Nobody listens any more: then it does not matter.
     let _ = events.send(Event::Taken { worker: index, taken, before_ms });

@@ -12,7 +12,7 @@ use weir_net::worker::spawn;
 use crate::engine::{http, socketio, ws};
 use crate::fake::Fake;
 use crate::plan::{Initial, Plan};
-use crate::processor::Processor;
+use crate::processor::{Choice, Host, Processor};
 use crate::random::{self, Builtins};
 use crate::record::{Metric, Recorder};
 use crate::run::Event;
@@ -120,7 +120,16 @@ impl Worker {
         let recorder = Recorder::default();
         let tls = Tls::new(&plan.tls)?;
         random::seed(seed);
-        let processor = plan.processor.as_deref().map(Processor::load).transpose()?.map(Rc::new);
+        let host = Host {
+            say: {
+                let (shared, events) = (shared.clone(), events.clone());
+                Rc::new(move |line| say(&shared, &events, line))
+            },
+            test_run_id: test_id(&plan),
+            ..Host::default()
+        };
+        let load = |path| Processor::load_with(path, host, Choice::from_environment());
+        let processor = plan.processor.as_deref().map(load).transpose()?.map(Rc::new);
         Ok(Worker {
             metrics: Metrics::new(&plan, &recorder),
             http: http::Http::new(&plan, &recorder, &tls),
@@ -147,11 +156,7 @@ impl Worker {
 
     /// Prints a line, unless too many wait.
     pub fn say(&self, line: String) {
-        let waiting = self.shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
-        if waiting >= LINES_MAX || self.events.send(Event::Line(line)).is_err() {
-            self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
-            self.shared.lines_lost.fetch_add(1, Ordering::Relaxed);
-        }
+        say(&self.shared, &self.events, line);
     }
 
     /// Counts `errors.NAME`.
@@ -178,7 +183,11 @@ impl Worker {
         let presence = Presence::new(self);
         let vuser = self.vuser(Some(index), due);
         spawn(async move {
+            let uid = vuser.uid.clone();
             vuser::live(vuser).await;
+            if let Some(processor) = &presence.0.processor {
+                processor.forget(&uid);
+            }
             drop(presence);
         });
     }
@@ -239,6 +248,22 @@ impl Worker {
             socketio: None,
         }
     }
+}
+
+/// Prints a line, unless too many wait.
+fn say(shared: &Shared, events: &Sender<Event>, line: String) {
+    let waiting = shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
+    if waiting >= LINES_MAX || events.send(Event::Line(line)).is_err() {
+        shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
+        shared.lines_lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// `$testId`, which processors know as `artillery.testRunId`.
+fn test_id(plan: &Plan) -> String {
+    let slot = plan.names.find("$testId");
+    let found = plan.globals.iter().find(|(own, _)| Some(*own) == slot);
+    found.map(|(_, value)| value.to_string()).unwrap_or_default()
 }
 
 /// What templates may call: the two of Artillery's core, fake data where the script asks for it, and what its
