@@ -93,7 +93,7 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
     };
     let plan = Arc::new(plan);
     let seed = args.seed.unwrap_or_else(|| random::below(usize::MAX) as u64);
-    let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None };
+    let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None, ahead_ms: None };
     let mut teller = Teller::new(args, &plan, page);
     print!("{}{}", honest::first_line(&plan.targets()), teller.console.test_run_id(id));
     let channel = Channel::new();
