@@ -473,7 +473,8 @@ impl<'r> Hearing<'r> {
             }
             Event::Taken { worker, taken, before_ms } => {
                 if let Some(reported) = self.reported.get_mut(worker) {
-                    *reported = before_ms;
+                    // A worker that has served its share still tells what it has: nothing.
+                    *reported = before_ms.max(*reported);
                 }
                 let before_ms = self.reported.iter().copied().min().unwrap_or(0);
                 watch.taken(&taken, before_ms);

@@ -36,7 +36,7 @@ pub fn render(report: &Value) -> String {
         tables::errors(report),
         tables::endpoints(&report["aggregate"]),
         tables::everything(report),
-        "<footer>Made by weir load. Latency is counted twice: <i>response</i> from the instant a request was meant to begin, <i>service</i> from when it was sent; where the two part, requests queued in the generator or behind slower ones.</footer>".to_owned(),
+        footer(weir),
     ]
     .concat();
     // The body last: what it holds is not looked at for placeholders.
@@ -46,6 +46,12 @@ pub fn render(report: &Value) -> String {
 /// A text as HTML shows it.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+fn footer(weir: &Value) -> String {
+    let latencies = "Latency is counted twice: <i>response</i> from the instant a request was meant to begin, \
+                     <i>service</i> from when it was sent; where the two part, requests waited to be sent.";
+    format!("<footer>Made by weir load. {}</footer>\n", if weir.is_object() { latencies } else { "" })
 }
 
 fn head(report: &Value, title: &str) -> String {
