@@ -29,18 +29,13 @@ impl Outbox {
         self.waiting.len() >= WAITING_MAX
     }
 
-    /// Whether everything has arrived.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
     /// Numbers a message, cuts its body into parts of so many bytes, and gives them to be sent.
     pub fn push(&mut self, letter: &Letter, part_bytes_max: usize, now: Instant) -> Vec<Letter> {
         let mut pieces: Vec<&[u8]> = letter.body.chunks(part_bytes_max.max(1)).collect();
         if pieces.is_empty() {
             pieces.push(&[]);
         }
-        let head = Letter { body: Vec::new(), ..letter.clone() }.with("seq", self.next).with("of", pieces.len());
+        let head = letter.clone().body(Vec::new()).with("seq", self.next).with("of", pieces.len());
         let part = |(part, piece): (usize, &&[u8])| head.clone().with("part", part).body(piece.to_vec());
         let parts: Vec<Letter> = pieces.iter().enumerate().map(part).collect();
         self.waiting.push_back((self.next, parts.clone()));
@@ -141,7 +136,7 @@ mod tests {
             if random.u8(..3) > 0 {
                 outbox.acknowledged(inbox.next(), now);
             }
-            if pushed == count && outbox.is_empty() {
+            if pushed == count && outbox.waiting.is_empty() {
                 return arrived;
             }
         }
@@ -168,6 +163,42 @@ mod tests {
         }
         assert!(outbox.is_full());
         outbox.acknowledged(inbox.next(), now);
-        assert!(outbox.is_empty() && outbox.again(now + RESEND).is_empty());
+        assert!(outbox.waiting.is_empty() && outbox.again(now + RESEND).is_empty());
+    }
+
+    #[test]
+    fn histograms_that_travelled_are_those_of_one_recorder() {
+        use crate::record::{Figures, Merger, Recorder, Taken};
+        const T: u64 = 1_795_186_840_000;
+        let whole = Recorder::at(T);
+        let agents = [Recorder::at(T), Recorder::at(T), Recorder::at(T)];
+        let mut merger = Merger::default();
+        let mut random = fastrand::Rng::with_seed(3);
+        for n in 0..3000 {
+            let (service, wait) =
+                (Duration::from_micros(random.u64(50..900_000)), Duration::from_micros(random.u64(..99)));
+            for recorder in [&whole, &agents[n % 3]] {
+                recorder.set_ms(T + n as u64 * 10);
+                recorder.count(recorder.metric("http.requests"), 1);
+                recorder.sample(recorder.metric("http.response_time"), service.as_secs_f64() * 1e3);
+                recorder.latency(service + wait, service);
+            }
+            if n % 500 == 499 {
+                // In parts, as agents tell them each second.
+                for recorder in &agents {
+                    merger.add(Taken::decode(&recorder.take(u64::MAX).encode()).unwrap());
+                }
+            }
+        }
+        merger.close(u64::MAX);
+        let mut alone = Merger::default();
+        alone.add(whole.take(u64::MAX));
+        alone.close(u64::MAX);
+        let (merged, alone) = (merger.outcome(), alone.outcome());
+        assert_eq!(merged.own, alone.own);
+        assert_eq!(Figures::of(&merged.own.response).p99, Figures::of(&alone.own.response).p99);
+        assert_eq!((merged.whole.counters, merged.whole.rates), (alone.whole.counters, alone.whole.rates));
+        assert_eq!(merged.whole.summaries, alone.whole.summaries);
+        assert_eq!((merged.periods.len(), merged.points), (alone.periods.len(), alone.points));
     }
 }

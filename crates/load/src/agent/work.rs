@@ -95,6 +95,7 @@ impl Work {
             "check": health::write(&check),
         });
         teller.tell(Report::Done(done));
+        drop(job.dir);
         Ok(())
     }
 

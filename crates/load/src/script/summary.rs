@@ -151,6 +151,7 @@ fn steps(flow: &Flow) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Phase;
 
     fn vusers(seconds: f64, arrivals: Arrivals) -> Option<u64> {
         let duration = Duration::from_secs_f64(seconds);
