@@ -4,6 +4,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use std::collections::BTreeMap;

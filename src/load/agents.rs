@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, Merged, Parts, Server, Wanted, chosen_env};
 
-use weir_load::run::{self, Channel, Run, Watch};
+use weir_load::run::{self, Channel, NotBegun, Run, Watch};
 use weir_load::script::Options;
 
 use super::exit;
@@ -67,7 +67,7 @@ pub(super) fn run(
     run: &Run,
     channel: &Channel,
     watch: &mut dyn Watch,
-) -> Result<Ran, String> {
+) -> Result<Ran, NotBegun> {
     let agents = args.requests.filter(|agents| (1..=AGENTS_MAX).contains(agents));
     let agents = agents.ok_or_else(|| format!("-n is how many agents, from 1 to {AGENTS_MAX}"))?;
     let wait = time(&args.agents_wait, "--agents-wait")?;

@@ -33,7 +33,7 @@ pub struct LoadArgs {
 #[derive(Subcommand)]
 pub enum What {
     /// Run a script; the word may be left out
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Say what two reports can show about each other, and no more
     Compare {
         /// The report of the run before (-o)

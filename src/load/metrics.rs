@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_load::output::expose::CONTENT_TYPE;
+use weir_net::worker;
 
 /// A scraper that takes longer is left alone.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,12 +33,13 @@ pub fn serve(address: SocketAddr) -> Result<Page, String> {
     let listener = TcpListener::bind(address).map_err(|error| format!("--prometheus {address}: {error}"))?;
     let page = Page::default();
     let served = page.clone();
-    std::thread::spawn(move || {
+    let listen = move || {
         for stream in listener.incoming().flatten() {
             // Who goes away in the middle does not matter.
             let _ = answer(stream, &served);
         }
-    });
+    };
+    worker::block_aside("metrics", listen).map_err(|error| format!("--prometheus {address}: {error}"))?;
     Ok(page)
 }
 

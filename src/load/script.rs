@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use weir_load::output::console::Console;
 use weir_load::output::ensure::{self, Apdex, Check};
@@ -13,11 +13,12 @@ use weir_load::output::live::{self, Live};
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json, v1};
 use weir_load::plan::{Phase, Plan};
 use weir_load::record::{Merger, Period};
-use weir_load::run::{self, Channel, Progress, Run, Stop, Watch};
+use weir_load::run::{self, Channel, NotBegun, Progress, Run, Stop, Watch};
 use weir_load::script::{self, Options};
 use weir_load::selfcheck::Sampler;
 use weir_load::{processor, random};
 use weir_net::process::{self, Signal};
+use weir_net::{clock, worker};
 
 use super::flags::RunArgs;
 use super::{agents, exit, metrics, write};
@@ -102,7 +103,10 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
         Some(url) => agents::run(url, args, options, &run, &channel, &mut teller),
         None => run::run(&run, channel, &mut teller).map(Ran::here),
     };
-    let Ran { outcome, checks: agent_checks, mut incomplete } = ran.map_err(|message| (message, exit::WORKER))?;
+    let Ran { outcome, checks: agent_checks, mut incomplete } = ran.map_err(|error| match error {
+        NotBegun::Before(message) => (message, exit::FAILED),
+        NotBegun::Worker(message) => (message, exit::WORKER),
+    })?;
     teller.clear();
     let sampler = std::mem::take(&mut teller.sampler);
     let self_check = match args.agents {
@@ -194,7 +198,7 @@ fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
 
 pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
     let signals = process::signals().map_err(|error| format!("signals cannot be caught: {error}"))?;
-    std::thread::spawn(move || {
+    let wait = move || {
         let mut told = false;
         for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
             if std::mem::replace(&mut told, true) {
@@ -203,8 +207,8 @@ pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
             }
             stop.stop();
         }
-    });
-    Ok(())
+    };
+    worker::block_aside("signals", wait).map_err(|error| format!("signals cannot be caught: {error}"))
 }
 
 fn phase_fact(phase: &Phase) -> PhaseFact {
@@ -240,7 +244,7 @@ fn environment(args: &RunArgs, workers: usize, seed: u64) -> Vec<(String, String
 }
 
 fn now_ms() -> u64 {
-    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Prints what happens: reports to stdout as Artillery does, the live view to stderr.

@@ -5,11 +5,10 @@
 //! exchange taken up again answers every variable as it would have before.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use weir_meter::Step;
-use weir_net::{SocketAddress, buffer};
-use weir_wire::{BodyLength, ConnectionTokens, Parser, ResponseHead};
+use weir_net::{Instant, SocketAddress, buffer};
+use weir_wire::{BodyLength, ConnectionTokens};
 
 use crate::body::{Reader, RequestBody};
 use crate::conf::{LocationId, ServerId};
@@ -353,10 +352,11 @@ fn read_head(exchange: &mut Exchange<'_>) {
     request.used = request.bytes.len();
 }
 
-fn origin(head: &[u8]) -> Origin {
-    let mut origin = Origin { bytes: buffer::lease(head.len()), head: ResponseHead::default() };
+fn origin(head: &[u8]) -> Box<Origin> {
+    let mut origin: Box<Origin> = Box::default();
     origin.bytes.extend_from_slice(head);
-    let _ = Parser::new().response(&origin.bytes, &mut origin.head);
+    let Origin { bytes, head, parser } = &mut *origin;
+    let _ = parser.response(bytes, head);
     origin
 }
 

@@ -8,9 +8,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_net::clock;
+use weir_net::{Instant, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Known, Version, Violation};
 

@@ -9,10 +9,10 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{Address, Deadline, SocketAddress, Stream, clock};
+use weir_net::{Address, Deadline, Instant, SocketAddress, Stream, clock};
 
 use crate::body;
 use crate::conf::Conf;

@@ -6,10 +6,9 @@
 use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::rc::Rc;
-use std::time::Instant;
 
 use weir_meter::Step;
-use weir_net::{Lease, SocketAddress};
+use weir_net::{Instant, Lease, SocketAddress};
 use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
 
 use crate::body::RequestBody;
@@ -284,12 +283,27 @@ pub struct Origin {
     pub bytes: Lease,
     /// Where its parts stand.
     pub head: ResponseHead,
+    /// Reads the head, across as many reads as it takes.
+    pub parser: Parser,
+}
+
+impl Default for Origin {
+    fn default() -> Origin {
+        Origin { bytes: Lease::none(), head: ResponseHead::new(), parser: Parser::new() }
+    }
 }
 
 impl Origin {
     /// The first field of a known name.
     pub fn field(&self, known: Known) -> Option<&[u8]> {
-        self.head.fields.iter().find(|field| field.known == Some(known)).map(|field| field.value.of(&self.bytes))
+        self.head.value(&self.bytes, known)
+    }
+
+    /// Forgets the answer; the room for its fields stays.
+    pub fn clear(&mut self) {
+        self.bytes = Lease::none();
+        self.head.clear();
+        self.parser.reset();
     }
 }
 
@@ -348,7 +362,7 @@ pub struct Exchange<'c> {
     /// Attempts at upstreams.
     pub tries: Vec<Try>,
     /// The upstream's answer.
-    pub origin: Option<Origin>,
+    pub origin: Option<Box<Origin>>,
     /// Where it stands, for error messages and timings.
     pub step: Step,
     /// When the first byte of the request came.
@@ -464,7 +478,7 @@ impl<'c> Exchange<'c> {
     /// Ends the exchange; its memory and the bytes after this request come back.
     pub fn into_parts(mut self) -> Parts {
         if let Some(origin) = self.origin.take() {
-            self.worker.return_response_head(origin.head);
+            self.worker.return_origin(origin);
         }
         let mut parts = Parts {
             request: self.request,

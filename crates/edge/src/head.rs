@@ -6,7 +6,7 @@ use std::io;
 
 use weir_meter::Step;
 use weir_net::clock;
-use weir_wire::{BodyLength, ConnectionTokens, HeadPolicy, InvalidFields, Progress, Version, Violation};
+use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Progress, Version, Violation};
 
 use crate::conf::{Conf, ServerId};
 use crate::conn::{Conn, Gone};
@@ -16,7 +16,7 @@ use crate::log::Level;
 use crate::phase::{self, From, Outcome};
 
 /// Heads are read in pieces of this size: most fit one, and a larger one takes a few.
-const READ_BYTES: usize = 4 << 10;
+const READ_BYTES: usize = 2 << 10;
 
 /// What reading a head came to.
 pub enum Head {
@@ -226,7 +226,7 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     let bytes = std::mem::take(&mut request.bytes);
     let head = &request.head;
     let host = weir_wire::request_host(&bytes, head);
-    let tokens = ConnectionTokens::of(&bytes, &head.fields);
+    let tokens = head.tokens(&bytes);
     let length = weir_wire::request_body(&bytes, head);
     let method = match length {
         Ok(length) => weir_wire::request_method(&bytes, head, length, false),

@@ -1,8 +1,8 @@
 //! `limit_rate`: how many bytes may go to a client now. nginx's formula, one second at a time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_net::clock;
+use weir_net::{Instant, clock};
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;

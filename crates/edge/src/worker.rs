@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use weir_net::slots::{Key, Slots};
 use weir_net::{Address, Listener, Listening, Stream, timer};
-use weir_wire::ResponseHead;
 
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
-use crate::exchange::Parts;
+use crate::exchange::{Origin, Parts};
 use crate::family::upstream::pool::Pools;
 use crate::log::{self, Level};
 use crate::seat::Seat;
@@ -68,14 +67,14 @@ impl Generation {
     }
 }
 
-/// Memory for exchanges kept for reuse, per worker.
-const SPARE_MAX: usize = 64;
+/// Memory for exchanges kept for reuse, per worker: for as many as the events of one turn may begin.
+const SPARE_MAX: usize = 256;
 
 /// Seats kept for connections to come, per worker: as many as one turn's events may wake.
 const SEATS_MAX: usize = 256;
 
 /// Larger buffers than this are not kept.
-const SPARE_BYTES_MAX: usize = 256 << 10;
+const SPARE_BYTES_MAX: usize = 64 << 10;
 
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
@@ -141,7 +140,8 @@ pub struct Worker {
     spare_seats: RefCell<Vec<Seat>>,
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
-    spare_heads: RefCell<Vec<ResponseHead>>,
+    #[allow(clippy::vec_box)] // an exchange holds the box: it changes hands as a pointer
+    spare_origins: RefCell<Vec<Box<Origin>>>,
     random: Cell<u64>,
     places_taken: Rc<Cell<usize>>,
     /// Second in which the log last heard that connections are closed to make room.
@@ -196,7 +196,7 @@ impl Worker {
             spare_seats: RefCell::new(Vec::new()),
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
-            spare_heads: RefCell::new(Vec::new()),
+            spare_origins: RefCell::new(Vec::new()),
             random: Cell::new(seed | 1),
             places_taken: Rc::new(Cell::new(0)),
             noted_reuse: Cell::new(0),
@@ -362,17 +362,17 @@ impl Worker {
         }
     }
 
-    /// A response head to parse into.
-    pub fn lease_response_head(&self) -> ResponseHead {
-        self.spare_heads.borrow_mut().pop().unwrap_or_default()
+    /// Room for an upstream's answer.
+    pub fn lease_origin(&self) -> Box<Origin> {
+        self.spare_origins.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Takes it back.
-    pub fn return_response_head(&self, mut head: ResponseHead) {
-        let mut spare = self.spare_heads.borrow_mut();
+    pub fn return_origin(&self, mut origin: Box<Origin>) {
+        origin.clear();
+        let mut spare = self.spare_origins.borrow_mut();
         if spare.len() < SPARE_MAX {
-            head.clear();
-            spare.push(head);
+            spare.push(origin);
         }
     }
 

@@ -6,10 +6,9 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use weir_conf::Statement;
-use weir_net::{Lease, buffer, clock};
+use weir_net::{Instant, Lease, buffer, clock};
 
 use crate::build::Build;
 use crate::directive::Refusal;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_load::capture::{Capture, Extract};
-use weir_load::engine::http::{Session, step};
+use weir_load::engine::http::step;
 use weir_load::plan::{Body, Engine, HttpConfig, Plan, Plugins, Request, Scenario, WsConfig};
 use weir_load::template::{Template, Tree};
 use weir_load::value::{Map, Value};
-use weir_load::vars::{Names, Vars};
+use weir_load::vars::Names;
 use weir_load::vuser::Vuser;
 use weir_load::worker::Worker;
 use weir_net::{clock, timer, worker};
@@ -42,14 +42,7 @@ fn main() {
         let request = Rc::new(request);
         let end = clock::precise() + Duration::from_secs_f64(seconds);
         for _ in 0..vusers {
-            let vuser = Vuser {
-                worker: shared.clone(),
-                scenario: Some(0),
-                vars: Vars::new(shared.plan.names.clone()),
-                uid: "u".into(),
-                due: clock::precise(),
-                session: Session::default(),
-            };
+            let vuser = shared.vuser(Some(0), clock::precise());
             worker::spawn(live(vuser, request.clone(), end, Duration::from_secs_f64(think)));
         }
         timer::sleep(Duration::from_secs_f64(seconds * 0.9)).await;
@@ -76,7 +69,7 @@ fn new_worker(plan: Plan) -> Worker {
     worker.unwrap_or_else(|failed| panic!("{failed:?}"))
 }
 
-async fn live(mut vuser: Vuser, request: Rc<Request>, end: std::time::Instant, think: Duration) {
+async fn live(mut vuser: Vuser, request: Rc<Request>, end: weir_net::Instant, think: Duration) {
     while clock::now() < end {
         if let Err(failed) = step(&mut vuser, &request).await {
             eprintln!("{failed:?}");
@@ -155,6 +148,7 @@ fn plan(target: &str, is_bare: bool) -> (Plan, Request) {
         timeout: None,
         processor: None,
         plugins,
+        files: Vec::new(),
         warnings: Vec::new(),
     };
     (plan, request)

@@ -233,6 +233,8 @@ mod tests {
     fn fractions_of_a_rate_are_served() {
         assert_eq!(expected(&phase(10, Arrivals::Rate(0.5))), Some(5));
         assert_eq!(expected(&phase(2, Arrivals::Rate(1.5))), Some(3));
+        assert_eq!(expected(&phase(10, Arrivals::Rate(3.0))), Some(30));
+        assert_eq!(expected(&phase(1, Arrivals::Rate(0.5))), Some(0));
     }
 
     #[test]

@@ -9,10 +9,10 @@ mod schedule;
 
 use std::rc::Rc;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_net::clock;
 use weir_net::worker::{self, Remote};
+use weir_net::{Instant, clock};
 
 use crate::client::{Origin, Resolver};
 use crate::report::Report;

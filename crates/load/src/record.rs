@@ -16,7 +16,9 @@ mod window;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use weir_meter::Step;
 

@@ -11,7 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use weir_net::worker::{self, Remote, spawn};
 use weir_net::{Deadline, clock};
@@ -181,17 +183,32 @@ impl Default for Channel {
     }
 }
 
-/// Runs it. The error says why it could not begin; what fails later is counted.
-pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, String> {
-    let before = before(run, &channel, watch)?;
-    serve(run, before, channel, watch)
+/// Why a run could not begin; the text is for the user.
+#[derive(Debug)]
+pub enum NotBegun {
+    /// The script's `before` failed.
+    Before(String),
+    /// A worker could not start.
+    Worker(String),
 }
 
-/// Runs `before`; the variables it left. The error is for the user.
-pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Before, String> {
+impl From<String> for NotBegun {
+    fn from(why: String) -> NotBegun {
+        NotBegun::Worker(why)
+    }
+}
+
+/// Runs it. What fails once it has begun is counted.
+pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, NotBegun> {
+    let before = before(run, &channel, watch)?;
+    Ok(serve(run, before, channel, watch)?)
+}
+
+/// Runs `before`; the variables it left.
+pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Before, NotBegun> {
     let before = match &run.plan.before {
         Some(_) => hook(run, channel, Vec::new(), |plan| plan.before.as_ref())
-            .map_err(|Failed(name)| format!("`before` failed: {name}; no load was sent"))?,
+            .map_err(|Failed(name)| NotBegun::Before(format!("`before` failed: {name}; no load was sent")))?,
         None => Vec::new(),
     };
     print_lines(channel, watch);
@@ -207,7 +224,7 @@ pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch)
         ..Shared::default()
     });
     let workers = run.workers.clamp(1, WORKERS_MAX);
-    let began = run.start.unwrap_or_else(|| Instant::now() + LEAD);
+    let began = run.start.unwrap_or_else(|| clock::precise() + LEAD);
     let mut crew = Crew { remotes: Vec::new() };
     for index in 0..workers {
         let part = Part { run: run.clone(), index, of: workers, began };
@@ -244,7 +261,7 @@ pub fn listen(
         is_interrupted: hearing.is_interrupted,
         is_cut: hearing.is_cut,
         lines_lost: shared.lines_lost.load(Ordering::Relaxed),
-        took: began.elapsed(),
+        took: clock::precise().saturating_duration_since(began),
         before: Vec::new(),
     })
 }
@@ -269,20 +286,30 @@ fn hook(
 ) -> Result<Vec<(Arc<str>, Value)>, Failed> {
     let (run, events) = (run.clone(), channel.sender.clone());
     let shared = Arc::new(Shared { before, ..Shared::default() });
-    let thread = std::thread::spawn(move || {
-        worker::block_on(async move {
-            let worker = Rc::new(Worker::new(run.plan.clone(), shared, events, run.seed)?);
-            let Some(hook) = which(&run.plan) else { return Ok(Vec::new()) };
-            let vuser = worker.vuser(None, clock::precise());
-            let vars = vuser::hook(vuser, hook).await?;
-            Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
-        })
-    });
-    match thread.join() {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => Err(Failed(error.to_string().into())),
-        Err(_) => Err(Failed("it panicked".into())),
-    }
+    let (tell, told) = mpsc::channel();
+    let remote = worker::start("load hook", None, move || {
+        spawn(async move {
+            // Who does not listen any more does not matter.
+            let _ = tell.send(walk(&run, shared, events, which).await);
+        });
+    })
+    .map_err(|error| Failed(error.to_string().into()))?;
+    let outcome = told.recv().unwrap_or_else(|_| Err(Failed("it panicked".into())));
+    remote.stop();
+    remote.join();
+    outcome
+}
+
+async fn walk(
+    run: &Run,
+    shared: Arc<Shared>,
+    events: Sender<Event>,
+    which: fn(&Plan) -> Option<&Hook>,
+) -> Result<Vec<(Arc<str>, Value)>, Failed> {
+    let worker = Rc::new(Worker::new(run.plan.clone(), shared, events, run.seed)?);
+    let Some(hook) = which(&run.plan) else { return Ok(Vec::new()) };
+    let vars = vuser::hook(worker.vuser(None, clock::precise()), hook).await?;
+    Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
@@ -446,12 +473,12 @@ impl<'r> Hearing<'r> {
         let mut next_progress = self.began;
         while !self.ended.iter().all(|ended| *ended) {
             self.turn_phases(watch);
-            let now = Instant::now();
+            let now = clock::precise();
             if now >= next_progress {
                 next_progress = now + PROGRESS;
                 watch.progress(&self.progress(), &self.merger);
             }
-            let wait = next_progress.saturating_duration_since(Instant::now()).min(self.to_boundary());
+            let wait = next_progress.saturating_duration_since(clock::precise()).min(self.to_boundary());
             match receiver.recv_timeout(wait) {
                 Ok(event) => self.hear(event, watch)?,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -503,13 +530,13 @@ impl<'r> Hearing<'r> {
         if self.phases > self.run.plan.phases.len() {
             return PROGRESS;
         }
-        (self.began + self.boundary).saturating_duration_since(Instant::now())
+        (self.began + self.boundary).saturating_duration_since(clock::precise())
     }
 
     /// Tells of the phases that have ended and begun by now.
     fn turn_phases(&mut self, watch: &mut dyn Watch) {
         let phases = &self.run.plan.phases;
-        while self.phases <= phases.len() && Instant::now() >= self.began + self.boundary && !self.is_interrupted {
+        while self.phases <= phases.len() && clock::precise() >= self.began + self.boundary && !self.is_interrupted {
             if let Some(last) = self.phases.checked_sub(1)
                 && let Some(phase) = phases.get(last)
             {
@@ -526,7 +553,7 @@ impl<'r> Hearing<'r> {
     fn progress(&self) -> Progress {
         let phase = self.phases.checked_sub(1).filter(|index| *index < self.run.plan.phases.len());
         Progress {
-            elapsed: Instant::now().saturating_duration_since(self.began),
+            elapsed: clock::precise().saturating_duration_since(self.began),
             length: length(&self.run.plan.phases),
             active: self.shared.active.load(Ordering::Relaxed),
             phase,

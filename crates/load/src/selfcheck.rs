@@ -1,7 +1,9 @@
 //! How the generator itself fares: a figure of a target that was limited by whoever measured it is no figure.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::clock::{self, Instant};
 
 use weir_meter::host::{file_limit, local_ports, open_files, threads, waiting_sockets};
 
@@ -43,7 +45,7 @@ struct Machine {
 
 impl Default for Sampler {
     fn default() -> Sampler {
-        let now = Instant::now();
+        let now = clock::precise();
         Sampler { began: now, last: now, workers: Vec::new(), machine: machine(), peak: None, descriptors: 0, ports: 0 }
     }
 }
@@ -51,7 +53,7 @@ impl Default for Sampler {
 impl Sampler {
     /// Looks, if it is time to.
     pub fn look(&mut self) {
-        let now = Instant::now();
+        let now = clock::precise();
         let since = now - self.last;
         if since < EVERY && !self.workers.is_empty() {
             return;
@@ -93,7 +95,7 @@ impl Sampler {
         SelfCheck {
             worker_cpu: self.workers.iter().map(cpu).collect(),
             worker_cpu_peak: self.peak,
-            machine_cpu: self.machine.and_then(spent).filter(|_| self.began.elapsed() >= EVERY),
+            machine_cpu: self.machine.and_then(spent).filter(|_| clock::precise() - self.began >= EVERY),
             lag_p99_ms: has_lag.then(|| ms(own.lag.quantile(0.99))),
             lag_max_ms: has_lag.then(|| ms(own.lag.max())),
             ports: local_ports().map(|all| (self.ports, all)),

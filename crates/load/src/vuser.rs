@@ -32,7 +32,7 @@ pub struct Vuser {
     /// `$uuid`.
     pub uid: Rc<str>,
     /// When it was due to begin: latencies of its first request count from here.
-    pub due: std::time::Instant,
+    pub due: weir_net::Instant,
     /// Its connections and cookies.
     pub session: http::Session,
     /// Its WebSocket.

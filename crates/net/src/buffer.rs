@@ -53,6 +53,11 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// A loan of nothing: takes no memory until it is written to.
+    pub const fn none() -> Lease {
+        Lease { buf: Vec::new() }
+    }
+
     /// Takes the bytes out of the loan for good.
     pub fn into_vec(mut self) -> Vec<u8> {
         std::mem::take(&mut self.buf)

@@ -4,6 +4,13 @@
 //! is queued, run what was mailed, fire timers, run the turn-end hooks, wait in
 //! `epoll_wait`, read the clock, note what became ready.
 //!
+//! What is under way is finished before anything is begun: who waits for a connection
+//! that we opened (an upstream's answer) is polled before who waits for one that we
+//! accepted (a client's request), and of those only [`BEGUN_MAX`] a turn. In the order
+//! of arrival a thousand clients have five hundred exchanges under way, each cold in
+//! every cache when its answer comes and each with an upstream connection of its own;
+//! this way it is a few dozen.
+//!
 //! Our own primitives (readiness, deadlines) remember the *task* that polls them
 //! and wake it by pushing its number on the run queue: no `Waker`, no atomics, no
 //! allocation. Invariant: no `RefCell` is borrowed while foreign code (a future's
@@ -31,6 +38,8 @@ use std::task::{Poll, Waker};
 
 /// Events fetched by one `epoll_wait`; nginx's epoll_events is 512.
 const EVENTS_MAX: usize = 256;
+/// Tasks polled a turn besides those that wait for an answer: one `epoll_wait` is little for so many.
+const BEGUN_MAX: usize = 32;
 /// Turn-end hooks per worker.
 pub(crate) const HOOKS_MAX: usize = 64;
 /// The bell of the mailbox, where a registration's key would be.
@@ -60,8 +69,18 @@ struct Task {
 /// What is known about one socket.
 pub(crate) struct Registration {
     pub(crate) ready: u8,
+    side: Side,
     reader: Key,
     writer: Key,
+}
+
+/// Who opened a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// We did: what comes is an answer.
+    Ours,
+    /// The peer did, or it is a listener.
+    Theirs,
 }
 
 /// Bits of [`Registration::ready`].
@@ -81,6 +100,8 @@ pub(crate) struct Core {
     mailbox: RefCell<Option<Arc<Mailbox>>>,
     tasks: RefCell<Slots<Task>>,
     queue: RefCell<VecDeque<u32>>,
+    /// The part of the queue that goes first: tasks whose answers came.
+    answered: RefCell<VecDeque<u32>>,
     sockets: RefCell<Slots<Registration>>,
     pub(crate) wheel: RefCell<Wheel>,
     pub(crate) clock: Clock,
@@ -100,6 +121,7 @@ impl Core {
             mailbox: RefCell::new(None),
             tasks: RefCell::new(Slots::new()),
             queue: RefCell::new(VecDeque::new()),
+            answered: RefCell::new(VecDeque::new()),
             sockets: RefCell::new(Slots::new()),
             wheel: RefCell::new(Wheel::new()),
             clock: Clock::new(),
@@ -165,6 +187,7 @@ impl Core {
         let hooks = self.hooks.take();
         self.guarded(|| drop(hooks));
         self.queue.take();
+        self.answered.take();
         self.panic_hook.take();
         self.mailbox.take();
         self.epoll.take();
@@ -197,19 +220,29 @@ impl Core {
     /// Puts a task on the run queue, once. A key to a task that ended does nothing.
     #[inline]
     pub(crate) fn wake(&self, task: Key) {
+        self.wake_in(&self.queue, task);
+    }
+
+    #[inline]
+    fn wake_in(&self, queue: &RefCell<VecDeque<u32>>, task: Key) {
         if let Some(task_slot) = self.tasks.borrow_mut().get_mut(task)
             && !task_slot.queued
         {
             task_slot.queued = true;
-            self.queue.borrow_mut().push_back(task.index);
+            queue.borrow_mut().push_back(task.index);
         }
     }
 
-    /// Polls each task that is queued now; what they queue waits for the next turn.
+    /// Polls each task whose answer came and the first of the others; what they queue waits for the next turn.
     fn poll_queued(&self, mailbox: &Arc<Mailbox>) {
-        let batch = self.queue.borrow().len();
+        self.poll_first(&self.answered, usize::MAX, mailbox);
+        self.poll_first(&self.queue, BEGUN_MAX, mailbox);
+    }
+
+    fn poll_first(&self, queue: &RefCell<VecDeque<u32>>, max: usize, mailbox: &Arc<Mailbox>) {
+        let batch = queue.borrow().len().min(max);
         for _ in 0..batch {
-            let Some(index) = self.queue.borrow_mut().pop_front() else {
+            let Some(index) = queue.borrow_mut().pop_front() else {
                 return;
             };
             self.poll_one(index, mailbox);
@@ -315,7 +348,7 @@ impl Core {
     }
 
     fn wait(&self, epoll: &OwnedFd, events: &mut Vec<epoll::Event>) -> io::Result<()> {
-        let timeout = if self.queue.borrow().is_empty() {
+        let timeout = if self.queue.borrow().is_empty() && self.answered.borrow().is_empty() {
             let now = self.clock.now_ms();
             let next = self.wheel.borrow().next();
             next.map(|at| milliseconds(at.saturating_sub(now)))
@@ -341,9 +374,15 @@ impl Core {
     // Sockets.
 
     /// Registers a descriptor, edge-triggered, once for its life.
-    pub(crate) fn register(&self, fd: BorrowedFd<'_>, ready: u8, flags: epoll::EventFlags) -> io::Result<Key> {
+    pub(crate) fn register(
+        &self,
+        fd: BorrowedFd<'_>,
+        side: Side,
+        ready: u8,
+        flags: epoll::EventFlags,
+    ) -> io::Result<Key> {
         let epoll = self.epoll.borrow().clone().ok_or_else(not_a_worker)?;
-        let key = self.sockets.borrow_mut().insert(Registration { ready, reader: Key::NONE, writer: Key::NONE });
+        let key = self.sockets.borrow_mut().insert(Registration { ready, side, reader: Key::NONE, writer: Key::NONE });
         count(Kind::EpollCtl);
         let data = epoll::EventData::new_u64(key.pack());
         if let Err(error) = epoll::add(&epoll, fd, data, flags | epoll::EventFlags::ET) {
@@ -388,8 +427,12 @@ impl Core {
         }
         // An event for a socket closed since finds nobody here.
         let (mut reader, mut writer) = (Key::NONE, Key::NONE);
+        let mut queue = &self.queue;
         if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
             socket.ready |= bits;
+            if socket.side == Side::Ours {
+                queue = &self.answered;
+            }
             if bits & READ != 0 {
                 reader = std::mem::replace(&mut socket.reader, Key::NONE);
             }
@@ -397,8 +440,8 @@ impl Core {
                 writer = std::mem::replace(&mut socket.writer, Key::NONE);
             }
         }
-        self.wake(reader);
-        self.wake(writer);
+        self.wake_in(queue, reader);
+        self.wake_in(queue, writer);
     }
 
     /// What is known to be ready; nothing for an unknown key.
@@ -485,7 +528,42 @@ mod tests {
 
     /// A registration without a descriptor.
     fn register(core: &Core) -> Key {
-        core.sockets.borrow_mut().insert(Registration { ready: 0, reader: Key::NONE, writer: Key::NONE })
+        register_by(core, Side::Theirs)
+    }
+
+    fn register_by(core: &Core, side: Side) -> Key {
+        core.sockets.borrow_mut().insert(Registration { ready: 0, side, reader: Key::NONE, writer: Key::NONE })
+    }
+
+    /// A task that says its number each time it is polled, and the connection it waits for.
+    fn waiter(core: &Core, side: Side, number: usize, said: &Rc<RefCell<Vec<usize>>>) -> Key {
+        let said = said.clone();
+        let future: BoxFuture = Box::pin(std::future::poll_fn(move |_| {
+            said.borrow_mut().push(number);
+            Poll::Pending
+        }));
+        let task = core.tasks.borrow_mut().insert(Task { future: Some(future), waker: None, queued: false });
+        let socket = register_by(core, side);
+        core.current.set(task);
+        assert!(core.poll_ready(socket, READ).is_pending());
+        socket
+    }
+
+    #[test]
+    fn answers_go_first_and_a_turn_begins_only_so_much() -> io::Result<()> {
+        let core = Core::new();
+        let mailbox = Arc::new(Mailbox::new()?);
+        let said = Rc::default();
+        let requests: Vec<Key> = (0..=BEGUN_MAX).map(|n| waiter(&core, Side::Theirs, n, &said)).collect();
+        let answer = waiter(&core, Side::Ours, 1000, &said);
+        for socket in requests.into_iter().chain([answer]) {
+            core.note(socket, epoll::EventFlags::IN);
+        }
+        core.poll_queued(&mailbox);
+        assert_eq!(said.take(), [1000].into_iter().chain(0..BEGUN_MAX).collect::<Vec<_>>());
+        core.poll_queued(&mailbox);
+        assert_eq!(said.take(), [BEGUN_MAX]);
+        Ok(())
     }
 
     #[test]

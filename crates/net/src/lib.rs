@@ -30,6 +30,7 @@ pub mod worker;
 
 pub use address::{Address, SocketAddress};
 pub use buffer::Lease;
+pub use clock::Instant;
 pub use listener::{ListenOptions, Listener, Listening};
 pub use slots::Slots;
 pub use stream::{ConnectOptions, Keepalive, Stream};

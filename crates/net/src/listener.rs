@@ -8,7 +8,7 @@
 //! pauses and tries again loses no connection.
 
 use crate::address::{Address, SocketAddress};
-use crate::core::{self, READ, WRITE};
+use crate::core::{self, READ, Side, WRITE};
 use crate::counts::{Kind, count};
 use crate::slots::Key;
 use crate::stream::{Keepalive, Stream, apply_keepalive};
@@ -199,7 +199,7 @@ impl Listener {
     /// Registers the socket with the current worker.
     pub fn new(listening: &Listening) -> io::Result<Listener> {
         let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
-        let key = core::with(|core| core.register(listening.as_fd(), READ, flags))
+        let key = core::with(|core| core.register(listening.as_fd(), Side::Theirs, READ, flags))
             .unwrap_or_else(|| Err(core::not_a_worker()))?;
         Ok(Listener { key, listening: listening.clone(), not_send: PhantomData })
     }
@@ -242,7 +242,7 @@ impl Listener {
             match net::acceptfrom_with(&self.listening, flags) {
                 Ok((fd, peer)) => {
                     let peer = peer.map_or_else(Address::unnamed, Address::from_kernel);
-                    return Ok((Stream::register(fd, WRITE)?, peer));
+                    return Ok((Stream::register(fd, Side::Theirs, WRITE)?, peer));
                 }
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO) => {}
                 Err(Errno::WOULDBLOCK) => {

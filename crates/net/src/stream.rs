@@ -7,7 +7,7 @@
 //! Invariant: a stream never leaves its worker (it is not `Send`).
 
 use crate::address::{Address, SocketAddress};
-use crate::core::{self, ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, WRITE};
+use crate::core::{self, ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Side, WRITE};
 use crate::counts::{Kind, count};
 use crate::slots::Key;
 use crate::sys;
@@ -99,22 +99,22 @@ impl Stream {
             Err(Errno::INPROGRESS | Errno::INTR) => 0,
             Err(error) => return Err(error.into()),
         };
-        Stream::register(fd, ready)
+        Stream::register(fd, Side::Ours, ready)
     }
 
     /// Takes over a connected socket; it is made non-blocking.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
-        Stream::register(fd, WRITE)
+        Stream::register(fd, Side::Theirs, WRITE)
     }
 
     /// A connected, non-blocking socket; readiness to read is not assumed, since
     /// epoll reports what is there at registration.
-    pub(crate) fn register(fd: OwnedFd, ready: u8) -> io::Result<Stream> {
+    pub(crate) fn register(fd: OwnedFd, side: Side, ready: u8) -> io::Result<Stream> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP;
-        let key =
-            core::with(|core| core.register(fd.as_fd(), ready, flags)).unwrap_or_else(|| Err(core::not_a_worker()))?;
+        let key = core::with(|core| core.register(fd.as_fd(), side, ready, flags))
+            .unwrap_or_else(|| Err(core::not_a_worker()))?;
         let socket = Socket { key, not_send: PhantomData };
         Ok(Stream { socket, fd })
     }

@@ -109,6 +109,18 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     Ok(unsafe { info.assume_init() })
 }
 
+/// CLOCK_MONOTONIC in nanoseconds.
+///
+/// libc's: std's `Instant` does not tell its number, and rustix's search for the vDSO crashes under valgrind.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the pointer is to a live timespec of ours, which is all that the call writes.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr()) };
+    // SAFETY: zeroed first, and two integers.
+    let time = unsafe { time.assume_init() };
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
 /// What local time was ahead of UTC at that moment, in minutes: the zone of `TZ` or
 /// `/etc/localtime`. 0 where the year does not fit.
 ///

@@ -5,6 +5,7 @@
 //! No timer syscall, no tree operation on the steady path. Resolution 1 ms;
 //! never early by the worker's clock, which is as old as the loop turn.
 
+use crate::clock::Instant;
 use crate::core;
 use crate::slots::Key;
 use crate::wheel::{NEVER, Wheel};
@@ -14,7 +15,7 @@ use std::future::poll_fn;
 use std::io;
 use std::marker::PhantomData;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A moment that can be moved and waited for. Belongs to one worker.
 pub struct Deadline {

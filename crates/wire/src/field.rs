@@ -2,7 +2,8 @@
 //! the trailer section.
 //!
 //! Two scans and no more: the name through a table up to its colon, the value
-//! with one `memchr3` that finds its end and every forbidden byte on the way.
+//! with one `memchr3` that finds its end and every forbidden byte on the way. A
+//! line that is cut off, odd or bad goes through a second, slower reading.
 
 use crate::head::{Field, Span};
 use crate::known::Known;
@@ -87,6 +88,46 @@ impl Resume {
 /// Reads the line that begins at `start`, from where `resume` says.
 #[inline]
 pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
+    if resume.at == start
+        && let Some(line) = usual(buf, start)
+    {
+        return line;
+    }
+    unusual(buf, start, resume, side)
+}
+
+/// The line that nearly all are: there as a whole, in plain spelling, with nothing to forgive or to refuse; or the
+/// empty line of such a section. `None` for any other.
+#[inline]
+fn usual(buf: &[u8], start: usize) -> Option<Line> {
+    let rest = buf.get(start..)?;
+    let length = rest.iter().position(|&byte| class(byte) != 0)?;
+    if length == 0 {
+        return rest.starts_with(b"\r\n").then_some(Line::End { next: start + 2 });
+    }
+    let (name, rest) = rest.split_at_checked(length)?;
+    let value = rest.strip_prefix(b":")?;
+    let end = memchr::memchr3(b'\n', b'\r', 0, value)?;
+    if !value.get(end..)?.starts_with(b"\r\n") {
+        return None;
+    }
+    let colon = start + length;
+    let field = Field {
+        name: Span::new(start, colon),
+        value: trimmed(buf, colon + 1, colon + 1 + end),
+        known: Known::of(name),
+    };
+    Some(Line::Field { field, spelling: Spelling::Plain, next: colon + 1 + end + 2 })
+}
+
+/// What a byte is in a name: 0 for those of a plain spelling.
+#[inline]
+fn class(byte: u8) -> u8 {
+    NAME.get(byte as usize).copied().unwrap_or(STOP)
+}
+
+/// As `line`, byte by byte, whatever the line.
+fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
     let name_end = match resume.name_end {
         Some(end) => end,
         None => match name(buf, start, resume, side) {

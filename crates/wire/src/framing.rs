@@ -72,7 +72,12 @@ pub fn response_body(buf: &[u8], head: &ResponseHead, request_method: &[u8]) -> 
     if head.is_interim() {
         return Ok(BodyLength::None);
     }
-    let (length, coding) = framing_fields(&head.fields, Violation::UpstreamDuplicateField)?;
+    let seen = head.known();
+    let (length, coding) = if seen.contains(Known::ContentLength) || seen.contains(Known::TransferEncoding) {
+        framing_fields(&head.fields, Violation::UpstreamDuplicateField)?
+    } else {
+        (None, None)
+    };
     if length.is_some() && coding.is_some() {
         return Err(Violation::UpstreamLengthAndEncoding);
     }

@@ -4,6 +4,7 @@
 //! proxy must. A head owns no bytes; reuse one object and its `Vec`s keep
 //! their capacity, so a parse allocates nothing.
 
+use crate::connection::ConnectionTokens;
 use crate::known::{Known, KnownSet};
 
 /// A range of the buffer a head was parsed from.
@@ -20,8 +21,9 @@ pub struct Span {
 
 impl Span {
     /// The span of `start..end`; positions beyond `u32::MAX` saturate.
+    #[inline]
     pub fn new(start: usize, end: usize) -> Span {
-        let clip = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let clip = |n: usize| n.min(u32::MAX as usize) as u32;
         Span { start: clip(start), end: clip(end) }
     }
 
@@ -127,6 +129,15 @@ impl RequestHead {
         self.field(name).map(|field| field.value.of(buf))
     }
 
+    /// What the Connection fields say.
+    pub fn tokens(&self, buf: &[u8]) -> ConnectionTokens {
+        if self.seen.contains(Known::Connection) {
+            ConnectionTokens::of(buf, &self.fields)
+        } else {
+            ConnectionTokens::default()
+        }
+    }
+
     /// The names of the table this head has.
     #[inline]
     pub fn known(&self) -> KnownSet {
@@ -177,6 +188,15 @@ impl ResponseHead {
     #[inline]
     pub fn value<'a>(&self, buf: &'a [u8], name: Known) -> Option<&'a [u8]> {
         self.field(name).map(|field| field.value.of(buf))
+    }
+
+    /// What the Connection fields say.
+    pub fn tokens(&self, buf: &[u8]) -> ConnectionTokens {
+        if self.seen.contains(Known::Connection) {
+            ConnectionTokens::of(buf, &self.fields)
+        } else {
+            ConnectionTokens::default()
+        }
     }
 
     /// The names of the table this head has.

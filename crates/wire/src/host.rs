@@ -68,23 +68,24 @@ pub fn validate(buf: &[u8], span: Span) -> Option<Host> {
 
 /// Checks each byte and that no two dots meet; tells whether one is upper-case.
 fn check_name(name: &[u8], literal: bool) -> Option<bool> {
-    let mut upper = false;
-    let mut dot_before = false;
+    let allowed = if literal { LITERAL } else { NAME };
+    let (mut all, mut any) = (allowed, 0);
+    let mut before = 0;
     for &byte in name {
         let class = BYTES.get(byte as usize).copied().unwrap_or_default();
-        let allowed = if literal { LITERAL } else { NAME };
-        if class & allowed == 0 || (byte == b'.' && dot_before) {
-            return None;
-        }
-        upper |= class & UPPER != 0;
-        dot_before = byte == b'.';
+        all &= class;
+        any |= class | (before & class & DOT) << 1;
+        before = class;
     }
-    Some(upper)
+    (all & allowed != 0 && any & DOTS == 0).then_some(any & UPPER != 0)
 }
 
 const NAME: u8 = 1;
 const LITERAL: u8 = 2;
 const UPPER: u8 = 4;
+const DOT: u8 = 8;
+/// Two dots side by side: the bit above `DOT`.
+const DOTS: u8 = DOT << 1;
 
 static BYTES: [u8; 256] = host_bytes();
 
@@ -94,7 +95,8 @@ const fn host_bytes() -> [u8; 256] {
     while byte < 256 {
         table[byte] = match byte as u8 {
             b'A'..=b'Z' => NAME | LITERAL | UPPER,
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => NAME | LITERAL,
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => NAME | LITERAL,
+            b'.' => NAME | LITERAL | DOT,
             b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => NAME | LITERAL,
             b'%' => NAME,
             b':' => LITERAL,

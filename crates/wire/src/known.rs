@@ -1,8 +1,7 @@
-//! The field names weir acts on: found by length, then by a few comparisons.
+//! The field names weir acts on: found by a hash, then by one comparison.
 //!
 //! Not every registered name: a name is here because something reads, writes,
-//! hides or counts it. Invariant: the table is ordered by length (a test holds
-//! it to that), so a lookup looks only at names of its own length.
+//! hides or counts it.
 
 macro_rules! known {
     ($($variant:ident $name:literal $($trait_:ident)*;)+) => {
@@ -116,61 +115,58 @@ known! {
     StrictTransportSecurity "Strict-Transport-Security";
 }
 
-const LENGTH_MAX: usize = 25;
+/// Places of the hash table, three times as many as names.
+const PLACES: usize = 256;
+/// No name's hash led here.
+const VACANT: u8 = u8::MAX;
 
-/// `BY_LENGTH[n]..BY_LENGTH[n + 1]` are the rows whose name has n bytes.
-static BY_LENGTH: [u8; LENGTH_MAX + 2] = by_length();
+/// Rows of the table by hash; a row whose place was taken stands in the next that was not.
+static PLACE: [u8; PLACES] = places();
 
-const fn by_length() -> [u8; LENGTH_MAX + 2] {
-    let mut index = [0u8; LENGTH_MAX + 2];
-    let mut length = 0;
-    while length < index.len() {
-        let mut row = 0;
-        let mut shorter = 0u8;
-        while row < TABLE.len() {
-            if TABLE[row].name.len() < length {
-                shorter += 1;
-            }
-            row += 1;
-        }
-        index[length] = shorter;
-        length += 1;
-    }
-    index
-}
-
-/// First and last byte of each name: names of one length rarely share both, so
-/// that a lookup compares at most one name in full, and none on most misses.
-static KEYS: [u16; TABLE.len()] = keys();
-
-const fn keys() -> [u16; TABLE.len()] {
-    let mut keys = [0; TABLE.len()];
+const fn places() -> [u8; PLACES] {
+    assert!(TABLE.len() < PLACES / 2, "a miss must soon come to a vacant place");
+    let mut places = [VACANT; PLACES];
     let mut row = 0;
     while row < TABLE.len() {
         let name = TABLE[row].name.as_bytes();
-        keys[row] = key(name[0], name[name.len() - 1]);
+        let mut place = hash(name.len(), name[0], name[name.len() - 1]);
+        while places[place] != VACANT {
+            place = (place + 1) % PLACES;
+        }
+        places[place] = row as u8;
         row += 1;
     }
-    keys
+    places
 }
 
-const fn key(first: u8, last: u8) -> u16 {
-    (first as u16 | 0x20) << 8 | last as u16 | 0x20
+/// Length, first and last letter; the factors were tried until only two of the names shared a place with another.
+const fn hash(length: usize, first: u8, last: u8) -> usize {
+    (length * 21 + (first | 0x20) as usize * 49 + (last | 0x20) as usize * 13) % PLACES
 }
 
-/// Whether a name is the table's, in any case; both have one length.
+/// Whether a name is the table's, in any case.
 ///
-/// Eight bytes at a time, the last eight overlapping. The case bit is ignored
-/// only where the table has a letter: of `[0-9A-Za-z-]` only letters have 0x40.
+/// A word at a time, the last word overlapping. The case bit is ignored only
+/// where the table has a letter: of `[0-9A-Za-z-]` only letters have 0x40.
 #[inline]
 fn same(name: &[u8], table: &[u8]) -> bool {
-    const WORD: usize = 8;
+    match name.len() {
+        length if length != table.len() => false,
+        0..4 => name.eq_ignore_ascii_case(table),
+        4..8 => same_words::<4>(name, table),
+        _ => same_words::<8>(name, table),
+    }
+}
+
+/// As `same`, of two names of one length that is at least `WORD`, which is at most 8.
+#[inline]
+fn same_words<const WORD: usize>(name: &[u8], table: &[u8]) -> bool {
     let Some(last) = name.len().checked_sub(WORD) else {
-        return name.eq_ignore_ascii_case(table);
+        return false;
     };
     let mut at = 0;
     loop {
-        let (Some(ours), Some(theirs)) = (word(name, at), word(table, at)) else {
+        let (Some(ours), Some(theirs)) = (word::<WORD>(name, at), word::<WORD>(table, at)) else {
             return false;
         };
         let case = (theirs & 0x4040_4040_4040_4040) >> 1;
@@ -185,25 +181,25 @@ fn same(name: &[u8], table: &[u8]) -> bool {
 }
 
 #[inline]
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    let word = bytes.get(at..)?.first_chunk()?;
-    Some(u64::from_ne_bytes(*word))
+fn word<const WORD: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let chunk: &[u8; WORD] = bytes.get(at..)?.first_chunk()?;
+    let mut word = [0; 8];
+    word.get_mut(..WORD)?.copy_from_slice(chunk);
+    Some(u64::from_ne_bytes(word))
 }
 
 impl Known {
     /// The entry for this name, in any case; `None` for a name not in the table.
     #[inline]
     pub fn of(name: &[u8]) -> Option<Known> {
-        let start = *BY_LENGTH.get(name.len())? as usize;
-        let end = *BY_LENGTH.get(name.len() + 1)? as usize;
-        let wanted = key(*name.first()?, *name.last()?);
-        let candidates = KEYS.get(start..end)?.iter().zip(TABLE.get(start..end)?);
-        for (&key, row) in candidates {
-            if key == wanted && same(name, row.name.as_bytes()) {
+        let mut place = hash(name.len(), *name.first()?, *name.last()?);
+        loop {
+            let row = TABLE.get(*PLACE.get(place)? as usize)?;
+            if same(name, row.name.as_bytes()) {
                 return Some(row.known);
             }
+            place = (place + 1) % PLACES;
         }
-        None
     }
 
     /// The name in its usual spelling.
@@ -246,21 +242,23 @@ impl Known {
 
 /// A set of [`Known`] names: which of them a head has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KnownSet(u128);
+pub struct KnownSet([u64; 2]);
 
-const _: () = assert!(TABLE.len() <= 128, "KnownSet is one u128");
+const _: () = assert!(TABLE.len() <= 128, "KnownSet is 128 bits");
 
 impl KnownSet {
     /// Whether the name is in the set.
     #[inline]
     pub fn contains(self, name: Known) -> bool {
-        self.0 & (1 << name as u8) != 0
+        self.0.get(name as usize / 64).is_some_and(|word| word & 1 << (name as u8 % 64) != 0)
     }
 
     /// Adds the name.
     #[inline]
     pub fn insert(&mut self, name: Known) {
-        self.0 |= 1 << name as u8;
+        if let Some(word) = self.0.get_mut(name as usize / 64) {
+            *word |= 1 << (name as u8 % 64);
+        }
     }
 }
 
@@ -270,12 +268,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_ordered_by_length_and_every_name_finds_itself() {
-        for pair in TABLE.windows(2) {
-            assert!(pair[0].name.len() <= pair[1].name.len(), "{} before {}", pair[0].name, pair[1].name);
-        }
+    fn every_name_finds_itself() {
         for (index, row) in TABLE.iter().enumerate() {
-            assert!(row.name.len() <= LENGTH_MAX, "{}", row.name);
             assert_eq!(row.known as usize, index);
             assert_eq!(Known::of(row.name.as_bytes()), Some(row.known));
             assert_eq!(Known::of(row.name.to_ascii_uppercase().as_bytes()), Some(row.known));

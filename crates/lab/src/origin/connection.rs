@@ -7,8 +7,7 @@ use weir_net::buffer::{self, Lease};
 use weir_net::{Deadline, Stream, timer};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{
-    BodyLength, ConnectionTokens, HeadPolicy, Known, Parser, Progress, RequestHead, Version, Violation, keeps_alive,
-    request_body,
+    BodyLength, HeadPolicy, Known, Parser, Progress, RequestHead, Version, Violation, keeps_alive, request_body,
 };
 
 use super::ask::Ask;
@@ -273,7 +272,7 @@ fn next_piece<'i>(
 
 fn understand(buf: &[u8], head: &RequestHead) -> Result<Request, Refusal> {
     let body = request_body(buf, head)?;
-    let tokens = ConnectionTokens::of(buf, &head.fields);
+    let tokens = head.tokens(buf);
     let ask = Ask::of(head.path.of(buf)).map_err(|text| Refusal(400, text))?;
     let mut websocket = None;
     if tokens.upgrade && ask.status == 200 {

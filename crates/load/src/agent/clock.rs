@@ -1,8 +1,8 @@
 //! What the controller's clock says, asked over the network: the answer of the quickest exchange counts.
 
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use weir_net::clock;
+use weir_net::{Instant, clock};
 
 /// Exchanges in all.
 const EXCHANGES: u64 = 8;
@@ -79,7 +79,7 @@ mod tests {
             let us = i64::try_from((now - start).as_micros()).unwrap();
             let number = offset.ask(now, us).unwrap();
             assert_eq!(offset.ask(now, us), None, "one at a time");
-            now += Duration::from_millis(trip);
+            now = now + Duration::from_millis(trip);
             offset.answer(number + 1, 0, now);
             offset.answer(number, us + 5_000_000 + i64::try_from(trip).unwrap() * 1000, now);
         }

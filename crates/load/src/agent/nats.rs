@@ -8,10 +8,10 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_net::clock;
+use weir_net::{Instant, clock};
 
 pub use parse::Message;
 use parse::{Op, Parser};

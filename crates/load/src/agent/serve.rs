@@ -2,9 +2,10 @@
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value as Json;
+use weir_net::Instant;
 use weir_net::clock::precise;
 
 use super::clock::{Offset, now_us};
@@ -92,6 +93,8 @@ struct Duty {
     run: String,
     share: (u64, u64),
     state: State,
+    /// When it was hired, by both clocks here.
+    hired: (Instant, i64),
     /// When the controller was last heard.
     heard: Instant,
     beat: Option<Instant>,
@@ -189,6 +192,7 @@ impl Seat<'_> {
             run,
             share: (share, shares),
             state: State::Fetching,
+            hired: (precise(), now_us()),
             heard: precise(),
             beat: None,
             offset: Offset::default(),
@@ -343,15 +347,16 @@ impl Duty {
         }
         let Some(start_us) = letter.signed("start_us").filter(|_| self.state == State::Ready) else { return };
         let ahead_us = self.offset.ahead_us();
-        let left_us = start_us.saturating_sub(now_us().saturating_add(ahead_us));
-        let by = Duration::from_micros(left_us.unsigned_abs());
-        // A start that is over is kept: what it made late is recorded as late.
-        let at = if left_us >= 0 { precise().checked_add(by) } else { precise().checked_sub(by) };
+        // Counted from the moment it was hired: a start that is over already stays where it was, and what that makes
+        // late is recorded as late.
+        let (hired, hired_us) = self.hired;
+        let after_us = start_us.saturating_sub(hired_us.saturating_add(ahead_us));
+        let at = hired + Duration::from_micros(u64::try_from(after_us).unwrap_or(0));
         let Ok(crate::value::Value::Map(before)) = parse_json(&letter.body) else {
             return self.turn_to(State::Refused("what `before` left came damaged".to_owned()));
         };
         let before = before.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        if let (Some(start), Some(at)) = (self.start.take(), at) {
+        if let Some(start) = self.start.take() {
             // A thread that has ended says so itself.
             let _ = start.send(Start { at, ahead_ms: ahead_us / 1000, before });
             self.turn_to(State::Running);

@@ -4,7 +4,9 @@
 //! nothing else. A lost message holds up the following ones, and all are sent again.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use super::letter::Letter;
 
@@ -114,7 +116,7 @@ mod tests {
         let mut arrived = Vec::new();
         let mut pushed = 0;
         for _ in 0..10_000 {
-            now += Duration::from_millis(500);
+            now = now + Duration::from_millis(500);
             if pushed < count && !outbox.is_full() {
                 let letter = Letter::new("tick", "a").body(format!("message {pushed}").into_bytes());
                 line.extend(outbox.push(&letter, 4, now));

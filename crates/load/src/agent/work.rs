@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
-use std::time::Instant;
 
 use serde_json::{Value as Json, json};
+use weir_net::Instant;
 
 use super::health;
 use super::job::{self, Job};

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use weir_net::Lease;
 use weir_wire::{Known, ResponseHead};

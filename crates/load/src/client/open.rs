@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
-use std::time::Instant;
+use weir_net::Instant;
 
 use weir_meter::Step;
 use weir_net::{Address, ConnectOptions, Deadline, Stream, clock};

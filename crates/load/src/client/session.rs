@@ -1,7 +1,9 @@
 //! One exchange: a kept connection or a new one, the request out, the answer in.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use weir_meter::Step;
 use weir_net::{Deadline, clock};

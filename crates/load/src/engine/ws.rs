@@ -11,7 +11,9 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use weir_net::{Deadline, clock, worker};
 

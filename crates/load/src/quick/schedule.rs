@@ -1,6 +1,8 @@
 //! When requests of a fixed rate are due.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use super::Rate;
 

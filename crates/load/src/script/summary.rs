@@ -147,33 +147,3 @@ fn steps(flow: &Flow) -> usize {
         })
         .sum()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::Phase;
-
-    fn vusers(seconds: f64, arrivals: Arrivals) -> Option<u64> {
-        let duration = Duration::from_secs_f64(seconds);
-        Phase { name: String::new(), shown: String::new(), duration, arrivals, vusers_max: None }.vusers()
-    }
-
-    #[test]
-    fn virtual_users_are_counted_as_artillery_does() {
-        let cases = [
-            (6.0, Arrivals::Rate(5.0), 30),
-            (10.0, Arrivals::Rate(3.0), 30),
-            (1.0, Arrivals::Rate(0.5), 0),
-            (60.0, Arrivals::Rate(0.5), 30),
-            (5.0, Arrivals::Ramp(2.0, 10.0), 30),
-            (5.0, Arrivals::Ramp(10.0, 2.0), 30),
-            (1.0, Arrivals::Ramp(2.0, 10.0), 6),
-            (9.0, Arrivals::Count(7), 7),
-            (9.0, Arrivals::Pause, 0),
-        ];
-        for (seconds, arrivals, expected) in cases {
-            assert_eq!(vusers(seconds, arrivals), Some(expected), "{seconds} {arrivals:?}");
-        }
-        assert_eq!(vusers(1.0, Arrivals::Poisson(5.0)), None);
-    }
-}

@@ -55,6 +55,11 @@ const VERSION_DIGITS_MAX: usize = 3;
 
 fn prefix(line: &[u8]) -> Seen {
     const NAME: &[u8] = b"HTTP/";
+    const USUAL: &[u8] = b"HTTP/1.1 ";
+    if let Some([a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..]) = line.strip_prefix(USUAL) {
+        let code = [a, b, c].iter().fold(0, |code, digit| code * 10 + u16::from(**digit - b'0'));
+        return Seen::Code { version: Version::Http11, start: USUAL.len(), code };
+    }
     if line.len() < NAME.len() {
         return if NAME.starts_with(line) { Seen::Short } else { Seen::Never };
     }

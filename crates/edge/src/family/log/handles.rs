@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_net::clock;
+use weir_net::{Instant, clock};
 
 use crate::family::disable_symlinks::{Guarded, append};
 

@@ -12,7 +12,7 @@ use std::task::Poll;
 
 use weir_meter::Step;
 use weir_net::{ConnectOptions, Deadline, Lease, Stream, buffer, clock};
-use weir_wire::{Parser, Progress, Violation, encode};
+use weir_wire::{Progress, Violation, encode};
 
 use super::pool::Link;
 use crate::body::{self, Failed as BodyFailed, RequestBody};
@@ -126,21 +126,20 @@ pub async fn exchange_heads(
     link: &Link,
     outgoing: Outgoing<'_>,
     progressed: &mut Progressed,
-) -> Result<Origin, Failure> {
+) -> Result<Box<Origin>, Failure> {
     let body = BodyState::of(exchange, outgoing.framing);
     let streams = body == BodyState::Client;
     if streams {
         body::welcome(exchange, conn).await.map_err(Failure::Client)?;
     }
     let mut heads =
-        Heads { link, progressed, streams, sending: Sending::new(outgoing, body), reading: Reading::new(exchange) };
+        Heads { link, progressed, streams, sending: Sending::new(outgoing, body), reading: Reading::default() };
     exchange.step = Step::SendRequest;
     link.deadline.set(exchange.location.values.proxy.send_timeout);
     if streams {
         conn.deadline.set(exchange.location.values.core.body_timeout);
     }
-    poll_fn(|_| heads.poll(exchange, conn)).await?;
-    Ok(heads.reading.origin)
+    poll_fn(|_| heads.poll(exchange, conn)).await
 }
 
 /// A request on its way to a peer and the answer's head on its way back.
@@ -154,7 +153,7 @@ struct Heads<'h> {
 }
 
 impl Heads<'_> {
-    fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<(), Failure>> {
+    fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<Box<Origin>, Failure>> {
         let (link, proxy) = (self.link, &exchange.location.values.proxy);
         if !self.progressed.request_complete {
             match self.sending.poll(exchange, conn, link, self.progressed) {
@@ -165,7 +164,7 @@ impl Heads<'_> {
                 }
                 // An answer may have come before the peer stopped reading: look for it first.
                 Poll::Ready(Err(Failure::Send(error))) => match self.reading.poll(exchange, link, self.progressed) {
-                    Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Ok(origin)) => return Poll::Ready(Ok(origin)),
                     _ => return Poll::Ready(Err(Failure::Send(error))),
                 },
                 Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
@@ -230,7 +229,7 @@ impl BodyState {
 impl<'h> Sending<'h> {
     fn new(Outgoing { head, framing }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
         let chunked = framing == BodyFraming::Chunked;
-        Sending { head, head_sent: 0, piece: buffer::lease(0), piece_sent: 0, file_at: 0, body, chunked }
+        Sending { head, head_sent: 0, piece: Lease::none(), piece_sent: 0, file_at: 0, body, chunked }
     }
 
     fn waits_for_client(&self) -> bool {
@@ -363,32 +362,33 @@ impl<'h> Sending<'h> {
     }
 }
 
+/// An answer's head on its way in. Nothing is held for it before its first byte is there: what waits for an
+/// answer is cold when it comes.
+#[derive(Default)]
 struct Reading {
-    parser: Parser,
-    origin: Origin,
+    origin: Option<Box<Origin>>,
     interim: u32,
 }
 
 impl Reading {
-    fn new(exchange: &Exchange<'_>) -> Reading {
-        let origin = Origin { bytes: buffer::lease(READ_BYTES), head: exchange.worker.lease_response_head() };
-        Reading { parser: Parser::new(), origin, interim: 0 }
-    }
-
     /// Reads until the final head is complete.
     fn poll(
         &mut self,
         exchange: &mut Exchange<'_>,
         link: &Link,
         progressed: &mut Progressed,
-    ) -> Poll<Result<(), Failure>> {
+    ) -> Poll<Result<Box<Origin>, Failure>> {
         let proxy = &exchange.location.values.proxy;
         loop {
             // Asked first: the usual answer has not come yet, and a read for nothing costs a call.
             if link.stream.poll_readable().is_pending() {
                 return Poll::Pending;
             }
-            match link.stream.try_read_vec(&mut self.origin.bytes, READ_BYTES) {
+            let mut origin = self.origin.take().unwrap_or_else(|| exchange.worker.lease_origin());
+            if origin.bytes.is_empty() {
+                origin.bytes = buffer::lease(READ_BYTES);
+            }
+            match link.stream.try_read_vec(&mut origin.bytes, READ_BYTES) {
                 Ok(0) => return Poll::Ready(Err(Failure::Closed)),
                 Ok(count) => {
                     progressed.response_begun = true;
@@ -396,36 +396,40 @@ impl Reading {
                         attempt.bytes_received += count as u64;
                     }
                 }
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => continue,
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                    self.origin = Some(origin);
+                    continue;
+                }
                 Err(error) => return Poll::Ready(Err(Failure::Receive(error))),
             }
-            match self.parse(proxy.buffer_size as usize) {
-                Ok(true) => return Poll::Ready(Ok(())),
+            match self.parse(&mut origin, proxy.buffer_size as usize) {
+                Ok(true) => return Poll::Ready(Ok(origin)),
                 Ok(false) => link.deadline.set(proxy.read_timeout),
                 Err(fault) => return Poll::Ready(Err(Failure::Head(fault))),
             }
+            self.origin = Some(origin);
         }
     }
 
-    fn parse(&mut self, buffer_size: usize) -> Result<bool, HeadFault> {
+    fn parse(&mut self, origin: &mut Origin, buffer_size: usize) -> Result<bool, HeadFault> {
         loop {
-            match self.parser.response(&self.origin.bytes, &mut self.origin.head) {
-                Ok(Progress::Done) if self.origin.head.len > buffer_size => return Err(HeadFault::TooBig),
-                Ok(Progress::Done) if self.origin.head.is_interim() && self.origin.head.status != 101 => {
+            match origin.parser.response(&origin.bytes, &mut origin.head) {
+                Ok(Progress::Done) if origin.head.len > buffer_size => return Err(HeadFault::TooBig),
+                Ok(Progress::Done) if origin.head.is_interim() && origin.head.status != 101 => {
                     // RFC 9110 §15.2: an interim answer is not the answer.
                     self.interim += 1;
                     if self.interim > INTERIM_MAX {
                         return Err(HeadFault::TooBig);
                     }
-                    let len = self.origin.head.len;
-                    self.origin.bytes.drain(..len);
-                    self.parser.reset();
-                    if self.origin.bytes.is_empty() {
+                    let len = origin.head.len;
+                    origin.bytes.drain(..len);
+                    origin.parser.reset();
+                    if origin.bytes.is_empty() {
                         return Ok(false);
                     }
                 }
                 Ok(Progress::Done) => return Ok(true),
-                Ok(Progress::Partial { .. }) if self.origin.bytes.len() >= buffer_size => return Err(HeadFault::TooBig),
+                Ok(Progress::Partial { .. }) if origin.bytes.len() >= buffer_size => return Err(HeadFault::TooBig),
                 Ok(Progress::Partial { .. }) => return Ok(false),
                 Err(violation) => return Err(HeadFault::Violation(violation)),
             }
@@ -436,7 +440,7 @@ impl Reading {
 impl Try {
     /// Milliseconds since the try began.
     pub fn elapsed_ms(&self) -> u64 {
-        self.started.map_or(0, |started| clock::now().saturating_duration_since(started).as_millis() as u64)
+        self.started.map_or(0, |started| clock::now().ms_since(started))
     }
 
     /// Notes the end.

@@ -9,11 +9,11 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{Address, Deadline, clock};
-use weir_wire::{BodyLength, ConnectionTokens, Version};
+use weir_net::{Instant, Address, Deadline, clock};
+use weir_wire::{BodyLength, Version};
 
 use super::Upstream;
 use super::attempt::{self, Failure, HeadFault, Outgoing, Progressed};
@@ -263,7 +263,7 @@ impl<'g> Walk<'g> {
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
         Next { peer, may_reuse }: Next,
-    ) -> Result<(Origin, Box<Link>), FailedTry> {
+    ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
         let bind = &exchange.location.values.proxy.bind;
         let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
         let kept = if may_reuse { take_kept(&self.hold.group, peer, bound) } else { None };
@@ -407,7 +407,7 @@ impl<'g> Walk<'g> {
             idempotent: retry::is_idempotent(exchange.request.method()),
             body_at_hand,
             tries_left: self.upstream.group.tries_after(&self.hold.selection),
-            elapsed_ms: clock::now().saturating_duration_since(self.first_started).as_millis() as u64,
+            elapsed_ms: clock::now().ms_since(self.first_started),
         };
         self.policy.decide(&attempt, &self.upstream.budget, clock::unix_seconds())
     }
@@ -473,7 +473,7 @@ async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Re
 }
 
 /// The head is the answer's: reads its meaning.
-fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Box<Link>, mut hold: Hold) -> Answer {
+fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, mut hold: Hold) -> Answer {
     let status = origin.head.status;
     if status == 101 {
         if !exchange.request.tokens.upgrade {
@@ -497,7 +497,7 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Origin, link: Box<Link>, mut
             return Answer::Outcome(Outcome::Status(502));
         }
     };
-    let tokens = ConnectionTokens::of(&origin.bytes, &origin.head.fields);
+    let tokens = origin.head.tokens(&origin.bytes);
     let may_be_kept = weir_wire::keeps_alive(origin.head.version, tokens)
         && (origin.head.version == Version::Http11 || tokens.keep_alive)
         && exchange.request_complete

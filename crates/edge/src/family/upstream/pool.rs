@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_net::{Deadline, Stream, clock};
+use weir_net::{Instant, Deadline, Stream, clock};
 
 use super::pool_policy::{Finished, PoolPolicy};
 use crate::worker::Place;
@@ -38,7 +38,7 @@ struct Idle {
 /// All idle connections of one worker, by the number of the group.
 #[derive(Default)]
 pub struct Pools {
-    groups: RefCell<Vec<Vec<Idle>>>,
+    groups: RefCell<Vec<VecDeque<Idle>>>,
     waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
 }
 
@@ -73,7 +73,7 @@ impl Pools {
         for _ in 0..DEAD_LINKS_MAX {
             let index = idle.iter().rposition(|idle| idle.link.peer == peer && idle.link.bound == bound)?;
             // The order of the rest is the order of use: keep it.
-            let Idle { link, until } = idle.remove(index);
+            let Idle { link, until } = idle.remove(index)?;
             if clock::now() < until && !link.stream.peek_closed() {
                 return Some(link);
             }
@@ -87,7 +87,7 @@ impl Pools {
         link.carried += 1;
         let finished = Finished {
             requests: link.carried,
-            age_ms: now.saturating_duration_since(link.opened).as_millis() as u64,
+            age_ms: now.ms_since(link.opened),
             reusable: is_reusable,
             request_complete: true,
             quiet: !link.stream.peek_closed(),
@@ -99,13 +99,13 @@ impl Pools {
         let Some(link) = self.hand_over(group, link) else { return };
         let mut groups = self.groups.borrow_mut();
         if groups.len() <= group {
-            groups.resize_with(group + 1, Vec::new);
+            groups.resize_with(group + 1, VecDeque::new);
         }
         if let Some(idle) = groups.get_mut(group) {
             if idle.len() >= policy.max_idle {
-                idle.remove(0);
+                idle.pop_front();
             }
-            idle.push(Idle { link, until: now + Duration::from_millis(policy.idle_timeout_ms) });
+            idle.push_back(Idle { link, until: now + Duration::from_millis(policy.idle_timeout_ms) });
         }
     }
 
@@ -153,16 +153,13 @@ impl Pools {
     pub fn close_oldest(&self) -> bool {
         let mut groups = self.groups.borrow_mut();
         // Within a group they stand in the order of use.
-        let oldest = groups.iter_mut().filter(|idle| !idle.is_empty()).min_by_key(|idle| idle.first().map(|idle| idle.until));
-        oldest.is_some_and(|idle| {
-            idle.remove(0);
-            true
-        })
+        let oldest = groups.iter_mut().filter(|idle| !idle.is_empty()).min_by_key(|idle| idle.front().map(|idle| idle.until));
+        oldest.and_then(VecDeque::pop_front).is_some()
     }
 
     /// Idle connections kept now.
     pub fn len(&self) -> usize {
-        self.groups.borrow().iter().map(Vec::len).sum()
+        self.groups.borrow().iter().map(VecDeque::len).sum()
     }
 
     /// Whether none is kept.

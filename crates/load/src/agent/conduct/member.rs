@@ -1,6 +1,8 @@
 //! An agent as its controller sees it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_net::Instant;
 
 use crate::agent::LOST;
 use crate::agent::letter::Letter;

@@ -1,6 +1,7 @@
 //! Where a virtual user connects and how: `config.target`, `config.ws` and the flow's `connect`.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -190,6 +191,9 @@ fn read(map: &Map) -> Result<Options, Failed> {
     if let Some((_, names)) = named {
         options.protocols.extend(names.split(',').map(|name| name.trim().to_owned()));
     }
+    // A name twice is an error to a strict server (RFC 6455 section 4.1).
+    let mut seen = HashSet::new();
+    options.protocols.retain(|name| seen.insert(name.clone()));
     if let Some(Value::Text(origin)) = map.get("origin") {
         options.headers.push(("Origin".to_owned(), origin.to_string()));
     }
@@ -261,7 +265,7 @@ mod tests {
     #[test]
     fn subprotocols_come_from_both_places() {
         let read =
-            options(r#"{"subprotocols":["json","a"],"headers":{"Sec-WebSocket-Protocol":"b, c","x":1}}"#).unwrap();
+            options(r#"{"subprotocols":["json","a"],"headers":{"Sec-WebSocket-Protocol":"b, a, c","x":1}}"#).unwrap();
         assert_eq!(read.protocols, ["json", "a", "b", "c"]);
         assert_eq!(read.headers.last().unwrap(), &("x".to_owned(), "1".to_owned()));
     }

@@ -1,6 +1,6 @@
 //! Keys of plugins.
 
-use super::{Object, no, nothing, partly, yes};
+use super::{Object, no, nothing, yes};
 
 pub(crate) const PLUGINS: Object = Object {
     path: "config.plugins",
@@ -12,7 +12,7 @@ pub(crate) const PLUGINS: Object = Object {
         yes("metrics-by-endpoint", "numbers for each URL; always runs"),
         yes("apdex", "the Apdex score"),
         yes("fake-data", "functions that make up data"),
-        partly("publish-metrics", "sends the numbers elsewhere: `prometheus`, `open-telemetry`, `statsd` and its kin"),
+        no("publish-metrics", "nothing is sent yet; `--prometheus ADDR` serves the numbers, `-o` writes them"),
         no("slack", "nothing is posted; take the exit code, or the JSON report"),
         no("memory-inspector", "processes are not looked at; `weir lab` is"),
     ],
