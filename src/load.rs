@@ -1,5 +1,6 @@
 //! `weir load`: Artillery scripts, or one URL. Flags, files, exit codes; the work is in `weir_load`.
 
+pub mod agents;
 pub mod flags;
 mod metrics;
 mod quick;
@@ -44,6 +45,9 @@ fn start(args: &RunArgs) -> u8 {
     match (what.next(), what.next()) {
         (None, _) => {
             usage("what is to be run? Name a script (weir load test.yml) or a URL (weir load http://127.0.0.1:8080/)")
+        }
+        (Some(url), None) if is_url(url) && args.agents.is_some() => {
+            usage("--agents takes a script; write the URL into one")
         }
         (Some(url), None) if is_url(url) => quick::run(url, args),
         (Some(url), Some(_)) if is_url(url) => usage("one URL at a time; several targets need a script"),

@@ -31,6 +31,8 @@ enum Verb {
     },
     /// Run an Artillery script, or load one URL as wrk does; compare and show reports
     Load(Box<load::flags::LoadArgs>),
+    /// Wait for runs of `weir load --agents`, and serve a share of each
+    Agent(load::agents::AgentArgs),
     /// Answer as the request asks: size, delay, status, failure
     Origin(demo::OriginArgs),
     /// Start origin and edge on loopback, load them shortly, print what to look at
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
     match Cli::parse().verb {
         Some(Verb::Edge { args }) => edge::main(args),
         Some(Verb::Load(args)) => load::main(*args),
+        Some(Verb::Agent(args)) => load::agents::main(&args),
         Some(Verb::Origin(args)) => demo::origin(&args),
         Some(Verb::Demo(args)) => demo::demo(&args),
         None => demo::demo(&demo::DemoArgs::default()),

@@ -11,6 +11,7 @@ Examples:
   weir load --check checkout.yml                  read it, say what is wrong and what would be done; send nothing
   weir load http://127.0.0.1:8080/ -c 64 -d 30s   as fast as 64 connections go (closed loop)
   weir load http://127.0.0.1:8080/ -R 500         500 requests a second, whatever happens (open model)
+  weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
   weir load compare before.json after.json        what two single runs can show, and what they cannot
   weir load report run.json                       a page to read, run.json.html
 
@@ -103,7 +104,7 @@ pub struct RunArgs {
     /// Spread the requests of -R at random instead of evenly
     #[arg(long, requires = "rate", help_heading = "URL")]
     pub poisson: bool,
-    /// Requests in all
+    /// Requests in all; with --agents, how many agents
     #[arg(short = 'n', long, value_name = "N", help_heading = "URL")]
     pub requests: Option<u64>,
     /// Method
@@ -122,6 +123,18 @@ pub struct RunArgs {
     /// Threads [default: one per CPU this process may use; 1 for scripts with a processor]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
+    /// Run on agents (weir agent) that wait at this NATS server; -n is how many
+    #[arg(long, value_name = "URL", requires = "requests", help_heading = "Agents")]
+    pub agents: Option<String>,
+    /// How long agents may take to come
+    #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Agents")]
+    pub agents_wait: String,
+    /// A variable of the environment that agents get; others stay here. May be repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Agents")]
+    pub env_pass: Vec<String>,
+    /// One more file that agents need, which the script does not name. May be repeated
+    #[arg(long = "with", value_name = "FILE", help_heading = "Agents")]
+    pub with_files: Vec<PathBuf>,
     /// Do not verify certificates
     #[arg(short = 'k', long)]
     pub insecure: bool,

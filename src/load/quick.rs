@@ -69,7 +69,7 @@ fn body(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-fn time(text: &str, flag: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str, flag: &str) -> Result<Duration, String> {
     duration::phase(&text.into())
         .map(|time| time.time)
         .ok_or_else(|| format!("{flag} {text}: write seconds (30), or a number with a unit (30s, 5m)"))

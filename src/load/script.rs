@@ -13,7 +13,7 @@ use weir_load::output::live::{self, Live};
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json, v1};
 use weir_load::plan::{Phase, Plan};
 use weir_load::record::{Merger, Period};
-use weir_load::run::{self, Channel, NotBegun, Progress, Run, Watch};
+use weir_load::run::{self, Channel, NotBegun, Progress, Run, Stop, Watch};
 use weir_load::script::{self, Options};
 use weir_load::selfcheck::Sampler;
 use weir_load::{processor, random};
@@ -21,7 +21,7 @@ use weir_net::process::{self, Signal};
 use weir_net::{clock, worker};
 
 use super::flags::RunArgs;
-use super::{exit, metrics, write};
+use super::{agents, exit, metrics, write};
 
 /// How often the metrics that are served are made anew, in ms.
 const EXPOSE_EVERY_MS: u64 = 1_000;
@@ -43,7 +43,7 @@ pub fn run(args: &RunArgs) -> u8 {
         print!("{plan}");
         return 0;
     }
-    match start(args, plan, &id) {
+    match start(args, &options, plan, &id) {
         Ok(code) => code,
         Err((message, code)) => {
             eprintln!("weir load: {message}");
@@ -78,7 +78,7 @@ fn test_run_id() -> String {
     format!("t{}_{}_{}", part(4), part(29), part(4))
 }
 
-fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
+fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
     let failed = |message| (message, exit::FAILED);
     if let Some(folder) = args.output.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty())
         && !folder.is_dir()
@@ -94,18 +94,25 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
     };
     let plan = Arc::new(plan);
     let seed = args.seed.unwrap_or_else(|| random::below(usize::MAX) as u64);
-    let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None };
+    let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None, ahead_ms: None };
     let mut teller = Teller::new(args, &plan, page);
     print!("{}{}", honest::first_line(&plan.targets()), teller.console.test_run_id(id));
     let channel = Channel::new();
-    stop_on_signal(&channel).map_err(failed)?;
-    let outcome = run::run(&run, channel, &mut teller).map_err(|error| match error {
+    stop_on_signal(channel.stop()).map_err(failed)?;
+    let ran = match &args.agents {
+        Some(url) => agents::run(url, args, options, &run, &channel, &mut teller),
+        None => run::run(&run, channel, &mut teller).map(Ran::here),
+    };
+    let Ran { outcome, checks: agent_checks, mut incomplete } = ran.map_err(|error| match error {
         NotBegun::Before(message) => (message, exit::FAILED),
         NotBegun::Worker(message) => (message, exit::WORKER),
     })?;
     teller.clear();
     let sampler = std::mem::take(&mut teller.sampler);
-    let mut incomplete = Vec::new();
+    let self_check = match args.agents {
+        Some(_) => SelfCheck { agents: agent_checks, ..SelfCheck::default() },
+        None => sampler.finish(outcome.merger.own()),
+    };
     if outcome.is_interrupted {
         incomplete.push("stopped by a signal before its time".to_owned());
     }
@@ -128,7 +135,7 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
         started_ms: teller.started_ms.unwrap_or_else(now_ms),
         ended_ms: now_ms(),
         environment: environment(args, workers, seed),
-        self_check: sampler.finish(outcome.merger.own()),
+        self_check,
         incomplete,
         checks: checks.clone(),
     };
@@ -163,6 +170,22 @@ fn start(args: &RunArgs, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
     })
 }
 
+/// What a run gave, wherever it ran.
+pub(super) struct Ran {
+    /// Everything counted.
+    pub outcome: run::Outcome,
+    /// How agents fared.
+    pub checks: Vec<(String, SelfCheck)>,
+    /// What is missing.
+    pub incomplete: Vec<String>,
+}
+
+impl Ran {
+    fn here(outcome: run::Outcome) -> Ran {
+        Ran { outcome, checks: Vec::new(), incomplete: Vec::new() }
+    }
+}
+
 /// What `ensure` finds of the checks that the script asks for.
 fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     match &plan.plugins.ensure {
@@ -173,9 +196,8 @@ fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     }
 }
 
-fn stop_on_signal(channel: &Channel) -> Result<(), String> {
+pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
     let signals = process::signals().map_err(|error| format!("signals cannot be caught: {error}"))?;
-    let stop = channel.stop();
     let wait = move || {
         let mut told = false;
         for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {

@@ -148,6 +148,7 @@ fn plan(target: &str, is_bare: bool) -> (Plan, Request) {
         timeout: None,
         processor: None,
         plugins,
+        files: Vec::new(),
         warnings: Vec::new(),
     };
     (plan, request)

@@ -4,6 +4,7 @@
 //! the URL it is given, and ends: it is bounded in connections, count and time.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod arrive;
 pub mod capture;
 pub mod client;

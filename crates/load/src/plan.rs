@@ -52,6 +52,8 @@ pub struct Plan {
     pub processor: Option<PathBuf>,
     /// `config.plugins`, and what lies in their legacy places.
     pub plugins: Plugins,
+    /// Files that were read or will be, besides the script's own: CSV, forms, the processor. Absolute.
+    pub files: Vec<PathBuf>,
     /// What the user should know before the run, one sentence each.
     pub warnings: Vec<String>,
 }

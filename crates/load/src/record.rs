@@ -159,6 +159,16 @@ impl Recorder {
         inner.own.fail(step, cut(name), 1);
     }
 
+    /// What is added to this machine's clock, ms: an agent's times are the controller's.
+    pub fn set_ahead(&self, ms: i64) {
+        self.time.ahead.set(ms);
+    }
+
+    /// Now, ms since 1970.
+    pub fn now_ms(&self) -> u64 {
+        self.time.ms()
+    }
+
     /// Windows and seconds that ended before `now_ms`; all there is with `u64::MAX`.
     pub fn take(&self, now_ms: u64) -> Taken {
         let inner = &mut *self.inner.borrow_mut();
@@ -185,6 +195,7 @@ struct Time {
     set: Cell<Option<u64>>,
     turn: Cell<Option<Instant>>,
     ms: Cell<u64>,
+    ahead: Cell<i64>,
 }
 
 impl Time {
@@ -196,7 +207,7 @@ impl Time {
         let now = weir_net::clock::now();
         if self.turn.get() != Some(now) {
             self.turn.set(Some(now));
-            self.ms.set(weir_net::clock::unix_ms());
+            self.ms.set(weir_net::clock::unix_ms().saturating_add_signed(self.ahead.get()));
         }
         self.ms.get()
     }

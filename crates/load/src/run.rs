@@ -9,7 +9,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -51,6 +51,9 @@ pub struct Run {
     pub share: (u64, u64),
     /// When the first phase begins; `None` is as soon as everything is ready.
     pub start: Option<Instant>,
+    /// For somebody who merges: what is counted is handed over as it comes instead of by whole windows, and its times
+    /// are this many ms ahead of the clock here.
+    pub ahead_ms: Option<i64>,
 }
 
 /// What somebody who watches a run is told.
@@ -67,6 +70,10 @@ pub trait Watch {
     fn late(&mut self, start_ms: u64);
     /// How far the run is.
     fn progress(&mut self, progress: &Progress, merger: &Merger);
+    /// What a worker counted, before it is merged; and up to when all of them have told.
+    fn taken(&mut self, taken: &Taken, before_ms: u64) {
+        let _ = (taken, before_ms);
+    }
 }
 
 /// How far a run is.
@@ -82,6 +89,9 @@ pub struct Progress {
     pub phase: Option<usize>,
 }
 
+/// The variables that `before` left.
+pub type Before = Vec<(Arc<str>, Value)>;
+
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
@@ -96,16 +106,17 @@ pub struct Outcome {
     /// How long it took, from the first phase on.
     pub took: Duration,
     /// What `before` left, for `after`.
-    pub before: Vec<(Arc<str>, Value)>,
+    pub before: Before,
 }
 
 /// Ends a run from another thread.
 #[derive(Clone, Debug)]
-pub struct Stop(Sender<Event>);
+pub struct Stop(Sender<Event>, Arc<AtomicBool>);
 
 impl Stop {
     /// Ends it: no more arrive, those under way are dropped, what was counted is reported.
     pub fn stop(&self) {
+        self.1.store(true, Ordering::Relaxed);
         // A run that is over need not be told.
         let _ = self.0.send(Event::Stop);
     }
@@ -140,18 +151,29 @@ pub enum Event {
 pub struct Channel {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl Channel {
     /// A channel.
     pub fn new() -> Channel {
         let (sender, receiver) = mpsc::channel();
-        Channel { sender, receiver }
+        Channel { sender, receiver, is_stopped: Arc::default() }
+    }
+
+    /// Where those speak that run it.
+    pub fn sender(&self) -> Sender<Event> {
+        self.sender.clone()
+    }
+
+    /// Whether somebody has told it to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// What ends the run.
     pub fn stop(&self) -> Stop {
-        Stop(self.sender.clone())
+        Stop(self.sender.clone(), self.is_stopped.clone())
     }
 }
 
@@ -178,14 +200,26 @@ impl From<String> for NotBegun {
 
 /// Runs it. What fails once it has begun is counted.
 pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, NotBegun> {
+    let before = before(run, &channel, watch)?;
+    Ok(serve(run, before, channel, watch)?)
+}
+
+/// Runs `before`; the variables it left.
+pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Before, NotBegun> {
     let before = match &run.plan.before {
-        Some(_) => hook(run, &channel, Vec::new(), |plan| plan.before.as_ref())
+        Some(_) => hook(run, channel, Vec::new(), |plan| plan.before.as_ref())
             .map_err(|Failed(name)| NotBegun::Before(format!("`before` failed: {name}; no load was sent")))?,
         None => Vec::new(),
     };
-    print_lines(&channel, watch);
+    print_lines(channel, watch);
+    Ok(before)
+}
+
+/// Runs everything between `before` and `after`.
+pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, String> {
     let shared = Arc::new(Shared {
         rows: run.plan.payloads.iter().map(|_| AtomicU64::new(0)).collect(),
+        share: run.share,
         before: before.clone(),
         ..Shared::default()
     });
@@ -201,22 +235,39 @@ pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome
         .map_err(|error| format!("worker {index} cannot start: {error}"))?;
         crew.remotes.push(remote);
     }
-    let mut hearing = Hearing::new(run, shared.clone(), began, workers);
-    hearing.listen(&channel.receiver, watch)?;
+    let heard = listen(run, began, workers, &shared, &channel, watch)?;
     drop(crew);
     print_lines(&channel, watch);
+    Ok(Outcome { lines_lost: shared.lines_lost.load(Ordering::Relaxed), before, ..heard })
+}
+
+/// Listens to those who run it, here or elsewhere, until each of them has ended.
+pub fn listen(
+    run: &Run,
+    began: Instant,
+    workers: usize,
+    shared: &Arc<Shared>,
+    channel: &Channel,
+    watch: &mut dyn Watch,
+) -> Result<Outcome, String> {
+    let mut hearing = Hearing::new(run, shared.clone(), began, workers);
+    if channel.is_stopped() {
+        // It was told while `before` ran.
+        hearing.hear(Event::Stop, watch)?;
+    }
+    hearing.listen(&channel.receiver, watch)?;
     Ok(Outcome {
         merger: hearing.merger,
         is_interrupted: hearing.is_interrupted,
         is_cut: hearing.is_cut,
         lines_lost: shared.lines_lost.load(Ordering::Relaxed),
-        took: clock::precise() - began,
-        before,
+        took: clock::precise().saturating_duration_since(began),
+        before: Vec::new(),
     })
 }
 
 /// Runs `after`, with the variables that `before` left. Its error is for the user.
-pub fn after(run: &Run, before: Vec<(Arc<str>, Value)>, watch: &mut dyn Watch) -> Result<(), String> {
+pub fn after(run: &Run, before: Before, watch: &mut dyn Watch) -> Result<(), String> {
     if run.plan.after.is_none() {
         return Ok(());
     }
@@ -311,7 +362,9 @@ impl Part {
 
 /// A worker thread's first act.
 fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
-    let seed = part.run.seed ^ (part.index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    // Another stream of chance for every worker of every agent: no two virtual users share a UUID.
+    let number = part.run.share.0 * WORKERS_MAX as u64 + part.index as u64 + 1;
+    let seed = part.run.seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let worker = match Worker::new(part.run.plan.clone(), shared, events.clone(), seed) {
         Ok(worker) => Rc::new(worker),
         Err(Failed(error)) => {
@@ -320,17 +373,19 @@ fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
             return;
         }
     };
+    worker.recorder.set_ahead(part.run.ahead_ms.unwrap_or(0));
     let index = part.index;
-    spawn(tell(worker.clone(), index, events.clone()));
+    let in_parts = part.run.ahead_ms.is_some();
+    spawn(tell(worker.clone(), index, events.clone(), in_parts));
     spawn(async move {
-        serve(&part, &worker).await;
-        report(&worker, index, &events, true);
+        serve_arrivals(&part, &worker).await;
+        report(&worker, index, &events, in_parts, true);
         let _ = events.send(Event::Ended { worker: index });
     });
 }
 
 /// Lets virtual users arrive, each at its time, and waits for the last of them.
-async fn serve(part: &Part, worker: &Rc<Worker>) {
+async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
     let plan = &part.run.plan;
     let deadline = Deadline::new();
     let mut at_once = 0;
@@ -366,19 +421,19 @@ async fn serve(part: &Part, worker: &Rc<Worker>) {
 }
 
 /// Hands over what was counted, again and again.
-async fn tell(worker: Rc<Worker>, index: usize, events: Sender<Event>) {
+async fn tell(worker: Rc<Worker>, index: usize, events: Sender<Event>, in_parts: bool) {
     loop {
         weir_net::timer::sleep(TELL).await;
-        report(&worker, index, &events, false);
+        report(&worker, index, &events, in_parts, false);
     }
 }
 
-fn report(worker: &Worker, index: usize, events: &Sender<Event>, is_last: bool) {
-    let before_ms = if is_last { u64::MAX } else { clock::unix_ms() };
+fn report(worker: &Worker, index: usize, events: &Sender<Event>, in_parts: bool, is_last: bool) {
+    let before_ms = if is_last { u64::MAX } else { worker.recorder.now_ms() };
     if let Some(processor) = &worker.processor {
         processor.flush(&worker.recorder);
     }
-    let taken = worker.recorder.take(before_ms);
+    let taken = worker.recorder.take(if in_parts { u64::MAX } else { before_ms });
     // Nobody listens any more: then it does not matter.
     let _ = events.send(Event::Taken { worker: index, taken, before_ms });
 }
@@ -447,14 +502,15 @@ impl<'r> Hearing<'r> {
                 watch.line(&line);
             }
             Event::Taken { worker, taken, before_ms } => {
-                for start_ms in self.merger.add(taken) {
-                    watch.late(start_ms);
-                }
                 if let Some(reported) = self.reported.get_mut(worker) {
                     // A worker that has served its share still tells what it has: nothing.
                     *reported = before_ms.max(*reported);
                 }
                 let before_ms = self.reported.iter().copied().min().unwrap_or(0);
+                watch.taken(&taken, before_ms);
+                for start_ms in self.merger.add(taken) {
+                    watch.late(start_ms);
+                }
                 for period in self.merger.close(before_ms) {
                     watch.period(period);
                 }

@@ -90,6 +90,7 @@ pub fn load(options: &Options, load_js: &dyn Fn(&Path) -> Result<Value, String>)
     match try_load(options, load_js, &mut notes) {
         Ok(mut plan) => match notes.refusal() {
             None => {
+                plan.files = std::mem::take(&mut notes.files);
                 plan.warnings = notes.into_warnings();
                 Ok(plan)
             }

@@ -101,6 +101,7 @@ impl Sampler {
             ports: local_ports().map(|all| (self.ports, all)),
             descriptors: file_limit().map(|limit| (self.descriptors, limit.soft)),
             dropped: own.dropped,
+            agents: Vec::new(),
         }
     }
 }

@@ -65,6 +65,8 @@ pub struct Shared {
     pub lines_lost: AtomicU64,
     /// The next row of each payload that is read in sequence.
     pub rows: Vec<AtomicU64>,
+    /// Which part of the arrivals is this process's: number, of how many.
+    pub share: (u64, u64),
     /// What `before` left behind, for everybody.
     pub before: Vec<(Arc<str>, Value)>,
 }
@@ -220,7 +222,11 @@ impl Worker {
                 vars.set(*slot, rows.clone());
             }
             let row = match self.shared.rows.get(index) {
-                Some(next) if payload.is_sequence => next.fetch_add(1, Ordering::Relaxed),
+                // Each agent takes every n-th row, so that together they take each once.
+                Some(next) if payload.is_sequence => {
+                    let (share, shares) = self.shared.share;
+                    next.fetch_add(1, Ordering::Relaxed).wrapping_mul(shares.max(1)).wrapping_add(share)
+                }
                 _ => random::below(payload.rows.len()) as u64,
             };
             let Some(row) = payload.rows.get((row % payload.rows.len().max(1) as u64) as usize) else { continue };

@@ -64,7 +64,7 @@ fn counted(script: &str) -> Period {
     let plan = script::load(&options, &|_| Err("no JavaScript here".into()))
         .unwrap_or_else(|refusal| panic!("{}", refusal.text));
     std::fs::remove_file(file).ok();
-    let what = Run { plan: Arc::new(plan), workers: 1, seed: 1, share: (0, 1), start: None };
+    let what = Run { plan: Arc::new(plan), workers: 1, seed: 1, share: (0, 1), start: None, ahead_ms: None };
     run(&what, Channel::new(), &mut Silent).unwrap().merger.outcome().whole
 }
 

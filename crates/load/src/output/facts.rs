@@ -61,6 +61,8 @@ pub struct SelfCheck {
     pub descriptors: Option<(u64, u64)>,
     /// Work of the schedule that was never begun.
     pub dropped: u64,
+    /// Those of agents, each by its name; then the rest of it is empty.
+    pub agents: Vec<(String, SelfCheck)>,
 }
 
 /// A worker this busy no longer has time to be on time.
@@ -95,6 +97,9 @@ impl SelfCheck {
                 limits.push(format!("{used} of {all} {what} were in use: raise {remedy}"));
             }
         }
+        for (name, check) in &self.agents {
+            limits.extend(check.limits().into_iter().map(|limit| format!("agent {name}: {limit}")));
+        }
         limits
     }
 
@@ -117,6 +122,10 @@ impl SelfCheck {
             if let Some((used, all)) = room {
                 parts.push(format!("{used} of {all} {what}"));
             }
+        }
+        let agents = self.agents.iter().map(|(name, check)| format!("{name}: {}", check.figures()));
+        if !self.agents.is_empty() {
+            return agents.collect::<Vec<_>>().join("; ");
         }
         if parts.is_empty() { "not looked at".to_owned() } else { parts.join(", ") }
     }
@@ -163,6 +172,13 @@ mod tests {
             (SelfCheck { lag_p99_ms: Some(12.0), ..none.clone() }, "began 12.0 ms late"),
             (SelfCheck { dropped: 1200, ..none.clone() }, "1 200 scheduled arrivals were never begun"),
             (SelfCheck { ports: Some((28_000, 28_232)), ..none.clone() }, "28000 of 28232 local ports"),
+            (
+                SelfCheck {
+                    agents: vec![("a".into(), none.clone()), ("b".into(), SelfCheck { dropped: 7, ..none.clone() })],
+                    ..none.clone()
+                },
+                "agent b: 7 scheduled arrivals",
+            ),
             (SelfCheck { descriptors: Some((1000, 1024)), ..none }, "raise ulimit -n"),
         ];
         for (check, words) in table {

@@ -76,6 +76,7 @@ fn failures(outcome: &Outcome) -> Vec<Value> {
 
 fn generator(check: &SelfCheck) -> Value {
     let limits = check.limits();
+    let agents = check.agents.iter().map(|(name, check)| (name.clone(), generator(check))).collect::<Map<_, _>>();
     let room = |room: Option<(u64, u64)>| room.map(|(used, all)| json!({"used": used, "of": all}));
     json!({
         "is_limit": !limits.is_empty(),
@@ -87,6 +88,7 @@ fn generator(check: &SelfCheck) -> Value {
         "lag_max_ms": check.lag_max_ms.map(number::json),
         "ports": room(check.ports),
         "descriptors": room(check.descriptors),
+        "agents": agents,
     })
 }
 

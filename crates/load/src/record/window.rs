@@ -21,6 +21,29 @@ pub struct Taken {
     pub seconds: Vec<Second>,
 }
 
+impl Taken {
+    /// Adds all of another.
+    pub fn merge(&mut self, other: Taken) {
+        for window in other.windows {
+            match self.windows.binary_search_by_key(&window.start_ms, |known| known.start_ms) {
+                Ok(at) => self.windows.get_mut(at).map_or((), |known| known.merge(&window)),
+                Err(at) => self.windows.insert(at, window),
+            }
+        }
+        for second in other.seconds {
+            match self.seconds.binary_search_by_key(&second.start_ms, |known| known.start_ms) {
+                Ok(at) => self.seconds.get_mut(at).map_or((), |known| known.merge(&second)),
+                Err(at) => self.seconds.insert(at, second),
+            }
+        }
+    }
+
+    /// Whether nothing happened.
+    pub fn is_empty(&self) -> bool {
+        self.windows.is_empty() && self.seconds.is_empty()
+    }
+}
+
 /// A slice of 10 s of one worker; names in the order they were first seen in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {

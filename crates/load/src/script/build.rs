@@ -94,6 +94,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
         timeout,
         processor,
         plugins,
+        files: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -158,6 +159,7 @@ impl Builder<'_> {
             );
             self.notes.refuse(node.at, what);
         }
+        self.notes.files.push(path.clone());
         Some(path)
     }
 }

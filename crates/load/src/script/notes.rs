@@ -13,6 +13,8 @@ const PROBLEMS_MAX: usize = 20;
 pub(crate) struct Notes {
     /// The texts that places point into.
     pub sources: Sources,
+    /// Files that were read besides the script's own.
+    pub files: Vec<std::path::PathBuf>,
     warnings: Vec<String>,
     unsaid: usize,
     has_fraction: bool,

@@ -34,6 +34,7 @@ fn one(node: &Node, names: &mut Names, notes: &mut Notes) -> Option<Payload> {
     };
     let at = node.get("path").map_or(node.at, |path| path.at);
     let options = Options::of(node, notes)?;
+    notes.files.push(path.into());
     let rows = match files::read_bytes(path.as_ref(), PAYLOAD_BYTES_MAX) {
         Ok(bytes) => options.rows(&bytes),
         Err(problem) => Err(problem.what.trim_start_matches("Error: ").to_owned()),

@@ -121,6 +121,7 @@ impl Builder<'_> {
                 return Part::FileNamed(self.template(file), kind);
             }
             let path: PathBuf = self.dir.join(&name);
+            self.notes.files.push(path.clone());
             return match files::read_bytes(&path, FORM_FILE_BYTES_MAX) {
                 Ok(bytes) => Part::File(path, bytes.into(), kind),
                 Err(problem) => {

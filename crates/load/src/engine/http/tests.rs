@@ -116,6 +116,7 @@ impl Script {
             timeout: None,
             processor: None,
             plugins: Plugins::default(),
+            files: Vec::new(),
             warnings: Vec::new(),
         };
         Script { plan, names, steps: Vec::new() }
