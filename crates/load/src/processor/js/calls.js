@@ -114,6 +114,8 @@ const finish = (call, error, value) => {
   call.isOver = true;
   const { context } = call;
   if (context !== null) writeBack(call, context);
+  // Without circles what is done with is freed at once, and the collector has nothing to look for.
+  call.context = call.vars = call.funcs = null;
   // A call that ends before it returns, and hands nothing back, says so by what `invoke` returns.
   if (call.isInside && !HANDS_BACK[call.kind]) call.outcome = errorName(error) ?? null;
   else native.finish(call.id, errorName(error), value);
