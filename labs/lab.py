@@ -13,6 +13,8 @@ LABS = Path(__file__).resolve().parent
 ROOT = LABS.parent
 START_SECONDS = 10
 STOP_SECONDS = 5
+LOAD_SECONDS = 600
+RESULTS = LABS / 'results'
 
 
 def inside(chosen, variants=('',)):
@@ -32,8 +34,8 @@ def inside(chosen, variants=('',)):
     sys.exit(max(results))
 
 
-def options(about):
-    """The options every runner has."""
+def options(about, scripted=False):
+    """The options every runner has, and those of one that has a load.yml beside it."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument('--weir', default=str(ROOT / 'target/release/weir'), help='weir binary')
     parser.add_argument('--nginx', default='/usr/sbin/nginx', help='nginx binary')
@@ -41,6 +43,9 @@ def options(about):
     parser.add_argument('--workers', type=int, help='worker_processes of both, where the file says nothing (nginx 1, weir one per CPU)')
     parser.add_argument('--check', action='store_true', help='exit 1 when what is expected does not hold')
     parser.add_argument('--quick', action='store_true', help='a run of seconds, for CI')
+    if scripted:
+        parser.add_argument('--load', nargs='?', const='short', choices=['short', 'full'],
+                            help="load by `weir load` and the lab's load.yml: short, or as long as reported; --quick is a look")
     chosen = parser.parse_args()
     Edge.globals = f'worker_processes {chosen.workers};' if chosen.workers else ''
     return chosen
@@ -171,6 +176,34 @@ def wrk(url, connections, seconds):
     if line is None:
         raise RuntimeError(f'wrk: {said.stdout}{said.stderr}')
     return Counter({key: count for key, count in json.loads(line).items() if count})
+
+
+def weir_load(chosen, script, edge_name):
+    """Loads by `weir load SCRIPT`, in the form chosen; its report as JSON, kept with its page in `labs/results/`."""
+    form = 'quick' if chosen.quick else chosen.load
+    RESULTS.mkdir(exist_ok=True)
+    kept = RESULTS / f'{script.parent.name}-{form}-{edge_name}'
+    command = [chosen.weir, 'load', str(script), '-o', f'{kept}.json', '--html', f'{kept}.html']
+    command += [] if form == 'full' else ['-e', form]
+    with open(f'{kept}.txt', 'w') as output:
+        code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, timeout=LOAD_SECONDS).returncode
+    if code not in (0, 1, 21):
+        raise RuntimeError(f'{" ".join(command)}: exit code {code}\n{Path(f"{kept}.txt").read_text()[-2000:]}')
+    print(f'  {edge_name:6} kept: {kept.relative_to(ROOT)}.json .html .txt', flush=True)
+    return json.loads(Path(f'{kept}.json').read_text())
+
+
+def load_row(edge, report, answered, unit, cpu_seconds):
+    """Two lines of a table: what `weir load` counted, both latencies, its own verdict, the edge's CPU per answer."""
+    counters, own = report['aggregate']['counters'], report['weir']
+    users = ', '.join(f'{counters.get(f"vusers.{what}", 0)} {what}' for what in ('created', 'completed', 'failed'))
+    errors = {name: count for name, count in counters.items() if name.startswith('errors.')}
+    shown = ', '.join(f'{name} p50 {own[name]["p50"]:.2f} p99 {own[name]["p99"]:.2f} max {own[name]["max"]:.1f}'
+                      for name in ('response', 'service'))
+    verdict = '; '.join(own['generator']['limits']) or 'the generator was not the limit'
+    print(f'  {edge:6} users: {users}; {answered} {unit}; errors: {errors or "none"}; '
+          f'CPU of the edge {cpu_seconds / max(answered, 1) * 1e6:.1f} µs each')
+    print(f'  {edge:6} ms: {shown}; {verdict} (worker CPU {own["generator"]["worker_cpu_peak"]:.2f})', flush=True)
 
 
 def row(edge, counts, cpu_seconds):

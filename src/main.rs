@@ -5,6 +5,7 @@ mod demo;
 mod edge;
 mod files;
 mod flags;
+mod load;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -28,6 +29,10 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
         args: Vec<OsString>,
     },
+    /// Run an Artillery script, or load one URL as wrk does; compare and show reports
+    Load(Box<load::flags::LoadArgs>),
+    /// Wait for runs of `weir load --agents`, and serve a share of each
+    Agent(load::agents::AgentArgs),
     /// Answer as the request asks: size, delay, status, failure
     Origin(demo::OriginArgs),
     /// Start origin and edge on loopback, load them shortly, print what to look at
@@ -48,6 +53,8 @@ fn main() -> ExitCode {
     }
     match Cli::parse().verb {
         Some(Verb::Edge { args }) => edge::main(args),
+        Some(Verb::Load(args)) => load::main(*args),
+        Some(Verb::Agent(args)) => load::agents::main(&args),
         Some(Verb::Origin(args)) => demo::origin(&args),
         Some(Verb::Demo(args)) => demo::demo(&args),
         None => demo::demo(&demo::DemoArgs::default()),

@@ -7,10 +7,31 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import lab
 
-chosen = lab.options(__doc__)
+chosen = lab.options(__doc__, scripted=True)
 edge_name, _ = lab.inside(chosen)
 clients, seconds = (40, 2) if chosen.quick else (200, 8)
 expect = lab.Expectations()
+
+
+def scripted():
+    """The same kind of load as an Artillery script."""
+    users, messages = (40, 2) if chosen.quick else {'short': (930, 9), 'full': (930, 18)}[chosen.load]
+    print(f'S0: Socket.IO, {users} users of load.yml, {messages} messages each')
+    with lab.Origin('socketio'), lab.Edge(edge_name, getattr(chosen, edge_name), HERE / 'nginx.conf') as edge:
+        before = edge.cpu_seconds()
+        report = lab.weir_load(chosen, HERE / 'load.yml', edge_name)
+        cpu = edge.cpu_seconds() - before
+    counters = report['aggregate']['counters']
+    acknowledged = report['aggregate']['summaries'].get('socketio.response_time', {}).get('count', 0)
+    lab.load_row(edge_name, report, acknowledged, 'messages acknowledged', cpu)
+    expect.that(counters.get('vusers.completed') == users, f'{users} users connect and come to their end')
+    expect.that(counters.get('socketio.emit') == acknowledged == users * messages, 'every message is acknowledged')
+    expect.that(not report['weir']['dropped'] and not counters.get('vusers.failed'), 'none failed, none was dropped')
+    expect.end(chosen.check)
+
+
+if chosen.load:
+    scripted()
 print(f'S0: Socket.IO, {clients} clients, {seconds} s')
 with lab.Origin('socketio'), lab.Edge(edge_name, getattr(chosen, edge_name), HERE / 'nginx.conf') as edge:
     before = edge.cpu_seconds()

@@ -1,13 +1,40 @@
 //! `load`: sends requests and says honestly what came back.
 //!
-//! So far [`quick`]: a closed loop of HTTP/1.1 requests to one URL. Load goes only to
+//! [`quick`]: a closed loop of HTTP/1.1 requests to one URL. Load goes only to
 //! the URL it is given, and ends: it is bounded in connections, count and time.
 #![forbid(unsafe_code)]
 
-mod client;
+pub mod agent;
+pub mod arrive;
+pub mod capture;
+pub mod client;
+mod cookie;
+pub mod duration;
+pub mod engine;
+pub mod expect;
+pub mod expression;
+pub mod fake;
+mod html;
+mod jsonpath;
+pub mod output;
+pub mod plan;
+pub mod processor;
 pub mod quick;
+pub mod random;
+pub mod record;
+mod regexp;
 mod report;
-mod url;
+pub mod run;
+pub mod script;
+pub mod selfcheck;
+pub mod template;
+pub mod tls;
+pub mod url;
+pub mod value;
+pub mod vars;
+pub mod vuser;
+pub mod worker;
+mod xpath;
 
 pub use report::{Failure, Latency, Report};
-pub use url::Url;
+pub use url::{Scheme, Url};

@@ -1,10 +1,12 @@
-//! A closed loop: so many connections, each asking again as soon as it is answered.
+//! One request to one URL, again and again: `weir load URL`.
 //!
-//! Minimal on purpose, as wrk is: one GET to one URL. A closed loop slows down with
-//! the server, so its latencies are those of these connections and not of users that
-//! arrive whatever happens.
+//! Two models. A closed loop, as wrk has it: so many connections, each asking again as soon as it is answered; it
+//! slows down with the server. And a fixed rate, an open model: each request has an instant at which it is due,
+//! whatever became of the others, and its response time counts from there.
 
-use std::cell::RefCell;
+mod connection;
+mod schedule;
+
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -12,9 +14,12 @@ use std::time::Duration;
 use weir_net::worker::{self, Remote};
 use weir_net::{Instant, clock};
 
-use crate::client::{self, Client};
-use crate::report::{Failure, Report};
+use crate::client::{Origin, Resolver};
+use crate::report::Report;
+use crate::tls::Tls;
 use crate::url::Url;
+use connection::Run;
+use schedule::Schedule;
 
 /// Connections of one run.
 pub const CONNECTIONS_MAX: usize = 50_000;
@@ -24,14 +29,23 @@ pub const THREADS_MAX: usize = 64;
 pub const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The longest wait for one answer.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// Rest after a failed connection, so that a dead server is not hammered.
-const FAILED_PAUSE: Duration = Duration::from_millis(10);
+/// Requests a second, of all threads.
+pub const RATE_MAX: f64 = 10_000_000.0;
+/// A request of a fixed rate begun later than this after it was due is counted as late: five turns of a timer's
+/// millisecond.
+pub const LATE_AFTER: Duration = Duration::from_millis(5);
 
-/// What to send, where, and when to stop.
+/// What to send, where, how often, and when to stop.
 #[derive(Clone, Debug)]
 pub struct Quick {
-    /// `http://host[:port]/path?query`.
+    /// `http://host[:port]/path?query`, or `https://`.
     pub url: String,
+    /// `GET` and so on.
+    pub method: String,
+    /// Fields beyond those of every request; `Host`, `User-Agent`, `Accept` and `Connection` take the place of ours.
+    pub headers: Vec<(String, String)>,
+    /// The body; sent with its length if it is not empty, or the method is POST, PUT or PATCH.
+    pub body: Vec<u8>,
     /// Connections, kept between 1 and [`CONNECTIONS_MAX`].
     pub connections: usize,
     /// Threads, kept between 1 and the connections and [`THREADS_MAX`].
@@ -41,45 +55,54 @@ pub struct Quick {
     pub duration: Duration,
     /// No further request after so many.
     pub requests_max: Option<u64>,
-    /// How long a connect, and how long an answer, may take; at most [`TIMEOUT_MAX`].
+    /// How long one request may take, its connect included; at most [`TIMEOUT_MAX`].
     pub timeout: Duration,
+    /// Requests at a fixed rate; `None` is a closed loop.
+    pub rate: Option<Rate>,
+    /// Takes any certificate.
+    pub insecure: bool,
+}
+
+/// A fixed rate: an open model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// So many a second, evenly spread.
+    Constant(f64),
+    /// So many a second on average, at random.
+    Poisson(f64),
 }
 
 impl Default for Quick {
     fn default() -> Quick {
         Quick {
             url: String::new(),
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
             connections: 64,
             threads: 1,
             duration: Duration::from_secs(5),
             requests_max: None,
             timeout: Duration::from_secs(10),
+            rate: None,
+            insecure: false,
         }
     }
 }
 
 /// Runs it. The error says why it could not begin; what fails later is in the report.
 pub fn run(quick: &Quick) -> Result<Report, String> {
-    let url = Url::parse(&quick.url)?;
-    let address = url.resolve()?;
+    let plan = Plan::of(quick)?;
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
-    let begin = clock::precise();
-    let plan = Plan {
-        client: client::Target {
-            address: address.into(),
-            request: client::request(&url).into(),
-            timeout: quick.timeout.min(TIMEOUT_MAX),
-        },
-        begin,
-        end: begin + quick.duration.min(DURATION_MAX),
-    };
     let (give, reports) = mpsc::channel();
     let mut running = Vec::new();
     for index in 0..threads {
         let share = Share {
             connections: nth_share(connections as u64, index, threads) as usize,
             requests: quick.requests_max.map_or(u64::MAX, |max| nth_share(max, index, threads)),
+            index,
+            threads,
         };
         let (plan, give, report) = (plan.clone(), give.clone(), Report::new()?);
         match worker::start(&format!("load {index}"), None, move || plan.start(&share, report, give)) {
@@ -108,9 +131,17 @@ fn nth_share(total: u64, index: usize, among: usize) -> u64 {
     total / among + u64::from(index < total % among)
 }
 
+/// A run made ready.
 #[derive(Clone)]
 struct Plan {
-    client: client::Target,
+    url: Url,
+    method: Vec<u8>,
+    head: Vec<u8>,
+    body: Vec<u8>,
+    timeout: Duration,
+    rate: Option<Rate>,
+    insecure: bool,
+    resolver: Resolver,
     begin: Instant,
     end: Instant,
 }
@@ -119,81 +150,79 @@ struct Plan {
 struct Share {
     connections: usize,
     requests: u64,
-}
-
-/// What the connections of one thread write into; the last to go sends it.
-struct Book {
-    report: Report,
-    begin: Instant,
-    /// Requests that may still be begun.
-    left: u64,
-    give: mpsc::Sender<Report>,
+    index: usize,
+    threads: usize,
 }
 
 impl Plan {
-    fn start(self, share: &Share, report: Report, give: mpsc::Sender<Report>) {
-        let book = Book { report, begin: self.begin, left: share.requests, give };
-        let book = Rc::new(RefCell::new(book));
-        let plan = Rc::new(self);
-        for _ in 0..share.connections {
-            worker::spawn(connection(plan.clone(), book.clone()));
-        }
-    }
-}
-
-impl Drop for Book {
-    /// On its thread, when the last connection is done.
-    fn drop(&mut self) {
-        self.report.elapsed = clock::precise().saturating_duration_since(self.begin);
-        self.report.cpu = weir_meter::host::own_cpu().unwrap_or_default();
-        self.report.threads = 1;
-        // Nobody listens only if the run was given up.
-        let _ = self.give.send(self.report.clone());
-    }
-}
-
-async fn connection(plan: Rc<Plan>, book: Rc<RefCell<Book>>) {
-    let mut client = Client::new(&plan.client);
-    while begin_one(&plan, &book) {
-        let outcome = client.exchange().await;
-        let failed = settle(&mut book.borrow_mut().report, &outcome);
-        if failed {
-            weir_net::timer::sleep(FAILED_PAUSE).await;
-        }
-    }
-}
-
-/// Whether one more request may be sent; it is counted off.
-fn begin_one(plan: &Plan, book: &RefCell<Book>) -> bool {
-    let mut book = book.borrow_mut();
-    if book.left == 0 || clock::now() >= plan.end {
-        return false;
-    }
-    book.left -= 1;
-    true
-}
-
-/// Books an outcome; true if the connection failed.
-fn settle(report: &mut Report, outcome: &Result<client::Answer, Failure>) -> bool {
-    match outcome {
-        Ok(answer) => {
-            report.requests += 1;
-            report.received_bytes += answer.bytes;
-            report.latency.record(answer.latency);
-            if answer.status >= 400 {
-                report.fail(Failure::Status(answer.status));
+    fn of(quick: &Quick) -> Result<Plan, String> {
+        let url = Url::parse(&quick.url)?;
+        match quick.rate {
+            Some(Rate::Constant(rate) | Rate::Poisson(rate)) if !(rate > 0.0 && rate <= RATE_MAX) => {
+                return Err(format!("a rate is more than 0 and at most {RATE_MAX} requests a second"));
             }
-            false
+            _ => {}
         }
-        Err(failure) => {
-            report.fail(*failure);
-            true
+        let head = head(quick, &url)?;
+        let begin = clock::precise();
+        Ok(Plan {
+            url,
+            method: quick.method.clone().into_bytes(),
+            head,
+            body: quick.body.clone(),
+            timeout: quick.timeout.min(TIMEOUT_MAX),
+            rate: quick.rate,
+            insecure: quick.insecure,
+            resolver: Resolver::default(),
+            begin,
+            end: begin + quick.duration.min(DURATION_MAX),
+        })
+    }
+
+    fn start(self, share: &Share, report: Report, give: mpsc::Sender<Report>) {
+        let rate = self.rate.map(|rate| Schedule::new(rate, self.begin, share.index, share.threads));
+        let tls: Rc<Tls> = Rc::default();
+        let tls = if self.insecure { tls.accepting_anyone() } else { tls };
+        let origin = Rc::new(Origin::of(&self.url, &tls));
+        let run = Rc::new(Run::new(self, origin, rate, share.requests, report, give));
+        for _ in 0..share.connections {
+            worker::spawn(connection::load(run.clone()));
         }
     }
+}
+
+/// Request line and fields. The error names what cannot be sent.
+fn head(quick: &Quick, url: &Url) -> Result<Vec<u8>, String> {
+    let is_token = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    };
+    if !is_token(&quick.method) {
+        return Err(format!("\"{}\" is no method", quick.method));
+    }
+    let given = |name: &str| quick.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    let mut out = format!("{} {} HTTP/1.1\r\n", quick.method, url.target);
+    let agent = concat!("weir-load/", env!("CARGO_PKG_VERSION"));
+    let ours = [("Host", url.authority.as_str()), ("User-Agent", agent), ("Accept", "*/*")];
+    for (name, value) in ours.into_iter().filter(|(name, _)| !given(name)) {
+        out += &format!("{name}: {value}\r\n");
+    }
+    for (name, value) in &quick.headers {
+        if !is_token(name) || value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+            return Err(format!("\"{name}: {value}\" is no header line"));
+        }
+        out += &format!("{name}: {value}\r\n");
+    }
+    let has_body = !quick.body.is_empty() || matches!(quick.method.as_str(), "POST" | "PUT" | "PATCH");
+    if has_body && !given("Content-Length") && !given("Transfer-Encoding") {
+        out += &format!("Content-Length: {}\r\n", quick.body.len());
+    }
+    out += "\r\n";
+    Ok(out.into_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -205,8 +234,33 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_cannot_be_loaded_begins_nothing() {
-        let quick = Quick { url: "https://localhost/".to_owned(), ..Quick::default() };
-        assert!(run(&quick).is_err_and(|why| why.contains("only http://")));
+    fn what_cannot_be_loaded_begins_nothing() {
+        let quick = |change: fn(&mut Quick)| {
+            let mut quick = Quick { url: "http://127.0.0.1:1/".to_owned(), ..Quick::default() };
+            change(&mut quick);
+            run(&quick).err().unwrap()
+        };
+        for (change, why) in [
+            ((|quick| quick.url = "ftp://localhost/".to_owned()) as fn(&mut Quick), "only http://"),
+            (|quick| quick.method = "GE T".to_owned(), "no method"),
+            (|quick| quick.rate = Some(Rate::Constant(0.0)), "a rate is"),
+            (|quick| quick.rate = Some(Rate::Poisson(f64::NAN)), "a rate is"),
+            (|quick| quick.headers = vec![("a".to_owned(), "b\r\nc: d".to_owned())], "no header line"),
+        ] {
+            assert!(quick(change).contains(why), "{why}");
+        }
+    }
+
+    #[test]
+    fn heads() {
+        let quick = Quick {
+            method: "POST".to_owned(),
+            headers: vec![("host".to_owned(), "b".to_owned())],
+            body: b"xyz".to_vec(),
+            ..Quick::default()
+        };
+        let head = String::from_utf8(head(&quick, &Url::parse("http://a/x").unwrap()).unwrap()).unwrap();
+        assert!(head.starts_with("POST /x HTTP/1.1\r\nUser-Agent: weir-load/"), "{head}");
+        assert!(head.ends_with("\r\nAccept: */*\r\nhost: b\r\nContent-Length: 3\r\n\r\n"), "{head}");
     }
 }

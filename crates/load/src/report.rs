@@ -1,10 +1,14 @@
 //! What a load run found: counts, errors by name, latencies, and its own cost.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use weir_meter::Step;
+
+use crate::client;
 
 /// Why a request did not end as it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +29,21 @@ pub enum Failure {
     Status(u16),
 }
 
+impl Failure {
+    /// What an error of the client is called here.
+    pub(crate) fn of(error: &client::Error) -> Failure {
+        let is_late = error.name == "ETIMEDOUT";
+        match error.step {
+            Step::Resolve | Step::Connect | Step::TlsOrigin if is_late => Failure::ConnectTimeout,
+            Step::Resolve | Step::Connect | Step::TlsOrigin => Failure::Connect,
+            _ if is_late => Failure::Timeout,
+            _ if error.name.starts_with("HPE_") => Failure::Invalid,
+            _ if error.is_end => Failure::Closed,
+            _ => Failure::Reset,
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -39,7 +58,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Latencies from the first byte of a request sent to the last byte of its answer read.
+/// Latencies, each to the last byte of an answer read.
 ///
 /// Three significant digits from 1 µs to 10 minutes.
 #[derive(Clone, Debug)]
@@ -79,6 +98,11 @@ impl Latency {
         Duration::from_nanos(self.0.value_at_percentile(percent).min(self.0.max()))
     }
 
+    /// The mean; zero if there were none.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.0.mean() as u64)
+    }
+
     /// The longest; zero if there were none.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.0.max())
@@ -92,10 +116,23 @@ pub struct Report {
     pub requests: u64,
     /// What went wrong, by name.
     pub failures: BTreeMap<Failure, u64>,
+    /// The same failures by where they happened and by what Node calls them.
+    pub errors_at: BTreeMap<(Step, Cow<'static, str>), u64>,
+    /// Complete answers by status.
+    pub statuses: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
     pub received_bytes: u64,
-    /// Of the complete answers.
+    /// Response time of the complete answers: from the instant the request was meant to begin. In a closed loop
+    /// that is when it did begin.
     pub latency: Latency,
+    /// Service time of the complete answers: from when the request was really begun. The same in a closed loop.
+    pub service: Latency,
+    /// How late requests were begun, against the schedule of a fixed rate; empty in a closed loop.
+    pub lag: Latency,
+    /// Requests of a fixed rate begun more than [`crate::quick::LATE_AFTER`] late.
+    pub late: u64,
+    /// Requests of a fixed rate that were due before the end and never sent.
+    pub dropped: u64,
     /// From the first connect to the last answer.
     pub elapsed: Duration,
     /// CPU time of the load's own threads.
@@ -110,8 +147,14 @@ impl Report {
         Ok(Report {
             requests: 0,
             failures: BTreeMap::new(),
+            errors_at: BTreeMap::new(),
+            statuses: BTreeMap::new(),
             received_bytes: 0,
             latency: Latency::new()?,
+            service: Latency::new()?,
+            lag: Latency::new()?,
+            late: 0,
+            dropped: 0,
             elapsed: Duration::ZERO,
             cpu: Duration::ZERO,
             threads: 0,
@@ -128,8 +171,18 @@ impl Report {
         for (failure, count) in &other.failures {
             *self.failures.entry(*failure).or_default() += count;
         }
+        for (error, count) in &other.errors_at {
+            *self.errors_at.entry(error.clone()).or_default() += count;
+        }
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
         self.received_bytes += other.received_bytes;
         self.latency.merge(&other.latency);
+        self.service.merge(&other.service);
+        self.lag.merge(&other.lag);
+        self.late += other.late;
+        self.dropped += other.dropped;
         self.elapsed = self.elapsed.max(other.elapsed);
         self.cpu += other.cpu;
         self.threads += other.threads;

@@ -55,6 +55,7 @@ fn load(address: SocketAddr, connections: usize, requests: u64) -> Report {
         duration: Duration::from_secs(60),
         requests_max: Some(requests),
         timeout: Duration::from_millis(300),
+        ..Quick::default()
     })
     .unwrap()
 }

@@ -8,7 +8,7 @@
 use crate::core;
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU64;
-use std::ops::Add;
+use std::ops::{Add, Sub};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A moment of the monotonic clock, in nanoseconds: `std`'s takes ten times the work to subtract, and a request asks
@@ -50,6 +50,16 @@ impl Add<Duration> for Instant {
     fn add(self, after: Duration) -> Instant {
         let ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
         Instant(self.0.saturating_add(ns))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    /// As [`Instant::saturating_duration_since`].
+    #[inline]
+    fn sub(self, earlier: Instant) -> Duration {
+        self.saturating_duration_since(earlier)
     }
 }
 

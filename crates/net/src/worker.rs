@@ -51,6 +51,12 @@ pub fn start(name: &str, cpu: Option<usize>, init: impl FnOnce() + Send + 'stati
     Ok(Remote { mailbox, thread: Arc::new(Mutex::new(Some(thread))) })
 }
 
+/// Starts a plain thread for what must block: a signal's coming, a library's call. It ends with the process at the
+/// latest; nobody waits for it.
+pub fn block_aside(name: &str, what: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(what).map(drop)
+}
+
 /// Runs `future` on this thread, as a worker, until it is done.
 ///
 /// For tools and tests: tasks it spawned are dropped at its end. Fails if this

@@ -1,4 +1,4 @@
-//! Bytes to HTTP/1.1 messages and back: no socket, no clock, no thread.
+//! Bytes to HTTP/1.1 messages and WebSocket frames, and back: no socket, no clock, no thread.
 //!
 //! ```text
 //!  bytes ─ Parser ─► RequestHead / ResponseHead ─ framing ─► BodyLength ─ chunked::Decoder ─► ranges
@@ -27,6 +27,7 @@ pub mod parse;
 pub mod proxy_protocol;
 pub mod target;
 pub mod violation;
+pub mod websocket;
 
 pub use connection::{ConnectionTokens, keeps_alive};
 pub use framing::{BodyLength, request_body, request_method, response_body};

@@ -37,6 +37,14 @@ const BODIES: &[&str] = &[
 
 const TARGETS: &[&str] = &["/a/b/../c/./d.html?x=y#z", "//a%2f..%2e/%25/%3f%23+.tar.gz", "?x", "/a/../../%00"];
 
+/// A server's frames, masked ones of a client, and compressed ones.
+const FRAMES: &[&[u8]] = &[
+    b"\x81\x05Hello\x89\x02hi\x88\x02\x03\xe8",
+    b"\x01\x03Hel\x8a\x00\x00\x00\x80\x02lo\x82\x7e\x00\x7e",
+    b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58\x02\x81abcd\x00\x80\x81abcd\x01",
+    b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\x82\x7f\x00\x00\x00\x00\x00\x01\x00\x00",
+];
+
 /// What a mutation inserts: bytes and words that mean something here.
 const WORDS: &[&str] = &[
     "\r\n",
@@ -96,6 +104,11 @@ fn targets() {
     mutate(TARGETS, oracle::target);
 }
 
+#[test]
+fn websockets() {
+    mutate(FRAMES, oracle::websocket);
+}
+
 /// Words strung together reach deeper than bytes do.
 fn any_input() -> impl Strategy<Value = Vec<u8>> {
     let word = proptest::sample::select(WORDS).prop_map(|word| word.as_bytes().to_vec());
@@ -126,13 +139,19 @@ proptest! {
     }
 
     #[test]
+    fn any_frames(input in proptest::collection::vec(any::<u8>(), 0..200)) {
+        oracle::websocket(&input);
+        oracle::websocket(&[b"\x02\x01a", input.as_slice()].concat());
+    }
+
+    #[test]
     fn any_target(input in any_input()) {
         oracle::target(&input);
         oracle::target(&[b"/", input.as_slice()].concat());
     }
 }
 
-fn mutate(seeds: &'static [&'static str], check: fn(&[u8])) {
+fn mutate<Seed: AsRef<[u8]>>(seeds: &'static [Seed], check: fn(&[u8])) {
     let word = |random: &mut driver::Random| random.choose(WORDS);
     let material = driver::Material { seeds, word, input_bytes_max: 512, cut_bytes_max: 12, piece_bytes_max: 40 };
     material.fuzz(ROUNDS, check);

@@ -7,9 +7,9 @@
 use std::io;
 use std::time::Duration;
 
-use sha1::{Digest, Sha1};
 use weir_net::buffer;
 use weir_wire::encode::{CRLF, push_field, push_status_line};
+use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameHead, Key, Mask, Opcode, Role, Violation, accept};
 use weir_wire::{Known, RequestHead, Version};
 
 use super::add;
@@ -17,19 +17,12 @@ use super::connection::{Connection, Next};
 
 /// Silence after which an idle WebSocket is closed.
 const IDLE: Duration = Duration::from_secs(3600);
-/// A key is 16 bytes in base64: 24 characters (RFC 6455 §4.1).
-const KEY_BYTES: usize = 24;
-const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// The longest payload of a control frame (RFC 6455 §5.5).
-const CONTROL_BYTES_MAX: u64 = 125;
-/// The longest frame head: two bytes, eight of length, four of mask.
-const FRAME_HEAD_BYTES_MAX: usize = 14;
 /// A close frame with status 1002, protocol error.
 const CLOSE_PROTOCOL_ERROR: [u8; 4] = [0x88, 2, 0x03, 0xea];
 
 /// A handshake that can be accepted.
 pub(super) struct Offer {
-    accept: String,
+    accept: [u8; 28],
     protocol: Option<Vec<u8>>,
 }
 
@@ -45,34 +38,13 @@ impl Offer {
         if head.value(buf, Known::SecWebSocketVersion) != Some(b"13") {
             return Err("Sec-WebSocket-Version must be 13");
         }
-        let key = head.value(buf, Known::SecWebSocketKey).filter(|key| key.len() == KEY_BYTES);
+        let key = head.value(buf, Known::SecWebSocketKey).and_then(Key::of);
         let key = key.ok_or("Sec-WebSocket-Key must be 16 bytes in base64")?;
         // A browser that offers protocols fails unless one is chosen.
         let offered = head.value(buf, Known::SecWebSocketProtocol);
         let first = offered.and_then(|list| list.split(|&byte| byte == b',').next());
-        Ok(Some(Offer { accept: accept(key), protocol: first.map(|name| name.trim_ascii().to_vec()) }))
+        Ok(Some(Offer { accept: accept(&key), protocol: first.map(|name| name.trim_ascii().to_vec()) }))
     }
-}
-
-/// Sec-WebSocket-Accept for a key (RFC 6455 §4.2.2).
-fn accept(key: &[u8]) -> String {
-    let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
-    base64(&digest)
-}
-
-/// Base64 with padding (RFC 4648 §4).
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place > three.len() { '=' } else { char::from(digit) });
-        }
-    }
-    text
 }
 
 impl Connection<'_> {
@@ -83,7 +55,7 @@ impl Connection<'_> {
         push_status_line(&mut out, b"101 Switching Protocols");
         push_field(&mut out, b"Upgrade", b"websocket");
         push_field(&mut out, b"Connection", b"Upgrade");
-        push_field(&mut out, b"Sec-WebSocket-Accept", offer.accept.as_bytes());
+        push_field(&mut out, b"Sec-WebSocket-Accept", &offer.accept);
         if let Some(protocol) = &offer.protocol {
             push_field(&mut out, b"Sec-WebSocket-Protocol", protocol);
         }
@@ -101,7 +73,7 @@ impl Connection<'_> {
             let ends = echo.feed(self.unread(), &mut out);
             self.consume(self.unread().len());
             add(&self.tally.frames, std::mem::take(&mut echo.frames));
-            if ends == Err(ProtocolError) {
+            if ends.is_err() {
                 out.extend_from_slice(&CLOSE_PROTOCOL_ERROR);
             }
             self.send(&out, 0, b"").await?;
@@ -111,10 +83,6 @@ impl Connection<'_> {
         }
     }
 }
-
-/// A client broke RFC 6455.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ProtocolError;
 
 /// Client frames in, server frames out.
 #[derive(Default)]
@@ -129,27 +97,22 @@ struct Echo {
 
 #[derive(Clone, Copy)]
 struct Frame {
-    first: u8,
+    opcode: Opcode,
+    mask: Mask,
     left: u64,
-    mask: [u8; 4],
 }
-
-const CLOSE: u8 = 0x8;
-const PING: u8 = 0x9;
-const PONG: u8 = 0xa;
 
 impl Echo {
     /// Appends the answer to `input`; true when the client has said goodbye.
-    fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<bool, ProtocolError> {
+    fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<bool, Violation> {
         loop {
             let mut frame = match self.frame.take() {
                 Some(frame) => frame,
                 None => {
-                    let Some(frame) = self.next_frame(&mut input)? else {
+                    let Some(head) = self.next_head(&mut input)? else {
                         return Ok(false);
                     };
-                    frame.push_head(out);
-                    frame
+                    begin(head, out)
                 }
             };
             let len = usize::try_from(frame.left).unwrap_or(usize::MAX).min(input.len());
@@ -160,101 +123,48 @@ impl Echo {
                 self.frame = Some(frame);
                 return Ok(false);
             }
-            match frame.opcode() {
-                CLOSE => return Ok(true),
-                PONG => {}
+            match frame.opcode {
+                Opcode::Close => return Ok(true),
+                Opcode::Pong => {}
                 _ => self.frames += 1,
             }
         }
     }
 
     /// The head of the next frame, when all of it is there.
-    fn next_frame(&mut self, input: &mut &[u8]) -> Result<Option<Frame>, ProtocolError> {
+    fn next_head(&mut self, input: &mut &[u8]) -> Result<Option<FrameHead>, Violation> {
         while let Some((&byte, rest)) = input.split_first() {
             *input = rest;
             self.head.push(byte);
-            if let Some(frame) = parse_head(&self.head)? {
+            if let Some((head, _)) = FrameHead::parse(&self.head, Role::Client, false)? {
                 self.head.clear();
-                return Ok(Some(frame));
+                return Ok(Some(head));
             }
         }
         Ok(None)
     }
 }
 
-/// A client's frame head (RFC 6455 §5.2); `None` if it is not complete.
-fn parse_head(head: &[u8]) -> Result<Option<Frame>, ProtocolError> {
-    let &[first, second, ref rest @ ..] = head else {
-        return Ok(None);
-    };
-    let opcode = first & 0x0f;
-    let is_control = opcode & 0x8 != 0;
-    let is_known = matches!(opcode, 0..=2 | CLOSE | PING | PONG);
-    if first & 0x70 != 0 || second & 0x80 == 0 || !is_known {
-        return Err(ProtocolError);
+/// Appends the head of the frame that answers this one; a pong needs no answer.
+fn begin(head: FrameHead, out: &mut Vec<u8>) -> Frame {
+    match head.opcode {
+        Opcode::Pong => {}
+        Opcode::Ping => FrameHead { opcode: Opcode::Pong, mask: None, ..head }.push(out),
+        _ => FrameHead { mask: None, ..head }.push(out),
     }
-    let (length_bytes, short) = match second & 0x7f {
-        126 => (2, 0),
-        127 => (8, 0),
-        short => (0, u64::from(short)),
-    };
-    if is_control && (length_bytes > 0 || first & 0x80 == 0 || short > CONTROL_BYTES_MAX) {
-        return Err(ProtocolError);
-    }
-    let Some((length, mask)) = rest.split_at_checked(length_bytes) else {
-        return Ok(None);
-    };
-    let Ok(mask) = <[u8; 4]>::try_from(mask) else {
-        return Ok(None);
-    };
-    let left = length.iter().fold(short, |length, &byte| length << 8 | u64::from(byte));
-    if left > i64::MAX as u64 {
-        return Err(ProtocolError);
-    }
-    Ok(Some(Frame { first, left, mask }))
+    Frame { opcode: head.opcode, mask: Mask::new(head.mask.unwrap_or_default()), left: head.payload_bytes }
 }
 
 impl Frame {
-    fn opcode(self) -> u8 {
-        self.first & 0x0f
-    }
-
-    /// The head of the frame that answers it; a pong needs no answer.
-    fn push_head(self, out: &mut Vec<u8>) {
-        let first = match self.opcode() {
-            PONG => return,
-            PING => 0x80 | PONG,
-            _ => self.first,
-        };
-        out.push(first);
-        match self.left {
-            short @ 0..=125 => out.push(short as u8),
-            medium @ 126..=0xffff => {
-                out.push(126);
-                out.extend_from_slice(&(medium as u16).to_be_bytes());
-            }
-            long => {
-                out.push(127);
-                out.extend_from_slice(&long.to_be_bytes());
-            }
-        }
-    }
-
-    /// Appends the payload without its mask, and turns the mask to where the next
-    /// piece begins.
+    /// Appends the payload without its mask, which turns to where the next piece begins.
     fn unmask(&mut self, payload: &[u8], out: &mut Vec<u8>) {
         self.left -= payload.len() as u64;
-        if self.opcode() == PONG {
+        if self.opcode == Opcode::Pong {
             return;
         }
         let from = out.len();
         out.extend_from_slice(payload);
-        for four in out.get_mut(from..).unwrap_or_default().chunks_mut(4) {
-            for (byte, mask) in four.iter_mut().zip(self.mask) {
-                *byte ^= mask;
-            }
-        }
-        self.mask.rotate_left(payload.len() % 4);
+        self.mask.apply(out.get_mut(from..).unwrap_or_default());
     }
 }
 
@@ -282,7 +192,7 @@ mod tests {
         frame
     }
 
-    fn check(input: &[u8], expect: &[u8], expect_end: Result<bool, ProtocolError>) {
+    fn check(input: &[u8], expect: &[u8], expect_end: Result<bool, Violation>) {
         for step in [1, 3, 7, input.len()] {
             let (mut echo, mut out, mut end) = (Echo::default(), Vec::new(), Ok(false));
             for piece in input.chunks(step) {
@@ -292,18 +202,6 @@ mod tests {
                 }
             }
             assert_eq!((out.as_slice(), end), (expect, expect_end), "in steps of {step}");
-        }
-    }
-
-    #[test]
-    fn the_rfcs_own_example_of_a_key() {
-        assert_eq!(accept(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-    }
-
-    #[test]
-    fn base64_of_the_rfcs_examples() {
-        for (plain, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
-            assert_eq!(base64(plain.as_bytes()), text);
         }
     }
 
@@ -338,15 +236,9 @@ mod tests {
 
     #[test]
     fn broken_frames_are_refused() {
-        let not_masked: &[u8] = b"\x81\x05hello";
-        let reserved_bit: &[u8] = b"\xc1\x80";
-        let reserved_opcode: &[u8] = b"\x83\x80";
-        let long_ping: &[u8] = b"\x89\xfe\x00\x80";
-        let fragmented_close: &[u8] = b"\x08\x80";
-        let beyond_63_bits: &[u8] = b"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00";
-        for input in [not_masked, reserved_bit, reserved_opcode, long_ping, fragmented_close, beyond_63_bits] {
-            check(input, b"", Err(ProtocolError));
-        }
+        check(b"\x81\x05hello", b"", Err(Violation::NotMasked));
+        check(b"\xc1\x80", b"", Err(Violation::ReservedBit));
+        check(b"\x89\xfe\x00\x80", b"", Err(Violation::LongControl));
     }
 
     proptest::proptest! {

@@ -6,10 +6,12 @@
 
 mod cpu;
 mod limits;
+mod sockets;
 mod thread;
 #[cfg(test)]
 mod tree;
 
 pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_under};
 pub use limits::{FileLimit, file_limit, file_limit_under};
+pub use sockets::{local_ports, local_ports_under, open_files, waiting_sockets, waiting_sockets_under};
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, threads, threads_under};

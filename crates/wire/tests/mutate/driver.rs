@@ -4,9 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a fuzzer starts from and inserts.
-pub struct Material {
+pub struct Material<Seed: 'static> {
     /// Inputs that are right.
-    pub seeds: &'static [&'static str],
+    pub seeds: &'static [Seed],
     /// A word that means something to what is tested.
     pub word: fn(&mut Random) -> &'static str,
     /// Longest input the mutations grow to.
@@ -17,22 +17,26 @@ pub struct Material {
     pub piece_bytes_max: usize,
 }
 
-impl Material {
+impl<Seed: AsRef<[u8]>> Material<Seed> {
     /// The seeds as they are, then `rounds` changed ones.
     pub fn fuzz(&self, rounds: u64, check: impl Fn(&[u8])) {
         for seed in self.seeds {
-            check(seed.as_bytes());
+            check(seed.as_ref());
         }
         fuzz(rounds, |random| self.changed(random), check);
     }
 
     fn changed(&self, random: &mut Random) -> Vec<u8> {
-        let mut input = random.choose(self.seeds).as_bytes().to_vec();
+        let mut input = self.seed(random).to_vec();
         for _ in 0..=random.below(6) {
             self.change(random, &mut input);
         }
         input.truncate(self.input_bytes_max);
         input
+    }
+
+    fn seed(&self, random: &mut Random) -> &'static [u8] {
+        self.seeds.get(random.below(self.seeds.len())).map(AsRef::as_ref).unwrap_or_default()
     }
 
     /// One change: a bit, a word, a cut, a repetition, or a piece of a seed.
@@ -53,7 +57,7 @@ impl Material {
                 drop(input.splice(to..to, piece));
             }
             _ => {
-                let seed = random.choose(self.seeds).as_bytes();
+                let seed = self.seed(random);
                 let start = random.below(seed.len());
                 let end = (start + random.below(self.piece_bytes_max)).min(seed.len());
                 let piece = seed.get(start..end).unwrap_or_default().to_vec();

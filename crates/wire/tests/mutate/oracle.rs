@@ -7,6 +7,7 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::encode;
 use weir_wire::parse::IGNORED_KEPT;
 use weir_wire::target::{Unescape, escape_uri, normalise, unescape_uri};
+use weir_wire::websocket::{self, Event, Messages, Opcode, Role};
 use weir_wire::{
     BodyLength, ConnectionTokens, Field, HeadPolicy, InvalidFields, Parser, Progress, RequestHead, ResponseHead, Span,
     Version, Violation, keeps_alive, request_body, request_host, request_method, response_body,
@@ -61,6 +62,78 @@ pub fn response_head(data: &[u8]) {
         panic!("what was accepted is refused when written anew");
     };
     assert_eq!(response_body(&out, &again, b"GET"), response_body(data, &head, b"GET"));
+}
+
+/// WebSocket frames: split anywhere they read the same, and what was understood, sent anew, is understood as the same.
+pub fn websocket(data: &[u8]) {
+    for from in [Role::Client, Role::Server] {
+        for compresses in [false, true] {
+            let read = |pieces: &[&[u8]]| read_frames(pieces, from, compresses);
+            let whole = read(&[data]);
+            for split in splits(data.len()) {
+                let (head, tail) = data.split_at(split);
+                assert_eq!(read(&[head, tail]), whole, "split at {split}");
+            }
+            let bytes: Vec<&[u8]> = data.chunks(1).collect();
+            assert_eq!(read(&bytes), whole, "byte by byte");
+            let (events, again) = (&whole.0, send_anew(&whole.0, from));
+            assert_eq!(read(&[&again]), (events.clone(), None), "sent anew");
+        }
+    }
+}
+
+/// The longest message read by [`websocket`].
+const MESSAGE_BYTES_MAX: usize = 300;
+
+/// Opcode, whether it is compressed, payload.
+type Understood = (Opcode, bool, Vec<u8>);
+
+fn read_frames(
+    pieces: &[&[u8]],
+    from: Role,
+    compresses: bool,
+) -> (Vec<Understood>, Option<weir_wire::websocket::Violation>) {
+    let mut messages = Messages::new(from, compresses, MESSAGE_BYTES_MAX);
+    let mut events = Vec::new();
+    for piece in pieces {
+        let mut at = 0;
+        loop {
+            let before = at;
+            let event = match messages.next(piece.get(at..).unwrap_or_default(), &mut at) {
+                Ok(Event::NeedMore) => break,
+                Ok(event) => event,
+                Err(violation) => return (events, Some(violation)),
+            };
+            assert!(at > before && at <= piece.len());
+            events.push(match event {
+                Event::Message { is_text, is_compressed, payload } => {
+                    assert!(payload.len() <= MESSAGE_BYTES_MAX);
+                    assert!(!is_text || is_compressed || websocket::check_text(payload).is_ok());
+                    (if is_text { Opcode::Text } else { Opcode::Binary }, is_compressed, payload.to_vec())
+                }
+                Event::Ping(payload) => (Opcode::Ping, false, payload.to_vec()),
+                Event::Pong(payload) => (Opcode::Pong, false, payload.to_vec()),
+                Event::Close(said) => {
+                    let payload = said.map(|(code, reason)| websocket::close_payload(code, reason));
+                    (Opcode::Close, false, payload.unwrap_or_default())
+                }
+                Event::NeedMore => break,
+            });
+        }
+        assert_eq!(at, piece.len(), "input is used up before more is asked for");
+    }
+    (events, None)
+}
+
+fn send_anew(events: &[Understood], from: Role) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (opcode, is_compressed, payload) in events {
+        match from {
+            Role::Server => websocket::push_frame(&mut out, *opcode, *is_compressed, payload),
+            Role::Client => websocket::push_masked_frame(&mut out, *opcode, *is_compressed, [7, 0, 255, 1], payload),
+        }
+    }
+    out
 }
 
 /// A chunked body: split anywhere it reads the same, and encoded anew it is the

@@ -1,0 +1,27 @@
+//! `check FILES`: reads each as a script of its own and prints its plan or what is wrong with it.
+#![allow(clippy::print_stdout)]
+
+use std::path::Path;
+
+use weir_load::script::{Options, load};
+
+fn main() {
+    let mut refused = 0;
+    for file in std::env::args().skip(1) {
+        let options =
+            Options { files: vec![file.as_str().into()], env: std::env::vars().collect(), ..Options::default() };
+        let no_js = |path: &Path| Err(format!("{}: scripts in JavaScript are read by another part", path.display()));
+        match load(&options, &no_js) {
+            Ok(plan) => {
+                print!("== {file}\n{plan}");
+                plan.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+            }
+            Err(refusal) => {
+                refused += 1;
+                print!("== {file}\nrefused ({}): {}", refusal.exit, refusal.text);
+                refusal.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+            }
+        }
+    }
+    println!("== {refused} refused");
+}

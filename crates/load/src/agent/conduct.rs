@@ -1,0 +1,468 @@
+//! The controller: finds agents, gives them the job and their shares, starts them together, hears them out.
+//!
+//! A thread of its own speaks to NATS; what agents counted goes through the same [`run::Event`]s as that of threads
+//! here, so that [`run::listen`] cannot tell agents from workers.
+
+mod member;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use weir_net::Instant;
+use weir_net::clock::precise;
+
+use super::clock::now_us;
+use super::health;
+use super::letter::{self, Letter};
+use super::nats::{Heard, Link, Server};
+use super::{BEAT, HEARD_MAX, LOOK};
+use crate::output::SelfCheck;
+use crate::output::facts::fingerprint;
+use crate::random;
+use crate::record::Taken;
+use crate::run::{self, Before, Channel, Event, Run, Watch};
+use crate::value::{Map, Value};
+use crate::worker::Shared;
+pub use member::Mate;
+use member::Member;
+
+/// From the order to begin to the first phase: longer than any message takes.
+const LEAD: Duration = Duration::from_secs(2);
+/// How long agents may take to read the job once all have come.
+const READY: Duration = Duration::from_secs(300);
+/// How long agents may take to end when they are told to.
+const STOP: Duration = Duration::from_secs(10);
+/// Bytes of the job in one message at most.
+const PIECE_BYTES: usize = 512 << 10;
+
+/// What a run wants.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The server agents wait at.
+    pub server: Server,
+    /// How many.
+    pub agents: u64,
+    /// How long they may take to come.
+    pub wait: Duration,
+}
+
+/// Everything agents counted, together.
+#[derive(Debug)]
+pub struct Merged {
+    /// As of a run here.
+    pub outcome: run::Outcome,
+    /// How each agent fared.
+    pub checks: Vec<(String, SelfCheck)>,
+    /// What is missing of it, one sentence each.
+    pub incomplete: Vec<String>,
+}
+
+/// A run on agents.
+pub struct Conductor {
+    orders: SyncSender<Heard<Order>>,
+    gathered: Receiver<Result<Vec<Mate>, String>>,
+    thread: JoinHandle<Ended>,
+    agents: usize,
+    body_bytes_max: usize,
+}
+
+/// What the main thread orders.
+#[derive(Debug)]
+enum Order {
+    /// All begin.
+    Start { start_us: i64, began: Instant, before: Vec<u8>, events: Sender<Event>, shared: Arc<Shared> },
+    /// The run is over.
+    Finish,
+}
+
+/// What the conducting thread leaves.
+struct Ended {
+    checks: Vec<(String, SelfCheck)>,
+    incomplete: Vec<String>,
+    lines_lost: u64,
+    is_cut: bool,
+}
+
+impl Conductor {
+    /// Asks for agents; the error is for the user.
+    pub fn start(wanted: &Wanted, job: Vec<u8>) -> Result<Conductor, String> {
+        let (orders, heard) = mpsc::sync_channel(HEARD_MAX);
+        let (tell, gathered) = mpsc::channel();
+        let run = random::string(12);
+        let mut link = Link::connect(&wanted.server, "weir load", orders.clone())?;
+        link.subscribe(letter::up(&run));
+        let agents = usize::try_from(wanted.agents.clamp(1, super::AGENTS_MAX)).unwrap_or(1);
+        let body_bytes_max = link.body_bytes_max();
+        let mut baton = Baton {
+            run,
+            seats: (0..agents).map(|_| None).collect(),
+            lost: Vec::new(),
+            job: Packed { fingerprint: fingerprint(&[&job]), bytes: job, piece: body_bytes_max.min(PIECE_BYTES) },
+            until: precise() + wanted.wait,
+            wait: wanted.wait,
+            all_came: false,
+            gathered: Some(tell),
+            show: None,
+            beat: None,
+            stopped: None,
+            link,
+        };
+        let thread = std::thread::Builder::new()
+            .name("conductor".to_owned())
+            .spawn(move || baton.conduct(&heard))
+            .map_err(|error| format!("no thread: {error}"))?;
+        Ok(Conductor { orders, gathered, thread, agents, body_bytes_max })
+    }
+
+    /// Waits until all agents have come and can begin; the error is for the user.
+    pub fn gather(&self, is_stopped: &dyn Fn() -> bool) -> Result<Vec<Mate>, String> {
+        loop {
+            match self.gathered.recv_timeout(LOOK) {
+                Ok(outcome) => return outcome,
+                Err(RecvTimeoutError::Timeout) if !is_stopped() => {}
+                Err(RecvTimeoutError::Timeout) => return Err("stopped before it began; no load was sent".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Err("the conducting thread ended by itself".to_owned()),
+            }
+        }
+    }
+
+    /// Starts them and listens until they are done. The error says why it could not begin.
+    pub fn run(self, run: &Run, before: &Before, channel: &Channel, watch: &mut dyn Watch) -> Result<Merged, String> {
+        let text = |(name, value): &(Arc<str>, Value)| (name.clone(), value.clone());
+        let map = Value::Map(Arc::new(before.iter().map(text).collect::<Map>()));
+        let before = map.to_json().unwrap_or_else(|| "{}".to_owned()).into_bytes();
+        if before.len() > self.body_bytes_max {
+            return Err(format!("what `before` left is more than the {} bytes agents are sent", self.body_bytes_max));
+        }
+        let shared = Arc::new(Shared::default());
+        let (began, start_us) = (precise() + LEAD, now_us() + i64::try_from(LEAD.as_micros()).unwrap_or(0));
+        let order = Order::Start { start_us, began, before, events: channel.sender(), shared: shared.clone() };
+        let gone = |_| "the conducting thread ended by itself".to_owned();
+        self.orders.send(Heard::Own(order)).map_err(gone)?;
+        let mut outcome = run::listen(run, began, self.agents, &shared, channel, watch)?;
+        self.orders.send(Heard::Own(Order::Finish)).map_err(gone)?;
+        let ended = self.thread.join().map_err(|_| "the conducting thread panicked".to_owned())?;
+        outcome.lines_lost += ended.lines_lost;
+        outcome.is_cut = ended.is_cut;
+        Ok(Merged { outcome, checks: ended.checks, incomplete: ended.incomplete })
+    }
+}
+
+/// The job as it travels.
+struct Packed {
+    bytes: Vec<u8>,
+    piece: usize,
+    fingerprint: String,
+}
+
+/// The thread that speaks to NATS.
+struct Baton {
+    run: String,
+    seats: Vec<Option<Member>>,
+    /// Names of those who came and went before it began.
+    lost: Vec<String>,
+    job: Packed,
+    /// When agents are no longer waited for.
+    until: Instant,
+    wait: Duration,
+    all_came: bool,
+    /// Who wants to know that all are ready.
+    gathered: Option<Sender<Result<Vec<Mate>, String>>>,
+    show: Option<Show>,
+    beat: Option<Instant>,
+    stopped: Option<Instant>,
+    link: Link<Order>,
+}
+
+/// What is known once it has begun.
+struct Show {
+    start_us: i64,
+    began: Instant,
+    before: Vec<u8>,
+    events: Sender<Event>,
+    shared: Arc<Shared>,
+}
+
+impl Baton {
+    fn conduct(&mut self, heard: &Receiver<Heard<Order>>) -> Ended {
+        loop {
+            match heard.recv_timeout(LOOK) {
+                Ok(Heard::Message(message)) => {
+                    if let Some(letter) = Letter::decode(&message.payload) {
+                        self.letter(letter);
+                    }
+                }
+                Ok(Heard::Gone(generation, _)) => {
+                    self.link.gone(generation);
+                }
+                Ok(Heard::Own(Order::Start { start_us, began, before, events, shared })) => {
+                    self.show = Some(Show { start_us, began, before, events, shared });
+                    self.beat = None;
+                }
+                Ok(Heard::Own(Order::Finish)) => break,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.link.mend();
+            if !self.tend() {
+                break;
+            }
+        }
+        let over = self.to_run(Letter::new("state", "").with("over", true));
+        self.link.publish(&letter::down(&self.run), &over.encode());
+        self.ended()
+    }
+
+    fn to_run(&self, letter: Letter) -> Letter {
+        letter.with("run", self.run.as_str())
+    }
+
+    fn letter(&mut self, letter: Letter) {
+        let from = letter.text("from").to_owned();
+        if !letter::is_token(&from) {
+            return;
+        }
+        let place = self.seats.iter().position(|seat| seat.as_ref().is_some_and(|member| member.id == from));
+        match (letter.kind(), place) {
+            ("offer", None) => self.offer(&letter, from),
+            ("busy", Some(place)) if self.show.is_none() => {
+                if let Some(seat) = self.seats.get_mut(place) {
+                    *seat = None;
+                }
+            }
+            (_, Some(place)) => self.member(letter, place),
+            _ => {}
+        }
+    }
+
+    /// An agent is free: it gets the first share that is.
+    fn offer(&mut self, letter: &Letter, id: String) {
+        let Some(share) = self.seats.iter().position(Option::is_none).filter(|_| self.gathered.is_some()) else {
+            return;
+        };
+        let name = self.name_for(letter.text("name"));
+        let member = Member::new(id, name, letter.number("cpus").unwrap_or(0), precise());
+        self.hire(&member.id, share);
+        if let Some(seat) = self.seats.get_mut(share) {
+            *seat = Some(member);
+        }
+    }
+
+    /// The name, or with a number after it when somebody has it already.
+    fn name_for(&self, name: &str) -> String {
+        let clean: String = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+        let is_taken = |name: &str| self.seats.iter().flatten().any(|member| member.name == name);
+        let mut found = clean.clone();
+        let mut number = 1;
+        while is_taken(&found) {
+            number += 1;
+            found = format!("{clean}-{number}");
+        }
+        found
+    }
+
+    fn hire(&mut self, id: &str, share: usize) {
+        let hire = self
+            .to_run(Letter::new("hire", ""))
+            .with("share", share)
+            .with("shares", self.seats.len())
+            .with("pieces", self.job.bytes.len().div_ceil(self.job.piece))
+            .with("fingerprint", self.job.fingerprint.as_str());
+        self.link.publish(&letter::seat(id), &hire.encode());
+    }
+
+    /// What an agent of the run says.
+    fn member(&mut self, letter: Letter, place: usize) {
+        let run = self.run.clone();
+        let shares = self.seats.len();
+        let Some(member) = self.seats.get_mut(place).and_then(Option::as_mut) else { return };
+        member.is_heard(precise());
+        let answer = match letter.kind() {
+            "clock" => Letter::new("clock", "").with("number", letter.number("number")).with("us", now_us()),
+            "want" => {
+                let index = letter.number("piece").and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX);
+                let Some(piece) = self.job.bytes.chunks(self.job.piece).nth(index) else { return };
+                Letter::new("piece", "").with("piece", index).body(piece.to_vec())
+            }
+            "beat" => {
+                member.beat(&letter);
+                if let (Some(why), Some(show), false) = (member.refused.clone(), &self.show, member.is_over()) {
+                    member.lose(place, shares, show.began, &format!("failed: {}", why.trim()));
+                    end(show, place);
+                }
+                return;
+            }
+            "tick" => {
+                if let Some(tick) = member.inbox.take(letter)
+                    && let Some(show) = &self.show
+                {
+                    heard_tick(member, &tick, place, show);
+                }
+                Letter::new("ack", "").with("next", member.inbox.next())
+            }
+            _ => return,
+        };
+        let seat = letter::seat(&member.id);
+        self.link.publish(&seat, &answer.with("run", run).encode());
+    }
+
+    /// What is due by the clock; whether it goes on.
+    fn tend(&mut self) -> bool {
+        let now = precise();
+        if self.show.as_ref().is_some_and(|show| show.shared.is_ending.load(Ordering::Relaxed))
+            && self.stopped.is_none()
+        {
+            self.stopped = Some(now);
+            self.beat = None;
+        }
+        let is_beat = self.beat.is_none_or(|beat| now.saturating_duration_since(beat) >= BEAT);
+        if is_beat {
+            self.beat = Some(now);
+            self.tell_all();
+        }
+        match self.gathered {
+            Some(_) => self.gather(now, is_beat),
+            None => {
+                self.look_for_lost(now);
+                true
+            }
+        }
+    }
+
+    /// Tells every agent what the run wants of it.
+    fn tell_all(&mut self) {
+        let mut state = self.to_run(Letter::new("state", "")).with("stop", self.stopped.is_some());
+        if let Some(show) = &self.show {
+            state = state.with("start_us", show.start_us).body(show.before.clone());
+        }
+        self.link.publish(&letter::down(&self.run), &state.encode());
+    }
+
+    /// Looks for agents, until all are ready or it is too late.
+    fn gather(&mut self, now: Instant, is_beat: bool) -> bool {
+        for share in 0..self.seats.len() {
+            let Some(member) = self.seats.get(share).and_then(Option::as_ref) else { continue };
+            if member.is_silent(now) {
+                self.lost.push(member.name.clone());
+                if let Some(seat) = self.seats.get_mut(share) {
+                    *seat = None;
+                }
+            } else if is_beat && !member.has_answered {
+                let id = member.id.clone();
+                self.hire(&id, share);
+            }
+        }
+        if is_beat && self.seats.iter().any(Option::is_none) {
+            let call = self.to_run(Letter::new("call", ""));
+            self.link.publish(letter::CALL, &call.encode());
+        }
+        let members = || self.seats.iter().flatten();
+        if !self.all_came && members().count() == self.seats.len() {
+            self.all_came = true;
+            self.until = now + READY;
+        }
+        let refusal = members().find_map(|member| Some((&member.name, member.refused.as_ref()?)));
+        let outcome = if let Some((name, why)) = refusal {
+            Err(format!("agent {name} cannot run it: {}", why.trim()))
+        } else if members().filter(|member| member.is_ready).count() == self.seats.len() {
+            Ok(members().map(Member::mate).collect())
+        } else if now >= self.until {
+            Err(self.missing())
+        } else {
+            return true;
+        };
+        let goes_on = outcome.is_ok();
+        let told = self.gathered.take().is_some_and(|tell| tell.send(outcome).is_ok());
+        goes_on && told
+    }
+
+    /// Who did not come, or is not ready.
+    fn missing(&self) -> String {
+        let of = self.seats.len();
+        let came: Vec<&str> = self.seats.iter().flatten().map(|member| member.name.as_str()).collect();
+        let mut text = if came.len() == of {
+            let late = self.seats.iter().flatten().filter(|member| !member.is_ready);
+            let late: Vec<&str> = late.map(|member| member.name.as_str()).collect();
+            format!("not ready within {} s: {}", READY.as_secs(), late.join(", "))
+        } else {
+            let names = if came.is_empty() { String::new() } else { format!(" ({})", came.join(", ")) };
+            format!(
+                "{} of {of} agents came within {} s{names}: start the others with `weir agent URL`, or ask for fewer with -n",
+                came.len(),
+                self.wait.as_secs()
+            )
+        };
+        if !self.lost.is_empty() {
+            text.push_str(&format!("; came and went: {}", self.lost.join(", ")));
+        }
+        text
+    }
+
+    /// Gives up on agents that are silent, and on all of them when they do not end.
+    fn look_for_lost(&mut self, now: Instant) {
+        let shares = self.seats.len();
+        let has_stopped = self.stopped.is_some_and(|stopped| now.saturating_duration_since(stopped) >= STOP);
+        let Some(show) = &self.show else { return };
+        for (share, member) in self.seats.iter_mut().enumerate() {
+            let Some(member) = member.as_mut().filter(|member| !member.is_over()) else { continue };
+            if member.is_silent(now) || has_stopped {
+                let what = if has_stopped { "did not end when it was told to" } else { "was lost" };
+                member.lose(share, shares, show.began, what);
+                show.shared.active.fetch_sub(std::mem::take(&mut member.active), Ordering::Relaxed);
+                end(show, share);
+            }
+        }
+    }
+
+    fn ended(&mut self) -> Ended {
+        let members = || self.seats.iter().flatten();
+        Ended {
+            checks: members().filter_map(|member| Some((member.name.clone(), member.check.clone()?))).collect(),
+            incomplete: members().flat_map(|member| member.notes.clone()).collect(),
+            lines_lost: members().map(|member| member.lines_lost).sum(),
+            is_cut: members().any(|member| member.is_cut),
+        }
+    }
+}
+
+/// The longest name of an agent.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Nothing more is waited for from a share.
+fn end(show: &Show, share: usize) {
+    // Nobody listens any more: then it does not matter.
+    let _ = show.events.send(Event::Taken { worker: share, taken: Taken::default(), before_ms: u64::MAX });
+    let _ = show.events.send(Event::Ended { worker: share });
+}
+
+/// Hands on what an agent counted.
+fn heard_tick(member: &mut Member, tick: &Letter, share: usize, show: &Show) {
+    let body: Json = serde_json::from_slice(&tick.body).unwrap_or_default();
+    let Some(taken) = body.get("taken").and_then(Json::as_str).and_then(Taken::decode) else {
+        member.notes.push(format!("a second of agent {} could not be read", member.name));
+        return;
+    };
+    for line in body.get("lines").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str) {
+        show.shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
+        // Nobody listens any more: then it does not matter.
+        let _ = show.events.send(Event::Line(format!("[{}] {line}", member.name)));
+    }
+    member.lines_lost += body.get("lines_lost").and_then(Json::as_u64).unwrap_or(0);
+    let active = tick.number("active").unwrap_or(0);
+    show.shared.active.fetch_add(active, Ordering::Relaxed);
+    show.shared.active.fetch_sub(std::mem::replace(&mut member.active, active), Ordering::Relaxed);
+    let before_ms = if member.is_over() { u64::MAX } else { tick.number("before_ms").unwrap_or(0) };
+    let _ = show.events.send(Event::Taken { worker: share, taken, before_ms });
+    let done = body.get("done").unwrap_or(&Json::Null);
+    if done.is_object() {
+        let is = |key: &str| done.get(key).and_then(Json::as_bool).unwrap_or(false);
+        member.check = Some(health::read(done.get("check").unwrap_or(&json!({}))));
+        member.is_cut = is("is_cut");
+        member.lines_lost += done.get("lines_lost").and_then(Json::as_u64).unwrap_or(0);
+        let _ = show.events.send(Event::Ended { worker: share });
+    }
+}

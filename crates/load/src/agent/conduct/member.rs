@@ -1,0 +1,130 @@
+//! An agent as its controller sees it.
+
+use std::time::Duration;
+
+use weir_net::Instant;
+
+use crate::agent::LOST;
+use crate::agent::letter::Letter;
+use crate::agent::stream::Inbox;
+use crate::output::SelfCheck;
+
+/// An agent that is ready, for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mate {
+    /// Its name.
+    pub name: String,
+    /// CPUs it may use.
+    pub cpus: u64,
+    /// Threads it runs.
+    pub workers: u64,
+    /// What its clock is behind ours, µs.
+    pub behind_us: i64,
+    /// By how much that may be wrong, µs.
+    pub error_us: i64,
+}
+
+/// An agent of a run.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub id: String,
+    pub name: String,
+    cpus: u64,
+    workers: u64,
+    behind_us: i64,
+    error_us: i64,
+    heard: Instant,
+    /// It has taken the share.
+    pub has_answered: bool,
+    pub is_ready: bool,
+    pub refused: Option<String>,
+    pub inbox: Inbox,
+    pub active: u64,
+    /// What it says of itself once it is done.
+    pub check: Option<SelfCheck>,
+    /// Nothing more is waited for.
+    is_lost: bool,
+    pub is_cut: bool,
+    pub lines_lost: u64,
+    /// What is missing of its share.
+    pub notes: Vec<String>,
+}
+
+impl Member {
+    pub fn new(id: String, name: String, cpus: u64, now: Instant) -> Member {
+        Member {
+            id,
+            name,
+            cpus,
+            workers: 0,
+            behind_us: 0,
+            error_us: 0,
+            heard: now,
+            has_answered: false,
+            is_ready: false,
+            refused: None,
+            inbox: Inbox::default(),
+            active: 0,
+            check: None,
+            is_lost: false,
+            is_cut: false,
+            lines_lost: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    pub fn mate(&self) -> Mate {
+        let Member { cpus, workers, behind_us, error_us, .. } = *self;
+        Mate { name: self.name.clone(), cpus, workers, behind_us, error_us }
+    }
+
+    /// It said something.
+    pub fn is_heard(&mut self, now: Instant) {
+        if self.is_lost && self.is_silent(now) && self.refused.is_none() {
+            let silent = now.saturating_duration_since(self.heard).as_secs();
+            self.notes.push(format!(
+                "agent {} came back after {silent} s of silence; what it still told is counted",
+                self.name
+            ));
+        }
+        self.heard = now;
+        self.has_answered = true;
+    }
+
+    /// What it says of itself.
+    pub fn beat(&mut self, letter: &Letter) {
+        match letter.text("state") {
+            "ready" => self.is_ready = true,
+            "refused" => self.refused = Some(letter.text("why").to_owned()),
+            _ => {}
+        }
+        self.workers = letter.number("workers").unwrap_or(0);
+        self.behind_us = letter.signed("ahead_us").unwrap_or(0);
+        self.error_us = letter.signed("error_us").unwrap_or(0);
+    }
+
+    /// Whether it has been silent for too long.
+    pub fn is_silent(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.heard) >= LOST
+    }
+
+    /// Whether nothing more is waited for.
+    pub fn is_over(&self) -> bool {
+        self.is_lost || self.check.is_some()
+    }
+
+    /// Gives it up, once.
+    pub fn lose(&mut self, share: usize, shares: usize, began: Instant, what: &str) {
+        if self.is_over() {
+            return;
+        }
+        self.is_lost = true;
+        let at = self.heard.saturating_duration_since(began);
+        let when = if at == Duration::ZERO {
+            "before the start: its virtual users are missing".to_owned()
+        } else {
+            format!("{:.1} s after the start: what its virtual users did from then on is missing", at.as_secs_f64())
+        };
+        self.notes.push(format!("agent {} (share {} of {shares}) {what} {when}", self.name, share + 1));
+    }
+}

@@ -1,0 +1,387 @@
+//! A client of the NATS core protocol: connect, subscribe, publish, hear. One thread reads, the owner's writes.
+//!
+//! Small on purpose: docs/why/dependencies.md says why it is ours. Not here: TLS, JetStream, headers, clusters.
+
+pub mod parse;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_net::{Instant, clock};
+
+pub use parse::Message;
+use parse::{Op, Parser};
+
+/// The port of NATS.
+const PORT: u16 = 4222;
+/// How long the server may take to accept and to greet.
+const GREETING: Duration = Duration::from_secs(3);
+/// How long a write may wait for the server to read.
+const WRITE: Duration = Duration::from_secs(5);
+/// Between two tries to come back.
+const RETRY: Duration = Duration::from_millis(500);
+/// Room for our own words beside what fills a message, in bytes.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// A server by its URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    host: String,
+    port: u16,
+    login: Login,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Login {
+    None,
+    Token(String),
+    User(String, String),
+}
+
+impl Server {
+    /// Reads `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`; the error is for the user.
+    pub fn parse(url: &str) -> Result<Server, String> {
+        let bad = |what: &str| Err(format!("{}: {what}", hidden(url)));
+        let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+        match scheme {
+            "nats" => {}
+            "tls" | "wss" | "ws" => return bad("weir speaks NATS without TLS so far: use nats://, or a tunnel"),
+            _ => return bad("a NATS server is written nats://HOST:4222"),
+        }
+        let (login, place) = match rest.trim_end_matches('/').rsplit_once('@') {
+            Some((login, place)) => (login, place),
+            None => ("", rest.trim_end_matches('/')),
+        };
+        let login = match login.split_once(':') {
+            Some((user, password)) => Login::User(decoded(user), decoded(password)),
+            None if login.is_empty() => Login::None,
+            None => Login::Token(decoded(login)),
+        };
+        let (host, port) = match place.strip_prefix('[').and_then(|place| place.split_once(']')) {
+            Some((host, port)) => (host, port.strip_prefix(':')),
+            None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+        };
+        let Ok(port) = port.map_or(Ok(PORT), str::parse) else { return bad("this port is no number") };
+        if host.is_empty() || host.contains(['/', ',', ' ']) {
+            return bad("one server, written nats://HOST:4222");
+        }
+        Ok(Server { host: host.to_owned(), port, login })
+    }
+
+    /// `HOST:PORT`, without secrets.
+    pub fn place(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// A URL without what stands before `@`.
+fn hidden(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://***@{place}"),
+        (None, Some((_, place))) => format!("***@{place}"),
+        _ => url.to_owned(),
+    }
+}
+
+/// Percent signs taken out.
+fn decoded(text: &str) -> String {
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let (byte, left) = match code {
+            Some(code) if first == b'%' => (code, after.get(2..).unwrap_or_default()),
+            _ => (first, after),
+        };
+        rest = left;
+        out.push(byte);
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// What a link's owner hears: from the server, or from its own helpers.
+#[derive(Debug)]
+pub enum Heard<T> {
+    /// Something was published.
+    Message(Message),
+    /// The connection of that number is over.
+    Gone(u64, String),
+    /// What helpers of the owner say.
+    Own(T),
+}
+
+/// A connection that comes back: what was published meanwhile is lost, as NATS has it.
+pub struct Link<T> {
+    server: Server,
+    name: String,
+    ear: SyncSender<Heard<T>>,
+    subjects: Vec<String>,
+    client: Option<Client>,
+    generation: u64,
+    tried: Option<Instant>,
+}
+
+impl<T: Send + 'static> Link<T> {
+    /// Connects; the error is for the user.
+    pub fn connect(server: &Server, name: &str, ear: SyncSender<Heard<T>>) -> Result<Link<T>, String> {
+        let mut link = Link {
+            server: server.clone(),
+            name: name.to_owned(),
+            ear,
+            subjects: Vec::new(),
+            client: None,
+            generation: 0,
+            tried: None,
+        };
+        link.open()?;
+        Ok(link)
+    }
+
+    /// Hears a subject from now on.
+    pub fn subscribe(&mut self, subject: String) {
+        let sid = self.subjects.len() + 1;
+        self.write(&format!("SUB {subject} {sid}\r\n").into_bytes());
+        self.subjects.push(subject);
+    }
+
+    /// Hears only the first so many subjects any more.
+    pub fn forget_after(&mut self, kept: usize) {
+        for sid in kept..self.subjects.len() {
+            self.write(&format!("UNSUB {}\r\n", sid + 1).into_bytes());
+        }
+        self.subjects.truncate(kept);
+    }
+
+    /// Publishes, unless there is no connection.
+    pub fn publish(&mut self, subject: &str, payload: &[u8]) {
+        let mut bytes = format!("PUB {subject} {}\r\n", payload.len()).into_bytes();
+        bytes.extend_from_slice(payload);
+        bytes.extend_from_slice(b"\r\n");
+        self.write(&bytes);
+    }
+
+    /// How many bytes of ours a message may hold beside its head.
+    pub fn body_bytes_max(&self) -> usize {
+        let allowed = self.client.as_ref().map_or(1 << 20, |client| client.payload_bytes_max);
+        allowed.saturating_sub(HEAD_BYTES).clamp(1, parse::PAYLOAD_BYTES_MAX - HEAD_BYTES)
+    }
+
+    /// Whether there is a connection.
+    pub fn is_up(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// A [`Heard::Gone`] came. Whether it was the connection's of now.
+    pub fn gone(&mut self, generation: u64) -> bool {
+        let is_it = generation == self.generation && self.client.is_some();
+        if is_it {
+            self.client = None;
+        }
+        is_it
+    }
+
+    /// Comes back if it is time to; call it again and again.
+    pub fn mend(&mut self) {
+        let is_time = self.tried.is_none_or(|tried| clock::precise().saturating_duration_since(tried) >= RETRY);
+        if self.client.is_none() && is_time {
+            // The next try says the same.
+            let _ = self.open();
+        }
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        self.tried = Some(clock::precise());
+        self.generation += 1;
+        self.client = Some(Client::open(&self.server, &self.name, self.ear.clone(), self.generation)?);
+        for (index, subject) in self.subjects.clone().iter().enumerate() {
+            self.write(&format!("SUB {subject} {}\r\n", index + 1).into_bytes());
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(client) = &self.client
+            && client.write(bytes).is_err()
+        {
+            self.client = None;
+        }
+    }
+}
+
+/// One connection; its thread ends with it.
+struct Client {
+    stream: Arc<Mutex<TcpStream>>,
+    payload_bytes_max: usize,
+}
+
+impl Client {
+    fn open<T: Send + 'static>(
+        server: &Server,
+        name: &str,
+        ear: SyncSender<Heard<T>>,
+        generation: u64,
+    ) -> Result<Client, String> {
+        let place = server.place();
+        let failed = |error: std::io::Error| format!("no NATS server at {place}: {error}");
+        let mut stream = dial(server).map_err(failed)?;
+        let mut reader = Reader { stream: stream.try_clone().map_err(failed)?, parser: Parser::default() };
+        let info = match reader.next().map_err(|error| format!("{place}: {error}"))? {
+            Op::Info(info) => serde_json::from_str::<Value>(&info).map_err(|error| format!("{place}: {error}"))?,
+            other => return Err(format!("{place}: this is no NATS server: it greets with {other:?}")),
+        };
+        if info.get("tls_required").and_then(Value::as_bool) == Some(true) {
+            return Err(format!("{place} wants TLS, which weir does not speak to NATS so far: use a tunnel"));
+        }
+        stream.write_all(greeting(server, name).as_bytes()).map_err(failed)?;
+        loop {
+            match reader.next().map_err(|error| format!("{place}: {error}"))? {
+                Op::Pong => break,
+                Op::Error(error) => return Err(format!("{place} refuses: {error}")),
+                _ => {}
+            }
+        }
+        reader.stream.set_read_timeout(None).map_err(failed)?;
+        let payload_bytes_max = info.get("max_payload").and_then(Value::as_u64).unwrap_or(1 << 20);
+        let stream = Arc::new(Mutex::new(stream));
+        let writer = stream.clone();
+        std::thread::Builder::new()
+            .name("nats".to_owned())
+            .spawn(move || {
+                let why = reader.read_on(&writer, &ear);
+                // Nobody listens any more: then it does not matter.
+                let _ = ear.send(Heard::Gone(generation, why));
+            })
+            .map_err(failed)?;
+        Ok(Client { stream, payload_bytes_max: usize::try_from(payload_bytes_max).unwrap_or(usize::MAX) })
+    }
+
+    fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It may be closed already.
+        let _ = self.stream.lock().unwrap_or_else(PoisonError::into_inner).shutdown(Shutdown::Both);
+    }
+}
+
+fn dial(server: &Server) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::other("the name has no address");
+    for address in (server.host.as_str(), server.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, GREETING) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(GREETING))?;
+                stream.set_write_timeout(Some(WRITE))?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn greeting(server: &Server, name: &str) -> String {
+    let mut connect = json!({
+        "verbose": false, "pedantic": false, "tls_required": false, "headers": false, "protocol": 1,
+        "name": name, "lang": "weir", "version": env!("CARGO_PKG_VERSION"),
+    });
+    match &server.login {
+        Login::None => {}
+        Login::Token(token) => connect["auth_token"] = token.as_str().into(),
+        Login::User(user, password) => {
+            connect["user"] = user.as_str().into();
+            connect["pass"] = password.as_str().into();
+        }
+    }
+    format!("CONNECT {connect}\r\nPING\r\n")
+}
+
+struct Reader {
+    stream: TcpStream,
+    parser: Parser,
+}
+
+impl Reader {
+    fn next(&mut self) -> Result<Op, String> {
+        let mut bytes = [0; 16 << 10];
+        loop {
+            if let Some(op) = self.parser.pull().map_err(|wrong| wrong.to_string())? {
+                return Ok(op);
+            }
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Err("the server closed the connection".to_owned()),
+                Ok(read) => self.parser.push(bytes.get(..read).unwrap_or_default()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Hands on what comes, until nothing more does; why.
+    fn read_on<T>(&mut self, writer: &Mutex<TcpStream>, ear: &SyncSender<Heard<T>>) -> String {
+        loop {
+            match self.next() {
+                Ok(Op::Message(message)) => {
+                    if ear.send(Heard::Message(message)).is_err() {
+                        return String::new();
+                    }
+                }
+                Ok(Op::Ping) => {
+                    let written = writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(b"PONG\r\n");
+                    if let Err(error) = written {
+                        return error.to_string();
+                    }
+                }
+                Ok(Op::Error(error)) => return error,
+                Ok(Op::Info(_) | Op::Pong | Op::Ok) => {}
+                Err(error) => return error,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        let server = |host: &str, port, login| Ok(Server { host: host.to_owned(), port, login });
+        let user = |user: &str, password: &str| Login::User(user.to_owned(), password.to_owned());
+        for (url, expected) in [
+            ("nats://a", server("a", 4222, Login::None)),
+            ("nats://10.0.0.1:5000/", server("10.0.0.1", 5000, Login::None)),
+            ("host:99", server("host", 99, Login::None)),
+            ("nats://[::1]:9", server("::1", 9, Login::None)),
+            ("nats://u:p%40ss@h:9", server("h", 9, user("u", "p@ss"))),
+            ("nats://s3cr%ZZt@h", server("h", 4222, Login::Token("s3cr%ZZt".to_owned()))),
+        ] {
+            assert_eq!(Server::parse(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn other_urls_are_refused_without_telling_secrets() {
+        for (url, words) in [
+            ("tls://u:secret@h", "without TLS so far"),
+            ("redis://u:secret@h", "is written nats://"),
+            ("nats://u:secret@", "one server"),
+            ("nats://u:secret@a,b", "one server"),
+            ("nats://u:secret@a:b", "no number"),
+        ] {
+            let error = Server::parse(url).unwrap_err();
+            assert!(error.contains(words) && !error.contains("secret"), "{error}");
+        }
+    }
+}

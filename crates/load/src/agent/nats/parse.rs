@@ -1,0 +1,215 @@
+//! Bytes from a NATS server to operations: the text protocol, no socket.
+//!
+//! <https://docs.nats.io/reference/reference-protocols/nats-protocol>. Headers are not asked for, so HMSG never comes.
+
+use std::fmt;
+
+/// The longest control line, in bytes: INFO names every server of a cluster.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+/// The longest payload, in bytes; NATS servers allow 1 MiB unless they are told otherwise.
+pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
+
+/// What a server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// About itself, JSON.
+    Info(String),
+    /// Something for a subscription.
+    Message(Message),
+    /// Wants a PONG.
+    Ping,
+    /// Has read everything up to our PING.
+    Pong,
+    /// Agrees, in verbose mode.
+    Ok,
+    /// Refuses; often closes afterwards.
+    Error(String),
+}
+
+/// What was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Where to.
+    pub subject: String,
+    /// Where an answer goes.
+    pub reply: Option<String>,
+    /// What.
+    pub payload: Vec<u8>,
+}
+
+/// Why bytes are no NATS; the connection is of no more use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// More than [`LINE_BYTES_MAX`].
+    LineTooLong,
+    /// More than [`PAYLOAD_BYTES_MAX`].
+    PayloadTooLong,
+    /// No operation.
+    Line(String),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::LineTooLong => write!(f, "a line of more than {LINE_BYTES_MAX} bytes: this is no NATS server"),
+            Wrong::PayloadTooLong => write!(f, "a message of more than {PAYLOAD_BYTES_MAX} bytes"),
+            Wrong::Line(line) => write!(f, "this is no NATS server: it says {line:?}"),
+        }
+    }
+}
+
+/// Takes bytes as they come.
+#[derive(Debug, Default)]
+pub struct Parser {
+    bytes: Vec<u8>,
+    /// Up to where they have been given out.
+    at: usize,
+}
+
+/// A payload that may still be coming.
+struct Head {
+    subject: String,
+    reply: Option<String>,
+    length: usize,
+}
+
+impl Parser {
+    /// Adds bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next operation, when all of it is there.
+    pub fn pull(&mut self) -> Result<Option<Op>, Wrong> {
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let Some(end) = memchr::memchr(b'\n', rest.get(..LINE_BYTES_MAX).unwrap_or(rest)) else {
+                return if rest.len() >= LINE_BYTES_MAX { Err(Wrong::LineTooLong) } else { Ok(None) };
+            };
+            let line = rest.get(..end).unwrap_or_default();
+            let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)).into_owned();
+            let (name, words) = line.split_once([' ', '\t']).unwrap_or((&line, ""));
+            let op = match name.to_ascii_uppercase().as_str() {
+                "MSG" => {
+                    let head = head(words).ok_or_else(|| wrong(&line))?;
+                    return self.message(head, end + 1);
+                }
+                "INFO" => Op::Info(words.trim().to_owned()),
+                "PING" => Op::Ping,
+                "PONG" => Op::Pong,
+                "+OK" => Op::Ok,
+                "-ERR" => Op::Error(words.trim().trim_matches('\'').to_owned()),
+                "" => {
+                    self.at += end + 1;
+                    continue;
+                }
+                _ => return Err(wrong(&line)),
+            };
+            self.at += end + 1;
+            return Ok(Some(op));
+        }
+    }
+
+    /// The payload after a line of `line` bytes.
+    fn message(&mut self, head: Head, line: usize) -> Result<Option<Op>, Wrong> {
+        if head.length > PAYLOAD_BYTES_MAX {
+            return Err(Wrong::PayloadTooLong);
+        }
+        let from = self.at + line;
+        let Some(framed) = self.bytes.get(from..from + head.length + 2) else { return Ok(None) };
+        let Some(payload) = framed.strip_suffix(b"\r\n") else { return Err(wrong("a message without its end")) };
+        let payload = payload.to_vec();
+        self.at = from + head.length + 2;
+        Ok(Some(Op::Message(Message { subject: head.subject, reply: head.reply, payload })))
+    }
+}
+
+/// `SUBJECT SID [REPLY] BYTES`.
+fn head(words: &str) -> Option<Head> {
+    let words: Vec<&str> = words.split_ascii_whitespace().collect();
+    let (subject, reply, length) = match *words.as_slice() {
+        [subject, _, length] => (subject, None, length),
+        [subject, _, reply, length] => (subject, Some(reply.to_owned()), length),
+        _ => return None,
+    };
+    Some(Head { subject: subject.to_owned(), reply, length: length.parse().ok()? })
+}
+
+/// What of a line is shown.
+const SHOWN_CHARS_MAX: usize = 80;
+
+fn wrong(line: &str) -> Wrong {
+    Wrong::Line(line.chars().take(SHOWN_CHARS_MAX).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(parser: &mut Parser) -> Result<Vec<Op>, Wrong> {
+        let mut ops = Vec::new();
+        while let Some(op) = parser.pull()? {
+            ops.push(op);
+        }
+        Ok(ops)
+    }
+
+    fn message(subject: &str, reply: Option<&str>, payload: &str) -> Op {
+        Op::Message(Message {
+            subject: subject.to_owned(),
+            reply: reply.map(str::to_owned),
+            payload: payload.as_bytes().to_vec(),
+        })
+    }
+
+    const TEXT: &[u8] = b"INFO {\"a\":1} \r\n+OK\r\nPING\r\nmsg a.b 9 5\r\nhe\r\no\r\nPONG\r\nMSG x 1 re.ply 0\r\n\r\n\
+                          -ERR 'Authorization Violation'\r\n";
+
+    fn expected() -> Vec<Op> {
+        vec![
+            Op::Info("{\"a\":1}".to_owned()),
+            Op::Ok,
+            Op::Ping,
+            message("a.b", None, "he\r\no"),
+            Op::Pong,
+            message("x", Some("re.ply"), ""),
+            Op::Error("Authorization Violation".to_owned()),
+        ]
+    }
+
+    #[test]
+    fn operations_come_out_however_the_bytes_are_cut() {
+        for size in 1..TEXT.len() {
+            let mut parser = Parser::default();
+            let mut ops = Vec::new();
+            for piece in TEXT.chunks(size) {
+                parser.push(piece);
+                ops.extend(all(&mut parser).unwrap());
+            }
+            assert_eq!(ops, expected(), "{size}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_nats_is_refused() {
+        let table: [(&[u8], &str); 6] = [
+            (b"HTTP/1.1 400 Bad Request\r\n", "no NATS server"),
+            (b"MSG a\r\n", "MSG a"),
+            (b"MSG a 1 x\r\n", "MSG a 1 x"),
+            (b"MSG a 1 99999999999999999999999\r\n", "MSG a 1"),
+            (b"MSG a 1 17000000\r\n", "more than 16777216 bytes"),
+            (b"MSG a 1 2\r\nabcd", "without its end"),
+        ];
+        for (bytes, words) in table {
+            let mut parser = Parser::default();
+            parser.push(bytes);
+            let wrong = all(&mut parser).unwrap_err().to_string();
+            assert!(wrong.contains(words), "{wrong}");
+        }
+        let mut parser = Parser::default();
+        parser.push(&vec![b'x'; LINE_BYTES_MAX]);
+        assert_eq!(parser.pull(), Err(Wrong::LineTooLong));
+    }
+}

@@ -1,0 +1,425 @@
+//! The agent: offers itself, fetches a job, runs its share, tells what it counted.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use weir_net::Instant;
+use weir_net::clock::precise;
+
+use super::clock::{Offset, now_us};
+use super::letter::{self, Letter};
+use super::nats::{Heard, Link, Message, Server};
+use super::stream::Outbox;
+use super::work::{Report, Start, Work};
+use super::{BEAT, HEARD_MAX, LINES_MAX, LOOK, LOST, job};
+use crate::output::facts::fingerprint;
+use crate::random;
+use crate::record::Taken;
+use crate::run::{Channel, Stop};
+use crate::value::parse_json;
+
+/// A piece of the job that takes longer is asked for again.
+const PIECE: Duration = Duration::from_secs(2);
+
+/// What an agent is.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// The server it waits at.
+    pub server: Server,
+    /// What it is called.
+    pub name: String,
+    /// Threads at most.
+    pub workers_max: Option<usize>,
+    /// Ends after one run.
+    pub once: bool,
+}
+
+/// Serves run after run until it is stopped. `tell` gets a sentence now and then; the error is for the user.
+pub fn serve(agent: &Agent, is_stopped: &dyn Fn() -> bool, tell: &mut dyn FnMut(&str)) -> Result<(), String> {
+    let (ear, heard) = mpsc::sync_channel(HEARD_MAX);
+    let id = random::string(16);
+    let mut link = Link::connect(&agent.server, &agent.name, ear.clone())?;
+    link.subscribe(letter::CALL.to_owned());
+    link.subscribe(letter::seat(&id));
+    tell(&format!("agent {}: waiting for a run at nats://{}", agent.name, agent.server.place()));
+    let mut seat = Seat { agent, id, link, ear, duty: None, jobs: 0, was_up: true };
+    while !is_stopped() {
+        seat.turn(&heard, tell);
+        if agent.once && seat.jobs > 0 && seat.duty.is_none() {
+            break;
+        }
+    }
+    if let Some(duty) = &mut seat.duty {
+        duty.end();
+    }
+    Ok(())
+}
+
+/// Subjects an agent hears between runs.
+const SUBJECTS_KEPT: usize = 2;
+
+struct Seat<'a> {
+    agent: &'a Agent,
+    id: String,
+    link: Link<(u64, Report)>,
+    ear: SyncSender<Heard<(u64, Report)>>,
+    duty: Option<Duty>,
+    jobs: u64,
+    was_up: bool,
+}
+
+/// Where a duty stands.
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    /// The job is coming.
+    Fetching,
+    /// The job is read.
+    Preparing,
+    /// It may begin.
+    Ready,
+    /// It has begun.
+    Running,
+    /// It cannot be done.
+    Refused(String),
+    /// Everything is counted.
+    Done,
+}
+
+/// One run's part.
+struct Duty {
+    number: u64,
+    run: String,
+    share: (u64, u64),
+    state: State,
+    /// When it was hired, by both clocks here.
+    hired: (Instant, i64),
+    /// When the controller was last heard.
+    heard: Instant,
+    beat: Option<Instant>,
+    offset: Offset,
+    job: Fetch,
+    workers: usize,
+    thread: Option<JoinHandle<()>>,
+    ended: Option<Instant>,
+    start: Option<Sender<Start>>,
+    stop: Option<Stop>,
+    told: Told,
+    /// Nothing more is told to the controller; only the thread is waited for.
+    is_over: bool,
+}
+
+/// The pieces of a job.
+struct Fetch {
+    bytes: Vec<u8>,
+    next: u64,
+    pieces: u64,
+    fingerprint: String,
+    asked: Option<Instant>,
+}
+
+/// What was counted and is not on its way yet, and what is on its way.
+#[derive(Default)]
+struct Told {
+    taken: Taken,
+    before_ms: u64,
+    lines: Vec<String>,
+    lines_lost: u64,
+    active: u64,
+    done: Option<Json>,
+    is_last_sent: bool,
+    outbox: Outbox,
+    ticked: Option<Instant>,
+}
+
+impl Seat<'_> {
+    fn turn(&mut self, heard: &Receiver<Heard<(u64, Report)>>, tell: &mut dyn FnMut(&str)) {
+        match heard.recv_timeout(LOOK) {
+            Ok(Heard::Message(message)) => self.message(&message, tell),
+            Ok(Heard::Gone(generation, why)) => {
+                if self.link.gone(generation) {
+                    tell(&format!("agent {}: the NATS server is gone ({why}), trying again", self.agent.name));
+                }
+            }
+            Ok(Heard::Own((number, report))) => self.report(number, report),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        self.link.mend();
+        if self.link.is_up() && !self.was_up {
+            tell(&format!("agent {}: back at nats://{}", self.agent.name, self.agent.server.place()));
+        }
+        self.was_up = self.link.is_up();
+        self.tend(tell);
+    }
+
+    fn message(&mut self, message: &Message, tell: &mut dyn FnMut(&str)) {
+        let Some(letter) = Letter::decode(&message.payload) else { return };
+        let run = letter.text("run");
+        if !letter::is_token(run) {
+            return;
+        }
+        match (letter.kind(), &mut self.duty) {
+            ("call", None) => {
+                let offer = Letter::new("offer", &self.id)
+                    .with("name", self.agent.name.as_str())
+                    .with("cpus", weir_meter::host::effective_cpus());
+                self.link.publish(&letter::up(run), &offer.encode());
+            }
+            ("hire", None) => self.hire(&letter, tell),
+            ("hire", Some(duty)) if duty.run != run => {
+                self.link.publish(&letter::up(run), &Letter::new("busy", &self.id).encode());
+            }
+            (_, Some(duty)) if duty.run == run => {
+                duty.heard = precise();
+                self.order(&letter, tell);
+            }
+            _ => {}
+        }
+    }
+
+    fn hire(&mut self, letter: &Letter, tell: &mut dyn FnMut(&str)) {
+        let number = |key| letter.number(key);
+        let (Some(share), Some(shares), Some(pieces)) = (number("share"), number("shares"), number("pieces")) else {
+            return;
+        };
+        let run = letter.text("run").to_owned();
+        tell(&format!("agent {}: share {} of {shares} of run {run}", self.agent.name, share + 1));
+        self.link.subscribe(letter::down(&run));
+        self.jobs += 1;
+        self.duty = Some(Duty {
+            number: self.jobs,
+            run,
+            share: (share, shares),
+            state: State::Fetching,
+            hired: (precise(), now_us()),
+            heard: precise(),
+            beat: None,
+            offset: Offset::default(),
+            job: Fetch {
+                bytes: Vec::new(),
+                next: 0,
+                pieces,
+                fingerprint: letter.text("fingerprint").to_owned(),
+                asked: None,
+            },
+            workers: 0,
+            thread: None,
+            ended: None,
+            start: None,
+            stop: None,
+            told: Told::default(),
+            is_over: false,
+        });
+    }
+
+    /// What the controller of the run says.
+    fn order(&mut self, letter: &Letter, tell: &mut dyn FnMut(&str)) {
+        let Some(duty) = &mut self.duty else { return };
+        match letter.kind() {
+            "clock" => {
+                if let (Some(number), Some(us)) = (letter.number("number"), letter.signed("us")) {
+                    duty.offset.answer(number, us, precise());
+                }
+            }
+            "piece" => duty.piece(letter, self.agent, &self.ear),
+            "ack" => duty.told.outbox.acknowledged(letter.number("next").unwrap_or(0), precise()),
+            "state" if letter.is("over") => {
+                tell(&format!("agent {}: run {} is over", self.agent.name, duty.run));
+                duty.end();
+            }
+            "state" => duty.state(letter),
+            _ => {}
+        }
+    }
+
+    /// What the thread of the job says.
+    fn report(&mut self, number: u64, report: Report) {
+        let Some(duty) = self.duty.as_mut().filter(|duty| duty.number == number) else { return };
+        let told = &mut duty.told;
+        match report {
+            Report::Ready(workers) => {
+                duty.workers = workers;
+                duty.turn_to(State::Ready);
+            }
+            Report::Refused(why) => duty.turn_to(State::Refused(why)),
+            Report::Taken(taken, before_ms) => {
+                told.taken.merge(taken);
+                told.before_ms = before_ms;
+            }
+            Report::Line(line) if told.lines.len() < LINES_MAX => told.lines.push(line),
+            Report::Line(_) => told.lines_lost += 1,
+            Report::Active(active) => told.active = active,
+            Report::Done(done) => {
+                told.done = Some(done);
+                duty.turn_to(State::Done);
+            }
+        }
+    }
+
+    /// What is due by the clock.
+    fn tend(&mut self, tell: &mut dyn FnMut(&str)) {
+        let Some(duty) = &mut self.duty else { return };
+        let now = precise();
+        if !duty.is_over && now.saturating_duration_since(duty.heard) >= LOST {
+            tell(&format!("agent {}: nothing from the controller of run {}: it is ended", self.agent.name, duty.run));
+            duty.end();
+        }
+        if duty.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+            duty.thread = None;
+            // What it has told may still wait to be heard.
+            duty.ended = Some(now);
+        }
+        let is_told = matches!(duty.state, State::Refused(_) | State::Done) || duty.is_over;
+        if !is_told && duty.ended.is_some_and(|ended| now.saturating_duration_since(ended) >= BEAT) {
+            duty.turn_to(State::Refused("the thread of the run panicked".to_owned()));
+        }
+        if duty.is_over {
+            if duty.thread.is_none() {
+                self.duty = None;
+                self.link.forget_after(SUBJECTS_KEPT);
+            }
+            return;
+        }
+        let up = letter::up(&duty.run);
+        for letter in duty.due(&self.id, now, self.link.body_bytes_max()) {
+            self.link.publish(&up, &letter.encode());
+        }
+    }
+}
+
+impl Duty {
+    fn turn_to(&mut self, state: State) {
+        self.state = state;
+        // It is told at once.
+        self.beat = None;
+    }
+
+    /// Ends whatever is under way.
+    fn end(&mut self) {
+        self.is_over = true;
+        self.start = None;
+        if let Some(stop) = &self.stop {
+            stop.stop();
+        }
+    }
+
+    /// A piece of the job; with the last one the thread begins.
+    fn piece(&mut self, letter: &Letter, agent: &Agent, ear: &SyncSender<Heard<(u64, Report)>>) {
+        let fetch = &mut self.job;
+        if self.state != State::Fetching || letter.number("piece") != Some(fetch.next) {
+            return;
+        }
+        if fetch.bytes.len() + letter.body.len() > job::BYTES_MAX + (1 << 20) {
+            return self.turn_to(State::Refused("the job is too large".to_owned()));
+        }
+        fetch.bytes.extend_from_slice(&letter.body);
+        fetch.next += 1;
+        fetch.asked = None;
+        if fetch.next < fetch.pieces {
+            return;
+        }
+        let bytes = std::mem::take(&mut fetch.bytes);
+        if fingerprint(&[&bytes]) != fetch.fingerprint {
+            return self.turn_to(State::Refused("the job came damaged".to_owned()));
+        }
+        let (start, starts) = mpsc::channel();
+        let channel = Channel::new();
+        self.stop = Some(channel.stop());
+        self.start = Some(start);
+        let (number, share, workers_max) = (self.number, self.share, agent.workers_max);
+        let work = Work { number, bytes, share, workers_max, start: starts, channel, ear: ear.clone() };
+        match std::thread::Builder::new().name("run".to_owned()).spawn(move || work.run()) {
+            Ok(thread) => {
+                self.thread = Some(thread);
+                self.turn_to(State::Preparing);
+            }
+            Err(error) => self.turn_to(State::Refused(format!("no thread: {error}"))),
+        }
+    }
+
+    /// What the controller wants of everybody.
+    fn state(&mut self, letter: &Letter) {
+        if letter.is("stop")
+            && let Some(stop) = &self.stop
+        {
+            stop.stop();
+        }
+        let Some(start_us) = letter.signed("start_us").filter(|_| self.state == State::Ready) else { return };
+        let ahead_us = self.offset.ahead_us();
+        // Counted from the moment it was hired: a start that is over already stays where it was, and what that makes
+        // late is recorded as late.
+        let (hired, hired_us) = self.hired;
+        let after_us = start_us.saturating_sub(hired_us.saturating_add(ahead_us));
+        let at = hired + Duration::from_micros(u64::try_from(after_us).unwrap_or(0));
+        let Ok(crate::value::Value::Map(before)) = parse_json(&letter.body) else {
+            return self.turn_to(State::Refused("what `before` left came damaged".to_owned()));
+        };
+        let before = before.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Some(start) = self.start.take() {
+            // A thread that has ended says so itself.
+            let _ = start.send(Start { at, ahead_ms: ahead_us / 1000, before });
+            self.turn_to(State::Running);
+        }
+    }
+
+    /// Messages that are due.
+    fn due(&mut self, id: &str, now: Instant, part_bytes_max: usize) -> Vec<Letter> {
+        let is_due =
+            |last: Option<Instant>, every| last.is_none_or(|last| now.saturating_duration_since(last) >= every);
+        let mut letters = Vec::new();
+        if let Some(number) = self.offset.ask(now, now_us()) {
+            letters.push(Letter::new("clock", id).with("number", number));
+        }
+        if self.state == State::Fetching && self.offset.is_known() && is_due(self.job.asked, PIECE) {
+            self.job.asked = Some(now);
+            letters.push(Letter::new("want", id).with("piece", self.job.next));
+        }
+        if is_due(self.beat, BEAT) {
+            self.beat = Some(now);
+            letters.push(self.beat(id));
+        }
+        let told = &mut self.told;
+        let is_last = told.done.is_some();
+        let is_running = matches!(self.state, State::Running | State::Done) && !told.is_last_sent;
+        if is_running && !told.outbox.is_full() && (is_last || is_due(told.ticked, BEAT)) {
+            told.ticked = Some(now);
+            told.is_last_sent = is_last;
+            letters.extend(told.tick(id, part_bytes_max, now));
+        }
+        letters.extend(told.outbox.again(now));
+        letters
+    }
+
+    fn beat(&self, id: &str) -> Letter {
+        let (word, why) = match &self.state {
+            State::Fetching => ("fetching", ""),
+            State::Preparing => ("preparing", ""),
+            State::Ready => ("ready", ""),
+            State::Running => ("running", ""),
+            State::Done => ("done", ""),
+            State::Refused(why) => ("refused", why.as_str()),
+        };
+        Letter::new("beat", id)
+            .with("state", word)
+            .with("why", why.chars().take(WHY_CHARS_MAX).collect::<String>())
+            .with("ahead_us", self.offset.ahead_us())
+            .with("error_us", self.offset.error_us())
+            .with("workers", self.workers)
+    }
+}
+
+/// What is told of a refusal.
+const WHY_CHARS_MAX: usize = 4000;
+
+impl Told {
+    fn tick(&mut self, id: &str, part_bytes_max: usize, now: Instant) -> Vec<Letter> {
+        let taken = std::mem::take(&mut self.taken);
+        let body = serde_json::json!({
+            "lines": std::mem::take(&mut self.lines), "lines_lost": std::mem::take(&mut self.lines_lost),
+            "taken": taken.encode(), "done": self.done,
+        });
+        let letter = Letter::new("tick", id).with("before_ms", self.before_ms).with("active", self.active);
+        self.outbox.push(&letter.body(body.to_string().into_bytes()), part_bytes_max, now)
+    }
+}

@@ -1,0 +1,206 @@
+//! What an agent counted reaches the controller once, whatever is lost or comes twice on the way.
+//!
+//! The agent numbers what it sends and keeps it until it is acknowledged; the controller takes number after number and
+//! nothing else. A lost message holds up the following ones, and all are sent again.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use weir_net::Instant;
+
+use super::letter::Letter;
+
+/// Messages that wait to be acknowledged; beyond, an agent gathers into the next.
+const WAITING_MAX: usize = 120;
+/// What is not acknowledged for so long is sent again.
+const RESEND: Duration = Duration::from_secs(2);
+/// The largest message put together of parts, in bytes.
+const BYTES_MAX: usize = 64 << 20;
+
+/// The agent's end.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    next: u64,
+    waiting: VecDeque<(u64, Vec<Letter>)>,
+    sent: Option<Instant>,
+}
+
+impl Outbox {
+    /// Whether nothing more is taken for now.
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX
+    }
+
+    /// Numbers a message, cuts its body into parts of so many bytes, and gives them to be sent.
+    pub fn push(&mut self, letter: &Letter, part_bytes_max: usize, now: Instant) -> Vec<Letter> {
+        let mut pieces: Vec<&[u8]> = letter.body.chunks(part_bytes_max.max(1)).collect();
+        if pieces.is_empty() {
+            pieces.push(&[]);
+        }
+        let head = letter.clone().body(Vec::new()).with("seq", self.next).with("of", pieces.len());
+        let part = |(part, piece): (usize, &&[u8])| head.clone().with("part", part).body(piece.to_vec());
+        let parts: Vec<Letter> = pieces.iter().enumerate().map(part).collect();
+        self.waiting.push_back((self.next, parts.clone()));
+        self.next += 1;
+        self.sent.get_or_insert(now);
+        parts
+    }
+
+    /// The other end has everything before this number.
+    pub fn acknowledged(&mut self, next: u64, now: Instant) {
+        let before = self.waiting.len();
+        self.waiting.retain(|(seq, _)| *seq >= next);
+        if self.waiting.len() < before {
+            self.sent = (!self.waiting.is_empty()).then_some(now);
+        }
+    }
+
+    /// What is to be sent again by now.
+    pub fn again(&mut self, now: Instant) -> Vec<Letter> {
+        if self.sent.is_none_or(|sent| now.saturating_duration_since(sent) < RESEND) {
+            return Vec::new();
+        }
+        self.sent = Some(now);
+        self.waiting.iter().flat_map(|(_, parts)| parts.clone()).collect()
+    }
+}
+
+/// The controller's end, one for each agent.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    next: u64,
+    parts: u64,
+    body: Vec<u8>,
+}
+
+impl Inbox {
+    /// The number that is waited for: everything before it is here.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes a part; the whole message when it was the last one, and none that was here before.
+    pub fn take(&mut self, letter: Letter) -> Option<Letter> {
+        let part = letter.number("part")?;
+        if letter.number("seq")? != self.next {
+            return None;
+        }
+        if part == 0 {
+            self.body.clear();
+            self.parts = 0;
+        }
+        if part != self.parts || self.body.len() + letter.body.len() > BYTES_MAX {
+            return None;
+        }
+        self.body.extend_from_slice(&letter.body);
+        self.parts += 1;
+        if self.parts < letter.number("of")? {
+            return None;
+        }
+        self.parts = 0;
+        self.next += 1;
+        Some(letter.body(std::mem::take(&mut self.body)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends `count` messages over a line that loses, doubles and delays as a seed says; what arrives, in order.
+    fn over_a_bad_line(seed: u64, count: usize) -> Vec<String> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut outbox, mut inbox) = (Outbox::default(), Inbox::default());
+        let mut now = weir_net::clock::precise();
+        let mut line: Vec<Letter> = Vec::new();
+        let mut arrived = Vec::new();
+        let mut pushed = 0;
+        for _ in 0..10_000 {
+            now = now + Duration::from_millis(500);
+            if pushed < count && !outbox.is_full() {
+                let letter = Letter::new("tick", "a").body(format!("message {pushed}").into_bytes());
+                line.extend(outbox.push(&letter, 4, now));
+                pushed += 1;
+            }
+            line.extend(outbox.again(now));
+            for letter in std::mem::take(&mut line) {
+                match random.u8(..10) {
+                    0 => continue,
+                    1 => line.push(letter.clone()),
+                    2 => {
+                        line.push(letter);
+                        continue;
+                    }
+                    _ => {}
+                }
+                arrived.extend(inbox.take(letter).map(|whole| String::from_utf8(whole.body).unwrap()));
+            }
+            if random.u8(..3) > 0 {
+                outbox.acknowledged(inbox.next(), now);
+            }
+            if pushed == count && outbox.waiting.is_empty() {
+                return arrived;
+            }
+        }
+        panic!("seed {seed}: {} of {count} arrived", arrived.len());
+    }
+
+    #[test]
+    fn each_arrives_once_and_in_order() {
+        for seed in 0..50 {
+            let expected: Vec<String> = (0..20).map(|n| format!("message {n}")).collect();
+            assert_eq!(over_a_bad_line(seed, 20), expected, "{seed}");
+        }
+    }
+
+    #[test]
+    fn an_outbox_has_a_bound_and_an_empty_body_travels() {
+        let now = weir_net::clock::precise();
+        let (mut outbox, mut inbox) = (Outbox::default(), Inbox::default());
+        for _ in 0..WAITING_MAX {
+            for letter in outbox.push(&Letter::new("tick", "a"), 10, now) {
+                assert_eq!(inbox.take(letter.clone()).map(|whole| whole.body), Some(Vec::new()));
+                assert_eq!(inbox.take(letter), None, "a second time");
+            }
+        }
+        assert!(outbox.is_full());
+        outbox.acknowledged(inbox.next(), now);
+        assert!(outbox.waiting.is_empty() && outbox.again(now + RESEND).is_empty());
+    }
+
+    #[test]
+    fn histograms_that_travelled_are_those_of_one_recorder() {
+        use crate::record::{Figures, Merger, Recorder, Taken};
+        const T: u64 = 1_795_186_840_000;
+        let whole = Recorder::at(T);
+        let agents = [Recorder::at(T), Recorder::at(T), Recorder::at(T)];
+        let mut merger = Merger::default();
+        let mut random = fastrand::Rng::with_seed(3);
+        for n in 0..3000 {
+            let (service, wait) =
+                (Duration::from_micros(random.u64(50..900_000)), Duration::from_micros(random.u64(..99)));
+            for recorder in [&whole, &agents[n % 3]] {
+                recorder.set_ms(T + n as u64 * 10);
+                recorder.count(recorder.metric("http.requests"), 1);
+                recorder.sample(recorder.metric("http.response_time"), service.as_secs_f64() * 1e3);
+                recorder.latency(service + wait, service);
+            }
+            if n % 500 == 499 {
+                // In parts, as agents tell them each second.
+                for recorder in &agents {
+                    merger.add(Taken::decode(&recorder.take(u64::MAX).encode()).unwrap());
+                }
+            }
+        }
+        merger.close(u64::MAX);
+        let mut alone = Merger::default();
+        alone.add(whole.take(u64::MAX));
+        alone.close(u64::MAX);
+        let (merged, alone) = (merger.outcome(), alone.outcome());
+        assert_eq!(merged.own, alone.own);
+        assert_eq!(Figures::of(&merged.own.response).p99, Figures::of(&alone.own.response).p99);
+        assert_eq!((merged.whole.counters, merged.whole.rates), (alone.whole.counters, alone.whole.rates));
+        assert_eq!(merged.whole.summaries, alone.whole.summaries);
+        assert_eq!((merged.periods.len(), merged.points), (alone.periods.len(), alone.points));
+    }
+}

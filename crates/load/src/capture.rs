@@ -1,0 +1,292 @@
+//! `capture` and `match`: values taken from a message (artillery.md §2.1, "capture").
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::html::{self, Selector};
+use crate::jsonpath::JsonPath;
+use crate::random;
+use crate::regexp;
+use crate::template::{Functions, Template, Tree};
+use crate::value::{self, Key, Value};
+use crate::vars::{Slot, Vars};
+use crate::xpath::XPath;
+
+mod message;
+
+pub use message::{Headers, Message};
+
+/// What is taken, and where it goes.
+#[derive(Debug)]
+pub struct Capture {
+    /// What is taken.
+    pub what: Extract,
+    /// `as`: the variable, and the path inside it (`as: a.b`).
+    pub slot: Slot,
+    /// The path inside the variable, empty as a rule.
+    pub path: Vec<Key>,
+    /// `strict`: whether nothing found fails the virtual user; unset follows `defaults.strictCapture`.
+    pub strict: Option<bool>,
+}
+
+/// What is compared.
+#[derive(Debug)]
+pub struct Match {
+    /// What is taken.
+    pub what: Extract,
+    /// `value`.
+    pub value: Tree,
+    /// `strict`.
+    pub strict: Option<bool>,
+}
+
+/// How a value is found in a message; compiled beforehand where no template is in it.
+#[derive(Debug)]
+pub struct Extract(Way);
+
+#[derive(Debug)]
+enum Way {
+    Json { path: Pattern<JsonPath>, all: bool },
+    Regexp { regex: Pattern<Regexp>, group: Option<String>, flags: String },
+    Header(Template),
+    Selector { selector: Pattern<Selector>, attr: Option<Template>, index: Index },
+    Xpath(Pattern<XPath>),
+    None,
+}
+
+/// A regular expression, shown as it was written.
+struct Regexp(regress::Regex);
+
+impl fmt::Debug for Regexp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Regexp")
+    }
+}
+
+/// A template, and what its text means if it is known.
+#[derive(Debug)]
+struct Pattern<T> {
+    template: Template,
+    known: Option<Result<Arc<T>, String>>,
+}
+
+/// Which of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// This one.
+    At(usize),
+    /// The last.
+    Last,
+    /// Any.
+    Random,
+}
+
+/// Captures all and compares all; false if the virtual user fails by it. Variables are set only when nothing failed.
+///
+/// `strict` is `defaults.strictCapture`. Of captures with the same `as` the last counts.
+pub fn take(
+    (captures, matches): (&[Capture], &[Match]),
+    message: &Message<'_>,
+    vars: &mut Vars,
+    functions: &dyn Functions,
+    strict: Option<bool>,
+) -> bool {
+    if let ([capture], []) = (captures, matches) {
+        let taken = capture.what.value(message, vars, functions);
+        return if capture.fails(&taken, strict) { false } else { capture.store(taken, vars) };
+    }
+    let taken: Vec<_> = captures.iter().map(|capture| capture.what.value(message, vars, functions)).collect();
+    let is_last = |at: usize, capture: &Capture| {
+        !captures.iter().skip(at + 1).any(|later| later.slot == capture.slot && later.path == capture.path)
+    };
+    let mut pairs = captures.iter().zip(&taken).enumerate();
+    if pairs.any(|(at, (capture, taken))| is_last(at, capture) && capture.fails(taken, strict)) {
+        return false;
+    }
+    if !matches.iter().all(|one| one.strict == Some(false) || one.holds(message, vars, functions)) {
+        return false;
+    }
+    for (at, (capture, taken)) in captures.iter().zip(taken).enumerate() {
+        if is_last(at, capture) {
+            capture.store(taken, vars);
+        }
+    }
+    true
+}
+
+impl Capture {
+    /// Whether what was taken fails the virtual user: nothing, or the empty text, where that is not tolerated.
+    fn fails(&self, taken: &Result<Value, String>, default: Option<bool>) -> bool {
+        let is_empty = match taken {
+            Err(_) | Ok(Value::Undefined) => true,
+            Ok(Value::Text(text)) => text.is_empty(),
+            Ok(_) => false,
+        };
+        is_empty
+            && match default {
+                None | Some(true) => self.strict != Some(false),
+                Some(false) => self.strict == Some(true),
+            }
+    }
+
+    fn store(&self, taken: Result<Value, String>, vars: &mut Vars) -> bool {
+        let value = taken.unwrap_or_default();
+        if self.path.is_empty() {
+            vars.set(self.slot, value);
+        } else {
+            vars.set_path(self.slot, &self.path, value);
+        }
+        true
+    }
+}
+
+impl Match {
+    /// Whether what is taken is the same (`===`) as what is expected.
+    pub fn holds(&self, message: &Message<'_>, vars: &Vars, functions: &dyn Functions) -> bool {
+        let taken = self.what.value(message, vars, functions);
+        taken.is_ok_and(|taken| taken.is_same(&self.value.value(vars, functions)))
+    }
+}
+
+impl Extract {
+    /// `json`: a JSONPath; of several matches one at random, or with `multiple: false` all of them.
+    pub fn json(path: Template, multiple: bool) -> Extract {
+        Extract(Way::Json { path: Pattern::new(path, JsonPath::parse), all: !multiple })
+    }
+
+    /// `regexp`, `group` and `flags`.
+    pub fn regexp(regexp: Template, group: Option<String>, flags: String) -> Extract {
+        let regex = Pattern::new(regexp, |text| regexp::compile(text, &flags).map(Regexp));
+        Extract(Way::Regexp { regex, group, flags })
+    }
+
+    /// `header`: a name in lower case.
+    pub fn header(name: Template) -> Extract {
+        Extract(Way::Header(name))
+    }
+
+    /// `selector`, `attr` and `index`.
+    pub fn selector(selector: Template, attr: Option<Template>, index: Index) -> Extract {
+        Extract(Way::Selector { selector: Pattern::new(selector, Selector::parse), attr, index })
+    }
+
+    /// `xpath`.
+    pub fn xpath(path: Template) -> Extract {
+        Extract(Way::Xpath(Pattern::new(path, XPath::parse)))
+    }
+
+    /// None of these: it takes the empty text, and so fails.
+    pub fn none() -> Extract {
+        Extract(Way::None)
+    }
+
+    /// What is wrong with it, as far as can be known before the run.
+    pub fn problem(&self) -> Option<&str> {
+        match &self.0 {
+            Way::Json { path, .. } => path.problem(),
+            Way::Regexp { regex, .. } => regex.problem(),
+            Way::Selector { selector, .. } => selector.problem(),
+            Way::Xpath(path) => path.problem(),
+            Way::Header(_) | Way::None => None,
+        }
+    }
+
+    /// What it finds. An error is a message that cannot be read so, or an expression that is none.
+    pub fn value(&self, message: &Message<'_>, vars: &Vars, functions: &dyn Functions) -> Result<Value, String> {
+        match &self.0 {
+            Way::Json { path, all } => {
+                let path = path.known(vars, functions, JsonPath::parse);
+                json(message, path, *all)
+            }
+            Way::Regexp { regex, group, flags } => {
+                let regex = regex.known(vars, functions, |text| regexp::compile(text, flags).map(Regexp))?;
+                Ok(regexp_value(&regex.0, group.as_deref(), message.text()))
+            }
+            Way::Header(name) => Ok(match message.header(&name.text(vars, functions)) {
+                Value::Undefined => Value::from(""),
+                value => value,
+            }),
+            Way::Selector { selector, attr, index } => {
+                let selector = selector.known(vars, functions, Selector::parse)?;
+                let attr = attr.as_ref().map(|attr| attr.text(vars, functions));
+                Ok(html::attribute(message.html(), &selector, attr.as_deref(), *index))
+            }
+            Way::Xpath(path) => path.known(vars, functions, XPath::parse)?.value(message.text()),
+            Way::None => Ok(Value::from("")),
+        }
+    }
+}
+
+impl<T> Pattern<T> {
+    fn new(template: Template, parse: impl Fn(&str) -> Result<T, String>) -> Pattern<T> {
+        let known = template.literal().map(|text| parse(text).map(Arc::new));
+        Pattern { template, known }
+    }
+
+    fn problem(&self) -> Option<&str> {
+        self.known.as_ref()?.as_ref().err().map(String::as_str)
+    }
+
+    fn known(
+        &self,
+        vars: &Vars,
+        functions: &dyn Functions,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Arc<T>, String> {
+        match &self.known {
+            Some(known) => known.clone(),
+            None => parse(&self.template.text(vars, functions)).map(Arc::new),
+        }
+    }
+}
+
+/// A path that is none, or that stumbles, finds the empty text; a body that is no JSON is an error.
+fn json(message: &Message<'_>, path: Result<Arc<JsonPath>, String>, all: bool) -> Result<Value, String> {
+    let nothing = || Value::from("");
+    let Ok(path) = path else {
+        return message.json().map(|_| nothing());
+    };
+    if let (Some(bytes), Some(keys)) = (message.unparsed(), path.keys()) {
+        match value::extract(bytes, keys) {
+            Ok(Some(value)) => return Ok(one_value(value, all)),
+            // Nothing there, or something that only the tree has.
+            Ok(None) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    let root = message.json()?;
+    if !root.is_object() {
+        return Ok(nothing());
+    }
+    let Ok((mut values, could_be_several)) = path.find(root) else { return Ok(nothing()) };
+    Ok(match (all, values.len()) {
+        (true, 0) => nothing(),
+        (true, 1) if !could_be_several => one_value(values.swap_remove(0), true),
+        (true, _) => Value::from(values),
+        (false, _) => random::one_of(&values).cloned().unwrap_or_default(),
+    })
+}
+
+/// With `multiple: false` Artillery takes a value that is `false` in an `if` for nothing.
+fn one_value(value: Value, all: bool) -> Value {
+    if all && !value.is_truthy() { Value::from("") } else { value }
+}
+
+fn regexp_value(regex: &regress::Regex, group: Option<&str>, text: &str) -> Value {
+    let Some(found) = regex.find(text) else { return Value::from("") };
+    let part = |range: Option<std::ops::Range<usize>>| range.and_then(|range| text.get(range)).map(Value::from);
+    if let Some(group) = group.filter(|group| !group.is_empty() && *group != "0") {
+        // Once groups have names, only names count.
+        if found.named_groups().next().is_some() {
+            return part(found.named_group(group)).unwrap_or_default();
+        }
+        let number = group.parse::<usize>().ok().filter(|number| *number < found.captures.len() + 1);
+        if let Some(value) = part(number.and_then(|number| found.group(number))).filter(Value::is_truthy) {
+            return value;
+        }
+    }
+    part(Some(found.range())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! What values are taken from: an answer, or a message of a socket.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use crate::html::Document;
+use crate::value::{self, Value};
+
+/// Finds a header by its name in lower case: a text, a list of texts (`set-cookie`), or `undefined`.
+pub type Headers<'m> = &'m dyn Fn(&str) -> Value;
+
+/// A message; what it is parsed to is kept, and shared by all who look at it.
+pub struct Message<'m> {
+    body: Body<'m>,
+    headers: Headers<'m>,
+    json: OnceCell<Result<Value, String>>,
+    text: OnceCell<Cow<'m, str>>,
+    html: OnceCell<Document>,
+}
+
+enum Body<'m> {
+    Bytes(&'m [u8]),
+    Value(Value),
+}
+
+impl<'m> Message<'m> {
+    /// An answer.
+    pub fn new(body: &'m [u8], headers: Headers<'m>) -> Message<'m> {
+        Message::of(Body::Bytes(body), headers)
+    }
+
+    /// A message that is a value already: arguments of a Socket.IO event. It has no headers.
+    pub fn of_value(value: Value) -> Message<'m> {
+        Message::of(Body::Value(value), &|_| Value::Undefined)
+    }
+
+    fn of(body: Body<'m>, headers: Headers<'m>) -> Message<'m> {
+        Message { body, headers, json: OnceCell::new(), text: OnceCell::new(), html: OnceCell::new() }
+    }
+
+    /// A header by its name in lower case.
+    pub fn header(&self, name: &str) -> Value {
+        (self.headers)(name)
+    }
+
+    /// The body as text; a value as JSON.
+    pub fn text(&self) -> &str {
+        self.text.get_or_init(|| match &self.body {
+            Body::Bytes(bytes) => String::from_utf8_lossy(bytes),
+            Body::Value(value) => {
+                Cow::Owned(value.as_str().map_or_else(|| value.to_json().unwrap_or_default(), str::to_owned))
+            }
+        })
+    }
+
+    /// The body as JSON, parsed at most once.
+    pub fn json(&self) -> Result<&Value, String> {
+        let parsed = self.json.get_or_init(|| match &self.body {
+            Body::Bytes(bytes) => value::parse_json(bytes).map_err(|error| error.to_string()),
+            Body::Value(Value::Text(text)) => value::parse_json(text.as_bytes()).map_err(|error| error.to_string()),
+            Body::Value(value) => Ok(value.clone()),
+        });
+        parsed.as_ref().map_err(String::clone)
+    }
+
+    /// The body, while nobody needed all of it as JSON.
+    pub(super) fn unparsed(&self) -> Option<&[u8]> {
+        match (&self.body, self.json.get()) {
+            (Body::Bytes(bytes), None) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    pub(super) fn html(&self) -> &Document {
+        self.html.get_or_init(|| Document::parse(self.text()))
+    }
+}

@@ -1,0 +1,167 @@
+//! An answer: its head as ranges of the buffer it was read into, its body where it was left.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use weir_net::Instant;
+
+use weir_net::Lease;
+use weir_wire::{Known, ResponseHead};
+
+use super::open::Link;
+
+/// Parsed heads a worker keeps for the next answer.
+const HEADS_KEPT: usize = 64;
+
+thread_local! {
+    #[expect(clippy::vec_box, reason = "lent as it is: a pointer changes hands, not the head")]
+    static HEADS: RefCell<Vec<Box<ResponseHead>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A parsed head on loan: its lists of fields are used again.
+#[derive(Debug)]
+pub struct Head(Option<Box<ResponseHead>>);
+
+static EMPTY: LazyLock<ResponseHead> = LazyLock::new(ResponseHead::new);
+
+impl Head {
+    pub(super) fn lease() -> Head {
+        let kept = HEADS.try_with(|heads| heads.borrow_mut().pop()).ok().flatten();
+        Head(Some(kept.unwrap_or_default()))
+    }
+}
+
+impl Deref for Head {
+    type Target = ResponseHead;
+
+    #[inline]
+    fn deref(&self) -> &ResponseHead {
+        self.0.as_deref().unwrap_or(&EMPTY)
+    }
+}
+
+impl DerefMut for Head {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut ResponseHead {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl Drop for Head {
+    fn drop(&mut self) {
+        if let Some(head) = self.0.take() {
+            let _ = HEADS.try_with(|heads| {
+                let mut heads = heads.borrow_mut();
+                if heads.len() < HEADS_KEPT {
+                    heads.push(head);
+                }
+            });
+        }
+    }
+}
+
+/// Where the body is.
+#[derive(Debug)]
+pub enum Body {
+    /// It was not wanted, or there was none.
+    Gone,
+    /// In the buffer of the head.
+    Here(Range<usize>),
+    /// In its own.
+    Own(Lease),
+}
+
+/// When what happened in one exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timings {
+    /// It was begun.
+    pub started: Instant,
+    /// What finding the address took, when the connection was made.
+    pub dns: Duration,
+    /// What connecting took, likewise.
+    pub tcp: Duration,
+    /// What shaking hands took, likewise; `None` without TLS.
+    pub tls: Option<Duration>,
+    /// Whether the connection was made for this exchange.
+    pub is_fresh: bool,
+    /// The request was handed to the kernel: all of it.
+    pub sent: Instant,
+    /// The head of the answer was complete.
+    pub head: Instant,
+    /// The answer was complete.
+    pub end: Instant,
+}
+
+impl Timings {
+    /// From the request sent to the head of the answer: Artillery's response time.
+    pub fn first_byte(&self) -> Duration {
+        self.head.saturating_duration_since(self.sent)
+    }
+
+    /// From the request sent to the end of the answer: weir's service time.
+    pub fn service(&self) -> Duration {
+        self.end.saturating_duration_since(self.sent)
+    }
+
+    /// All of it.
+    pub fn total(&self) -> Duration {
+        self.end.saturating_duration_since(self.started)
+    }
+}
+
+/// A complete answer; gives its buffers back when dropped.
+#[derive(Debug)]
+pub struct Answer {
+    /// The parsed head.
+    pub head: Head,
+    pub(super) buffer: Lease,
+    /// The body.
+    pub body: Body,
+    /// The length of the body as it came, before decompression; without chunk lines.
+    pub body_bytes: u64,
+    /// All that was received, heads and chunk lines included.
+    pub received_bytes: u64,
+    /// When.
+    pub timings: Timings,
+    /// After 101: the connection, which speaks something else from here on.
+    pub upgraded: Option<Link>,
+}
+
+impl Answer {
+    /// The status code.
+    #[inline]
+    pub fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// The first field of that name.
+    pub fn value(&self, name: Known) -> Option<&[u8]> {
+        self.head.value(&self.buffer, name)
+    }
+
+    /// All fields: name and value.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.head.fields.iter().map(|field| (field.name.of(&self.buffer), field.value.of(&self.buffer)))
+    }
+
+    /// The first field of that name, in any case.
+    pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
+        self.fields().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The body as it came.
+    pub fn body(&self) -> &[u8] {
+        match &self.body {
+            Body::Gone => b"",
+            Body::Here(range) => self.buffer.get(range.clone()).unwrap_or_default(),
+            Body::Own(bytes) => bytes,
+        }
+    }
+
+    /// After 101: what came behind the head.
+    pub fn unread(&self) -> &[u8] {
+        self.buffer.get(self.head.len..).unwrap_or_default()
+    }
+}

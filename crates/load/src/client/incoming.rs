@@ -1,0 +1,230 @@
+//! Reads one answer; holds a buffer only while there is something in it.
+
+use weir_meter::Step;
+use weir_net::buffer::{self, Lease};
+use weir_net::{Deadline, clock};
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::{BodyLength, ConnectionTokens, Known, Parser, Progress, Violation, keeps_alive, response_body};
+
+use super::answer::{Answer, Body, Head, Timings};
+use super::error::{self, Error};
+use super::open::Link;
+
+/// What is read at once.
+const READ_BYTES: usize = 64 << 10;
+/// The longest head of an answer.
+pub const HEAD_BYTES_MAX: usize = 1 << 20;
+/// Interim answers (1xx) before the final one.
+pub const INTERIM_MAX: usize = 16;
+/// The longest body that is kept to be looked at; a longer one fails the exchange.
+pub const BODY_BYTES_MAX: usize = 256 << 20;
+
+/// One answer being read.
+pub(super) struct Incoming<'c> {
+    pub(super) link: &'c Link,
+    pub(super) deadline: &'c Deadline,
+    input: Option<Lease>,
+    received: u64,
+}
+
+/// What was read, and whether another may follow on this connection.
+pub(super) struct Read {
+    pub(super) answer: Answer,
+    pub(super) keeps: bool,
+}
+
+impl<'c> Incoming<'c> {
+    pub(super) fn new(link: &'c Link, deadline: &'c Deadline) -> Incoming<'c> {
+        Incoming { link, deadline, input: None, received: 0 }
+    }
+
+    /// Whether nothing has come yet.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.received == 0
+    }
+
+    /// Reads the whole answer; `wants` keeps its body.
+    pub(super) async fn answer(&mut self, method: &[u8], wants: bool, mut timings: Timings) -> Result<Read, Error> {
+        let head = self.head().await?;
+        timings.head = clock::precise();
+        timings.end = timings.head;
+        let input = self.input();
+        let length = response_body(input, &head, method).map_err(|bad| Error::violation(Step::AwaitHead, bad))?;
+        let tokens = match head.known().contains(Known::Connection) {
+            true => ConnectionTokens::of(input, &head.fields),
+            false => ConnectionTokens::default(),
+        };
+        let keeps = keeps_alive(head.version, tokens) && length != BodyLength::UntilClose && head.status != 101;
+        let fits = matches!(length, BodyLength::Exact(length) if (input.len() - head.len) as u64 == length);
+        let (body, body_bytes, is_clean) = if fits {
+            let range = head.len..input.len();
+            let bytes = range.len() as u64;
+            (if wants { Body::Here(range) } else { Body::Gone }, bytes, true)
+        } else {
+            let read = self.body(length, head.len, wants).await.map_err(|error| {
+                let answered = Some(Box::new((head.status, timings)));
+                Error { answered, ..error }
+            })?;
+            if read.1 > 0 {
+                timings.end = clock::precise();
+            }
+            read
+        };
+        let buffer = self.input.take().unwrap_or_else(|| buffer::lease(0));
+        let received_bytes = self.received;
+        let answer = Answer { head, buffer, body, body_bytes, received_bytes, timings, upgraded: None };
+        // What came beyond the answer belongs to no request: the connection is not used again.
+        Ok(Read { answer, keeps: keeps && is_clean })
+    }
+
+    /// Reads the final head; it begins at the start of the buffer.
+    async fn head(&mut self) -> Result<Head, Error> {
+        let mut parser = Parser::new();
+        self.more(Step::AwaitHead).await?;
+        let mut head = Head::lease();
+        for _ in 0..INTERIM_MAX {
+            loop {
+                if !self.input().is_empty() {
+                    match parser.response(self.input(), &mut head) {
+                        Ok(Progress::Done) => break,
+                        Ok(Progress::Partial { .. }) if self.input().len() < HEAD_BYTES_MAX => {}
+                        Ok(Progress::Partial { .. }) => {
+                            return Err(Error::violation(Step::AwaitHead, Violation::UpstreamHeadTooLarge));
+                        }
+                        Err(Violation::NoStatusLine) => {
+                            return Err(Error::named(Step::AwaitHead, error::status_line(self.input())));
+                        }
+                        Err(bad) => return Err(Error::violation(Step::AwaitHead, bad)),
+                    }
+                }
+                self.more(Step::AwaitHead).await?;
+            }
+            if !head.is_interim() {
+                return Ok(head);
+            }
+            let len = head.len;
+            if let Some(input) = &mut self.input {
+                input.drain(..len);
+            }
+            parser.reset();
+        }
+        Err(Error::named(Step::AwaitHead, "HPE_STRICT"))
+    }
+
+    /// Reads the body. True if nothing follows it.
+    async fn body(&mut self, length: BodyLength, at: usize, wants: bool) -> Result<(Body, u64, bool), Error> {
+        match length {
+            BodyLength::None => Ok((Body::Gone, 0, self.input().len() == at)),
+            BodyLength::Exact(length) => self.plain(length, at, wants, false).await,
+            BodyLength::UntilClose => self.plain(u64::MAX, at, wants, true).await,
+            BodyLength::Chunked => self.chunked(at, wants).await,
+        }
+    }
+
+    async fn plain(
+        &mut self,
+        length: u64,
+        at: usize,
+        wants: bool,
+        ends_by_close: bool,
+    ) -> Result<(Body, u64, bool), Error> {
+        let mut done = 0;
+        loop {
+            let have = (self.input().len().saturating_sub(at) as u64).min(length - if wants { 0 } else { done });
+            let total = if wants { have } else { done + have };
+            if total == length {
+                let end = at + have as usize;
+                let body = if wants { Body::Here(at..end) } else { Body::Gone };
+                return Ok((body, total, self.input().len() == end));
+            }
+            if wants && have as usize >= BODY_BYTES_MAX {
+                return Err(Error::named(Step::ReadResponse, "ERR_BODY_TOO_LARGE"));
+            }
+            if let Some(input) = &mut self.input {
+                if wants {
+                    // As much as is known to come, but no more than came already: a length may lie.
+                    let known = (length - have).min(have.max(READ_BYTES as u64)) as usize;
+                    input.reserve(known.max(1));
+                } else {
+                    done = total;
+                    input.truncate(at);
+                }
+            }
+            if self.read(Step::ReadResponse).await? == 0 {
+                if !ends_by_close {
+                    return Err(Error::closed(Step::ReadResponse));
+                }
+                let body = if wants { Body::Here(at..at + have as usize) } else { Body::Gone };
+                return Ok((body, total, false));
+            }
+        }
+    }
+
+    async fn chunked(&mut self, at: usize, wants: bool) -> Result<(Body, u64, bool), Error> {
+        let mut decoder = Decoder::new();
+        let mut own = if wants { Some(buffer::lease(READ_BYTES)) } else { None };
+        let mut bytes = 0;
+        loop {
+            let mut pos = at;
+            while let Some(input) = &self.input {
+                match decoder.next(input, &mut pos).map_err(|bad| Error::violation(Step::ReadResponse, bad))? {
+                    ChunkEvent::Data { start, end } => {
+                        bytes += (end - start) as u64;
+                        if let Some(own) = &mut own {
+                            own.extend_from_slice(input.get(start..end).unwrap_or_default());
+                            if own.len() > BODY_BYTES_MAX {
+                                return Err(Error::named(Step::ReadResponse, "ERR_BODY_TOO_LARGE"));
+                            }
+                        }
+                    }
+                    ChunkEvent::NeedMore => break,
+                    ChunkEvent::End => {
+                        let is_clean = pos == input.len();
+                        return Ok((own.map_or(Body::Gone, Body::Own), bytes, is_clean));
+                    }
+                }
+            }
+            if let Some(input) = &mut self.input {
+                input.truncate(at);
+            }
+            self.more(Step::ReadResponse).await?;
+        }
+    }
+
+    fn input(&self) -> &[u8] {
+        self.input.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    /// Waits for more and reads it; the end is an error.
+    async fn more(&mut self, step: Step) -> Result<(), Error> {
+        match self.read(step).await? {
+            0 => Err(Error::closed(step)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for more and reads it; 0 is the end.
+    async fn read(&mut self, step: Step) -> Result<usize, Error> {
+        loop {
+            self.link.readable(self.deadline).await.map_err(|_| Error::timed_out(step))?;
+            let input = self.input.get_or_insert_with(|| buffer::lease(READ_BYTES));
+            match self.link.try_read_vec(input, READ_BYTES) {
+                Ok(len) => {
+                    self.received += len as u64;
+                    return Ok(len);
+                }
+                Err(error) if is_passing(&error) => {
+                    if input.is_empty() {
+                        self.input = None;
+                    }
+                }
+                Err(error) => return Err(Error::io(step, &error)),
+            }
+        }
+    }
+}
+
+/// Whether a call is to be made again later.
+pub(super) fn is_passing(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
+}

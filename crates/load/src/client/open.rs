@@ -1,0 +1,126 @@
+//! A connection to an origin: the one place that decides what lies between HTTP and the socket.
+
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use weir_net::Instant;
+
+use weir_meter::Step;
+use weir_net::tls::Sessions;
+use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
+
+use super::error::Error;
+use super::origin::Origin;
+use super::resolve::Resolver;
+use crate::url::Scheme;
+
+/// A connection to an origin.
+#[derive(Debug)]
+pub struct Link {
+    stream: Transport,
+}
+
+/// A connection just made.
+pub(super) struct Opened {
+    pub(super) link: Link,
+    /// When the address was known.
+    pub(super) resolved: Instant,
+    /// When the connection stood.
+    pub(super) connected: Instant,
+    /// When TLS stood, if there is any.
+    pub(super) secured: Option<Instant>,
+}
+
+/// Resolves and connects; of several addresses each is tried, the one that worked last first.
+///
+/// Over TLS, `sessions` may be resumed.
+pub(super) async fn open(
+    origin: &Origin,
+    resolver: &Resolver,
+    sessions: Option<&Sessions>,
+    deadline: &Deadline,
+) -> Result<Opened, Error> {
+    let addresses = addresses(origin, resolver, deadline).await?;
+    let resolved = clock::precise();
+    let first = origin.preferred.get();
+    let mut failed = Error::named(Step::Connect, "ENOTFOUND");
+    for turn in 0..addresses.len() {
+        let index = (first + turn) % addresses.len();
+        let Some(address) = addresses.get(index) else {
+            break;
+        };
+        match connect(&Address::Tcp(*address), deadline).await {
+            Ok(stream) => {
+                origin.preferred.set(index);
+                let connected = clock::precise();
+                if origin.scheme != Scheme::Https {
+                    let link = Link { stream: stream.into() };
+                    return Ok(Opened { link, resolved, connected, secured: None });
+                }
+                // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
+                let stream = Box::pin(origin.tls.open(stream, &origin.host, sessions, deadline)).await;
+                let stream = stream.map_err(|error| Error::io(Step::TlsOrigin, &error))?;
+                return Ok(Opened { link: Link { stream }, resolved, connected, secured: Some(clock::precise()) });
+            }
+            Err(error) => failed = Error::io(Step::Connect, &error),
+        }
+        if deadline.poll_expired().is_ready() {
+            break;
+        }
+    }
+    Err(failed)
+}
+
+async fn addresses(
+    origin: &Origin,
+    resolver: &Resolver,
+    deadline: &Deadline,
+) -> Result<Rc<[std::net::SocketAddr]>, Error> {
+    let known = origin.addresses.borrow().clone();
+    if !known.is_empty() {
+        return Ok(known);
+    }
+    let found: Rc<[_]> = resolver.resolve(&origin.host, origin.port, deadline).await?.iter().copied().collect();
+    origin.addresses.replace(found.clone());
+    Ok(found)
+}
+
+async fn connect(address: &Address, deadline: &Deadline) -> io::Result<Stream> {
+    let stream = Stream::connect(address, &ConnectOptions::default())?;
+    stream.connected(deadline).await?;
+    Ok(stream)
+}
+
+impl Link {
+    /// The connection, for what speaks something else over it from now on.
+    pub fn into_transport(self) -> Transport {
+        self.stream
+    }
+
+    /// Whether a connection that was kept is of no use any more.
+    #[inline]
+    pub(super) fn is_stale(&self) -> bool {
+        self.stream.peek_closed()
+    }
+
+    #[inline]
+    pub(super) fn try_read_vec(&self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
+        self.stream.try_read_vec(buffer, max)
+    }
+
+    #[inline]
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.try_write(bytes)
+    }
+
+    pub(super) fn try_write_both(&self, head: &[u8], body: &[u8]) -> io::Result<usize> {
+        self.stream.try_write_vectored(&[IoSlice::new(head), IoSlice::new(body)])
+    }
+
+    pub(super) async fn readable(&self, deadline: &Deadline) -> Result<(), weir_net::TimedOut> {
+        self.stream.readable(deadline).await
+    }
+
+    pub(super) async fn writable(&self, deadline: &Deadline) -> Result<(), weir_net::TimedOut> {
+        self.stream.writable(deadline).await
+    }
+}

@@ -1,0 +1,84 @@
+//! Where requests go: scheme, host and port, with what is the same for all of them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use crate::tls::Tls;
+use crate::url::{Scheme, Url};
+
+/// Origins one worker remembers; beyond, an origin is made anew each time.
+pub const ORIGINS_MAX: usize = 10_000;
+
+/// An origin; one per worker and origin, shared by its connections.
+#[derive(Debug)]
+pub struct Origin {
+    /// `http` or `https`.
+    pub scheme: Scheme,
+    /// Host without the brackets of an IPv6 address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The end of every head: Host, Connection, and the empty line.
+    pub tail: Vec<u8>,
+    /// The Host field's value.
+    pub authority: String,
+    /// How TLS is spoken with it.
+    pub(super) tls: Rc<Tls>,
+    /// Addresses found, in the order they are tried.
+    pub(super) addresses: RefCell<Rc<[SocketAddr]>>,
+    /// Which of them worked last.
+    pub(super) preferred: Cell<usize>,
+}
+
+impl Origin {
+    /// The origin of a URL; `tls` is for `https`.
+    pub fn of(url: &Url, tls: &Rc<Tls>) -> Origin {
+        let address: Option<IpAddr> = url.host.parse().ok();
+        let addresses: Vec<SocketAddr> = address.map(|ip| SocketAddr::new(ip, url.port)).into_iter().collect();
+        Origin {
+            scheme: url.scheme,
+            host: url.host.clone(),
+            port: url.port,
+            tail: format!("Host: {}\r\nConnection: keep-alive\r\n\r\n", url.authority).into_bytes(),
+            authority: url.authority.clone(),
+            tls: tls.clone(),
+            addresses: RefCell::new(addresses.into()),
+            preferred: Cell::new(0),
+        }
+    }
+
+    /// Whether the URL belongs to it.
+    pub fn is(&self, url: &Url) -> bool {
+        (self.scheme, self.port) == (url.scheme, url.port) && self.host == url.host
+    }
+}
+
+/// The origins of one worker.
+#[derive(Debug, Default)]
+pub struct Origins {
+    all: RefCell<HashMap<(Scheme, String), Rc<Origin>>>,
+    tls: Rc<Tls>,
+}
+
+impl Origins {
+    /// None yet.
+    pub fn new(tls: Rc<Tls>) -> Origins {
+        Origins { all: RefCell::default(), tls }
+    }
+
+    /// The origin of a URL; the same one each time.
+    pub fn of(&self, url: &Url) -> Rc<Origin> {
+        let mut all = self.all.borrow_mut();
+        let key = (url.scheme, url.authority.clone());
+        if let Some(origin) = all.get(&key) {
+            return origin.clone();
+        }
+        let origin = Rc::new(Origin::of(url, &self.tls));
+        if all.len() < ORIGINS_MAX {
+            all.insert(key, origin.clone());
+        }
+        origin
+    }
+}

@@ -1,0 +1,223 @@
+//! Cookies of one virtual user (RFC 6265), where it leaves room with the habits of npm's tough-cookie.
+//!
+//! No list of public suffixes: a Domain of a single label (`com`) is refused, `co.uk` is not.
+
+use weir_wire::date::parse_http_date;
+
+use crate::url::Scheme;
+
+/// Cookies one virtual user keeps; a new one beyond takes the place of the oldest.
+pub const COOKIES_MAX: usize = 300;
+/// The longest cookie, name and value; browsers' limit.
+pub const COOKIE_BYTES_MAX: usize = 4096;
+
+/// One cookie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cookie {
+    name: String,
+    value: String,
+    domain: String,
+    /// Only this very host, not those below it.
+    is_host_only: bool,
+    path: String,
+    is_secure: bool,
+    /// Seconds since 1970; `None` lasts as long as the jar.
+    expires: Option<i64>,
+}
+
+/// A cookie could not be read, or is not for that host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;
+
+/// The cookies of one virtual user, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Jar {
+    cookies: Vec<Cookie>,
+}
+
+impl Jar {
+    /// Takes the value of a Set-Cookie field, or `name=value`, from a host, asked for a target; `now` in seconds since
+    /// 1970.
+    pub fn set(&mut self, text: &str, host: &str, target: &str, now: i64) -> Result<(), Refused> {
+        let cookie = parse(text, host, target, now)?;
+        let is_same =
+            |known: &Cookie| (&known.name, &known.domain, &known.path) == (&cookie.name, &cookie.domain, &cookie.path);
+        let is_over = cookie.expires.is_some_and(|at| at <= now);
+        match self.cookies.iter().position(is_same) {
+            Some(index) if is_over => {
+                self.cookies.remove(index);
+            }
+            // It keeps its place: cookies go out in the order they were first set.
+            Some(index) => {
+                if let Some(place) = self.cookies.get_mut(index) {
+                    *place = cookie;
+                }
+            }
+            None if is_over => {}
+            None => {
+                if self.cookies.len() >= COOKIES_MAX {
+                    self.cookies.remove(0);
+                }
+                self.cookies.push(cookie);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the Cookie field's value for a URL: longer paths first. False, and nothing, if there is none.
+    pub fn write(&self, scheme: Scheme, host: &str, target: &str, now: i64, out: &mut Vec<u8>) -> bool {
+        if self.cookies.is_empty() {
+            return false;
+        }
+        let path = target.split('?').next().unwrap_or("/");
+        let mut all: Vec<&Cookie> =
+            self.cookies.iter().filter(|cookie| cookie.is_for(scheme, host, path, now)).collect();
+        all.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
+        for (index, cookie) in all.iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(b"; ");
+            }
+            if !cookie.name.is_empty() {
+                out.extend_from_slice(cookie.name.as_bytes());
+                out.push(b'=');
+            }
+            out.extend_from_slice(cookie.value.as_bytes());
+        }
+        !all.is_empty()
+    }
+}
+
+impl Cookie {
+    fn is_for(&self, scheme: Scheme, host: &str, path: &str, now: i64) -> bool {
+        let host_fits = if self.is_host_only { host == self.domain } else { is_within(host, &self.domain) };
+        let path_fits = path
+            .strip_prefix(&*self.path)
+            .is_some_and(|rest| rest.is_empty() || self.path.ends_with('/') || rest.starts_with('/'));
+        let is_alive = self.expires.is_none_or(|at| at > now);
+        host_fits && path_fits && is_alive && (!self.is_secure || scheme == Scheme::Https)
+    }
+}
+
+/// Domain matching (RFC 6265 §5.1.3).
+fn is_within(host: &str, domain: &str) -> bool {
+    host == domain
+        || (host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+            && host.parse::<std::net::IpAddr>().is_err())
+}
+
+/// RFC 6265 §5.2 and §5.3.
+fn parse(text: &str, host: &str, target: &str, now: i64) -> Result<Cookie, Refused> {
+    let mut parts = text.split(';');
+    let pair = parts.next().unwrap_or_default().trim();
+    let (name, value) = pair.split_once('=').ok_or(Refused)?;
+    let (name, value) = (name.trim(), value.trim());
+    let is_bad = |byte: u8| byte < b' ' || byte == 0x7f;
+    if name.is_empty() || pair.len() > COOKIE_BYTES_MAX || pair.bytes().any(is_bad) {
+        return Err(Refused);
+    }
+    let folder = target.split('?').next().unwrap_or("/").rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut cookie = Cookie {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        domain: host.to_owned(),
+        is_host_only: true,
+        path: if folder.is_empty() { "/".to_owned() } else { folder.to_owned() },
+        is_secure: false,
+        expires: None,
+    };
+    let mut max_age = None;
+    for part in parts {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let value = value.trim();
+        match name.trim().to_ascii_lowercase().as_str() {
+            "domain" => {
+                let domain = value.strip_prefix('.').unwrap_or(value).to_ascii_lowercase();
+                if !domain.is_empty() {
+                    let is_public = !domain.contains('.') && domain != host;
+                    if is_public || !is_within(host, &domain) {
+                        return Err(Refused);
+                    }
+                    cookie.domain = domain;
+                    cookie.is_host_only = false;
+                }
+            }
+            "path" if value.starts_with('/') => cookie.path = value.to_owned(),
+            "secure" => cookie.is_secure = true,
+            "expires" => cookie.expires = date(value).or(cookie.expires),
+            "max-age" => max_age = value.parse::<i64>().ok().or(max_age),
+            _ => {}
+        }
+    }
+    if let Some(seconds) = max_age {
+        cookie.expires = Some(if seconds <= 0 { i64::MIN } else { now.saturating_add(seconds) });
+    }
+    Ok(cookie)
+}
+
+/// HTTP's formats, and the one with dashes that applications still send: `Wed, 21-Oct-2037 07:28:00 GMT`.
+fn date(text: &str) -> Option<i64> {
+    parse_http_date(text.as_bytes()).or_else(|| {
+        let (day, rest) = text.split_once(", ")?;
+        parse_http_date(format!("{day}, {}", rest.replace('-', " ")).as_bytes())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::url::Url;
+
+    fn sent(set: &[&str], from: &str, to: &str, now: i64) -> String {
+        let mut jar = Jar::default();
+        let from = Url::parse(from).unwrap();
+        for text in set {
+            let _ = jar.set(text, &from.host, &from.target, 1000);
+        }
+        let to = Url::parse(to).unwrap();
+        let mut out = Vec::new();
+        assert_eq!(jar.write(to.scheme, &to.host, &to.target, now, &mut out), !out.is_empty());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn who_gets_which() {
+        let at = "http://a.test/x/y?z";
+        for (set, to, expect) in [
+            (&["a=1", "b=2; HttpOnly"][..], "http://a.test/x/", "a=1; b=2"),
+            (&["a=1; Path=/", "b=2; Path=/x/y"], "http://a.test/x/y/z", "b=2; a=1"),
+            (&["a=1"], "http://a.test/", ""),
+            (&["a=1"], "http://a.test/xx", ""),
+            (&["a=1; Path=/"], "http://b.a.test/", ""),
+            (&["a=1; Path=/; Domain=.a.test"], "http://b.a.test/", "a=1"),
+            (&["a=1; Path=/; Domain=test"], "http://a.test/", ""),
+            (&["a=1; Path=/; Domain=b.test"], "http://b.test/", ""),
+            (&["a=1; Path=/; Secure"], "http://a.test/", ""),
+            (&["a=1; Path=/; Secure"], "https://a.test/", "a=1"),
+            (&["a=1; Path=/", "a=2; path=/"], "http://a.test/", "a=2"),
+            (&["a=1; Path=/", "a=; Path=/; Max-Age=0"], "http://a.test/", ""),
+            (&["a=1; Path=/", "a=; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], "http://a.test/", ""),
+            (&["a=1; Path=/; Expires=Wed, 21-Oct-2037 07:28:00 GMT"], "http://a.test/", "a=1"),
+            (&["a=b=c; Path=/"], "http://a.test/", "a=b=c"),
+            (&["nonsense", "=x"], "http://a.test/x/", ""),
+        ] {
+            assert_eq!(sent(set, at, to, 1001), expect, "{set:?} {to}");
+        }
+    }
+
+    #[test]
+    fn cookies_end() {
+        assert_eq!(sent(&["a=1; Path=/; Max-Age=10"], "http://a/", "http://a/", 1009), "a=1");
+        assert_eq!(sent(&["a=1; Path=/; Max-Age=10"], "http://a/", "http://a/", 1010), "");
+    }
+
+    #[test]
+    fn there_are_not_endlessly_many() {
+        let mut jar = Jar::default();
+        for number in 0..COOKIES_MAX + 5 {
+            jar.set(&format!("c{number}=1"), "a", "/", 0).unwrap();
+        }
+        assert_eq!(jar.cookies.len(), COOKIES_MAX);
+        assert_eq!(jar.cookies.first().unwrap().name, "c5");
+    }
+}

@@ -1,0 +1,305 @@
+//! Connections that stay: to where a URL points, with the head of the first answer.
+//!
+//! Failures have the message and the code that Node gives them, since reports name both.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+use weir_meter::Step;
+use weir_net::{Address, ConnectOptions, Deadline, Lease, Stream, Transport};
+use weir_wire::{Parser, Progress, ResponseHead};
+
+use crate::tls::Tls;
+
+/// The longest URL, in bytes.
+const URL_BYTES_MAX: usize = 64 << 10;
+/// The longest head of an answer.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Read at once.
+pub(crate) const READ_BYTES: usize = 16 << 10;
+/// Names whose addresses a worker remembers.
+const NAMES_MAX: usize = 1000;
+
+/// Where a URL points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// `https` or `wss`.
+    pub(crate) is_tls: bool,
+    /// Without the brackets of an IPv6 address.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// The Host field: the port only if it is not the scheme's own.
+    pub(crate) authority: String,
+    /// `user:password`, still with its percents.
+    pub(crate) user: Option<String>,
+    /// Path and query; at least `/`.
+    pub(crate) target: String,
+}
+
+impl Place {
+    /// Reads `http`, `https`, `ws` and `wss`; the error is Node's `Invalid URL: …`.
+    pub(crate) fn parse(text: &str) -> Result<Place, String> {
+        let invalid = || format!("Invalid URL: {}", text.chars().take(200).collect::<String>());
+        if text.len() > URL_BYTES_MAX || text.bytes().any(|byte| byte.is_ascii_control()) {
+            return Err(invalid());
+        }
+        let (scheme, rest) = text.split_once("://").ok_or_else(invalid)?;
+        let is_tls = match scheme.to_ascii_lowercase().as_str() {
+            "http" | "ws" => false,
+            "https" | "wss" => true,
+            _ => return Err(invalid()),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let (user, authority) = match authority.rsplit_once('@') {
+            Some((user, authority)) => (Some(user.to_owned()), authority),
+            None => (None, authority),
+        };
+        let own_port = if is_tls { 443 } else { 80 };
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, "")) => (host, own_port),
+            Some((host, port)) if !port.contains(']') => {
+                (host, port.parse().ok().filter(|&port| port > 0).ok_or_else(invalid)?)
+            }
+            _ => (authority, own_port),
+        };
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if bare.is_empty() || bare.contains(' ') {
+            return Err(invalid());
+        }
+        let slash = if target.starts_with('/') { "" } else { "/" };
+        Ok(Place {
+            is_tls,
+            host: bare.to_owned(),
+            port,
+            authority: if port == own_port { host.to_owned() } else { format!("{host}:{port}") },
+            user,
+            target: format!("{slash}{}", encoded(target)),
+        })
+    }
+}
+
+/// What a URL may not hold as it is, in percents.
+fn encoded(target: &str) -> String {
+    let mut out = String::with_capacity(target.len());
+    for byte in target.bytes() {
+        match byte {
+            b' ' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | 0x80.. => out.push_str(&format!("%{byte:02X}")),
+            byte => out.push(char::from(byte)),
+        }
+    }
+    out
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// What was being done.
+    pub(crate) step: Step,
+    /// `err.code`, if it has one.
+    pub(crate) code: Option<&'static str>,
+    /// `err.message`.
+    pub(crate) message: String,
+}
+
+impl Refused {
+    pub(crate) fn new(step: Step, code: Option<&'static str>, message: impl Into<String>) -> Refused {
+        Refused { step, code, message: message.into() }
+    }
+
+    /// A peer that closed without an answer.
+    pub(crate) fn hang_up(step: Step) -> Refused {
+        Refused::new(step, Some("ECONNRESET"), "socket hang up")
+    }
+
+    fn of_io(step: Step, call: &str, error: &io::Error) -> Refused {
+        if let Some(failed) = weir_net::tls::failure(error) {
+            return Refused::new(step, Some(failed.code), failed.detail.clone());
+        }
+        let code = code(error);
+        Refused::new(step, Some(code), format!("{call} {code}"))
+    }
+}
+
+/// Node's name of an error of the system.
+fn code(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(1) => "EPERM",
+        Some(13) => "EACCES",
+        Some(23) => "ENFILE",
+        Some(24) => "EMFILE",
+        Some(32) => "EPIPE",
+        Some(98) => "EADDRINUSE",
+        Some(99) => "EADDRNOTAVAIL",
+        Some(101) => "ENETUNREACH",
+        Some(104) => "ECONNRESET",
+        Some(105) => "ENOBUFS",
+        Some(110) => "ETIMEDOUT",
+        Some(111) => "ECONNREFUSED",
+        Some(113) => "EHOSTUNREACH",
+        _ if error.kind() == io::ErrorKind::TimedOut => "ETIMEDOUT",
+        _ => "EIO",
+    }
+}
+
+/// Connects, from the local address `bind` if one is given.
+pub(crate) async fn dial(host: &str, port: u16, bind: Option<IpAddr>, deadline: &Deadline) -> Result<Stream, Refused> {
+    let address = resolve(host, port)?;
+    let failed = |error: io::Error| {
+        let code = code(&error);
+        Refused::new(Step::Connect, Some(code), format!("connect {code} {address}"))
+    };
+    let options = ConnectOptions { bind: bind.map(|ip| SocketAddr::new(ip, 0)), ..ConnectOptions::default() };
+    let stream = Stream::connect(&Address::Tcp(address), &options).map_err(failed)?;
+    stream.connected(deadline).await.map_err(failed)?;
+    Ok(stream)
+}
+
+/// Shakes hands where the place is reached over TLS.
+pub(crate) async fn secure(
+    stream: Stream,
+    place: &Place,
+    tls: &Tls,
+    deadline: &Deadline,
+) -> Result<Transport, Refused> {
+    if !place.is_tls {
+        return Ok(stream.into());
+    }
+    // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
+    let opened = Box::pin(tls.open(stream, &place.host, None, deadline)).await;
+    opened.map_err(|error| Refused::of_io(Step::TlsOrigin, "read", &error))
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, Refused> {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<String, IpAddr>> = RefCell::new(HashMap::new());
+    }
+    if let Ok(ip) = host.parse() {
+        return Ok(SocketAddr::new(ip, port));
+    }
+    if let Some(ip) = KNOWN.with_borrow(|known| known.get(host).copied()) {
+        return Ok(SocketAddr::new(ip, port));
+    }
+    let unknown = || Refused::new(Step::Resolve, Some("ENOTFOUND"), format!("getaddrinfo ENOTFOUND {host}"));
+    let mut all: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| unknown())?.collect();
+    // `localhost` may name ::1 first while the server listens on 127.0.0.1 only.
+    all.sort_by_key(SocketAddr::is_ipv6);
+    let address = all.first().copied().ok_or_else(unknown)?;
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() < NAMES_MAX {
+            known.insert(host.to_owned(), address.ip());
+        }
+    });
+    Ok(address)
+}
+
+/// Writes all of it.
+pub(crate) async fn write_all(stream: &Transport, mut bytes: &[u8], deadline: &Deadline) -> Result<(), Refused> {
+    while !bytes.is_empty() {
+        match stream.try_write(bytes) {
+            Ok(len) => bytes = bytes.get(len..).unwrap_or_default(),
+            Err(error) if is_passing(&error) => {
+                let wait = stream.writable(deadline).await;
+                wait.map_err(|_| Refused::new(Step::SendRequest, Some("ETIMEDOUT"), "write ETIMEDOUT"))?;
+            }
+            Err(error) => return Err(Refused::of_io(Step::SendRequest, "write", &error)),
+        }
+    }
+    Ok(())
+}
+
+/// Reads the head of an answer, and what came with it, into `buf`; interim answers (1xx but 101) are passed over.
+pub(crate) async fn read_head(
+    stream: &Transport,
+    deadline: &Deadline,
+    buf: &mut Lease,
+    head: &mut ResponseHead,
+) -> Result<(), Refused> {
+    let mut parser = Parser::new();
+    loop {
+        if !buf.is_empty() {
+            match parser.response(buf, head) {
+                Ok(Progress::Done) if head.is_interim() => {
+                    buf.drain(..head.len);
+                    parser = Parser::new();
+                    continue;
+                }
+                Ok(Progress::Done) => return Ok(()),
+                Ok(Progress::Partial { .. }) if buf.len() < HEAD_BYTES_MAX => {}
+                Ok(Progress::Partial { .. }) => {
+                    let message = "Parse Error: Header overflow";
+                    return Err(Refused::new(Step::AwaitHead, Some("HPE_HEADER_OVERFLOW"), message));
+                }
+                Err(_) => {
+                    let message = "Parse Error: Expected HTTP/";
+                    return Err(Refused::new(Step::AwaitHead, Some("HPE_INVALID_CONSTANT"), message));
+                }
+            }
+        }
+        if read_more(stream, deadline, buf).await? == 0 {
+            return Err(Refused::hang_up(Step::AwaitHead));
+        }
+    }
+}
+
+/// Waits for bytes and appends them; 0 is the end.
+pub(crate) async fn read_more(stream: &Transport, deadline: &Deadline, buf: &mut Lease) -> Result<usize, Refused> {
+    loop {
+        let wait = stream.readable(deadline).await;
+        wait.map_err(|_| Refused::new(Step::AwaitHead, Some("ETIMEDOUT"), "read ETIMEDOUT"))?;
+        match stream.try_read_vec(buf, READ_BYTES) {
+            Ok(len) => return Ok(len),
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(Refused::of_io(Step::AwaitHead, "read", &error)),
+        }
+    }
+}
+
+/// Whether to wait and try again.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn places() {
+        for (text, is_tls, host, port, authority, target) in [
+            ("ws://a", false, "a", 80, "a", "/"),
+            ("WSS://a/x?y", true, "a", 443, "a", "/x?y"),
+            ("http://a:8080?q=1#f", false, "a", 8080, "a:8080", "/?q=1"),
+            ("https://[::1]:444/ü b", true, "::1", 444, "[::1]:444", "/%C3%BC%20b"),
+            ("ws://u:p@a:80/", false, "a", 80, "a", "/"),
+        ] {
+            let place = Place::parse(text).unwrap();
+            let seen = (place.is_tls, &*place.host, place.port, &*place.authority, &*place.target);
+            assert_eq!(seen, (is_tls, host, port, authority, target), "{text}");
+        }
+        assert_eq!(Place::parse("ws://u:p@a").unwrap().user.as_deref(), Some("u:p"));
+    }
+
+    #[test]
+    fn what_is_no_url() {
+        for text in ["", "a", "ftp://a", "ws://", "ws://:80", "ws://a:0", "ws://a:99999", "ws://a b/", "ws://a/\r\n"] {
+            assert_eq!(Place::parse(text), Err(format!("Invalid URL: {text}")));
+        }
+    }
+
+    #[test]
+    fn a_refused_connection_is_named_as_node_names_it() {
+        let refused = weir_net::worker::block_on(async {
+            let deadline = Deadline::new();
+            dial("127.0.0.1", 1, None, &deadline).await.unwrap_err()
+        });
+        let refused = refused.unwrap();
+        assert_eq!(refused.code, Some("ECONNREFUSED"));
+        assert_eq!(refused.message, "connect ECONNREFUSED 127.0.0.1:1");
+        assert_eq!(refused.step, Step::Connect);
+    }
+}

@@ -1,0 +1,405 @@
+//! Requests: one step of a flow from its template to what is taken from the answer (artillery.md §2.1).
+//!
+//! ```text
+//!  probability, ifTrue ─► hooks ─► render ─► client, once per redirect ─► counted ─► capture, hooks, expect
+//! ```
+//!
+//! What never changes in a request is bytes before the run begins ([`compile`]); a request with hooks of a processor
+//! takes the long way ([`hooks`]).
+
+mod after;
+mod compile;
+mod hooks;
+mod metrics;
+mod multipart;
+mod outgoing;
+mod sockets;
+
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_meter::Step;
+use weir_net::{buffer, clock};
+use weir_wire::Known;
+
+use crate::client::{self, Answer, Call, Error, Origin, Origins, Resolver};
+use crate::cookie::Jar;
+use crate::plan::{Condition, Engine, Plan, Request};
+use crate::record::Recorder;
+use crate::tls::Tls;
+use crate::vuser::{Failed, Vuser};
+use crate::worker::Worker;
+use after::Expects;
+use compile::{Base, Compiled, Ready, With};
+use metrics::{ByEndpoint, Metrics};
+use outgoing::Outgoing;
+use sockets::Sockets;
+
+/// Redirects followed for one step; Artillery's own.
+pub const REDIRECTS_MAX: usize = 10;
+/// What one exchange may take where the script does not say.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What requests of all virtual users of a worker share.
+pub struct Http {
+    metrics: Metrics,
+    by_endpoint: ByEndpoint,
+    expects: Option<Expects>,
+    origins: Origins,
+    resolver: Resolver,
+    base: Option<Base>,
+    /// By the address of the request in the plan, which lives as long as the worker and never moves.
+    compiled: RefCell<HashMap<usize, Rc<Compiled>>>,
+    /// `http.pool`: connections of all virtual users.
+    pool: Option<Rc<Sockets>>,
+    timeout: Duration,
+}
+
+/// What a virtual user keeps between requests: connections, cookies.
+pub struct Session(Rc<Inner>);
+
+struct Inner {
+    sockets: OnceCell<Rc<Sockets>>,
+    jar: RefCell<Option<Box<Jar>>>,
+    /// Cookies are sent with every request: since the first one came, or from the start.
+    sends_cookies: Cell<bool>,
+    /// A request was begun.
+    began: Cell<bool>,
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        Session(Rc::new(Inner {
+            sockets: OnceCell::new(),
+            jar: RefCell::new(None),
+            sends_cookies: Cell::new(false),
+            began: Cell::new(false),
+        }))
+    }
+}
+
+impl Session {
+    /// The same connections and cookies, for a branch of `parallel`.
+    pub fn share(&self) -> Session {
+        Session(self.0.clone())
+    }
+
+    fn sockets(&self, http: &Http, plan: &Plan) -> Rc<Sockets> {
+        match &http.pool {
+            Some(pool) => pool.clone(),
+            None => self.0.sockets.get_or_init(|| Sockets::new(plan.http.sockets_max.unwrap_or(1))).clone(),
+        }
+    }
+
+    /// Takes a cookie; false if it cannot be read.
+    fn set_cookie(&self, text: &str, origin: &Origin, target: &str) -> bool {
+        let now = clock::unix_seconds() as i64;
+        self.0.jar.borrow_mut().get_or_insert_default().set(text, &origin.host, target, now).is_ok()
+    }
+
+    /// The Cookie field's value.
+    fn cookies(&self, outgoing: &Outgoing) -> Vec<u8> {
+        let mut out = Vec::new();
+        if let Some(jar) = &*self.0.jar.borrow() {
+            let origin = &outgoing.origin;
+            jar.write(origin.scheme, &origin.host, &outgoing.target, clock::unix_seconds() as i64, &mut out);
+        }
+        out
+    }
+}
+
+impl Http {
+    /// Looks up what requests of this plan need.
+    pub fn new(plan: &Plan, recorder: &Recorder, tls: &Rc<Tls>) -> Http {
+        let origins = Origins::new(tls.clone());
+        Http {
+            metrics: Metrics::new(plan, recorder),
+            by_endpoint: ByEndpoint::new(plan),
+            expects: plan.plugins.expect.as_ref().map(|options| Expects::new(options, recorder)),
+            base: Base::of(&plan.target, &origins),
+            origins,
+            resolver: Resolver::default(),
+            compiled: RefCell::new(HashMap::new()),
+            pool: plan.http.pool.map(Sockets::pool),
+            timeout: plan.timeout.or(plan.http.timeout).unwrap_or(TIMEOUT),
+        }
+    }
+
+    /// What speaks something else asks for origins here, so that names are resolved once.
+    pub fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// The names of the run.
+    pub fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// The request made ready. It must be one of the plan's own, never a passing one.
+    fn compiled(&self, worker: &Worker, request: &Request) -> Rc<Compiled> {
+        let key = std::ptr::from_ref(request) as usize;
+        if let Some(known) = self.compiled.borrow().get(&key) {
+            return known.clone();
+        }
+        let compiled = Rc::new(Compiled::new(self, &worker.plan, request, &worker.recorder));
+        self.compiled.borrow_mut().insert(key, compiled.clone());
+        compiled
+    }
+}
+
+/// Carries out one request step of the plan.
+pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
+    if request.url.is_none() {
+        return Err(Failed(Cow::Borrowed("an URL must be specified")));
+    }
+    if request.probability.is_some_and(|probability| !is_probable(probability)) {
+        return Ok(());
+    }
+    if let Some(condition) = &request.if_true
+        && !Box::pin(holds(vuser, condition)).await?
+    {
+        return Ok(());
+    }
+    let worker = vuser.worker.clone();
+    let compiled = worker.http.compiled(&worker, request);
+    let mut asked = Asked { request, compiled: &compiled, params: None, outgoing: None };
+    if hooks::has_before(vuser, request) {
+        asked.params = Some(Box::pin(hooks::before(vuser, request)).await?);
+    }
+    let is_ready = compiled.ready.is_some() && asked.params.is_none() && !vuser.session.0.sends_cookies.get();
+    if !is_ready {
+        match asked.render(vuser, &worker) {
+            Ok(outgoing) => asked.outgoing = Some(outgoing),
+            Err(failed) => return Box::pin(refused(vuser, asked, failed)).await,
+        }
+    }
+    exchange(vuser, &worker, asked).await
+}
+
+/// `probability`: 100 always runs, which in Artillery it does only ninety-nine times of a hundred.
+fn is_probable(probability: f64) -> bool {
+    probability >= 100.0 || crate::random::unit() * 100.0 < probability
+}
+
+/// `ifTrue`: what cannot be evaluated holds.
+async fn holds(vuser: &mut Vuser, condition: &Condition) -> Result<bool, Failed> {
+    let worker = vuser.worker.clone();
+    if let Some(processor) = worker.processor.as_ref().filter(|processor| processor.has(&condition.text)) {
+        let (_, context) = vuser.context();
+        return Ok(processor.if_true(&condition.text, context).await.unwrap_or(true));
+    }
+    let Some(expression) = &condition.expression else {
+        return Ok(true);
+    };
+    let vars = &vuser.vars;
+    Ok(expression.value(&|name| vars.by_path(name)).map_or(true, |value| value.is_truthy()))
+}
+
+/// A request on its way.
+struct Asked<'r> {
+    request: &'r Request,
+    compiled: &'r Compiled,
+    /// `requestParams`, once hooks had a look at them.
+    params: Option<crate::value::Value>,
+    /// Rendered; `None` while the bytes made beforehand will do.
+    outgoing: Option<Box<Outgoing>>,
+}
+
+impl Asked<'_> {
+    fn render(&mut self, vuser: &Vuser, worker: &Worker) -> Result<Box<Outgoing>, Failed> {
+        let with = With { vars: &vuser.vars, functions: &*worker.functions };
+        let (http, plan) = (&worker.http, &worker.plan);
+        let outgoing = match &mut self.params {
+            Some(params) => hooks::render(http, plan, self.request, params, with)?,
+            None => self.compiled.render(http, plan, self.request, with)?,
+        };
+        self.set_cookies(vuser, plan, &outgoing, with);
+        Ok(Box::new(outgoing))
+    }
+
+    /// `cookie` of the step and of the defaults.
+    fn set_cookies(&self, vuser: &Vuser, plan: &Plan, outgoing: &Outgoing, with: With<'_>) {
+        let set = |name: &str, value: &str| {
+            vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin, &outgoing.target);
+        };
+        if !plan.http.cookies.is_empty() {
+            vuser.session.0.sends_cookies.set(true);
+        }
+        let own = match &self.params {
+            Some(params) => {
+                hooks::cookies(params, with).into_iter().for_each(|(name, value)| set(&name, &value));
+                None
+            }
+            None => Some(&self.request.cookies),
+        };
+        for (name, value) in plan.http.cookies.iter().chain(own.into_iter().flatten()) {
+            set(name, &value.text(with.vars, with.functions));
+        }
+    }
+
+    /// Whether cookies go with it.
+    fn sends_cookies(&self, vuser: &Vuser) -> bool {
+        vuser.session.0.sends_cookies.get()
+            || !self.request.cookies.is_empty()
+            || self.params.as_ref().is_some_and(hooks::has_cookies)
+    }
+
+    fn ready(&self) -> Option<&Ready> {
+        self.compiled.ready.as_ref().filter(|_| self.outgoing.is_none())
+    }
+
+    fn follows(&self) -> bool {
+        self.outgoing.as_ref().map_or(self.request.follows, |outgoing| outgoing.follows)
+    }
+
+    fn decompresses(&self) -> bool {
+        self.outgoing.as_ref().map_or(self.request.gzip != Some(false), |outgoing| outgoing.decompress)
+    }
+
+    /// The URL as it was asked for at last.
+    fn url(&self) -> String {
+        match (&self.outgoing, self.ready()) {
+            (Some(outgoing), _) => outgoing.url(),
+            (None, Some(ready)) => {
+                format!("{}://{}{}", ready.origin.scheme.name(), ready.origin.authority, ready.target)
+            }
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// A request that could not be made.
+async fn refused(vuser: &mut Vuser, mut asked: Asked<'_>, failed: Failed) -> Result<(), Failed> {
+    if failed.0.starts_with("Invalid URL") {
+        return Err(failed);
+    }
+    let error = Error { name: failed.0, ..Error::named(Step::SendRequest, "") };
+    Err(fail(vuser, &mut asked, error).await)
+}
+
+/// Sends it, follows redirects, counts, and looks at the last answer.
+async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) -> Result<(), Failed> {
+    let counts = vuser.scenario.is_some();
+    let wants_body = asked.compiled.looks || hooks::has_after(vuser, asked.request);
+    let mut hops = 0;
+    loop {
+        let answer = match send(vuser, worker, &asked, wants_body).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(Box::pin(fail(vuser, &mut asked, error)).await),
+        };
+        take_cookies(vuser, worker, &asked, &answer);
+        if counts {
+            worker.http.metrics.answer(&worker.recorder, &answer);
+            note_latency(vuser, worker, &answer);
+        }
+        let location = answer.value(Known::Location).filter(|_| asked.follows() && is_redirect(answer.status()));
+        let Some(location) = location else {
+            return after::look(vuser, worker, asked, answer).await;
+        };
+        hops += 1;
+        let mut outgoing = match asked.outgoing.take() {
+            Some(outgoing) => outgoing,
+            None => asked.render(vuser, worker)?,
+        };
+        let next = match hops > REDIRECTS_MAX {
+            true => Err("ERR_TOO_MANY_REDIRECTS"),
+            false => outgoing.redirect(answer.status(), location, &worker.http.origins),
+        };
+        asked.outgoing = Some(outgoing);
+        if let Err(name) = next {
+            drop(answer);
+            return Err(Box::pin(fail(vuser, &mut asked, Error::named(Step::AwaitHead, name))).await);
+        }
+    }
+}
+
+fn is_redirect(status: u16) -> bool {
+    matches!(status, 300..=303 | 307 | 308)
+}
+
+/// One exchange with the origin.
+async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: bool) -> Result<Answer, Error> {
+    let mut lease = None;
+    let (origin, method, head, body) = match (&asked.outgoing, asked.ready()) {
+        (Some(outgoing), _) => {
+            let cookies = if asked.sends_cookies(vuser) { vuser.session.cookies(outgoing) } else { Vec::new() };
+            let head = lease.insert(buffer::lease(1024));
+            outgoing.write_head(&cookies, head);
+            let body = outgoing.body.as_deref().unwrap_or_default();
+            (&outgoing.origin, outgoing.method.as_bytes(), head.as_slice(), body)
+        }
+        (None, Some(ready)) => {
+            (&ready.origin, asked.request.method.as_bytes(), ready.head.as_slice(), ready.body.as_slice())
+        }
+        (None, None) => return Err(Error::named(Step::SendRequest, "ERR_GOT_REQUEST_ERROR")),
+    };
+    if vuser.scenario.is_some() {
+        worker.http.metrics.request(&worker.recorder);
+    }
+    let sockets = vuser.session.sockets(&worker.http, &worker.plan);
+    let mut permit = sockets.acquire(origin).await;
+    let timeout = worker.http.timeout;
+    let sessions = sockets.sessions(origin);
+    let call = Call { origin, method, head, body, wants_body, sessions, timeout, started: None };
+    client::exchange(&mut permit.kept, &call, &worker.http.resolver).await
+}
+
+/// Cookies of an answer; from the first one on they are sent.
+fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
+    if !answer.head.known().contains(Known::SetCookie) {
+        return;
+    }
+    let (origin, target) = match (&asked.outgoing, asked.ready()) {
+        (Some(outgoing), _) => (&outgoing.origin, outgoing.target.as_str()),
+        (None, Some(ready)) => (&ready.origin, ready.target.as_str()),
+        (None, None) => return,
+    };
+    vuser.session.0.sends_cookies.set(true);
+    for (_, value) in answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
+        if !vuser.session.set_cookie(&String::from_utf8_lossy(value), origin, target) && vuser.scenario.is_some() {
+            worker.count_error("cookie_parse_error_invalid_cookie");
+        }
+    }
+}
+
+/// weir's two latencies. The first request of a virtual user was meant to begin when the virtual user was.
+fn note_latency(vuser: &Vuser, worker: &Worker, answer: &Answer) {
+    let timings = &answer.timings;
+    let is_first = !vuser.session.0.began.replace(true);
+    let meant = if is_first { vuser.due.min(timings.started) } else { timings.started };
+    worker.recorder.latency(timings.end.saturating_duration_since(meant), timings.service());
+}
+
+/// Counts a failure, and lets hooks know.
+async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed {
+    let worker = vuser.worker.clone();
+    if let Some((status, timings)) = error.answered.as_deref()
+        && vuser.scenario.is_some()
+    {
+        worker.http.metrics.head(&worker.recorder, *status, timings);
+    }
+    hooks::on_error(vuser, asked, &error.name).await;
+    if let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) {
+        expects.error(&worker, &error.name);
+    }
+    if vuser.scenario.is_some() {
+        worker.recorder.failure(error.step, &error.name);
+    }
+    if has_plugins(vuser)
+        && let Some(endpoint) = after::endpoint(vuser, &worker, asked)
+    {
+        worker.http.by_endpoint.failure(&worker.recorder, &endpoint, &error.name);
+    }
+    Failed(error.name)
+}
+
+/// Plugins look at requests of http scenarios: not at those of hooks, nor at those between messages.
+fn has_plugins(vuser: &Vuser) -> bool {
+    vuser.scenario().is_some_and(|scenario| scenario.engine == Engine::Http)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! The last answer of a step: captures, hooks, checks, and the plugins' counts.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::io::IsTerminal;
+use std::rc::Rc;
+
+use weir_meter::Step;
+use weir_wire::Known;
+
+use super::metrics::Endpoint;
+use super::{Asked, compile, fail, has_plugins, hooks};
+use crate::capture::{self, Message};
+use crate::client::{Answer, Error, decode};
+use crate::expect::{self, Outcome};
+use crate::plan::Body;
+use crate::record::{Metric, Recorder};
+use crate::value::{Map, Value};
+use crate::vuser::{Failed, Vuser};
+use crate::worker::Worker;
+
+/// Looks at the final answer.
+pub(super) async fn look(
+    vuser: &mut Vuser,
+    worker: &Rc<Worker>,
+    mut asked: Asked<'_>,
+    answer: Answer,
+) -> Result<(), Failed> {
+    let has_hooks = hooks::has_after(vuser, asked.request);
+    if !asked.compiled.looks && !has_hooks && worker.http.expects.is_none() {
+        count(vuser, worker, &asked, &answer);
+        return Ok(());
+    }
+    let coding = answer.value(Known::ContentEncoding).filter(|_| asked.decompresses());
+    let body = match decode(answer.body(), coding) {
+        Ok(body) => body,
+        Err(name) => return Err(Box::pin(fail(vuser, &mut asked, Error::named(Step::ReadResponse, name))).await),
+    };
+    let headers = |name: &str| header(&answer, name);
+    let message = Message::new(&body, &headers);
+    let request = asked.request;
+    let taken = (request.captures.is_empty() && request.matches.is_empty())
+        || capture::take(
+            (&request.captures, &request.matches),
+            &message,
+            &mut vuser.vars,
+            &*worker.functions,
+            worker.plan.http.strict_capture,
+        );
+    if has_hooks {
+        Box::pin(hooks::after_scenario(vuser, &mut asked, &answer, &body)).await?;
+    }
+    check(vuser, worker, &asked, &answer, &message)?;
+    count(vuser, worker, &asked, &answer);
+    if has_hooks {
+        Box::pin(hooks::after_request(vuser, &mut asked, &answer, &body)).await?;
+    }
+    if taken { Ok(()) } else { Err(Failed(Cow::Borrowed("Failed capture or match"))) }
+}
+
+/// metrics-by-endpoint and apdex.
+fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
+    if !has_plugins(vuser) {
+        return;
+    }
+    let http = &worker.http;
+    if let Some(endpoint) = endpoint(vuser, worker, asked) {
+        let first_byte_ms = http.metrics.first_byte_ms(&answer.timings);
+        http.by_endpoint.answer(&worker.recorder, &endpoint, answer, first_byte_ms);
+    }
+    http.metrics.apdex(&worker.recorder, &answer.timings);
+}
+
+/// The metrics of what was asked for.
+pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<Rc<Endpoint>> {
+    let by_endpoint = &worker.http.by_endpoint;
+    if by_endpoint.groups && asked.params.is_none() {
+        return asked.compiled.endpoint.clone();
+    }
+    let plan = &worker.plan;
+    let (url, name) = match &asked.params {
+        Some(params) if by_endpoint.groups => (hooks::written_url(params), hooks::written_name(params)),
+        _ => (asked.url(), name(vuser, worker, asked)),
+    };
+    by_endpoint.of(&worker.recorder, &plan.target, &compile::with_target(plan, &url), name.as_deref())
+}
+
+/// The request's name, rendered.
+fn name(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<String> {
+    match &asked.params {
+        Some(params) => hooks::written_name(params),
+        None => asked.request.name.as_ref().map(|name| name.text(&vuser.vars, &*worker.functions).into_owned()),
+    }
+}
+
+/// A header as Node shows it: by its name in lower case, repeated ones joined, cookies as a list.
+pub(super) fn header(answer: &Answer, name: &str) -> Value {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Value::Undefined;
+    }
+    let mut values =
+        answer.fields().filter(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| text(value));
+    if name == "set-cookie" {
+        let all: Vec<Value> = values.map(|value| Value::from(&*value)).collect();
+        return if all.is_empty() { Value::Undefined } else { Value::from(all) };
+    }
+    let Some(mut first) = values.next() else {
+        return Value::Undefined;
+    };
+    let is_single = matches!(
+        name,
+        "age"
+            | "authorization"
+            | "content-length"
+            | "content-type"
+            | "etag"
+            | "expires"
+            | "from"
+            | "host"
+            | "if-modified-since"
+            | "if-unmodified-since"
+            | "last-modified"
+            | "location"
+            | "max-forwards"
+            | "proxy-authorization"
+            | "referer"
+            | "retry-after"
+            | "server"
+            | "user-agent"
+    );
+    if !is_single {
+        for value in values {
+            first = Cow::Owned(format!("{first}, {value}"));
+        }
+    }
+    Value::from(&*first)
+}
+
+/// Node reads header values as Latin-1.
+fn text(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) if text.is_ascii() => Cow::Borrowed(text),
+        _ => Cow::Owned(value.iter().map(|&byte| char::from(byte)).collect()),
+    }
+}
+
+/// All headers, names in lower case.
+pub(super) fn headers(answer: &Answer) -> Map {
+    let mut map = Map::new();
+    for (name, _) in answer.fields() {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        if !map.contains_key(&*name) {
+            let value = header(answer, &name);
+            map.insert(name.into(), value);
+        }
+    }
+    map
+}
+
+/// What the expect plugin prints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Pretty,
+    PrettyError,
+    Json,
+    Silent,
+}
+
+/// The expect plugin (artillery.md §5.2).
+pub(super) struct Expects {
+    format: Format,
+    default_200: bool,
+    fails: bool,
+    only_names: bool,
+    is_coloured: bool,
+    ok: Metric,
+    failed: Metric,
+    /// `.ok.TYPE` and `.failed.TYPE` by outcome and type.
+    kinds: RefCell<Vec<(bool, Cow<'static, str>, Metric)>>,
+}
+
+impl Expects {
+    pub(super) fn new(options: &Value, recorder: &Recorder) -> Expects {
+        let option = |name: &str| match options {
+            Value::Map(map) => map.get(name).cloned().unwrap_or_default(),
+            _ => Value::Undefined,
+        };
+        let is = |name: &str| matches!(&*option(name).to_text(), "true");
+        let format = Some(option("formatter")).filter(Value::is_truthy).unwrap_or_else(|| option("outputFormat"));
+        Expects {
+            format: match &*format.to_text() {
+                "json" => Format::Json,
+                "silent" => Format::Silent,
+                "prettyError" => Format::PrettyError,
+                _ => Format::Pretty,
+            },
+            default_200: is("expectDefault200"),
+            fails: option("reportFailuresAsErrors").is_truthy(),
+            only_names: is("useOnlyRequestNames"),
+            is_coloured: std::io::stdout().is_terminal(),
+            ok: recorder.metric("plugins.expect.ok"),
+            failed: recorder.metric("plugins.expect.failed"),
+            kinds: RefCell::new(Vec::new()),
+        }
+    }
+
+    fn count(&self, recorder: &Recorder, outcome: &Outcome) {
+        recorder.count(if outcome.ok { self.ok } else { self.failed }, 1);
+        let known =
+            self.kinds.borrow().iter().find(|(ok, kind, _)| *ok == outcome.ok && *kind == outcome.kind).map(|k| k.2);
+        let metric = known.unwrap_or_else(|| {
+            let word = if outcome.ok { "ok" } else { "failed" };
+            let metric = recorder.metric(&format!("plugins.expect.{word}.{}", outcome.kind));
+            self.kinds.borrow_mut().push((outcome.ok, outcome.kind.clone(), metric));
+            metric
+        });
+        recorder.count(metric, 1);
+    }
+
+    /// A request failed before there was anything to check.
+    pub(super) fn error(&self, worker: &Worker, name: &str) {
+        match self.format {
+            Format::Json => {
+                let error = Value::from(name).to_json().unwrap_or_default();
+                worker.say(format!("{{\"ok\":false,\"error\":{error}}}"));
+            }
+            _ if self.is_coloured => worker.say(format!("\u{1b}[31mError:\u{1b}[39m {name}")),
+            _ => worker.say(format!("Error: {name}")),
+        }
+    }
+}
+
+/// `expect`.
+fn check<'m>(
+    vuser: &Vuser,
+    worker: &Worker,
+    asked: &Asked<'_>,
+    answer: &Answer,
+    message: &'m Message<'m>,
+) -> Result<(), Failed> {
+    let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) else {
+        return Ok(());
+    };
+    let checked = expect::Answer::new(answer.status(), message);
+    let mut outcomes: Vec<Outcome> = Vec::with_capacity(asked.request.expect.len());
+    for (kind, tree) in &asked.request.expect {
+        match expect::check(kind, &tree.value(&vuser.vars, &*worker.functions), &checked) {
+            Some(outcome) => outcomes.push(outcome),
+            None => worker.say(format!("Expect Plugin: Expectation '{kind}' is not supported")),
+        }
+    }
+    if asked.request.expect.is_empty() && expects.default_200 {
+        outcomes.extend(expect::check("statusCode", &Value::Number(200.0), &checked));
+    }
+    outcomes.iter().for_each(|outcome| expects.count(&worker.recorder, outcome));
+    let has_failed = outcomes.iter().any(|outcome| !outcome.ok);
+    let shows = match expects.format {
+        Format::Silent => false,
+        Format::PrettyError => has_failed,
+        Format::Pretty | Format::Json => true,
+    };
+    if shows {
+        let text = shown(vuser, worker, asked, answer, message, expects, &outcomes);
+        if !text.is_empty() {
+            worker.say(text.trim_end_matches('\n').to_owned());
+        }
+    }
+    if has_failed && expects.fails {
+        let name = name(vuser, worker, asked).filter(|name| expects.only_names && !name.is_empty());
+        let what = name.unwrap_or_else(|| asked.url());
+        return Err(Failed(Cow::Owned(format!("Failed expectations for request {what}"))));
+    }
+    Ok(())
+}
+
+fn shown(
+    vuser: &Vuser,
+    worker: &Worker,
+    asked: &Asked<'_>,
+    answer: &Answer,
+    message: &Message<'_>,
+    expects: &Expects,
+    outcomes: &[Outcome],
+) -> String {
+    let (url, name) = (asked.url(), name(vuser, worker, asked));
+    if expects.format == Format::Json {
+        return expect::json_line(outcomes, name.as_deref(), &url);
+    }
+    let headers: Vec<(String, String)> =
+        headers(answer).iter().map(|(name, value)| (name.to_string(), value.to_text().into_owned())).collect();
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let json = match &asked.request.body {
+        Body::Json(tree) => Some(tree.value(&vuser.vars, &*worker.functions)),
+        _ => None,
+    };
+    let exchange = expect::Exchange {
+        method: &asked.request.method,
+        url: &url,
+        name: name.as_deref(),
+        json: json.as_ref(),
+        headers: &headers,
+        body: message.text(),
+        vars: &vuser.vars,
+        is_coloured: expects.is_coloured,
+    };
+    expect::pretty(outcomes, &exchange)
+}

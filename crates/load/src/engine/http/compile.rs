@@ -1,0 +1,379 @@
+//! Requests of a script made ready: what never changes is bytes before the first one is sent.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::Http;
+use super::metrics::Endpoint;
+use super::multipart;
+use super::outgoing::{self, Outgoing, Own};
+use crate::client::Origin;
+use crate::plan::{Body, Plan, Request};
+use crate::record::Recorder;
+use crate::template::{Functions, Template};
+use crate::url::Url;
+use crate::value::Value;
+use crate::vars::Vars;
+use crate::vuser::Failed;
+
+/// What Artillery calls itself where the script sets no default headers.
+const ARTILLERY: &str = "Artillery (https://artillery.io)";
+/// What its client calls itself where they are set, and name no user-agent.
+const GOT: &str = "got (https://github.com/sindresorhus/got)";
+
+/// A request of the plan, made ready for one worker.
+pub(super) struct Compiled {
+    fields: Vec<Piece>,
+    own: Own,
+    /// All of it, if nothing in it varies.
+    pub(super) ready: Option<Ready>,
+    /// Its metrics by endpoint, when they do not depend on what is asked for.
+    pub(super) endpoint: Option<Rc<Endpoint>>,
+    /// Whether somebody looks at the body of the answer, hooks aside.
+    pub(super) looks: bool,
+}
+
+/// Bytes to send.
+pub(super) struct Ready {
+    pub(super) target: String,
+    pub(super) origin: Rc<Origin>,
+    pub(super) head: Vec<u8>,
+    pub(super) body: Vec<u8>,
+}
+
+enum Piece {
+    Bytes(Vec<u8>),
+    Field(String, Template),
+}
+
+/// What templates are rendered with.
+#[derive(Clone, Copy)]
+pub(super) struct With<'w> {
+    pub(super) vars: &'w Vars,
+    pub(super) functions: &'w dyn Functions,
+}
+
+/// `config.target`, taken apart: paths are put behind its own.
+pub(super) struct Base {
+    pub(super) origin: Rc<Origin>,
+    pub(super) prefix: String,
+    authorization: Option<String>,
+}
+
+impl Base {
+    pub(super) fn of(target: &str, origins: &crate::client::Origins) -> Option<Base> {
+        if target.contains(['?', '#', '{']) {
+            return None;
+        }
+        let url = Url::parse(target).ok()?;
+        let after = target.split_once("://").map_or("", |(_, after)| after);
+        let prefix = after.find('/').and_then(|at| after.get(at..)).unwrap_or_default().to_owned();
+        Some(Base { origin: origins.of(&url), prefix, authorization: user(&url) })
+    }
+}
+
+/// The field for `http://user:password@host`.
+fn user(url: &Url) -> Option<String> {
+    let user = url.user.as_deref()?;
+    let (user, pass) = user.split_once(':').unwrap_or((user, ""));
+    let plain = |text: &str| {
+        let mut out = Vec::new();
+        weir_wire::escape::unescape_uri(text.as_bytes(), weir_wire::escape::Unescape::All, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    };
+    Some(outgoing::basic(&plain(user), &plain(pass)))
+}
+
+impl Compiled {
+    pub(super) fn new(http: &Http, plan: &Plan, request: &Request, recorder: &Recorder) -> Compiled {
+        let mut own = Own::default();
+        let fields = fields(plan, request, &mut own);
+        let looks = !request.captures.is_empty() || !request.matches.is_empty() || !request.expect.is_empty();
+        let mut compiled = Compiled { fields, own, ready: None, endpoint: None, looks };
+        if http.by_endpoint.groups {
+            let url = written_url(request);
+            let url = with_target(plan, &url);
+            let name = request.name.as_ref().map(Template::source);
+            compiled.endpoint = http.by_endpoint.of(recorder, &plan.target, &url, name.as_deref());
+        }
+        if is_constant(plan, request) && compiled.fields.iter().all(|piece| matches!(piece, Piece::Bytes(_))) {
+            let vars = Vars::new(plan.names.clone());
+            let with = With { vars: &vars, functions: &NoFunctions };
+            compiled.ready = compiled.render(http, plan, request, with).ok().map(|outgoing| {
+                let mut head = Vec::new();
+                outgoing.write_head(b"", &mut head);
+                Ready {
+                    target: outgoing.target,
+                    origin: outgoing.origin,
+                    head,
+                    body: outgoing.body.unwrap_or_default(),
+                }
+            });
+        }
+        compiled
+    }
+
+    /// Renders the request.
+    pub(super) fn render(
+        &self,
+        http: &Http,
+        plan: &Plan,
+        request: &Request,
+        with: With<'_>,
+    ) -> Result<Outgoing, Failed> {
+        let Some(url) = &request.url else {
+            return Err(Failed(Cow::Borrowed("an URL must be specified")));
+        };
+        let (origin, mut target, url_authorization) = place(http, plan, &url.text(with.vars, with.functions))?;
+        let mut own = self.own;
+        let mut fields = Vec::with_capacity(512);
+        for piece in &self.fields {
+            match piece {
+                Piece::Bytes(bytes) => fields.extend_from_slice(bytes),
+                Piece::Field(name, template) => render_field(&mut fields, name, template, with)?,
+            }
+        }
+        if let Some((is_sampled, prefix)) = &plan.http.tracing {
+            outgoing::push_field(&mut fields, "traceparent", traceparent(*is_sampled, prefix).as_bytes())?;
+        }
+        let body = body(plan, &request.body, with, &mut fields, &mut own)?;
+        refuse_body(&request.method, body.is_some(), request.allow_get_body)?;
+        if let Some(query) = &request.query {
+            target = outgoing::with_query(&target, &form(&query.value(with.vars, with.functions), true));
+        }
+        let authorization = match &request.auth {
+            _ if own.authorization => None,
+            Some((user, pass)) => {
+                let text = |template: &Template| template.text(with.vars, with.functions).into_owned();
+                Some(outgoing::basic(&text(user), &text(pass)))
+            }
+            None => url_authorization,
+        };
+        Ok(Outgoing {
+            method: Cow::Owned(request.method.clone()),
+            origin,
+            target,
+            fields,
+            own,
+            body,
+            decompress: request.gzip != Some(false),
+            follows: request.follows,
+            authorization,
+        })
+    }
+}
+
+/// GET and HEAD with a body are refused, as Artillery's client does, unless the step says `allowGetBody`.
+pub(super) fn refuse_body(method: &str, has_body: bool, allows: bool) -> Result<(), Failed> {
+    let is_refused = method == "HEAD" || (method == "GET" && !allows);
+    if has_body && is_refused {
+        return Err(Failed(Cow::Borrowed("ERR_GOT_REQUEST_ERROR")));
+    }
+    Ok(())
+}
+
+/// Where a rendered URL leads.
+pub(super) fn place(http: &Http, plan: &Plan, url: &str) -> Result<(Rc<Origin>, String, Option<String>), Failed> {
+    if url.starts_with('/')
+        && let Some(base) = &http.base
+    {
+        return Ok((base.origin.clone(), outgoing::joined(&base.prefix, url.as_bytes()), base.authorization.clone()));
+    }
+    let url = with_target(plan, url);
+    if !url.starts_with("http") {
+        return Err(Failed(Cow::Owned(format!("Invalid URL - {url}"))));
+    }
+    let parsed = Url::parse(&url).map_err(|_| Failed(Cow::Borrowed("ERR_INVALID_URL")))?;
+    let authorization = user(&parsed);
+    Ok((http.origins.of(&parsed), parsed.target, authorization))
+}
+
+/// A URL that begins with a slash goes to the target: plain concatenation, as in Artillery.
+pub(super) fn with_target<'u>(plan: &Plan, url: &'u str) -> Cow<'u, str> {
+    if url.starts_with('/') { Cow::Owned(format!("{}{url}", plan.target)) } else { Cow::Borrowed(url) }
+}
+
+/// The URL as the script has it.
+pub(super) fn written_url(request: &Request) -> Cow<'_, str> {
+    request.url.as_ref().map_or(Cow::Borrowed(""), Template::source)
+}
+
+/// Default headers, then the step's in their place or behind them; user-agent first, as the client sends it.
+fn merged<'p>(plan: &'p Plan, request: &'p Request) -> Vec<(&'p str, Cow<'p, Template>)> {
+    let mut all: Vec<(&str, Cow<'_, Template>)> = Vec::new();
+    match &plan.http.headers {
+        Some(headers) => all.extend(headers.iter().map(|(name, value)| (name.as_str(), Cow::Borrowed(value)))),
+        None => all.push(("user-agent", Cow::Owned(Template::verbatim(ARTILLERY)))),
+    }
+    for (name, value) in &request.headers {
+        match all.iter_mut().find(|(known, _)| known == name) {
+            Some(place) => place.1 = Cow::Borrowed(value),
+            None => all.push((name, Cow::Borrowed(value))),
+        }
+    }
+    let agent = all.iter().position(|(name, _)| *name == "user-agent").map(|at| all.remove(at));
+    let agent = agent.unwrap_or(("user-agent", Cow::Owned(Template::verbatim(GOT))));
+    all.insert(0, agent);
+    all
+}
+
+/// The same, rendered.
+pub(super) fn written_fields(plan: &Plan, request: &Request, with: With<'_>) -> Vec<(String, Value)> {
+    let rendered = |value: &Template| value.value(with.vars, with.functions);
+    merged(plan, request).into_iter().map(|(name, value)| (name.to_owned(), rendered(&value))).collect()
+}
+
+fn fields(plan: &Plan, request: &Request, own: &mut Own) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (name, value) in merged(plan, request) {
+        own.note(name);
+        match value.literal() {
+            Some(text) => {
+                let mut bytes = Vec::new();
+                if outgoing::push_field(&mut bytes, name, text.as_bytes()).is_err() {
+                    // It fails when it is sent, not before.
+                    pieces.push(Piece::Field(name.to_owned(), value.into_owned()));
+                } else if let Some(Piece::Bytes(last)) = pieces.last_mut() {
+                    last.extend_from_slice(&bytes);
+                } else {
+                    pieces.push(Piece::Bytes(bytes));
+                }
+            }
+            None => pieces.push(Piece::Field(name.to_owned(), value.into_owned())),
+        }
+    }
+    pieces
+}
+
+/// A field whose value is `undefined` is not sent.
+fn render_field(out: &mut Vec<u8>, name: &str, template: &Template, with: With<'_>) -> Result<(), Failed> {
+    let begin = out.len();
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    let value_at = out.len();
+    if !template.write(with.vars, with.functions, out) {
+        out.truncate(begin);
+        return Ok(());
+    }
+    if out.get(value_at..).unwrap_or_default().iter().any(|&byte| byte == 0x7f || (byte < b' ' && byte != b'\t')) {
+        return Err(Failed(Cow::Borrowed("ERR_INVALID_CHAR")));
+    }
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// The body, and its content-type if the script sends none.
+fn body(
+    plan: &Plan,
+    body: &Body,
+    with: With<'_>,
+    fields: &mut Vec<u8>,
+    own: &mut Own,
+) -> Result<Option<Vec<u8>>, Failed> {
+    let (bytes, kind) = match body {
+        Body::None => return Ok(None),
+        Body::Json(tree) => {
+            if !tree.value(with.vars, with.functions).is_truthy() {
+                return Ok(None);
+            }
+            let mut out = Vec::new();
+            tree.write_json(with.vars, with.functions, &mut out);
+            (out, Some("application/json".to_owned()))
+        }
+        Body::Raw(template) => {
+            let mut out = Vec::new();
+            if !template.write(with.vars, with.functions, &mut out) {
+                return Ok(None);
+            }
+            (out, None)
+        }
+        Body::Form(pairs) => {
+            let mut out = Vec::new();
+            for (name, tree) in pairs {
+                match tree.value(with.vars, with.functions) {
+                    Value::Undefined => {}
+                    Value::Null => outgoing::push_form_pair(&mut out, name, ""),
+                    value => outgoing::push_form_pair(&mut out, name, &value.to_text()),
+                }
+            }
+            (out, Some("application/x-www-form-urlencoded".to_owned()))
+        }
+        Body::Multipart { parts, .. } => {
+            let (bytes, kind) = multipart::encode(parts, &plan.dir, with)?;
+            (bytes, Some(kind))
+        }
+    };
+    if let Some(kind) = kind.filter(|_| !own.content_type) {
+        outgoing::push_field(fields, "content-type", kind.as_bytes())?;
+        own.content_type = true;
+    }
+    Ok(Some(bytes))
+}
+
+/// An object as `a=1&b=2`; with `repeats` a list repeats its key.
+pub(super) fn form(value: &Value, repeats: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    let Value::Map(map) = value else {
+        return out;
+    };
+    let text = |value: &Value| match value {
+        Value::Undefined | Value::Null | Value::Map(_) => String::new(),
+        value => value.to_text().into_owned(),
+    };
+    for (name, value) in map.iter() {
+        match value {
+            Value::List(list) if repeats => {
+                list.iter().for_each(|item| outgoing::push_form_pair(&mut out, name, &text(item)));
+            }
+            value => outgoing::push_form_pair(&mut out, name, &text(value)),
+        }
+    }
+    out
+}
+
+/// Whether nothing but its header fields could vary, and they are looked at elsewhere.
+fn is_constant(plan: &Plan, request: &Request) -> bool {
+    let is_fixed = |template: &Template| template.literal().is_some();
+    let body_is_fixed = match &request.body {
+        Body::None => true,
+        Body::Json(tree) => tree.literal().is_some(),
+        Body::Raw(template) => is_fixed(template),
+        Body::Form(pairs) => pairs.iter().all(|(_, tree)| tree.literal().is_some()),
+        // Its boundary differs each time.
+        Body::Multipart { .. } => false,
+    };
+    plan.http.tracing.is_none()
+        && plan.http.cookies.is_empty()
+        && request.cookies.is_empty()
+        && body_is_fixed
+        && request.url.as_ref().is_some_and(is_fixed)
+        && request.query.as_ref().is_none_or(|query| query.literal().is_some())
+        && request.auth.as_ref().is_none_or(|(user, pass)| is_fixed(user) && is_fixed(pass))
+}
+
+/// W3C Trace Context, as Artillery makes it: a random trace behind the prefix.
+pub(super) fn traceparent(is_sampled: bool, prefix: &str) -> String {
+    let mut trace: String = prefix.to_ascii_lowercase().chars().filter(char::is_ascii_hexdigit).take(8).collect();
+    if trace.is_empty() {
+        trace.push_str("a9");
+    }
+    push_hex(&mut trace, 32);
+    let mut parent = String::new();
+    push_hex(&mut parent, 16);
+    format!("00-{trace}-{parent}-0{}", u8::from(is_sampled))
+}
+
+/// Fills up with random hexadecimal digits.
+pub(super) fn push_hex(out: &mut String, len: usize) {
+    while out.len() < len {
+        out.push(char::from_digit(crate::random::below(16) as u32, 16).unwrap_or('0'));
+    }
+}
+
+struct NoFunctions;
+
+impl Functions for NoFunctions {
+    fn call(&self, _: &str, _: &[Value]) -> Option<Value> {
+        None
+    }
+}

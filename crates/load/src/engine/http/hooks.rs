@@ -1,0 +1,324 @@
+//! Requests that a processor's hooks look at: `requestParams` as a value, and back (artillery.md §1.6).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::compile::{self, With};
+use super::outgoing::{self, Outgoing, Own};
+use super::{Asked, Http, after};
+use crate::client::Answer;
+use crate::plan::{Body, Engine, Plan, Request, Scenario};
+use crate::processor::Processor;
+use crate::template::{Template, render_value};
+use crate::value::{Map, Value};
+use crate::vuser::{Failed, Vuser};
+
+/// Hooks of the scenario count for the http engine alone.
+fn scenario(vuser: &Vuser) -> Option<&Scenario> {
+    vuser.scenario().filter(|scenario| scenario.engine == Engine::Http)
+}
+
+/// Whether hooks are called before the request.
+pub(super) fn has_before(vuser: &Vuser, request: &Request) -> bool {
+    !request.before_request.is_empty() || scenario(vuser).is_some_and(|scenario| !scenario.before_request.is_empty())
+}
+
+/// Whether hooks are called after the answer.
+pub(super) fn has_after(vuser: &Vuser, request: &Request) -> bool {
+    !request.after_response.is_empty() || scenario(vuser).is_some_and(|scenario| !scenario.after_response.is_empty())
+}
+
+/// `beforeRequest`: the scenario's, then the request's. What they made of the parameters is the result.
+pub(super) async fn before(vuser: &mut Vuser, request: &Request) -> Result<Value, Failed> {
+    let mut params = params(vuser, request);
+    let plan = vuser.worker.plan.clone();
+    let scenario = vuser.scenario.and_then(|index| plan.scenarios.get(index));
+    let scenario = scenario.filter(|scenario| scenario.engine == Engine::Http);
+    let names = scenario.map(|scenario| scenario.before_request.iter()).into_iter().flatten();
+    for name in names.chain(&request.before_request) {
+        let name = rendered(vuser, name);
+        let (worker, context) = vuser.context();
+        match found(worker.processor.as_deref(), &name) {
+            Some(processor) => processor.before_request(&name, &mut params, context).await?,
+            None => worker.say(missing(&name)),
+        }
+    }
+    Ok(params)
+}
+
+/// `afterResponse` of the scenario.
+pub(super) async fn after_scenario(
+    vuser: &mut Vuser,
+    asked: &mut Asked<'_>,
+    answer: &Answer,
+    body: &[u8],
+) -> Result<(), Failed> {
+    let plan = vuser.worker.plan.clone();
+    let scenario = vuser.scenario.and_then(|index| plan.scenarios.get(index));
+    match scenario.filter(|scenario| scenario.engine == Engine::Http) {
+        Some(scenario) => after_all(vuser, asked, answer, body, &scenario.after_response).await,
+        None => Ok(()),
+    }
+}
+
+/// `afterResponse` of the request.
+pub(super) async fn after_request(
+    vuser: &mut Vuser,
+    asked: &mut Asked<'_>,
+    answer: &Answer,
+    body: &[u8],
+) -> Result<(), Failed> {
+    let names = &asked.request.after_response;
+    after_all(vuser, asked, answer, body, names).await
+}
+
+async fn after_all(
+    vuser: &mut Vuser,
+    asked: &mut Asked<'_>,
+    answer: &Answer,
+    body: &[u8],
+    names: &[Template],
+) -> Result<(), Failed> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let params = final_params(vuser, asked);
+    let response = response(answer, body);
+    for name in names {
+        let name = rendered(vuser, name);
+        let (worker, context) = vuser.context();
+        match found(worker.processor.as_deref(), &name) {
+            Some(processor) => processor.after_response(&name, &params, &response, context).await?,
+            None => worker.say(missing(&name)),
+        }
+    }
+    Ok(())
+}
+
+/// `onError` of the scenario; a function that is not there is passed over.
+pub(super) async fn on_error(vuser: &mut Vuser, asked: &Asked<'_>, error: &str) {
+    let plan = vuser.worker.plan.clone();
+    let Some(scenario) = vuser.scenario.and_then(|index| plan.scenarios.get(index)) else {
+        return;
+    };
+    if scenario.on_error.is_empty() || scenario.engine != Engine::Http {
+        return;
+    }
+    let params = final_params(vuser, asked);
+    for name in &scenario.on_error {
+        let name = rendered(vuser, name);
+        let (worker, context) = vuser.context();
+        if let Some(processor) = found(worker.processor.as_deref(), &name) {
+            processor.on_error(&name, error, &params, context).await;
+        }
+    }
+}
+
+fn rendered(vuser: &Vuser, name: &Template) -> String {
+    name.text(&vuser.vars, &*vuser.worker.functions).into_owned()
+}
+
+fn found<'p>(processor: Option<&'p Processor>, name: &str) -> Option<&'p Processor> {
+    processor.filter(|processor| processor.has(name))
+}
+
+fn missing(name: &str) -> String {
+    format!("WARNING: custom function {name} could not be found")
+}
+
+/// `requestParams` as hooks first see them: the step's own keys, not rendered, and a few more.
+fn params(vuser: &Vuser, request: &Request) -> Value {
+    let plan = &vuser.worker.plan;
+    let mut map = match &request.spec {
+        Value::Map(map) => (**map).clone(),
+        _ => Map::new(),
+    };
+    let url = compile::written_url(request);
+    map.insert("url".into(), Value::from(&*compile::with_target(plan, &url)));
+    map.insert("method".into(), Value::from(request.method.as_str()));
+    map.insert("timeout".into(), Value::Number(vuser.worker.http.timeout.as_secs_f64()));
+    map.insert("uuid".into(), Value::from(crate::random::uuid().as_str()));
+    map.insert("https".into(), Value::from(plan.tls.clone()));
+    Value::from(map)
+}
+
+/// The same after the request: URL and headers as they were sent.
+fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
+    let mut map = match &asked.params {
+        Some(Value::Map(map)) => (**map).clone(),
+        _ => match params(vuser, asked.request) {
+            Value::Map(map) => Arc::unwrap_or_clone(map),
+            _ => Map::new(),
+        },
+    };
+    map.insert("url".into(), Value::from(asked.url().as_str()));
+    if let Some(outgoing) = &asked.outgoing {
+        let mut headers = Map::new();
+        for line in outgoing.fields.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let line = String::from_utf8_lossy(line);
+            if let Some((name, value)) = line.split_once(':') {
+                headers.insert(name.into(), Value::from(value.trim()));
+            }
+        }
+        map.insert("headers".into(), Value::from(headers));
+    }
+    Value::from(map)
+}
+
+/// `response` as hooks see it.
+fn response(answer: &Answer, body: &[u8]) -> Value {
+    let timings = &answer.timings;
+    let ms = |time: std::time::Duration| Value::Number(time.as_millis() as f64);
+    let phases = Map::from_iter([
+        ("wait".into(), Value::Number(0.0)),
+        ("dns".into(), ms(timings.dns)),
+        ("tcp".into(), ms(timings.tcp)),
+        ("tls".into(), timings.tls.map_or(Value::Undefined, ms)),
+        ("request".into(), Value::Number(0.0)),
+        ("firstByte".into(), ms(timings.first_byte())),
+        ("download".into(), ms(timings.end - timings.head)),
+        ("total".into(), ms(timings.total())),
+    ]);
+    let timings = Map::from_iter([("phases".into(), Value::from(phases))]);
+    Value::from(Map::from_iter([
+        ("statusCode".into(), Value::Number(f64::from(answer.status()))),
+        ("headers".into(), Value::from(after::headers(answer))),
+        ("body".into(), Value::from(&*String::from_utf8_lossy(body))),
+        ("timings".into(), Value::from(timings)),
+    ]))
+}
+
+fn member<'v>(params: &'v Value, name: &str) -> Option<&'v Value> {
+    match params {
+        Value::Map(map) => map.get(name).filter(|value| !matches!(value, Value::Undefined | Value::Null)),
+        _ => None,
+    }
+}
+
+/// The URL hooks left, not rendered.
+pub(super) fn written_url(params: &Value) -> String {
+    let url = member(params, "uri").or_else(|| member(params, "url"));
+    url.map(|url| url.to_text().into_owned()).unwrap_or_default()
+}
+
+/// The name hooks left.
+pub(super) fn written_name(params: &Value) -> Option<String> {
+    member(params, "name").map(|name| name.to_text().into_owned())
+}
+
+/// Whether hooks or the step set cookies.
+pub(super) fn has_cookies(params: &Value) -> bool {
+    matches!(member(params, "cookie"), Some(Value::Map(map)) if !map.is_empty())
+}
+
+/// Cookies of the step after hooks.
+pub(super) fn cookies(params: &Value, with: With<'_>) -> Vec<(String, String)> {
+    let Some(Value::Map(map)) = member(params, "cookie") else {
+        return Vec::new();
+    };
+    let text = |value: &Value| render_value(value, with.vars, with.functions).to_text().into_owned();
+    map.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+}
+
+/// Renders what hooks left of the parameters; templates they wrote count too.
+pub(super) fn render(
+    http: &Http,
+    plan: &Plan,
+    request: &Request,
+    params: &mut Value,
+    with: With<'_>,
+) -> Result<Outgoing, Failed> {
+    let rendered = |value: &Value| render_value(value, with.vars, with.functions);
+    let get = |name: &str| member(params, name).map(&rendered);
+    let method = get("method").map_or_else(|| request.method.clone(), |method| method.to_text().to_ascii_uppercase());
+    let url = get("uri").or_else(|| get("url")).map(|url| url.to_text().into_owned()).unwrap_or_default();
+    let (origin, mut target, url_authorization) = compile::place(http, plan, &url)?;
+    let mut own = Own::default();
+    let mut fields = fields(plan, request, member(params, "headers"), with, &mut own)?;
+    let body = match get("json").filter(Value::is_truthy) {
+        Some(json) => {
+            push_kind(&mut fields, &mut own, "application/json")?;
+            json.to_json().map(String::into_bytes)
+        }
+        None => match (get("body").filter(Value::is_truthy), get("form"), &request.body) {
+            (Some(body), ..) => Some(body.to_text().into_owned().into_bytes()),
+            (None, Some(form @ Value::Map(_)), _) => {
+                push_kind(&mut fields, &mut own, "application/x-www-form-urlencoded")?;
+                Some(compile::form(&form, false))
+            }
+            (None, _, Body::Multipart { parts, .. }) => {
+                let (bytes, kind) = super::multipart::encode(parts, &plan.dir, with)?;
+                push_kind(&mut fields, &mut own, &kind)?;
+                Some(bytes)
+            }
+            _ => None,
+        },
+    };
+    let allows = get("allowGetBody").map_or(request.allow_get_body, |allows| allows.is_truthy());
+    compile::refuse_body(&method, body.is_some(), allows)?;
+    if let Some(query) = get("searchParams").or_else(|| get("qs")) {
+        let query = match &query {
+            Value::Text(text) => text.trim_start_matches('?').as_bytes().to_vec(),
+            query => compile::form(query, true),
+        };
+        target = outgoing::with_query(&target, &query);
+    }
+    let authorization = match get("auth") {
+        _ if own.authorization => None,
+        Some(auth) => {
+            let part = |name: &str| member(&auth, name).map(|part| part.to_text().into_owned()).unwrap_or_default();
+            Some(outgoing::basic(&part("user"), &part("pass")))
+        }
+        None => url_authorization,
+    };
+    let flag = |name: &str, default: bool| match get(name) {
+        Some(Value::Bool(flag)) => flag,
+        _ => default,
+    };
+    let decompress = flag("decompress", request.gzip != Some(false));
+    let follows = flag("followRedirect", request.follows);
+    let name = get("name");
+    if let (Value::Map(map), Some(name)) = (params, name) {
+        let map = Arc::make_mut(map);
+        map.insert("name".into(), name);
+    }
+    Ok(Outgoing { method: Cow::Owned(method), origin, target, fields, own, body, decompress, follows, authorization })
+}
+
+fn push_kind(fields: &mut Vec<u8>, own: &mut Own, kind: &str) -> Result<(), Failed> {
+    if !own.content_type {
+        own.content_type = true;
+        outgoing::push_field(fields, "content-type", kind.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Default headers, the step's, and those hooks set, names in lower case.
+fn fields(
+    plan: &Plan,
+    request: &Request,
+    set: Option<&Value>,
+    with: With<'_>,
+    own: &mut Own,
+) -> Result<Vec<u8>, Failed> {
+    let mut all = compile::written_fields(plan, request, with);
+    if let Some(Value::Map(map)) = set {
+        for (name, value) in map.iter() {
+            let name = name.to_ascii_lowercase();
+            let value = render_value(value, with.vars, with.functions);
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some(place) => place.1 = value,
+                None => all.push((name, value)),
+            }
+        }
+    }
+    if let Some((is_sampled, prefix)) = &plan.http.tracing {
+        all.push(("traceparent".to_owned(), Value::from(compile::traceparent(*is_sampled, prefix).as_str())));
+    }
+    let mut out = Vec::new();
+    for (name, value) in all.iter().filter(|(_, value)| *value != Value::Undefined) {
+        own.note(name);
+        outgoing::push_field(&mut out, name, value.to_text().as_bytes())?;
+    }
+    Ok(out)
+}

@@ -1,0 +1,213 @@
+//! Connections kept for the next request, and who may use how many at once.
+//!
+//! One of these per virtual user, or one for all of a worker with `http.pool` (artillery.md §1.7, §1.8). Whoever finds
+//! none free waits in line.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use weir_net::tls::Sessions;
+
+use crate::client::{Kept, Origin};
+use crate::url::Scheme;
+
+/// TLS 1.3 tickets kept for one virtual user; for everybody as many as connections at once, up to [`POOL_TICKETS_MAX`].
+const OWN_TICKETS: usize = 1;
+/// See [`OWN_TICKETS`].
+const POOL_TICKETS_MAX: usize = 64;
+
+/// Connections of one virtual user, or of everybody: so many at once for each origin.
+pub(super) struct Sockets {
+    limit: usize,
+    lanes: RefCell<Vec<Lane>>,
+    /// What TLS may resume: made when the first connection needs it.
+    sessions: OnceCell<Box<Sessions>>,
+    tickets_max: usize,
+}
+
+/// Those of one origin.
+struct Lane {
+    origin: Rc<Origin>,
+    in_use: usize,
+    idle: Vec<Kept>,
+    waiting: VecDeque<Rc<Waiter>>,
+}
+
+/// One who waits in line.
+struct Waiter {
+    granted: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// Leave to use one connection; given back when dropped.
+pub(super) struct Permit {
+    sockets: Rc<Sockets>,
+    origin: Rc<Origin>,
+    /// The connection, if there is one.
+    pub(super) kept: Option<Kept>,
+}
+
+impl Sockets {
+    /// Of one virtual user.
+    pub(super) fn new(limit: usize) -> Rc<Sockets> {
+        Sockets::with(limit, OWN_TICKETS)
+    }
+
+    /// Of everybody.
+    pub(super) fn pool(limit: usize) -> Rc<Sockets> {
+        Sockets::with(limit, limit.min(POOL_TICKETS_MAX))
+    }
+
+    fn with(limit: usize, tickets_max: usize) -> Rc<Sockets> {
+        let lanes = RefCell::new(Vec::new());
+        Rc::new(Sockets { limit: limit.max(1), lanes, sessions: OnceCell::new(), tickets_max })
+    }
+
+    /// Whose sessions a connection resumes: as with Node's agents, of which Artillery has one for each virtual user
+    /// or one for all, nobody resumes what another began.
+    pub(super) fn sessions(&self, origin: &Origin) -> Option<&Sessions> {
+        (origin.scheme == Scheme::Https)
+            .then(|| &**self.sessions.get_or_init(|| Box::new(Sessions::new(self.tickets_max))))
+    }
+
+    fn lane<T>(&self, origin: &Rc<Origin>, f: impl FnOnce(&mut Lane) -> T) -> T {
+        let mut lanes = self.lanes.borrow_mut();
+        let index = lanes.iter().position(|lane| Rc::ptr_eq(&lane.origin, origin));
+        let index = index.unwrap_or_else(|| {
+            let lane = Lane { origin: origin.clone(), in_use: 0, idle: Vec::new(), waiting: VecDeque::new() };
+            lanes.reserve_exact(1);
+            lanes.push(lane);
+            lanes.len() - 1
+        });
+        match lanes.get_mut(index) {
+            Some(lane) => f(lane),
+            // Cannot be: it was found or pushed just now.
+            None => f(&mut Lane { origin: origin.clone(), in_use: 0, idle: Vec::new(), waiting: VecDeque::new() }),
+        }
+    }
+
+    /// A connection of that origin, or leave to open one; waits in line for it.
+    pub(super) async fn acquire(self: &Rc<Sockets>, origin: &Rc<Origin>) -> Permit {
+        if let Some(permit) = self.try_acquire(origin) {
+            return permit;
+        }
+        let waiter = Rc::new(Waiter { granted: Cell::new(false), waker: RefCell::new(None) });
+        self.lane(origin, |lane| lane.waiting.push_back(waiter.clone()));
+        let place = Place { sockets: self, origin, waiter };
+        poll_fn(|context| {
+            if place.waiter.granted.get() {
+                return Poll::Ready(());
+            }
+            place.waiter.waker.replace(Some(context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+        place.waiter.granted.set(false);
+        self.permit(origin)
+    }
+
+    fn try_acquire(self: &Rc<Sockets>, origin: &Rc<Origin>) -> Option<Permit> {
+        let is_free = self.lane(origin, |lane| {
+            let is_free = lane.in_use < self.limit;
+            lane.in_use += usize::from(is_free);
+            is_free
+        });
+        is_free.then(|| self.permit(origin))
+    }
+
+    fn permit(self: &Rc<Sockets>, origin: &Rc<Origin>) -> Permit {
+        let kept = self.lane(origin, |lane| lane.idle.pop());
+        Permit { sockets: self.clone(), origin: origin.clone(), kept }
+    }
+
+    /// One is free again: the next in line has it.
+    fn release(&self, origin: &Rc<Origin>) {
+        let waker = self.lane(origin, |lane| match lane.waiting.pop_front() {
+            Some(next) => {
+                next.granted.set(true);
+                next.waker.take()
+            }
+            None => {
+                lane.in_use = lane.in_use.saturating_sub(1);
+                None
+            }
+        });
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            self.sockets.lane(&self.origin, |lane| {
+                // One is the rule, and room for four would be room for three too many in each virtual user.
+                if lane.idle.is_empty() {
+                    lane.idle.reserve_exact(1);
+                }
+                lane.idle.push(kept);
+            });
+        }
+        self.sockets.release(&self.origin);
+    }
+}
+
+/// A place in line; who leaves it early is forgotten, or passes on what was granted.
+struct Place<'s> {
+    sockets: &'s Rc<Sockets>,
+    origin: &'s Rc<Origin>,
+    waiter: Rc<Waiter>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.waiter.granted.get() {
+            self.sockets.release(self.origin);
+        } else {
+            self.sockets.lane(self.origin, |lane| lane.waiting.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::url::Url;
+    use weir_net::worker;
+
+    #[test]
+    fn who_comes_first_is_served_first() {
+        let order = worker::block_on(async {
+            let sockets = Sockets::new(1);
+            let origin = Rc::new(Origin::of(&Url::parse("http://127.0.0.1/").unwrap(), &Rc::default()));
+            let order = Rc::new(RefCell::new(Vec::new()));
+            let first = sockets.acquire(&origin).await;
+            for number in 0..3 {
+                let (sockets, origin, order) = (sockets.clone(), origin.clone(), order.clone());
+                worker::spawn(async move {
+                    let permit = sockets.acquire(&origin).await;
+                    order.borrow_mut().push(number);
+                    worker::yield_now().await;
+                    drop(permit);
+                });
+            }
+            worker::yield_now().await;
+            worker::yield_now().await;
+            assert!(order.borrow().is_empty());
+            drop(first);
+            assert!(sockets.try_acquire(&origin).is_none(), "those in line go first");
+            for _ in 0..20 {
+                worker::yield_now().await;
+            }
+            assert!(sockets.try_acquire(&origin).is_some());
+            order.take()
+        })
+        .unwrap();
+        assert_eq!(order, [0, 1, 2]);
+    }
+}

@@ -1,0 +1,356 @@
+//! `engine: socketio` (artillery.md §2.5): socket.io-client 4's protocol, by long poll and by WebSocket.
+//!
+//! Where weir's answer is not Artillery's: `response_time` has one sample per response; a `response` without `data` is
+//! complete with the first event; namespaces share one connection unless `forceNew` or `multiplex: false` says not, as
+//! socket.io-client does for one user (in Artillery all virtual users share its cache of connections, so that each but
+//! the first opens one for every namespace); an acknowledgement that cannot come any more, because the connection it
+//! was asked on is lost, fails the virtual user instead of holding it for ever.
+
+mod client;
+mod options;
+mod packet;
+mod poll;
+mod transport;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_net::Instant;
+
+use weir_net::{Deadline, buffer, clock, worker};
+
+use self::client::Client;
+use self::options::Options;
+use self::packet::{Kind, push_argument, push_head};
+use super::take::take_arguments;
+use crate::plan::{Emit, Expected, Plan, Response, Step};
+use crate::record::{Metric, Recorder};
+use crate::template::{Template, Tree};
+use crate::value::{Value, parse_json};
+use crate::vuser::{Failed, Vuser};
+
+pub use self::options::unknown;
+
+/// How long a step waits for its response unless the script says.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// What the socketio virtual users of a worker share.
+pub struct Shared {
+    emits: Metric,
+    emit_rate: Metric,
+    response_time: Metric,
+    wait: Duration,
+    /// Options that are the same for all, by scenario.
+    options: RefCell<HashMap<Option<usize>, Rc<Options>>>,
+}
+
+impl Shared {
+    /// Looks up what does not change during a run.
+    pub fn new(plan: &Plan, recorder: &Recorder) -> Shared {
+        Shared {
+            emits: recorder.metric("socketio.emit"),
+            emit_rate: recorder.metric("socketio.emit_rate"),
+            response_time: recorder.metric("socketio.response_time"),
+            wait: plan.timeout.unwrap_or(WAIT),
+            options: RefCell::default(),
+        }
+    }
+}
+
+/// One virtual user's connections: one, as a rule.
+pub struct Session {
+    options: Rc<Options>,
+    clients: Vec<Rc<Client>>,
+    deadline: Deadline,
+}
+
+/// A namespace of a client.
+struct Place {
+    client: Rc<Client>,
+    index: usize,
+}
+
+/// Connects the default namespace.
+pub async fn open(vuser: &mut Vuser) -> Result<(), Failed> {
+    let options = options_of(vuser)?;
+    vuser.socketio = Some(Box::new(Session { options, clients: Vec::new(), deadline: Deadline::new() }));
+    match namespace(vuser, "").await {
+        Ok(_) => Ok(()),
+        // Artillery counts the error as a text here, and only its message for the namespaces that follow.
+        Err(message) => Err(Failed(format!("Error: {message}").into())),
+    }
+}
+
+/// Disconnects. Whatever the server makes of it, the virtual user is done.
+pub fn close(vuser: &mut Vuser) {
+    vuser.socketio = None;
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.clients.iter().for_each(|client| client.leave());
+    }
+}
+
+/// Carries out an `emit`; requests and what else is in a flow are not this engine's.
+pub async fn step(vuser: &mut Vuser, step: &Step) -> Result<(), Failed> {
+    match step {
+        Step::Emit(spec) => emit(vuser, spec).await,
+        _ => Ok(()),
+    }
+}
+
+async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
+    let place = match spec.namespace.as_ref().map(|name| text(vuser, name)) {
+        Some(name) => namespace(vuser, &name).await,
+        None => namespace(vuser, "").await,
+    };
+    let place = place.map_err(Failed::from)?;
+    let (client, index) = (&place.client, place.index);
+    let worker = vuser.worker.clone();
+    if spec.message.is_some() {
+        worker.recorder.count(worker.socketio.emits, 1);
+        worker.recorder.rate(worker.socketio.emit_rate);
+    }
+    let begin = clock::precise();
+    let id = spec.acknowledge.as_ref().map(|_| client.next_id(index));
+    let channel = spec.response.as_ref().map(|response| text(vuser, &response.channel));
+    if id.is_some() || channel.is_some() {
+        client.want(index, id, channel);
+    }
+    if let Some((event, arguments)) = &spec.message {
+        let mut packet = buffer::lease(1);
+        client.with_name(index, |name| push_head(&mut packet, Kind::Event, name, id));
+        push_event(vuser, event, arguments, &mut packet);
+        client.emit(index, &packet);
+        drop(packet);
+        client.room().await;
+    }
+    let outcome = answers(vuser, &place, spec, begin).await;
+    if id.is_some() || spec.response.is_some() {
+        client.want_nothing();
+    }
+    outcome
+}
+
+/// Waits for what the step expects, and counts how long that took.
+async fn answers(vuser: &mut Vuser, place: &Place, spec: &Emit, begin: Instant) -> Result<(), Failed> {
+    if let Some(response) = &spec.response {
+        respond(vuser, place, response).await?;
+    }
+    if let Some(expected) = &spec.acknowledge {
+        acknowledge(vuser, place, expected).await?;
+    }
+    let took = clock::precise().saturating_duration_since(begin);
+    let recorder = &vuser.worker.recorder;
+    recorder.sample(vuser.worker.socketio.response_time, took.as_secs_f64() * 1e3);
+    if spec.response.is_some() || spec.acknowledge.is_some() {
+        recorder.latency(took, took);
+    }
+    Ok(())
+}
+
+/// Waits until what came on the channel is what is expected.
+async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Result<(), Failed> {
+    let expected = response.expected.data.as_ref().map(|data| value(vuser, data));
+    let mut received: Vec<Value> = Vec::new();
+    if let Some(session) = &vuser.socketio {
+        session.deadline.set(vuser.worker.socketio.wait);
+    }
+    loop {
+        let Some(event) = next_event(vuser, &place.client).await else { break };
+        received.extend(list(&event).into_iter().skip(1));
+        if expected.as_ref().is_none_or(|expected| is_valid(&received, expected, response.concat)) {
+            return taken(vuser, &response.expected, received);
+        }
+    }
+    if received.is_empty() {
+        return Err(Failed("response timeout".into()));
+    }
+    match expected {
+        Some(expected) if expected.is_truthy() => Err(Failed("data is not valid".into())),
+        _ => taken(vuser, &response.expected, received),
+    }
+}
+
+/// The next event on the channel; `None` when the time for it is over.
+async fn next_event(vuser: &Vuser, client: &Client) -> Option<String> {
+    let deadline = &vuser.socketio.as_ref()?.deadline;
+    poll_fn(|context| {
+        if let Some(event) = client.take_event() {
+            return Poll::Ready(Some(event));
+        }
+        client.listen(context);
+        deadline.poll_expired().map(|()| None)
+    })
+    .await
+}
+
+/// Waits for the acknowledgement, however long that takes: Artillery has no limit either.
+async fn acknowledge(vuser: &mut Vuser, place: &Place, expected: &Expected) -> Result<(), Failed> {
+    let acked = poll_fn(|context| match place.client.take_ack(place.index) {
+        Some(acked) => Poll::Ready(acked),
+        None => {
+            place.client.listen(context);
+            Poll::Pending
+        }
+    });
+    let arguments = list(&acked.await.map_err(|why| Failed(format!("Error: {why}").into()))?);
+    let data = expected.data.as_ref().map(|data| value(vuser, data));
+    if data.is_some_and(|data| data.is_truthy() && !is_valid(&arguments, &data, false)) {
+        return Err(Failed("data is not valid".into()));
+    }
+    taken(vuser, expected, arguments)
+}
+
+/// Captures and matches. A capture that finds nothing fails nobody here, a match that is not strict does.
+fn taken(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Result<(), Failed> {
+    if expected.take.captures.is_empty() && expected.take.matches.is_empty() {
+        return Ok(());
+    }
+    let arguments = Value::from(arguments);
+    if !take_arguments(vuser, &expected.take, arguments.clone()) {
+        return Err(Failed("Failed match".into()));
+    }
+    vuser.vars.set_by_name("$", Value::from(arguments.to_json().unwrap_or_default()));
+    Ok(())
+}
+
+/// Whether what was received is what is expected: a list is all of it, a text is part of the last, anything else is
+/// the last.
+fn is_valid(received: &[Value], expected: &Value, joins: bool) -> bool {
+    let last = received.last();
+    match expected {
+        Value::List(all) => {
+            all.len() == received.len() && all.iter().zip(received).all(|(one, other)| one.is_deeply(other))
+        }
+        Value::Text(part) if joins => {
+            let mut joined = Vec::new();
+            received.iter().for_each(|value| value.write_text(&mut joined));
+            String::from_utf8_lossy(&joined).contains(&**part)
+        }
+        Value::Text(part) => match last {
+            Some(Value::Text(text)) => text.contains(&**part),
+            Some(Value::List(list)) => list.iter().any(|item| item.is_same(expected)),
+            _ => false,
+        },
+        expected => last.is_some_and(|last| last.is_deeply(expected)),
+    }
+}
+
+/// The namespace that a step names: known already, or connected now. The error is the message.
+async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
+    let Some(session) = &mut vuser.socketio else { return Err("invalid arguments".to_owned()) };
+    let full = session.full_name(name);
+    let place = match session.find(&full) {
+        Some(place) => place,
+        None => session.add(&full),
+    };
+    if place.client.is_new(place.index) {
+        place.client.connected(place.index).await?;
+    }
+    Ok(place)
+}
+
+impl Session {
+    /// A step's namespace, below the path of the target.
+    fn full_name(&self, name: &str) -> String {
+        let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
+        match format!("{}{slash}{name}", self.options.namespace) {
+            empty if empty.is_empty() => "/".to_owned(),
+            full => full,
+        }
+    }
+
+    fn find(&self, full: &str) -> Option<Place> {
+        self.clients.iter().find_map(|client| Some(Place { client: client.clone(), index: client.find(full)? }))
+    }
+
+    fn add(&mut self, full: &str) -> Place {
+        let shared = self
+            .clients
+            .iter()
+            .find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
+        let shared = shared.cloned();
+        let client = shared.unwrap_or_else(|| {
+            let client = Rc::new(Client::new(self.options.clone()));
+            self.clients.push(client.clone());
+            worker::spawn(transport::keep(client.clone()));
+            client
+        });
+        let index = client.add(full);
+        Place { client, index }
+    }
+}
+
+fn options_of(vuser: &Vuser) -> Result<Rc<Options>, Failed> {
+    if !options::are_fixed(vuser) {
+        return Ok(Rc::new(options::of(vuser)?));
+    }
+    let known = &vuser.worker.socketio.options;
+    if let Some(options) = known.borrow().get(&vuser.scenario) {
+        return Ok(options.clone());
+    }
+    let options = Rc::new(options::of(vuser)?);
+    known.borrow_mut().insert(vuser.scenario, options.clone());
+    Ok(options)
+}
+
+fn push_event(vuser: &Vuser, event: &Template, arguments: &[Tree], out: &mut Vec<u8>) {
+    out.push(b'[');
+    push_argument(out, &event.value(&vuser.vars, &*vuser.worker.functions));
+    for argument in arguments {
+        out.push(b',');
+        match argument.literal() {
+            Some(value) => push_argument(out, value),
+            None => push_argument(out, &value(vuser, argument)),
+        }
+    }
+    out.push(b']');
+}
+
+fn text(vuser: &Vuser, template: &Template) -> String {
+    template.value(&vuser.vars, &*vuser.worker.functions).to_text().into_owned()
+}
+
+fn value(vuser: &Vuser, tree: &Tree) -> Value {
+    tree.value(&vuser.vars, &*vuser.worker.functions)
+}
+
+/// The elements of a JSON list.
+fn list(json: &str) -> Vec<Value> {
+    match parse_json(json.as_bytes()) {
+        Ok(Value::List(list)) => std::sync::Arc::unwrap_or_clone(list),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_expected() {
+        for (received, expected, joins, expect) in [
+            (r#"["hello"]"#, r#""hell""#, false, true),
+            (r#"["a","hello"]"#, r#""a""#, false, false),
+            (r#"["a","b",1]"#, r#""ab1""#, true, true),
+            (r#"["a","b"]"#, r#"["a","b"]"#, false, true),
+            (r#"["a","b"]"#, r#"["a"]"#, false, false),
+            (r#"[1,{"x":[1,2]}]"#, r#"{"x":[1,2]}"#, false, true),
+            (r#"[{"x":1,"y":2}]"#, r#"{"x":1}"#, false, false),
+            (r#"[{"x":1}]"#, r#""x""#, false, false),
+            (r#"[["x","y"]]"#, r#""x""#, false, true),
+            (r#"[7]"#, r#"7"#, false, true),
+            (r#"[]"#, r#""""#, false, false),
+        ] {
+            let expected = parse_json(expected.as_bytes()).unwrap();
+            assert_eq!(is_valid(&list(received), &expected, joins), expect, "{received} {expected:?}");
+        }
+    }
+}

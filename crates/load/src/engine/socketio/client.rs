@@ -1,0 +1,519 @@
+//! One connection of socket.io-client: its namespaces, what waits to be sent, and what a step waits for.
+//!
+//! The tasks of `transport` open the connection and read it; what they read is handed to [`Client::take_in`]. The
+//! virtual user emits, listens at `user`, and leaves.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::options::Options;
+use super::packet::{Frame, Kind, Malformed, Packet, SEPARATOR, push_head};
+use crate::engine::bell::Bell;
+use crate::engine::websocket::{Incoming, Socket};
+use crate::value::{Value, parse_json};
+
+/// Namespaces of one connection.
+const NAMESPACES_MAX: usize = 1000;
+/// Packets that wait while there is no connection, or for the next POST; then emitting waits.
+const QUEUE_PACKETS_MAX: usize = 10_000;
+/// Events kept for a step that waits for one.
+const EVENTS_MAX: usize = 10_000;
+/// The silence after which a server that names no interval counts as gone.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// A connection with its namespaces.
+pub(super) struct Client {
+    pub(super) options: Rc<Options>,
+    pub(super) link: RefCell<Link>,
+    pub(super) upgrade: RefCell<Upgrade>,
+    namespaces: RefCell<Vec<Namespace>>,
+    wanted: RefCell<Wanted>,
+    /// A packet whose attachments have not all come, and how many are missing.
+    held: RefCell<Option<(String, u32)>>,
+    /// The virtual user is done.
+    pub(super) leaves: Cell<bool>,
+    /// Nothing is left to say: what still waits is given up.
+    pub(super) is_over: Cell<bool>,
+    /// A POST is under way.
+    pub(super) posts: Cell<bool>,
+    /// Counts connections, so that a task of an earlier one knows that it is.
+    pub(super) generation: Cell<u32>,
+    /// Rings for the virtual user.
+    user: Bell,
+    /// Rings for the task that keeps the connection.
+    pub(super) keeper: Bell,
+    /// Rings for the task that sends POSTs.
+    pub(super) poster: Bell,
+}
+
+/// How packets leave.
+pub(super) enum Link {
+    /// Not connected.
+    Down,
+    /// By POST, in turn.
+    Polling {
+        handshake: Handshake,
+        queue: VecDeque<Vec<u8>>,
+    },
+    WebSocket(Rc<Socket>),
+}
+
+/// What becomes of a long poll that could be a WebSocket.
+pub(super) enum Upgrade {
+    No,
+    /// The server was asked.
+    Probing(Rc<Socket>),
+    /// It agrees: once no request is under way, packets go there.
+    Ready(Rc<Socket>),
+}
+
+/// What a server says when a connection opens.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Handshake {
+    pub(super) sid: String,
+    pub(super) can_upgrade: bool,
+    /// The longest silence: an interval of pings and its grace.
+    pub(super) silence: Duration,
+    pub(super) payload_bytes_max: usize,
+}
+
+struct Namespace {
+    name: String,
+    state: State,
+    next_id: u64,
+    /// Emitted while there was no connection.
+    waiting: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Not yet connected for the first time.
+    New,
+    Connected,
+    /// It was, and will be again.
+    Lost,
+    /// Refused, with the message.
+    Refused(String),
+    /// The server sent it away.
+    Gone,
+}
+
+/// What the current step waits for, and what has come of it.
+#[derive(Default)]
+struct Wanted {
+    ack: Option<(usize, u64)>,
+    acked: Option<String>,
+    event: Option<(usize, String)>,
+    events: VecDeque<String>,
+    lost: Option<&'static str>,
+}
+
+impl Client {
+    pub(super) fn new(options: Rc<Options>) -> Client {
+        Client {
+            options,
+            link: RefCell::new(Link::Down),
+            upgrade: RefCell::new(Upgrade::No),
+            namespaces: RefCell::default(),
+            wanted: RefCell::default(),
+            held: RefCell::default(),
+            leaves: Cell::new(false),
+            is_over: Cell::new(false),
+            posts: Cell::new(false),
+            generation: Cell::new(0),
+            user: Bell::default(),
+            keeper: Bell::default(),
+            poster: Bell::default(),
+        }
+    }
+
+    // For the virtual user.
+
+    /// Which namespace this is, if it is known here.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.namespaces.borrow().iter().position(|namespace| namespace.name == name)
+    }
+
+    /// Calls `f` with the name of a namespace.
+    pub(super) fn with_name(&self, index: usize, f: impl FnOnce(&str)) {
+        if let Some(namespace) = self.namespaces.borrow().get(index) {
+            f(&namespace.name);
+        }
+    }
+
+    /// Begins to connect a namespace.
+    pub(super) fn add(&self, name: &str) -> usize {
+        let mut namespaces = self.namespaces.borrow_mut();
+        let state = match namespaces.len() {
+            0..NAMESPACES_MAX => State::New,
+            _ => State::Refused("too many namespaces".to_owned()),
+        };
+        namespaces.push(Namespace { name: name.to_owned(), state, next_id: 0, waiting: Vec::new() });
+        let index = namespaces.len() - 1;
+        drop(namespaces);
+        if !matches!(*self.link.borrow(), Link::Down) {
+            self.send(&self.connect_packet(name));
+        }
+        index
+    }
+
+    /// Waits until a namespace is connected, or why it is not.
+    pub(super) async fn connected(&self, index: usize) -> Result<(), String> {
+        poll_fn(|context| {
+            match self.namespaces.borrow().get(index).map(|namespace| &namespace.state) {
+                Some(State::New) => {}
+                Some(State::Refused(message)) => return Poll::Ready(Err(message.clone())),
+                _ => return Poll::Ready(Ok(())),
+            }
+            self.user.listen(context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Whether a namespace is still to be connected.
+    pub(super) fn is_new(&self, index: usize) -> bool {
+        self.namespaces.borrow().get(index).is_some_and(|namespace| namespace.state == State::New)
+    }
+
+    /// The number of the next event that wants to be acknowledged.
+    pub(super) fn next_id(&self, index: usize) -> u64 {
+        let mut namespaces = self.namespaces.borrow_mut();
+        let Some(namespace) = namespaces.get_mut(index) else { return 0 };
+        namespace.next_id += 1;
+        namespace.next_id - 1
+    }
+
+    /// From now on the acknowledgement of that number, and events of that name, are kept.
+    pub(super) fn want(&self, index: usize, ack: Option<u64>, event: Option<String>) {
+        let wanted =
+            Wanted { ack: ack.map(|id| (index, id)), event: event.map(|name| (index, name)), ..Wanted::default() };
+        self.wanted.replace(wanted);
+    }
+
+    /// Nothing is kept any more.
+    pub(super) fn want_nothing(&self) {
+        self.wanted.replace(Wanted::default());
+    }
+
+    /// Sends a packet of a namespace, or keeps it until that is connected.
+    pub(super) fn emit(&self, index: usize, packet: &[u8]) {
+        let mut namespaces = self.namespaces.borrow_mut();
+        let Some(namespace) = namespaces.get_mut(index) else { return };
+        if namespace.state == State::Connected {
+            drop(namespaces);
+            return self.send(packet);
+        }
+        if namespace.waiting.len() < QUEUE_PACKETS_MAX {
+            namespace.waiting.push(packet.to_vec());
+        }
+    }
+
+    /// Waits until what was emitted is on its way, or the queue is not full.
+    pub(super) async fn room(&self) {
+        let socket = match &*self.link.borrow() {
+            Link::WebSocket(socket) => Some(socket.clone()),
+            _ => None,
+        };
+        if let Some(socket) = socket {
+            return socket.sent().await;
+        }
+        poll_fn(|context| match &*self.link.borrow() {
+            Link::Polling { queue, .. } if queue.len() >= QUEUE_PACKETS_MAX => {
+                self.user.listen(context);
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        })
+        .await;
+    }
+
+    /// An event that came, as the JSON of its name and arguments.
+    pub(super) fn take_event(&self) -> Option<String> {
+        self.wanted.borrow_mut().events.pop_front()
+    }
+
+    /// The acknowledgement, as the JSON of its arguments; an error if it cannot come any more.
+    pub(super) fn take_ack(&self, index: usize) -> Option<Result<String, &'static str>> {
+        let mut wanted = self.wanted.borrow_mut();
+        let acked = wanted.acked.take().map(Ok);
+        let is_gone = || self.namespaces.borrow().get(index).is_none_or(|one| one.state == State::Gone);
+        let lost = wanted.lost.or_else(|| is_gone().then_some("io server disconnect"));
+        acked.or_else(|| lost.or_else(|| self.is_over.get().then_some("transport close")).map(Err))
+    }
+
+    /// Has this task woken when something changes.
+    pub(super) fn listen(&self, context: &std::task::Context<'_>) {
+        self.user.listen(context);
+    }
+
+    /// Says goodbye in every namespace and ends the connection.
+    pub(super) fn leave(&self) {
+        if self.leaves.replace(true) {
+            return;
+        }
+        let names: Vec<String> = {
+            let namespaces = self.namespaces.borrow();
+            let connected = namespaces.iter().filter(|namespace| namespace.state == State::Connected);
+            connected.map(|namespace| namespace.name.clone()).collect()
+        };
+        for name in names {
+            let mut packet = Vec::new();
+            push_head(&mut packet, Kind::Disconnect, &name, None);
+            self.send(&packet);
+        }
+        match &mut *self.link.borrow_mut() {
+            Link::Down => self.is_over.set(true),
+            Link::Polling { queue, .. } => queue.push_back(b"1".to_vec()),
+            Link::WebSocket(socket) => socket.close(),
+        }
+        if let Upgrade::Probing(socket) | Upgrade::Ready(socket) = &*self.upgrade.borrow() {
+            socket.terminate();
+        }
+        self.keeper.ring();
+        self.poster.ring();
+    }
+
+    // For the tasks of the connection.
+
+    /// Reads a WebSocket message, or one packet of a long poll.
+    pub(super) fn take_in(&self, message: Incoming<'_>) -> Result<(), Malformed> {
+        if !message.is_text {
+            return self.take_attachment();
+        }
+        let text = std::str::from_utf8(message.payload).map_err(|_| Malformed)?;
+        match Frame::parse(text)? {
+            Frame::Ping => self.send(b"3"),
+            Frame::Message(text) => return self.take_packet(text),
+            Frame::Binary => return self.take_attachment(),
+            Frame::Open(_) | Frame::Close | Frame::Pong(_) | Frame::Upgrade | Frame::Noop => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a namespace is, or is to be, connected.
+    pub(super) fn is_needed(&self) -> bool {
+        let needed = |one: &Namespace| matches!(one.state, State::New | State::Connected | State::Lost);
+        self.namespaces.borrow().iter().any(needed)
+    }
+
+    /// The connection stands: the namespaces are connected over it.
+    pub(super) fn opened(&self, link: Link) {
+        self.link.replace(link);
+        self.held.replace(None);
+        let names: Vec<String> = {
+            let namespaces = self.namespaces.borrow();
+            let wanted = namespaces.iter().filter(|one| matches!(one.state, State::New | State::Lost));
+            wanted.map(|namespace| namespace.name.clone()).collect()
+        };
+        for name in names {
+            self.send(&self.connect_packet(&name));
+        }
+    }
+
+    /// There is no connection any more, or there never was one.
+    pub(super) fn down(&self, why: &'static str) {
+        let was_up = !matches!(self.link.replace(Link::Down), Link::Down);
+        self.upgrade.replace(Upgrade::No);
+        self.generation.set(self.generation.get() + 1);
+        for namespace in self.namespaces.borrow_mut().iter_mut() {
+            match namespace.state {
+                // One that the connection broke under while it was being connected is tried again with it.
+                State::New if !was_up => namespace.state = State::Refused(why.to_owned()),
+                State::Connected => namespace.state = State::Lost,
+                _ => {}
+            }
+        }
+        self.wanted.borrow_mut().lost = Some(why);
+        self.user.ring();
+        self.poster.ring();
+    }
+
+    /// Puts a packet on its way.
+    pub(super) fn send(&self, packet: &[u8]) {
+        match &mut *self.link.borrow_mut() {
+            Link::Down => {}
+            Link::Polling { queue, .. } => {
+                if queue.len() < 2 * QUEUE_PACKETS_MAX {
+                    queue.push_back(packet.to_vec());
+                }
+                self.poster.ring();
+            }
+            Link::WebSocket(socket) => socket.send_text(packet),
+        }
+    }
+
+    /// The body of the next POST, if one may be sent now.
+    pub(super) fn next_post(&self) -> Option<Vec<u8>> {
+        if matches!(*self.upgrade.borrow(), Upgrade::Ready(_)) && !self.leaves.get() {
+            return None;
+        }
+        let mut link = self.link.borrow_mut();
+        let Link::Polling { queue, handshake } = &mut *link else { return None };
+        let mut body = queue.pop_front()?;
+        while let Some(packet) = queue.front() {
+            // A close is read at once, and what was read with it after: it goes alone.
+            if packet == b"1" || body.len() + 1 + packet.len() > handshake.payload_bytes_max {
+                break;
+            }
+            body.push(SEPARATOR);
+            body.extend_from_slice(packet);
+            queue.pop_front();
+        }
+        self.user.ring();
+        Some(body)
+    }
+
+    /// Moves on to the WebSocket that the server agreed to.
+    pub(super) fn upgrade_to(&self, socket: &Rc<Socket>) {
+        socket.send_text(b"5");
+        self.upgrade.replace(Upgrade::No);
+        let before = self.link.replace(Link::WebSocket(socket.clone()));
+        if let Link::Polling { queue, .. } = before {
+            queue.iter().for_each(|packet| socket.send_text(packet));
+        }
+        self.user.ring();
+    }
+
+    fn connect_packet(&self, name: &str) -> Vec<u8> {
+        let mut packet = Vec::new();
+        push_head(&mut packet, Kind::Connect, name, None);
+        packet.extend_from_slice(self.options.auth.as_deref().unwrap_or_default().as_bytes());
+        packet
+    }
+
+    fn take_attachment(&self) -> Result<(), Malformed> {
+        let mut held = self.held.borrow_mut();
+        let (_, missing) = held.as_mut().ok_or(Malformed)?;
+        *missing -= 1;
+        if *missing > 0 {
+            return Ok(());
+        }
+        let text = held.take().map(|(text, _)| text).unwrap_or_default();
+        drop(held);
+        self.deliver(&Packet::parse(&text)?);
+        Ok(())
+    }
+
+    fn take_packet(&self, text: &str) -> Result<(), Malformed> {
+        if self.held.borrow().is_some() {
+            return Err(Malformed);
+        }
+        let packet = Packet::parse(text)?;
+        if packet.attachments > 0 {
+            self.held.replace(Some((text.to_owned(), packet.attachments)));
+            return Ok(());
+        }
+        self.deliver(&packet);
+        Ok(())
+    }
+
+    fn deliver(&self, packet: &Packet<'_>) {
+        let Some(index) = self.find(packet.namespace) else { return };
+        match packet.kind {
+            Kind::Event => {
+                let mut wanted = self.wanted.borrow_mut();
+                let is_wanted = wanted.event.as_ref().is_some_and(|(at, name)| *at == index && is_of(packet, name));
+                if is_wanted && wanted.events.len() < EVENTS_MAX {
+                    wanted.events.push_back(packet.payload.to_owned());
+                    drop(wanted);
+                    self.user.ring();
+                }
+            }
+            Kind::Ack => {
+                let mut wanted = self.wanted.borrow_mut();
+                if wanted.ack == packet.id.map(|id| (index, id)) {
+                    wanted.ack = None;
+                    wanted.acked = Some(packet.payload.to_owned());
+                    drop(wanted);
+                    self.user.ring();
+                }
+            }
+            Kind::Connect => self.is_connected(index, packet.payload),
+            Kind::ConnectError => self.is_refused(index, message_of(packet.payload)),
+            Kind::Disconnect => {
+                if let Some(namespace) = self.namespaces.borrow_mut().get_mut(index) {
+                    namespace.state = State::Gone;
+                }
+                self.wanted.borrow_mut().lost = Some("io server disconnect");
+                self.user.ring();
+                // A connection that serves no namespace is closed, and not opened again.
+                if !self.is_needed() {
+                    self.leave();
+                }
+            }
+        }
+    }
+
+    fn is_connected(&self, index: usize, payload: &str) {
+        if payload.is_empty() {
+            // In the client's words, whose protocol this is not.
+            let message = "It seems you are trying to reach a Socket.IO server in v2.x with a v3.x client, but they are \
+                not compatible (more information here: https://socket.io/docs/v3/migrating-from-2-x-to-3-0/)";
+            return self.is_refused(index, message.to_owned());
+        }
+        let waiting = match self.namespaces.borrow_mut().get_mut(index) {
+            Some(namespace) => {
+                namespace.state = State::Connected;
+                std::mem::take(&mut namespace.waiting)
+            }
+            None => Vec::new(),
+        };
+        waiting.iter().for_each(|packet| self.send(packet));
+        self.user.ring();
+    }
+
+    fn is_refused(&self, index: usize, message: String) {
+        if let Some(namespace) = self.namespaces.borrow_mut().get_mut(index) {
+            namespace.state = State::Refused(message);
+        }
+        self.user.ring();
+    }
+}
+
+impl Handshake {
+    /// Reads the JSON of an open packet.
+    pub(super) fn parse(json: &str) -> Option<Handshake> {
+        let Ok(Value::Map(map)) = parse_json(json.as_bytes()) else { return None };
+        let ms = |name: &str| map.get(name).map(Value::to_number).filter(|ms| *ms >= 0.0 && *ms < 1e9);
+        let silence = match (ms("pingInterval"), ms("pingTimeout")) {
+            (Some(interval), Some(timeout)) => Duration::from_secs_f64((interval + timeout) / 1e3),
+            _ => SILENCE,
+        };
+        let upgrades = match map.get("upgrades") {
+            Some(Value::List(names)) => names.iter().any(|name| name.as_str() == Some("websocket")),
+            _ => false,
+        };
+        Some(Handshake {
+            sid: map.get("sid")?.as_str()?.to_owned(),
+            can_upgrade: upgrades,
+            silence,
+            payload_bytes_max: ms("maxPayload").map_or(usize::MAX, |bytes| bytes as usize),
+        })
+    }
+}
+
+/// Whether an event has this name.
+fn is_of(packet: &Packet<'_>, name: &str) -> bool {
+    let plain = packet.payload.strip_prefix("[\"").and_then(|rest| rest.split_once('"')).map(|(name, _)| name);
+    match plain {
+        Some(plain) if !plain.contains('\\') => plain == name,
+        _ => match parse_json(packet.payload.as_bytes()) {
+            Ok(Value::List(list)) => list.first().is_some_and(|first| first.to_text() == name),
+            _ => false,
+        },
+    }
+}
+
+/// The message of a CONNECT_ERROR: `{"message": …}`.
+fn message_of(payload: &str) -> String {
+    match parse_json(payload.as_bytes()) {
+        Ok(Value::Map(map)) => map.get("message").map(|message| message.to_text().into_owned()).unwrap_or_default(),
+        Ok(value) => value.to_text().into_owned(),
+        Err(_) => String::new(),
+    }
+}

@@ -1,0 +1,269 @@
+//! Options of socket.io-client: `config.socketio` with the scenario's own over it, rendered for a virtual user.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::engine::dial::Place;
+use crate::plan::Plan;
+use crate::tls::Tls;
+use crate::value::{Map, Value};
+use crate::vuser::{Failed, Vuser};
+
+/// Options that are heeded, or that change nothing here.
+const KNOWN: &[&str] = &[
+    "query",
+    "path",
+    "addTrailingSlash",
+    "extraHeaders",
+    "transports",
+    "tryAllTransports",
+    "upgrade",
+    "auth",
+    "reconnection",
+    "reconnectionAttempts",
+    "reconnectionDelay",
+    "reconnectionDelayMax",
+    "randomizationFactor",
+    "timeout",
+    "forceNew",
+    "force new connection",
+    "multiplex",
+    "timestampRequests",
+    "timestampParam",
+    "rejectUnauthorized",
+    "perMessageDeflate",
+];
+
+/// What carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Polling,
+    WebSocket,
+}
+
+/// How a client connects.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    /// For `https` and `wss`.
+    pub(super) tls: Rc<Tls>,
+    pub(super) place: Place,
+    /// Path and query up to the transport: `/socket.io/?a=b&EIO=4&transport=`.
+    pub(super) begin: String,
+    pub(super) headers: Vec<(String, String)>,
+    /// In order; never empty.
+    pub(super) transports: Vec<Transport>,
+    pub(super) tries_all: bool,
+    pub(super) upgrades: bool,
+    /// The parameter that keeps caches from answering a poll.
+    pub(super) timestamp: Option<String>,
+    /// Sent with each CONNECT, as JSON.
+    pub(super) auth: Option<String>,
+    pub(super) reconnects: bool,
+    pub(super) attempts_max: u64,
+    pub(super) delay: Duration,
+    pub(super) delay_max: Duration,
+    pub(super) jitter: f64,
+    /// For opening a connection.
+    pub(super) timeout: Option<Duration>,
+    /// All namespaces over one connection.
+    pub(super) multiplexes: bool,
+    /// The path of the target: the namespace that `''` stands for, without its last slash.
+    pub(super) namespace: String,
+}
+
+/// Names in `config.socketio` and in the scenarios' own that mean nothing to weir, each as a sentence for the user.
+pub fn unknown(plan: &Plan) -> Vec<String> {
+    let trees = std::iter::once(&plan.socketio).chain(plan.scenarios.iter().filter_map(|one| one.socketio.as_ref()));
+    let mut sentences = Vec::new();
+    for tree in trees {
+        if let Some(Value::Map(map)) = tree.literal() {
+            for name in map.keys().filter(|name| !KNOWN.contains(&&***name)) {
+                sentences.push(format!("socketio: \"{name}\" is no option that weir knows; it is not heeded"));
+            }
+        }
+    }
+    sentences
+}
+
+/// Whether the options are the same for all virtual users of this one's scenario.
+pub(super) fn are_fixed(vuser: &Vuser) -> bool {
+    let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
+    vuser.worker.plan.socketio.literal().is_some() && own.is_none_or(|tree| tree.literal().is_some())
+}
+
+/// The options of a virtual user.
+pub(super) fn of(vuser: &Vuser) -> Result<Options, Failed> {
+    let plan = &vuser.worker.plan;
+    let mut all = Map::new();
+    let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
+    for tree in std::iter::once(&plan.socketio).chain(own) {
+        if let Value::Map(map) = tree.value(&vuser.vars, &*vuser.worker.functions) {
+            all.extend(map.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+    }
+    let mut options = read(&plan.target, &all)?;
+    options.tls = vuser.worker.tls.with(&all);
+    Ok(options)
+}
+
+fn read(target: &str, map: &Map) -> Result<Options, String> {
+    let place = Place::parse(target)?;
+    let (path, query) = place.target.split_once('?').unwrap_or((&place.target, ""));
+    let namespace = path.trim_end_matches('/').to_owned();
+    let is = |name: &str, otherwise: bool| map.get(name).map_or(otherwise, |value| *value != Value::Bool(false));
+    let is_true = |name: &str| map.get(name).is_some_and(Value::is_truthy);
+    let ms = |name: &str, otherwise: u64| {
+        let ms = map.get(name).map(Value::to_number).filter(|ms| *ms > 0.0 && *ms < 1e12);
+        ms.map_or(Duration::from_millis(otherwise), |ms| Duration::from_secs_f64(ms / 1e3))
+    };
+    let headers = match map.get("extraHeaders") {
+        Some(Value::Map(headers)) => {
+            headers.iter().map(|(name, value)| (name.to_string(), value.to_text().into_owned())).collect()
+        }
+        _ => Vec::new(),
+    };
+    let timestamp = is("timestampRequests", true)
+        .then(|| map.get("timestampParam").map_or_else(|| "t".to_owned(), |name| name.to_text().into_owned()));
+    let timeout = match map.get("timeout") {
+        Some(Value::Bool(false)) => None,
+        _ => Some(ms("timeout", 20_000)),
+    };
+    Ok(Options {
+        tls: Rc::default(),
+        begin: begin(map, query),
+        headers,
+        transports: transports(map.get("transports"))?,
+        tries_all: is_true("tryAllTransports"),
+        upgrades: is("upgrade", true),
+        timestamp,
+        auth: map.get("auth").and_then(Value::to_json),
+        reconnects: is("reconnection", true),
+        attempts_max: map.get("reconnectionAttempts").map(Value::to_number).map_or(u64::MAX, |max| max as u64),
+        delay: ms("reconnectionDelay", 1000),
+        delay_max: ms("reconnectionDelayMax", 5000),
+        jitter: map.get("randomizationFactor").map_or(0.5, Value::to_number).clamp(0.0, 1.0),
+        timeout,
+        multiplexes: is("multiplex", true) && !is_true("forceNew") && !is_true("force new connection"),
+        namespace,
+        place,
+    })
+}
+
+fn transports(value: Option<&Value>) -> Result<Vec<Transport>, String> {
+    let Some(Value::List(names)) = value else {
+        return Ok(vec![Transport::Polling, Transport::WebSocket]);
+    };
+    let known = names.iter().filter_map(|name| match &*name.to_text() {
+        "polling" => Some(Transport::Polling),
+        "websocket" => Some(Transport::WebSocket),
+        _ => None,
+    });
+    let known: Vec<Transport> = known.collect();
+    if known.is_empty() {
+        return Err("No transports available".to_owned());
+    }
+    Ok(known)
+}
+
+/// Path and query as engine.io-client builds them: the script's own parameters first.
+fn begin(map: &Map, query_of_target: &str) -> String {
+    let path = map.get("path").map_or("/socket.io".into(), Value::to_text);
+    let path = path.strip_suffix('/').unwrap_or(&path);
+    let slash = if map.get("addTrailingSlash") == Some(&Value::Bool(false)) { "" } else { "/" };
+    let mut begin = format!("{path}{slash}?");
+    let mut push = |name: &str, value: &str| begin.push_str(&format!("{}={}&", component(name), component(value)));
+    match map.get("query") {
+        Some(Value::Map(query)) => query.iter().for_each(|(name, value)| push(name, &value.to_text())),
+        other => {
+            let text = match other {
+                Some(Value::Text(text)) => text,
+                _ => query_of_target,
+            };
+            for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                push(&decoded(name), &decoded(value));
+            }
+        }
+    }
+    begin + "EIO=4&transport="
+}
+
+/// `encodeURIComponent`.
+fn component(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => out.push(char::from(byte)),
+            b'-' | b'_' | b'.' | b'!' | b'~' | b'*' | b'\'' | b'(' | b')' => out.push(char::from(byte)),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// `decodeURIComponent`; what it would refuse stays as it is.
+fn decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(decoded) if byte == b'%' => {
+                out.push(decoded);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::value::parse_json;
+
+    fn options(target: &str, json: &str) -> Options {
+        match parse_json(json.as_bytes()).unwrap() {
+            Value::Map(map) => read(target, &map).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_url() {
+        for (target, json, begin, namespace) in [
+            ("http://a", "{}", "/socket.io/?EIO=4&transport=", ""),
+            ("http://a/", r#"{"path":"/x/"}"#, "/x/?EIO=4&transport=", ""),
+            ("http://a/chat/?q=1%202", "{}", "/socket.io/?q=1%202&EIO=4&transport=", "/chat"),
+            ("http://a?q=1", r#"{"query":{"b c":"d&"}}"#, "/socket.io/?b%20c=d%26&EIO=4&transport=", ""),
+            ("http://a", r#"{"query":"x=1&y","addTrailingSlash":false}"#, "/socket.io?x=1&y=&EIO=4&transport=", ""),
+        ] {
+            let options = options(target, json);
+            assert_eq!((&*options.begin, &*options.namespace), (begin, namespace), "{target} {json}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_the_clients() {
+        let plain = options("http://a", "{}");
+        assert_eq!(plain.transports, [Transport::Polling, Transport::WebSocket]);
+        assert!(plain.upgrades && plain.reconnects && plain.multiplexes && plain.auth.is_none());
+        assert_eq!(plain.timeout, Some(Duration::from_secs(20)));
+        assert_eq!((plain.delay, plain.delay_max), (Duration::from_secs(1), Duration::from_secs(5)));
+        let changed = options(
+            "http://a",
+            r#"{"transports":["websocket"],"upgrade":false,"reconnection":false,"forceNew":true,"timeout":500,
+                "auth":{"token":"x"},"extraHeaders":{"a":1}}"#,
+        );
+        assert_eq!(changed.transports, [Transport::WebSocket]);
+        assert!(!changed.upgrades && !changed.reconnects && !changed.multiplexes);
+        assert_eq!(changed.timeout, Some(Duration::from_millis(500)));
+        assert_eq!(changed.auth.as_deref(), Some(r#"{"token":"x"}"#));
+        assert_eq!(changed.headers, [("a".to_owned(), "1".to_owned())]);
+    }
+}

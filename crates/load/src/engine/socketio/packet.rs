@@ -1,0 +1,247 @@
+//! Packets of Engine.IO 4 and Socket.IO 5, to and from bytes.
+//!
+//! An Engine.IO packet is a digit and what follows it; a WebSocket message holds one, the body of a long poll several.
+//! A Socket.IO packet travels in those of kind 4: `2/chat,17["event",{"a":1}]` is an event of the namespace `/chat`
+//! that wants to be acknowledged as number 17. JSON is left as text here. Binary attachments are counted, not kept:
+//! scripts neither send nor look into them.
+
+use crate::value::Value;
+
+/// Between the packets of a long poll's body.
+pub(super) const SEPARATOR: u8 = 0x1e;
+/// Attachments of one packet, as in socket.io-parser.
+const ATTACHMENTS_MAX: u32 = 10;
+
+/// A packet of Engine.IO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame<'p> {
+    /// The handshake, as JSON.
+    Open(&'p str),
+    Close,
+    /// To be answered, with what it says.
+    Ping,
+    /// The answer to a ping; a probe's says `probe`.
+    Pong(&'p str),
+    /// A packet of Socket.IO.
+    Message(&'p str),
+    /// An attachment.
+    Binary,
+    Upgrade,
+    /// Nothing: it ends a poll.
+    Noop,
+}
+
+/// A packet that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+impl Frame<'_> {
+    /// Reads a text packet.
+    pub(super) fn parse(text: &str) -> Result<Frame<'_>, Malformed> {
+        let mut rest = text.chars();
+        let kind = rest.next().ok_or(Malformed)?;
+        let rest = rest.as_str();
+        Ok(match kind {
+            '0' => Frame::Open(rest),
+            '1' => Frame::Close,
+            '2' => Frame::Ping,
+            '3' => Frame::Pong(rest),
+            '4' => Frame::Message(rest),
+            '5' => Frame::Upgrade,
+            '6' => Frame::Noop,
+            // Base64, in a long poll.
+            'b' => Frame::Binary,
+            _ => return Err(Malformed),
+        })
+    }
+}
+
+/// What a packet of Socket.IO is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Connect,
+    Disconnect,
+    Event,
+    Ack,
+    ConnectError,
+}
+
+/// A packet of Socket.IO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packet<'p> {
+    pub(super) kind: Kind,
+    /// Binary messages that belong to it and follow it.
+    pub(super) attachments: u32,
+    /// `/` if it names none.
+    pub(super) namespace: &'p str,
+    /// The number an event wants acknowledged, or the one an acknowledgement is for.
+    pub(super) id: Option<u64>,
+    /// JSON, or nothing.
+    pub(super) payload: &'p str,
+}
+
+impl Packet<'_> {
+    /// Reads what an Engine.IO message holds.
+    pub(super) fn parse(text: &str) -> Result<Packet<'_>, Malformed> {
+        let (kind, has_attachments) = match text.as_bytes().first() {
+            Some(b'0') => (Kind::Connect, false),
+            Some(b'1') => (Kind::Disconnect, false),
+            Some(b'2') => (Kind::Event, false),
+            Some(b'3') => (Kind::Ack, false),
+            Some(b'4') => (Kind::ConnectError, false),
+            Some(b'5') => (Kind::Event, true),
+            Some(b'6') => (Kind::Ack, true),
+            _ => return Err(Malformed),
+        };
+        let mut rest = text.get(1..).unwrap_or_default();
+        let mut attachments = 0;
+        if has_attachments {
+            let (count, after) = rest.split_once('-').ok_or(Malformed)?;
+            attachments = count.parse().ok().filter(|count| (1..=ATTACHMENTS_MAX).contains(count)).ok_or(Malformed)?;
+            rest = after;
+        }
+        let mut namespace = "/";
+        if rest.starts_with('/') {
+            (namespace, rest) = rest.split_once(',').unwrap_or((rest, ""));
+        }
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (id, payload) = rest.split_at_checked(digits).ok_or(Malformed)?;
+        let id = if id.is_empty() { None } else { Some(id.parse().map_err(|_| Malformed)?) };
+        let is_right = match kind {
+            Kind::Event | Kind::Ack => payload.starts_with('['),
+            Kind::Connect => payload.is_empty() || payload.starts_with('{'),
+            Kind::ConnectError => payload.starts_with(['{', '"']),
+            Kind::Disconnect => payload.is_empty(),
+        };
+        if !is_right || (kind == Kind::Ack && id.is_none()) {
+            return Err(Malformed);
+        }
+        // A namespace may carry a query, which is not part of its name.
+        let namespace = namespace.split('?').next().unwrap_or(namespace);
+        Ok(Packet { kind, attachments, namespace, id, payload })
+    }
+}
+
+/// Appends the beginning of a message: kind, namespace, number.
+pub(super) fn push_head(out: &mut Vec<u8>, kind: Kind, namespace: &str, id: Option<u64>) {
+    let digit = match kind {
+        Kind::Connect => b'0',
+        Kind::Disconnect => b'1',
+        Kind::Event => b'2',
+        Kind::Ack => b'3',
+        Kind::ConnectError => b'4',
+    };
+    out.extend_from_slice(&[b'4', digit]);
+    if namespace != "/" {
+        out.extend_from_slice(namespace.as_bytes());
+        out.push(b',');
+    }
+    if let Some(id) = id {
+        out.extend_from_slice(id.to_string().as_bytes());
+    }
+}
+
+/// Appends one element of an event's list; in a list `undefined` is `null`.
+pub(super) fn push_argument(out: &mut Vec<u8>, value: &Value) {
+    if !value.write_json(out) {
+        out.extend_from_slice(b"null");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn frames() {
+        for (text, expect) in [
+            ("0{\"sid\":\"a\"}", Ok(Frame::Open("{\"sid\":\"a\"}"))),
+            ("1", Ok(Frame::Close)),
+            ("2", Ok(Frame::Ping)),
+            ("3probe", Ok(Frame::Pong("probe"))),
+            ("40", Ok(Frame::Message("0"))),
+            ("bAQID", Ok(Frame::Binary)),
+            ("6", Ok(Frame::Noop)),
+            ("", Err(Malformed)),
+            ("7", Err(Malformed)),
+            ("ü", Err(Malformed)),
+        ] {
+            assert_eq!(Frame::parse(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn packets() {
+        let check = |text: &str, kind, attachments, namespace: &str, id, payload: &str| {
+            let packet = Packet::parse(text).unwrap();
+            let seen = (packet.kind, packet.attachments, packet.namespace, packet.id, packet.payload);
+            assert_eq!(seen, (kind, attachments, namespace, id, payload), "{text}");
+        };
+        check("0", Kind::Connect, 0, "/", None, "");
+        check("0{\"sid\":\"x\"}", Kind::Connect, 0, "/", None, "{\"sid\":\"x\"}");
+        check("0/chat,{\"sid\":\"x\"}", Kind::Connect, 0, "/chat", None, "{\"sid\":\"x\"}");
+        check("0/chat?a=b,", Kind::Connect, 0, "/chat", None, "");
+        check("1/chat,", Kind::Disconnect, 0, "/chat", None, "");
+        check("2[\"a\",1]", Kind::Event, 0, "/", None, "[\"a\",1]");
+        check("2/chat,17[\"a/b,c\"]", Kind::Event, 0, "/chat", Some(17), "[\"a/b,c\"]");
+        check("30[]", Kind::Ack, 0, "/", Some(0), "[]");
+        check(
+            "51-[\"a\",{\"_placeholder\":true,\"num\":0}]",
+            Kind::Event,
+            1,
+            "/",
+            None,
+            "[\"a\",{\"_placeholder\":true,\"num\":0}]",
+        );
+        check("61-/n,5[1]", Kind::Ack, 1, "/n", Some(5), "[1]");
+        check("4/admin,{\"message\":\"no\"}", Kind::ConnectError, 0, "/admin", None, "{\"message\":\"no\"}");
+    }
+
+    #[test]
+    fn what_is_no_packet() {
+        for text in [
+            "",
+            "7",
+            "x",
+            "2",
+            "2{}",
+            "3[]",
+            "1[]",
+            "0[]",
+            "4",
+            "5[\"a\"]",
+            "50-[]",
+            "511-[]",
+            "5x-[]",
+            "2999999999999999999999[]",
+            "ü",
+        ] {
+            assert_eq!(Packet::parse(text), Err(Malformed), "{text}");
+        }
+    }
+
+    #[test]
+    fn heads_as_written() {
+        for (kind, namespace, id, expect) in [
+            (Kind::Event, "/", None, "42"),
+            (Kind::Event, "/chat", Some(3), "42/chat,3"),
+            (Kind::Connect, "/chat", None, "40/chat,"),
+            (Kind::Disconnect, "/", None, "41"),
+        ] {
+            let mut out = Vec::new();
+            push_head(&mut out, kind, namespace, id);
+            assert_eq!(String::from_utf8(out).unwrap(), expect);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_too_strange(text: String) {
+            let _ = Frame::parse(&text);
+            if let Ok(packet) = Packet::parse(&text) {
+                assert!(packet.attachments <= ATTACHMENTS_MAX && packet.namespace.starts_with('/'));
+            }
+        }
+    }
+}

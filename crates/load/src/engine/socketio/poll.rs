@@ -1,0 +1,160 @@
+//! The requests of HTTP long-polling: one connection for each of the two that are under way at once.
+//!
+//! Connections are kept, as browsers keep them; engine.io-client on Node opens one for each request.
+
+use weir_meter::Step;
+use weir_net::{Deadline, Transport, buffer};
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::{BodyLength, ConnectionTokens, ResponseHead, keeps_alive, response_body};
+
+use super::options::Options;
+use crate::engine::dial::{READ_BYTES, Refused, dial, read_head, read_more, secure, write_all};
+
+/// The longest body of an answer.
+const BODY_BYTES_MAX: usize = 64 << 20;
+
+/// One connection, opened when needed.
+#[derive(Default)]
+pub(super) struct Poller {
+    stream: Option<Transport>,
+}
+
+/// An answer.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+}
+
+impl Poller {
+    /// Sends a GET, or a POST of `body`, and reads the answer.
+    pub(super) async fn ask(
+        &mut self,
+        options: &Options,
+        target: &str,
+        body: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Answer, Refused> {
+        let mut out = buffer::lease(1024);
+        request(&mut out, options, target, body);
+        let method: &[u8] = if body.is_some() { b"POST" } else { b"GET" };
+        let kept = self.stream.take().filter(|stream| !stream.peek_closed());
+        if let Some(stream) = kept {
+            match self.exchange(stream, &out, method, deadline).await {
+                // It was closed while the request was on its way: nobody has read it.
+                Err(refused) if refused.message == "socket hang up" || refused.code == Some("EPIPE") => {}
+                outcome => return outcome,
+            }
+        }
+        let stream = dial(&options.place.host, options.place.port, None, deadline).await?;
+        let stream = secure(stream, &options.place, &options.tls, deadline).await?;
+        self.exchange(stream, &out, method, deadline).await
+    }
+
+    async fn exchange(
+        &mut self,
+        stream: Transport,
+        request: &[u8],
+        method: &[u8],
+        deadline: &Deadline,
+    ) -> Result<Answer, Refused> {
+        write_all(&stream, request, deadline).await?;
+        stream.readable(deadline).await.map_err(|_| late())?;
+        let (mut buf, mut head) = (buffer::lease(READ_BYTES), ResponseHead::new());
+        read_head(&stream, deadline, &mut buf, &mut head).await?;
+        let length = response_body(&buf, &head, method).map_err(|_| malformed())?;
+        let keeps = keeps_alive(head.version, ConnectionTokens::of(&buf, &head.fields)) && head.status != 101;
+        buf.drain(..head.len);
+        let mut body = Vec::new();
+        let mut left = match length {
+            BodyLength::None => 0,
+            BodyLength::Exact(length) => length,
+            BodyLength::UntilClose => u64::MAX,
+            BodyLength::Chunked => {
+                read_chunked(&stream, deadline, &mut buf, &mut body).await?;
+                0
+            }
+        };
+        while left > 0 {
+            let len = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
+            body.extend(buf.drain(..len));
+            left -= len as u64;
+            if left == 0 {
+                break;
+            }
+            if body.len() > BODY_BYTES_MAX {
+                return Err(malformed());
+            }
+            if read_more(&stream, deadline, &mut buf).await? == 0 {
+                match length {
+                    BodyLength::UntilClose => break,
+                    _ => return Err(Refused::new(Step::ReadResponse, Some("ECONNRESET"), "aborted")),
+                }
+            }
+        }
+        if keeps && length != BodyLength::UntilClose && buf.is_empty() {
+            self.stream = Some(stream);
+        }
+        Ok(Answer { status: head.status, body })
+    }
+}
+
+async fn read_chunked(
+    stream: &Transport,
+    deadline: &Deadline,
+    buf: &mut buffer::Lease,
+    body: &mut Vec<u8>,
+) -> Result<(), Refused> {
+    let mut decoder = Decoder::new();
+    let mut at = 0;
+    loop {
+        match decoder.next(buf, &mut at).map_err(|_| malformed())? {
+            ChunkEvent::End => {
+                buf.drain(..at);
+                return Ok(());
+            }
+            ChunkEvent::Data { start, end } => {
+                body.extend_from_slice(buf.get(start..end).unwrap_or_default());
+                if body.len() > BODY_BYTES_MAX {
+                    return Err(malformed());
+                }
+            }
+            ChunkEvent::NeedMore => {
+                buf.clear();
+                at = 0;
+                if read_more(stream, deadline, buf).await? == 0 {
+                    return Err(Refused::new(Step::ReadResponse, Some("ECONNRESET"), "aborted"));
+                }
+            }
+        }
+    }
+}
+
+fn request(out: &mut Vec<u8>, options: &Options, target: &str, body: Option<&[u8]>) {
+    let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
+    let method: &[u8] = if body.is_some() { b"POST " } else { b"GET " };
+    push(&[method, target.as_bytes(), b" HTTP/1.1\r\n"]);
+    let has = |wanted: &str| options.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    if !has("user-agent") {
+        push(&[b"User-Agent: node-XMLHttpRequest\r\n"]);
+    }
+    push(&[b"Accept: */*\r\n"]);
+    for (name, value) in &options.headers {
+        push(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+    }
+    if !has("host") {
+        push(&[b"Host: ", options.place.authority.as_bytes(), b"\r\n"]);
+    }
+    if let Some(body) = body {
+        push(&[b"Content-Type: text/plain;charset=UTF-8\r\nContent-Length: ", body.len().to_string().as_bytes()]);
+        push(&[b"\r\n"]);
+    }
+    push(&[b"Connection: keep-alive\r\n\r\n", body.unwrap_or_default()]);
+}
+
+fn late() -> Refused {
+    Refused::new(Step::AwaitHead, Some("ETIMEDOUT"), "read ETIMEDOUT")
+}
+
+fn malformed() -> Refused {
+    Refused::new(Step::ReadResponse, Some("HPE_INVALID_CONSTANT"), "Parse Error")
+}

@@ -1,0 +1,311 @@
+//! The tasks behind a client: one keeps the connection and reads it; in a long poll a second sends, and a third tries
+//! the way to a WebSocket.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_net::timer::sleep;
+use weir_net::{Deadline, worker};
+
+use super::client::{Client, Handshake, Link, Upgrade};
+use super::options::{Options, Transport};
+use super::packet::{Frame, SEPARATOR};
+use super::poll::Poller;
+use crate::engine::dial::Place;
+use crate::engine::websocket::{self, End, Incoming, Socket};
+
+/// How long a POST may take, and the last one of all.
+const POST_MAX: Duration = Duration::from_secs(60);
+/// The same for the goodbye.
+const GOODBYE_MAX: Duration = Duration::from_secs(5);
+/// Doublings of the pause between attempts.
+const DOUBLINGS_MAX: u64 = 30;
+
+/// Opens the connection, and again when it breaks, until the virtual user leaves.
+pub(super) async fn keep(client: Rc<Client>) {
+    let mut attempts: u64 = 0;
+    loop {
+        let mut was_open = false;
+        for transport in &client.options.transports {
+            let why = guarded(&client, Box::pin(connection(&client, *transport))).await;
+            was_open = !matches!(*client.link.borrow(), Link::Down);
+            if was_open || !client.options.tries_all || client.is_over.get() {
+                client.down(why);
+                break;
+            }
+        }
+        if !was_open && client.options.tries_all {
+            client.down("No transports available");
+        }
+        if was_open {
+            attempts = 0;
+        }
+        let is_wanted = client.is_needed() && !client.leaves.get();
+        if !is_wanted || !client.options.reconnects || attempts >= client.options.attempts_max {
+            client.is_over.set(true);
+            return;
+        }
+        let pause = pause(&client.options, attempts, fastrand::f64());
+        attempts += 1;
+        let mut pause = pin!(sleep(pause));
+        poll_fn(|context| {
+            client.keeper.listen(context);
+            if client.leaves.get() { Poll::Ready(()) } else { pause.as_mut().poll(context) }
+        })
+        .await;
+        if client.leaves.get() {
+            client.is_over.set(true);
+            return;
+        }
+    }
+}
+
+/// The pause before an attempt: doubled each time, with chance (socket.io-client's Backoff).
+fn pause(options: &Options, attempts: u64, chance: f64) -> Duration {
+    let doubled = options.delay.as_secs_f64() * 2f64.powi(attempts.min(DOUBLINGS_MAX) as i32);
+    let deviation = chance * options.jitter * doubled;
+    let is_longer = (chance * 10.0) as u64 & 1 != 0;
+    let pause = if is_longer { doubled + deviation } else { doubled - deviation };
+    Duration::try_from_secs_f64(pause).unwrap_or(options.delay_max).min(options.delay_max)
+}
+
+/// Runs a connection to its end, within the time for opening it, and no longer than the virtual user wants it.
+async fn guarded(client: &Client, mut connection: Pin<Box<dyn Future<Output = &'static str> + '_>>) -> &'static str {
+    let opening = Deadline::new();
+    if let Some(timeout) = client.options.timeout {
+        opening.set(timeout);
+    }
+    poll_fn(|context| {
+        // A WebSocket says goodbye itself.
+        client.keeper.listen(context);
+        if client.is_over.get() {
+            return Poll::Ready("io client disconnect");
+        }
+        if matches!(*client.link.borrow(), Link::Down) {
+            if opening.poll_expired().is_ready() {
+                return Poll::Ready("timeout");
+            }
+        } else {
+            opening.clear();
+        }
+        connection.as_mut().poll(context)
+    })
+    .await
+}
+
+/// One connection, from opening it to its end; says why it ended.
+async fn connection(client: &Rc<Client>, transport: Transport) -> &'static str {
+    match transport {
+        Transport::WebSocket => {
+            let target = format!("{}websocket", client.options.begin);
+            match Box::pin(open(&client.options, target)).await {
+                Some(socket) => read(client, &socket, false).await,
+                None => "websocket error",
+            }
+        }
+        Transport::Polling => Box::pin(poll(client)).await,
+    }
+}
+
+async fn open(options: &Options, target: String) -> Option<Rc<Socket>> {
+    let place = Place { target, ..options.place.clone() };
+    let how = websocket::Options {
+        headers: options.headers.clone(),
+        tls: options.tls.clone(),
+        ..websocket::Options::default()
+    };
+    websocket::open(&place, &how).await.ok().map(Rc::new)
+}
+
+/// Reads a WebSocket to its end. One that is `upgrading` comes from a long poll and belongs to it until it is agreed.
+async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'static str {
+    let mut is_agreed = !upgrading;
+    let mut is_faulty = false;
+    let end = socket
+        .read(&mut |message: Incoming<'_>| {
+            let frame = text_of(message).and_then(|text| Frame::parse(text).ok());
+            let is_right = match frame {
+                Some(Frame::Open(json)) if !upgrading => open_with(client, json, |handshake| {
+                    socket.limit_silence(handshake.silence);
+                    Link::WebSocket(socket.clone())
+                }),
+                Some(Frame::Pong("probe")) if !is_agreed => {
+                    is_agreed = true;
+                    client.upgrade.replace(Upgrade::Ready(socket.clone()));
+                    client.keeper.ring();
+                    true
+                }
+                _ if !is_agreed => false,
+                _ => client.take_in(message).is_ok(),
+            };
+            if !is_right {
+                is_faulty = true;
+                socket.terminate();
+            }
+        })
+        .await;
+    match end {
+        _ if matches!(*client.link.borrow(), Link::Down) => "websocket error",
+        _ if is_faulty => "parse error",
+        End::Closed(_) => "transport close",
+        End::Silent => "ping timeout",
+        End::Broken(_) | End::Violation(_) => "transport error",
+    }
+}
+
+fn text_of(message: Incoming<'_>) -> Option<&str> {
+    message.is_text.then(|| std::str::from_utf8(message.payload).ok()).flatten()
+}
+
+/// Takes a handshake; false if it is none.
+fn open_with(client: &Rc<Client>, json: &str, link: impl FnOnce(&Handshake) -> Link) -> bool {
+    let Some(handshake) = Handshake::parse(json) else { return false };
+    client.opened(link(&handshake));
+    true
+}
+
+/// A long poll, until it has become a WebSocket and that has ended, or by itself.
+async fn poll(client: &Rc<Client>) -> &'static str {
+    let mut poller = Poller::default();
+    let deadline = Deadline::new();
+    let Some(body) = get(client, &mut poller, None, &deadline).await else { return "xhr poll error" };
+    let (first, rest) = body.split_once(char::from(SEPARATOR)).unwrap_or((&body, ""));
+    let Ok(Frame::Open(json)) = Frame::parse(first) else { return "xhr poll error" };
+    let Some(handshake) = Handshake::parse(json) else { return "xhr poll error" };
+    let generation = client.generation.get();
+    client.opened(Link::Polling { handshake: handshake.clone(), queue: Default::default() });
+    worker::spawn(send(client.clone(), handshake.sid.clone(), generation));
+    let ended = Rc::new(RefCell::new(None));
+    if client.options.upgrades && handshake.can_upgrade && client.options.transports.contains(&Transport::WebSocket) {
+        worker::spawn(probe(client.clone(), handshake.sid.clone(), ended.clone(), generation));
+    }
+    if let Some(why) = take_in(client, rest) {
+        return why;
+    }
+    loop {
+        let ready = match &*client.upgrade.borrow() {
+            Upgrade::Ready(socket) => Some(socket.clone()),
+            _ => None,
+        };
+        if let Some(socket) = ready {
+            // A POST under way is waited for: what comes after it must not overtake it.
+            until(client, || !client.posts.get()).await;
+            if client.leaves.get() {
+                until(client, || client.is_over.get()).await;
+            }
+            socket.limit_silence(handshake.silence);
+            client.upgrade_to(&socket);
+            drop((socket, poller));
+            until(client, || ended.borrow().is_some()).await;
+            return ended.take().unwrap_or("transport close");
+        }
+        deadline.set(handshake.silence);
+        let Some(body) = get(client, &mut poller, Some(&handshake.sid), &deadline).await else {
+            return if deadline.poll_expired().is_ready() { "ping timeout" } else { "transport error" };
+        };
+        if let Some(why) = take_in(client, &body) {
+            return why;
+        }
+    }
+}
+
+/// Waits, woken by the keeper's bell.
+async fn until(client: &Client, is_so: impl Fn() -> bool) {
+    poll_fn(|context| {
+        client.keeper.listen(context);
+        if is_so() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// The packets of a poll's body; says why the connection ends, if it does.
+fn take_in(client: &Client, body: &str) -> Option<&'static str> {
+    for packet in body.split(char::from(SEPARATOR)).filter(|packet| !packet.is_empty()) {
+        if packet == "1" {
+            return Some("transport close");
+        }
+        if client.take_in(Incoming { is_text: true, payload: packet.as_bytes() }).is_err() {
+            return Some("parse error");
+        }
+    }
+    None
+}
+
+async fn get(client: &Client, poller: &mut Poller, sid: Option<&str>, deadline: &Deadline) -> Option<String> {
+    let target = target(&client.options, sid);
+    let answer = poller.ask(&client.options, &target, None, deadline).await.ok()?;
+    if answer.status != 200 { None } else { String::from_utf8(answer.body).ok() }
+}
+
+/// The target of a poll's request.
+fn target(options: &Options, sid: Option<&str>) -> String {
+    let mut target = format!("{}polling", options.begin);
+    if let Some(sid) = sid {
+        target.push_str("&sid=");
+        target.push_str(sid);
+    }
+    if let Some(name) = &options.timestamp {
+        target.push_str(&format!("&{name}={:08x}", fastrand::u32(..)));
+    }
+    target
+}
+
+/// Sends what is queued for a long poll, POST by POST, until it is over or has become a WebSocket.
+async fn send(client: Rc<Client>, sid: String, generation: u32) {
+    let mut poller = Poller::default();
+    let deadline = Deadline::new();
+    loop {
+        let body = poll_fn(|context| {
+            if client.generation.get() != generation || !matches!(*client.link.borrow(), Link::Polling { .. }) {
+                return Poll::Ready(None);
+            }
+            if let Some(body) = client.next_post() {
+                return Poll::Ready(Some(body));
+            }
+            if client.leaves.get() {
+                return Poll::Ready(None);
+            }
+            client.poster.listen(context);
+            Poll::Pending
+        })
+        .await;
+        let Some(body) = body else { break };
+        deadline.set(if client.leaves.get() { GOODBYE_MAX } else { POST_MAX });
+        client.posts.set(true);
+        let target = target(&client.options, Some(&sid));
+        let answer = poller.ask(&client.options, &target, Some(&body), &deadline).await;
+        client.posts.set(false);
+        client.keeper.ring();
+        // The poll finds out what is wrong, if it is more than this request.
+        if !answer.is_ok_and(|answer| answer.status == 200) {
+            break;
+        }
+    }
+    if client.leaves.get() {
+        client.is_over.set(true);
+        client.keeper.ring();
+    }
+}
+
+/// Tries the way to a WebSocket, and reads it if it is taken.
+async fn probe(client: Rc<Client>, sid: String, ended: Rc<RefCell<Option<&'static str>>>, generation: u32) {
+    let target = format!("{}websocket&sid={sid}", client.options.begin);
+    let Some(socket) = Box::pin(open(&client.options, target)).await else { return };
+    if client.leaves.get() || client.generation.get() != generation {
+        return;
+    }
+    client.upgrade.replace(Upgrade::Probing(socket.clone()));
+    socket.send_text(b"2probe");
+    let why = read(&client, &socket, true).await;
+    if client.generation.get() == generation {
+        // Without an agreement the poll goes on as if nothing had been tried.
+        client.upgrade.replace(Upgrade::No);
+        ended.replace(Some(why));
+        client.keeper.ring();
+        client.poster.ring();
+    }
+}

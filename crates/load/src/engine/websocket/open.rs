@@ -1,0 +1,176 @@
+//! Opening: connect, perhaps through a proxy, and shake hands.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use weir_meter::Step;
+use weir_net::{Deadline, Transport, buffer};
+use weir_wire::ResponseHead;
+use weir_wire::websocket::{DeflateOffer, Key, check_answer};
+
+use super::{Deflating, MESSAGE_BYTES_MAX, Socket};
+use crate::engine::dial::{Place, READ_BYTES, Refused, dial, read_head, secure, write_all};
+use crate::tls::Tls;
+
+/// How long opening may take when nothing says: about what the kernel gives a connect.
+const OPENING_MAX: Duration = Duration::from_secs(130);
+
+/// How a WebSocket is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// Fields sent as they are.
+    pub(crate) headers: Vec<(String, String)>,
+    /// Subprotocols offered.
+    pub(crate) protocols: Vec<String>,
+    /// `handshakeTimeout`: for connecting and shaking hands.
+    pub(crate) handshake_timeout: Option<Duration>,
+    /// permessage-deflate, offered if asked for; messages from so many bytes on are packed.
+    pub(crate) deflate: Option<(DeflateOffer, usize)>,
+    /// `maxPayload`.
+    pub(crate) message_bytes_max: usize,
+    /// `localAddress`.
+    pub(crate) bind: Option<IpAddr>,
+    /// `proxy.url`: reached by CONNECT.
+    pub(crate) proxy: Option<Place>,
+    /// For `wss`.
+    pub(crate) tls: Rc<Tls>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            headers: Vec::new(),
+            protocols: Vec::new(),
+            handshake_timeout: None,
+            deflate: None,
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            bind: None,
+            proxy: None,
+            tls: Rc::default(),
+        }
+    }
+}
+
+/// Opens a WebSocket. The failure is what npm's `ws` calls it.
+pub(crate) async fn open(place: &Place, options: &Options) -> Result<Socket, Refused> {
+    let deadline = Deadline::new();
+    deadline.set(options.handshake_timeout.unwrap_or(OPENING_MAX));
+    let timed = |refused: Refused| {
+        // Between our own limit and the kernel's, ours came first.
+        if options.handshake_timeout.is_some() && refused.code == Some("ETIMEDOUT") {
+            return Refused::new(refused.step, None, "Opening handshake has timed out");
+        }
+        refused
+    };
+    let stream = connect(place, options, &deadline).await.map_err(timed)?;
+    shake_hands(stream, place, options, &deadline).await.map_err(timed)
+}
+
+async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Result<Transport, Refused> {
+    let Some(proxy) = &options.proxy else {
+        let stream = dial(&place.host, place.port, options.bind, deadline).await?;
+        return secure(stream, place, &options.tls, deadline).await;
+    };
+    let stream = Transport::from(dial(&proxy.host, proxy.port, options.bind, deadline).await?);
+    // As https-proxy-agent asks: the port always, IPv6 in brackets.
+    let host = if place.host.contains(':') { format!("[{}]", place.host) } else { place.host.clone() };
+    let mut request = format!("CONNECT {host}:{0} HTTP/1.1\r\nHost: {host}:{0}\r\nConnection: close\r\n", place.port);
+    if let Some(user) = &proxy.user {
+        request.push_str(&format!("Proxy-Authorization: {}\r\n", basic(user)));
+    }
+    request.push_str("\r\n");
+    write_all(&stream, request.as_bytes(), deadline).await?;
+    let (mut buf, mut head) = (buffer::lease(READ_BYTES), ResponseHead::new());
+    read_head(&stream, deadline, &mut buf, &mut head).await?;
+    match head.status {
+        200 => match stream {
+            Transport::Plain(stream) => secure(stream, place, &options.tls, deadline).await,
+            stream => Ok(stream),
+        },
+        // That agent plays the proxy's answer as if it were the server's.
+        status => Err(Refused::new(Step::AwaitHead, None, format!("Unexpected server response: {status}"))),
+    }
+}
+
+async fn shake_hands(
+    stream: Transport,
+    place: &Place,
+    options: &Options,
+    deadline: &Deadline,
+) -> Result<Socket, Refused> {
+    let key = Key::new(fastrand::u128(..).to_ne_bytes());
+    let mut buf = buffer::lease(READ_BYTES);
+    request(&mut buf, place, options, &key);
+    write_all(&stream, &buf, deadline).await?;
+    buf.clear();
+    let mut head = ResponseHead::new();
+    read_head(&stream, deadline, &mut buf, &mut head).await?;
+    let offer = options.deflate.as_ref();
+    let agreed = check_answer(&buf, &head, &key, &options.protocols, offer.map(|(offer, _)| offer))
+        .map_err(|fault| Refused::new(Step::AwaitHead, None, fault.to_string()))?;
+    let deflating = match (agreed.deflate, offer) {
+        (Some(agreed), Some((_, threshold_bytes))) => Some(Deflating::new(agreed, *threshold_bytes)),
+        _ => None,
+    };
+    buf.drain(..head.len);
+    let first = (!buf.is_empty()).then_some(buf);
+    Ok(Socket::new(stream, deflating, options.message_bytes_max, first))
+}
+
+/// The value of Authorization for `user:password` (RFC 7617).
+pub(crate) fn basic(user: &str) -> String {
+    format!("Basic {}", STANDARD.encode(user))
+}
+
+fn request(out: &mut Vec<u8>, place: &Place, options: &Options, key: &Key) {
+    let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
+    push(&[b"GET ", place.target.as_bytes(), b" HTTP/1.1\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "]);
+    push(&[key.as_bytes(), b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"]);
+    let mut has_host = false;
+    for (name, value) in &options.headers {
+        // Sent with what else is offered.
+        if !name.eq_ignore_ascii_case("sec-websocket-protocol") {
+            has_host |= name.eq_ignore_ascii_case("host");
+            push(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+        }
+    }
+    if let Some((offer, _)) = &options.deflate {
+        push(&[b"Sec-WebSocket-Extensions: ", offer.value().as_bytes(), b"\r\n"]);
+    }
+    if !options.protocols.is_empty() {
+        push(&[b"Sec-WebSocket-Protocol: ", options.protocols.join(",").as_bytes(), b"\r\n"]);
+    }
+    if let Some(user) = &place.user {
+        push(&[b"Authorization: ", basic(user).as_bytes(), b"\r\n"]);
+    }
+    if !has_host {
+        push(&[b"Host: ", place.authority.as_bytes(), b"\r\n"]);
+    }
+    push(&[b"\r\n"]);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_request_says_what_was_asked_for() {
+        let mut out = Vec::new();
+        let options = Options {
+            headers: vec![("X-A".into(), "b".into()), ("sec-websocket-protocol".into(), "p".into())],
+            protocols: vec!["q".into(), "p".into()],
+            deflate: Some((DeflateOffer::default(), 0)),
+            ..Options::default()
+        };
+        let place = Place::parse("ws://u:p@127.0.0.1:81/x?y").unwrap();
+        request(&mut out, &place, &options, &Key::new([0; 16]));
+        let expect = "GET /x?y HTTP/1.1\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
+            Connection: Upgrade\r\nUpgrade: websocket\r\nX-A: b\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\
+            Sec-WebSocket-Protocol: q,p\r\nAuthorization: Basic dTpw\r\nHost: 127.0.0.1:81\r\n\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expect);
+    }
+}

@@ -1,0 +1,252 @@
+//! `engine: ws` (artillery.md §2.4): one WebSocket per virtual user, from before its first step to its end.
+//!
+//! A task of its own reads the socket, so pings are answered while the virtual user thinks. As in Artillery a message
+//! counts only while a step that takes something from it is the last that ran; where Artillery dies of a second
+//! message (exit 11), weir keeps it for a `wait` that follows.
+
+mod options;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_net::Instant;
+
+use weir_net::{Deadline, clock, worker};
+
+use self::options::Target;
+use super::bell::Bell;
+use super::dial::Refused;
+use super::take::take;
+use super::websocket::{self, Incoming, Socket, State};
+use crate::plan::{Plan, Step, Take};
+use crate::record::{Metric, Recorder};
+use crate::template::Tree;
+use crate::value::Value;
+use crate::vuser::{Failed, Vuser};
+
+pub use self::options::unknown;
+
+/// How long a step waits for a message unless the script says.
+const WAIT: Duration = Duration::from_secs(10);
+/// Messages kept for the steps to come; later ones are counted and dropped.
+const KEPT_MAX: usize = 64;
+
+/// What the ws virtual users of a worker share.
+pub struct Shared {
+    sent: Metric,
+    send_rate: Metric,
+    received: Metric,
+    receive_rate: Metric,
+    wait: Duration,
+    places: options::Places,
+}
+
+impl Shared {
+    /// Looks up what does not change during a run.
+    pub fn new(plan: &Plan, recorder: &Recorder) -> Shared {
+        Shared {
+            sent: recorder.metric("websocket.messages_sent"),
+            send_rate: recorder.metric("websocket.send_rate"),
+            received: recorder.metric("websocket.messages_received"),
+            receive_rate: recorder.metric("websocket.receive_rate"),
+            wait: plan.timeout.or(plan.ws.timeout).unwrap_or(WAIT),
+            places: options::Places::default(),
+        }
+    }
+}
+
+/// One virtual user's connection.
+pub struct Session {
+    link: Rc<Link>,
+    deadline: Deadline,
+}
+
+/// What the virtual user and the reading task share.
+struct Link {
+    socket: Socket,
+    /// A step that takes something is the last that ran: messages are counted and kept.
+    listens: Cell<bool>,
+    kept: RefCell<VecDeque<Message>>,
+    bell: Bell,
+}
+
+/// A message that came, and whether it was text.
+struct Message {
+    is_text: bool,
+    payload: Vec<u8>,
+}
+
+/// Connects, as the flow's first step says if it is a `connect`.
+pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
+    let Target { place, options } = options::target(vuser, flow).await?;
+    let socket = match websocket::open(&place, &options).await {
+        Ok(socket) => socket,
+        Err(refused) => return Err(refuse(vuser, refused)),
+    };
+    let link = Rc::new(Link { socket, listens: Cell::new(false), kept: RefCell::default(), bell: Bell::default() });
+    vuser.ws = Some(Box::new(Session { link: link.clone(), deadline: Deadline::new() }));
+    let worker = vuser.worker.clone();
+    worker::spawn(async move {
+        link.socket
+            .read(&mut |message| {
+                if link.listens.get() {
+                    worker.recorder.count(worker.ws.received, 1);
+                    worker.recorder.rate(worker.ws.receive_rate);
+                    link.keep(message);
+                }
+            })
+            .await;
+        link.bell.ring();
+    });
+    Ok(())
+}
+
+/// Says goodbye. Whatever the server makes of it, the virtual user is done.
+pub fn close(vuser: &mut Vuser) {
+    vuser.ws = None;
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.link.listens.set(false);
+        self.link.socket.close();
+    }
+}
+
+/// Carries out `send` and `wait`; `connect` was heeded when the connection was opened.
+pub async fn step(vuser: &mut Vuser, step: &Step) -> Result<(), Failed> {
+    match step {
+        Step::Send { payload, then } => send(vuser, payload, then.as_deref()).await,
+        Step::Wait(then) => {
+            let Some(link) = link(vuser) else { return Ok(()) };
+            // A message that no step has taken yet is the one waited for.
+            link.listens.set(true);
+            receive(vuser, &link, then, None).await
+        }
+        _ => Ok(()),
+    }
+}
+
+fn link(vuser: &Vuser) -> Option<Rc<Link>> {
+    vuser.ws.as_ref().map(|session| session.link.clone())
+}
+
+async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<(), Failed> {
+    let Some(link) = link(vuser) else { return Ok(()) };
+    let rendered;
+    let value = match payload.literal() {
+        Some(value) => value,
+        None => {
+            rendered = payload.value(&vuser.vars, &*vuser.worker.functions);
+            &rendered
+        }
+    };
+    link.listens.set(then.is_some());
+    if *value == Value::Undefined && payload.literal().is_some() {
+        let Some(then) = then else {
+            // Artillery's own words, and its second count of the same.
+            vuser.worker.count_error("invalid_step");
+            return Err(Failed("undefined".into()));
+        };
+        return receive(vuser, &link, then, None).await;
+    }
+    link.kept.borrow_mut().clear();
+    let shared = &vuser.worker.ws;
+    vuser.worker.recorder.count(shared.sent, 1);
+    vuser.worker.recorder.rate(shared.send_rate);
+    if link.socket.state() != State::Open {
+        return Err(not_open(vuser, link.socket.state()));
+    }
+    let begin = then.map(|_| clock::precise());
+    match value {
+        Value::Text(text) => link.socket.send_text(text.as_bytes()),
+        value => {
+            let mut text = weir_net::buffer::lease(1);
+            match value {
+                Value::Null | Value::List(_) | Value::Map(_) => {
+                    value.write_json(&mut text);
+                }
+                Value::Undefined => {}
+                value => value.write_text(&mut text),
+            }
+            link.socket.send_text(&text);
+        }
+    }
+    match then {
+        Some(then) => receive(vuser, &link, then, begin).await,
+        None => {
+            link.socket.sent().await;
+            Ok(())
+        }
+    }
+}
+
+/// Waits for the next message and takes from it what is asked.
+async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<Instant>) -> Result<(), Failed> {
+    let Some(message) = next(vuser, link).await else {
+        // Artillery's error is a text: of its code and message nothing is left.
+        vuser.worker.count_error("response timeout");
+        return Err(Failed("undefined".into()));
+    };
+    if let Some(begin) = begin {
+        let took = clock::precise().saturating_duration_since(begin);
+        vuser.worker.recorder.latency(took, took);
+    }
+    if message.is_text && message.payload.is_empty() {
+        return Err(Failed("Empty response from WS server".into()));
+    }
+    match take(vuser, then, &message.payload) {
+        true => Ok(()),
+        false => Err(Failed("Failed capture or match".into())),
+    }
+}
+
+/// The next message, or `None` when the time for it is over. A closed connection sends none: then, too, time passes.
+async fn next(vuser: &Vuser, link: &Link) -> Option<Message> {
+    let kept = link.kept.borrow_mut().pop_front();
+    if kept.is_some() {
+        return kept;
+    }
+    let deadline = &vuser.ws.as_ref()?.deadline;
+    deadline.set(vuser.worker.ws.wait);
+    let message = poll_fn(|context| {
+        if let Some(message) = link.kept.borrow_mut().pop_front() {
+            return Poll::Ready(Some(message));
+        }
+        link.bell.listen(context);
+        deadline.poll_expired().map(|()| None)
+    })
+    .await;
+    deadline.clear();
+    message
+}
+
+impl Link {
+    fn keep(&self, message: Incoming<'_>) {
+        let mut kept = self.kept.borrow_mut();
+        if kept.len() < KEPT_MAX {
+            kept.push_back(Message { is_text: message.is_text, payload: message.payload.to_vec() });
+            self.bell.ring();
+        }
+    }
+}
+
+/// Counts the message of a failed connection; what Artillery counts beside it is its code, or the message again.
+fn refuse(vuser: &Vuser, refused: Refused) -> Failed {
+    let name = refused.code.map_or_else(|| refused.message.clone(), str::to_owned);
+    vuser.worker.recorder.failure(refused.step, &name);
+    vuser.worker.count_error(&refused.message);
+    Failed(name.into())
+}
+
+/// The two counts of a `send` on a connection that is not open any more.
+fn not_open(vuser: &Vuser, state: State) -> Failed {
+    let state = if state == State::Closed { "3 (CLOSED)" } else { "2 (CLOSING)" };
+    let message = format!("WebSocket is not open: readyState {state}");
+    vuser.worker.count_error(&format!("Error: {message}"));
+    Failed(message.into())
+}

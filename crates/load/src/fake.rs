@@ -1,0 +1,319 @@
+//! `plugins.fake-data`: invented names, addresses, numbers for templates (artillery.md §5.5).
+//!
+//! Faker's names (`$internetEmail()`) and falso's (`$randEmail()`), as far as they have a natural counterpart. As in
+//! Artillery, options come from the plugin's configuration under the function's name, never from the template.
+
+use std::collections::HashMap;
+
+use crate::template::Functions;
+use crate::value::{Key, Value};
+
+mod dates;
+mod internet;
+mod numbers;
+mod people;
+mod words;
+
+/// Makes one value.
+type Make = fn(&Options<'_>) -> Value;
+
+/// Every function, family by family.
+const FAMILIES: [&[(&str, Make)]; 5] =
+    [people::FUNCTIONS, internet::FUNCTIONS, numbers::FUNCTIONS, words::FUNCTIONS, dates::FUNCTIONS];
+
+/// falso's names: Artillery's own list, with its note, comes first; then others with a counterpart.
+const ALIASES: [(&str, &str); 82] = [
+    ("randEmail", "internetEmail"),
+    ("randFullName", "personFullName"),
+    ("randFirstName", "personFirstName"),
+    ("randLastName", "personLastName"),
+    ("randUserName", "internetUsername"),
+    ("randPassword", "internetPassword"),
+    ("randUuid", "stringUuid"),
+    ("randPhoneNumber", "phoneNumber"),
+    ("randCity", "locationCity"),
+    ("randCountry", "locationCountry"),
+    ("randStreetAddress", "locationStreetAddress"),
+    ("randZipCode", "locationZipCode"),
+    ("randCompanyName", "companyName"),
+    ("randNumber", "numberInt"),
+    ("randBoolean", "datatypeBoolean"),
+    ("randUrl", "internetUrl"),
+    ("randIp", "internetIpv4"),
+    ("randWord", "loremWord"),
+    ("randSentence", "loremSentence"),
+    ("randParagraph", "loremParagraph"),
+    ("randText", "loremText"),
+    ("randJobTitle", "personJobTitle"),
+    ("randColor", "colorHuman"),
+    ("randProductName", "commerceProductName"),
+    ("randAbbreviation", "hackerAbbreviation"),
+    ("randAccount", "financeAccountNumber"),
+    ("randAlpha", "stringAlpha"),
+    ("randAlphaNumeric", "stringAlphanumeric"),
+    ("randAmount", "financeAmount"),
+    ("randAvatar", "imageAvatar"),
+    ("randBetweenDate", "dateBetween"),
+    ("randBitcoinAddress", "financeBitcoinAddress"),
+    ("randBrand", "companyName"),
+    ("randBuildingNumber", "locationBuildingNumber"),
+    ("randCatchPhrase", "companyCatchPhrase"),
+    ("randCountryCode", "locationCountryCode"),
+    ("randCounty", "locationCounty"),
+    ("randCreditCardCVV", "financeCreditCardCVV"),
+    ("randCreditCardNumber", "financeCreditCardNumber"),
+    ("randCurrencyCode", "financeCurrencyCode"),
+    ("randCurrencyName", "financeCurrencyName"),
+    ("randCurrencySymbol", "financeCurrencySymbol"),
+    ("randDepartment", "commerceDepartment"),
+    ("randDirectoryPath", "systemDirectoryPath"),
+    ("randDomainName", "internetDomainName"),
+    ("randDomainSuffix", "internetDomainSuffix"),
+    ("randDomainWord", "internetDomainWord"),
+    ("randEthereumAddress", "financeEthereumAddress"),
+    ("randFileExt", "systemFileExt"),
+    ("randFileName", "systemFileName"),
+    ("randFilePath", "systemFilePath"),
+    ("randFloat", "numberFloat"),
+    ("randFutureDate", "dateFuture"),
+    ("randGender", "personSex"),
+    ("randHexaDecimal", "stringHexadecimal"),
+    ("randHttpMethod", "internetHttpMethod"),
+    ("randIban", "financeIban"),
+    ("randIpv6", "internetIpv6"),
+    ("randJobArea", "personJobArea"),
+    ("randJobDescriptor", "personJobDescriptor"),
+    ("randJobType", "personJobType"),
+    ("randLatitude", "locationLatitude"),
+    ("randLine", "loremSentence"),
+    ("randLongitude", "locationLongitude"),
+    ("randMac", "internetMac"),
+    ("randMimeType", "systemMimeType"),
+    ("randMonth", "dateMonth"),
+    ("randPastDate", "datePast"),
+    ("randPort", "internetPort"),
+    ("randProduct", "commerceProduct"),
+    ("randProductAdjective", "commerceProductAdjective"),
+    ("randProductMaterial", "commerceProductMaterial"),
+    ("randRecentDate", "dateRecent"),
+    ("randRgb", "colorRgb"),
+    ("randSemver", "systemSemver"),
+    ("randSlug", "loremSlug"),
+    ("randSoonDate", "dateSoon"),
+    ("randState", "locationState"),
+    ("randStreetName", "locationStreet"),
+    ("randTimeZone", "locationTimeZone"),
+    ("randUserAgent", "internetUserAgent"),
+    ("randWeekday", "dateWeekday"),
+];
+/// How many of [`ALIASES`] Artillery 2.0.33 and later still know.
+const NOTED: usize = 24;
+
+/// The functions, with the plugin's options.
+pub struct Fake {
+    functions: HashMap<&'static str, (Make, Value)>,
+}
+
+/// The options of one function.
+pub(crate) struct Options<'o>(&'o Value);
+
+impl Fake {
+    /// With the plugin's configuration.
+    pub fn new(options: &Value) -> Fake {
+        let all = FAMILIES.iter().flat_map(|family| family.iter());
+        let with = |name: &'static str| match options {
+            Value::Map(map) => map.get(name).cloned().unwrap_or_default(),
+            _ => Value::Undefined,
+        };
+        let mut functions: HashMap<&'static str, (Make, Value)> =
+            all.map(|(name, make)| (*name, (*make, with(name)))).collect();
+        for (alias, name) in ALIASES {
+            if let Some(function) = functions.get(name).cloned() {
+                functions.insert(alias, function);
+            }
+        }
+        Fake { functions }
+    }
+}
+
+impl Functions for Fake {
+    fn call(&self, name: &str, _arguments: &[Value]) -> Option<Value> {
+        let (make, options) = self.functions.get(name.strip_prefix('$')?)?;
+        Some(make(&Options(options)))
+    }
+}
+
+/// Whether there is a function of that name (with the `$`).
+pub fn is_known(name: &str) -> bool {
+    let Some(name) = name.strip_prefix('$') else { return false };
+    ALIASES.iter().any(|(alias, _)| *alias == name)
+        || FAMILIES.iter().any(|family| family.iter().any(|(known, _)| *known == name))
+}
+
+/// What Artillery says, once, about a name (with the `$`) that it means to drop.
+pub fn deprecation(name: &str) -> Option<String> {
+    let name = name.strip_prefix('$')?;
+    let (_, better) = ALIASES.iter().take(NOTED).find(|(alias, _)| *alias == name)?;
+    Some(format!("[fake-data] ${name} is deprecated and will be removed in a future release. Use ${better} instead."))
+}
+
+impl Options<'_> {
+    fn value(&self, name: &str) -> Value {
+        match self.0 {
+            Value::Map(_) => Key::from(name).of(self.0).cloned().unwrap_or_default(),
+            _ => Value::Undefined,
+        }
+    }
+
+    /// An option in numbers; a number alone stands for whatever the function takes first.
+    fn number(&self, name: &str) -> Option<f64> {
+        let value = if let Value::Number(_) = self.0 { self.0.clone() } else { self.value(name) };
+        Some(value.to_number()).filter(|number| number.is_finite() && value != Value::Null)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        Some(self.value(name)).filter(Value::is_truthy).map(|value| value.to_text().into_owned())
+    }
+
+    /// A length: a number, or something between `min` and `max`.
+    fn length(&self, name: &str, default: usize) -> usize {
+        /// The longest text or list one call makes.
+        const LENGTH_MAX: f64 = 100_000.0;
+        let inner = self.value(name);
+        let inner = if inner.is_object() { Options(&inner) } else { Options(self.0) };
+        let bounds = (inner.number("min"), inner.number("max"));
+        let length = match (self.number(name), bounds) {
+            (Some(length), _) => length,
+            (None, (Some(min), Some(max))) => crate::random::between(min, max),
+            (None, (Some(one), None) | (None, Some(one))) => one,
+            (None, (None, None)) => default as f64,
+        };
+        length.clamp(0.0, LENGTH_MAX) as usize
+    }
+}
+
+/// One of these, as text.
+fn pick(list: &[&'static str]) -> &'static str {
+    crate::random::one_of(list).copied().unwrap_or("")
+}
+
+/// `#` becomes a digit, `^` one from 1, `?` a letter.
+fn digits(format: &str) -> String {
+    let fill = |char: char| match char {
+        '#' => char::from(b'0' + crate::random::below(10) as u8),
+        '^' => char::from(b'1' + crate::random::below(9) as u8),
+        '?' => char::from(b'A' + crate::random::below(26) as u8),
+        other => other,
+    };
+    format.chars().map(fill).collect()
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::random;
+    use crate::regexp;
+    use crate::value::parse_json;
+
+    fn call(name: &str, options: &str) -> Value {
+        Fake::new(&parse_json(options.as_bytes()).unwrap()).call(name, &[]).unwrap()
+    }
+
+    #[test]
+    fn every_function_makes_something() {
+        random::seed(11);
+        let fake = Fake::new(&Value::Undefined);
+        assert_eq!(fake.functions.len(), FAMILIES.iter().map(|family| family.len()).sum::<usize>() + ALIASES.len());
+        for name in fake.functions.keys() {
+            let name = format!("${name}");
+            for _ in 0..20 {
+                let value = fake.call(&name, &[]).unwrap();
+                assert!(!value.to_text().is_empty() && value != Value::Undefined, "{name}");
+                // Formats are filled in.
+                let has_signs = ["Rgb", "Symbol", "Password", "Sample"].iter().any(|with| name.contains(with));
+                assert!(has_signs || !value.to_text().contains(['#', '^']), "{name}: {value}");
+            }
+            assert!(is_known(&name));
+        }
+        assert!(!is_known("$nosuch") && !is_known("randEmail"));
+        assert_eq!(fake.call("$nosuch", &[]), None);
+    }
+
+    #[test]
+    fn values_look_like_what_they_are() {
+        random::seed(12);
+        for (name, shape) in [
+            ("$internetEmail", "^[\\w.'-]+@[a-z]+\\.com$"),
+            ("$randEmail", "^[\\w.'-]+@[a-z]+\\.com$"),
+            ("$stringUuid", "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"),
+            ("$internetIpv4", "^\\d{1,3}(\\.\\d{1,3}){3}$"),
+            ("$internetMac", "^([0-9a-f]{2}:){5}[0-9a-f]{2}$"),
+            ("$internetUrl", "^https://[a-z-]+\\.[a-z]+/?$"),
+            ("$numberInt", "^\\d+$"),
+            ("$datatypeBoolean", "^(true|false)$"),
+            ("$locationZipCode", "^\\d{5}(-\\d{4})?$"),
+            ("$loremSentence", "^[A-Z][a-z ]+\\.$"),
+            ("$financeIban", "^[A-Z]{2}\\d{2}[A-Z0-9]+$"),
+            (
+                "$datePast",
+                "^[A-Z][a-z]{2} [A-Z][a-z]{2} \\d{2} \\d{4} \\d\\d:\\d\\d:\\d\\d GMT\\+0000 \\(Coordinated Universal Time\\)$",
+            ),
+            ("$colorRgb", "^#[0-9a-f]{6}$"),
+            ("$commercePrice", "^\\d+\\.\\d\\d$"),
+        ] {
+            let regex = regexp::compile(shape, "").unwrap();
+            for _ in 0..50 {
+                let text = call(name, "{}").to_string();
+                assert!(regex.find(&text).is_some(), "{name}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_are_the_functions() {
+        for (name, options, expected) in [
+            ("$numberInt", r#"{"numberInt":{"min":10,"max":10}}"#, Value::Number(10.0)),
+            ("$randNumber", r#"{"numberInt":{"min":10,"max":10}}"#, Value::Number(10.0)),
+            ("$numberFloat", r#"{"numberFloat":{"min":1.5,"max":1.5,"fractionDigits":2}}"#, Value::Number(1.5)),
+        ] {
+            assert_eq!(call(name, options), expected);
+        }
+        for (name, options, len) in [
+            ("$internetPassword", r#"{"internetPassword":{"length":5}}"#, 5),
+            ("$stringAlphanumeric", r#"{"stringAlphanumeric":{"length":{"min":7,"max":7}}}"#, 7),
+            ("$stringAlpha", r#"{"stringAlpha":4}"#, 4),
+        ] {
+            assert_eq!(call(name, options).as_str().unwrap().len(), len, "{name}");
+        }
+    }
+
+    #[test]
+    fn luhn_holds() {
+        for _ in 0..50 {
+            let number = call("$financeCreditCardNumber", "{}").to_string();
+            let digits: Vec<u32> = number.chars().rev().filter_map(|char| char.to_digit(10)).collect();
+            let sum: u32 = digits
+                .iter()
+                .enumerate()
+                .map(|(at, &digit)| match (at % 2, digit * 2) {
+                    (0, _) => digit,
+                    (_, double) => double / 10 + double % 10,
+                })
+                .sum();
+            assert_eq!(sum % 10, 0, "{number}");
+        }
+    }
+
+    #[test]
+    fn artillerys_note() {
+        assert!(deprecation("$randEmail").is_some_and(|note| note.ends_with("Use $internetEmail instead.")));
+        assert_eq!(deprecation("$randSlug"), None);
+        assert_eq!(deprecation("$internetEmail"), None);
+    }
+}

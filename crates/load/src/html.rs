@@ -1,0 +1,76 @@
+//! CSS selectors on HTML, as far as `capture` needs them: attributes of what is found.
+
+use scraper::Html;
+
+use crate::capture::Index;
+use crate::random;
+use crate::value::{Map, Value};
+
+/// The longest selector, in bytes.
+const SELECTOR_MAX: usize = 4 << 10;
+/// Attributes whose value is their name, whatever is written (cheerio's list).
+const FLAGS: [&str; 16] = [
+    "autofocus",
+    "autoplay",
+    "async",
+    "checked",
+    "controls",
+    "defer",
+    "disabled",
+    "hidden",
+    "loop",
+    "multiple",
+    "open",
+    "readonly",
+    "required",
+    "scoped",
+    "selected",
+    "itemscope",
+];
+
+/// A compiled selector.
+#[derive(Debug)]
+pub(crate) struct Selector(scraper::Selector);
+
+/// A parsed page.
+pub(crate) struct Document(Html);
+
+impl Selector {
+    pub(crate) fn parse(text: &str) -> Result<Selector, String> {
+        if text.len() > SELECTOR_MAX {
+            return Err(format!("a selector is at most {SELECTOR_MAX} bytes"));
+        }
+        let selector = scraper::Selector::parse(text);
+        selector
+            .map(Selector)
+            .map_err(|_| format!("selector {text}: no CSS selector (jQuery's own, such as :eq(), are not known)"))
+    }
+}
+
+impl Document {
+    pub(crate) fn parse(text: &str) -> Document {
+        Document(Html::parse_document(text))
+    }
+}
+
+/// An attribute of one of the elements found; without a name all of its attributes. `undefined` if there is none.
+pub(crate) fn attribute(page: &Document, selector: &Selector, attr: Option<&str>, index: Index) -> Value {
+    let mut found = page.0.select(&selector.0);
+    let element = match index {
+        Index::At(at) => found.nth(at),
+        Index::Last => found.next_back(),
+        Index::Random => {
+            let all: Vec<_> = found.collect();
+            random::one_of(&all).copied()
+        }
+    };
+    let Some(element) = element else { return Value::Undefined };
+    match attr {
+        Some(name) => match element.value().attr(name) {
+            Some(_) if FLAGS.contains(&name) => Value::from(name),
+            Some(value) => Value::from(value),
+            None => Value::Undefined,
+        },
+        None => Value::from(element.value().attrs().map(|(name, value)| (name.into(), value.into())).collect::<Map>()),
+    }
+}

@@ -1,0 +1,20 @@
+//! What is shown of a run: Artillery's console and JSON, and what weir adds to both.
+//!
+//! Everything here is a function from an [`Outcome`](crate::record::Outcome) and [`Facts`] to text.
+
+pub mod compare;
+pub mod console;
+pub mod ensure;
+pub mod expose;
+pub mod facts;
+pub mod honest;
+pub mod html;
+pub mod json;
+mod legacy;
+pub mod live;
+
+pub mod number;
+mod own;
+pub mod v1;
+
+pub use facts::{Facts, PhaseFact, SelfCheck};

@@ -1,0 +1,196 @@
+//! What a runner knows of a run beside what was recorded.
+
+use super::ensure::Check;
+
+/// Where the load went, when, by what, and how the generator itself fared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Every origin that got load, as `scheme://host:port`.
+    pub targets: Vec<String>,
+    /// The script's file name, or the command of the quick mode.
+    pub script: String,
+    /// A fingerprint of the script and what was laid over it ([`fingerprint`]): equal for equal work.
+    pub script_id: String,
+    /// `t…_…_…`.
+    pub test_run_id: String,
+    /// The phases in order.
+    pub phases: Vec<PhaseFact>,
+    /// When the first phase began, ms since 1970.
+    pub started_ms: u64,
+    /// When the last virtual user was done, ms since 1970.
+    pub ended_ms: u64,
+    /// What else tells one environment from another, name and value: host, cpus, kernel, version, environment name.
+    pub environment: Vec<(String, String)>,
+    /// How the generator fared.
+    pub self_check: SelfCheck,
+    /// The checks of `ensure`, once they have been asked.
+    pub checks: Vec<Check>,
+    /// What makes the run incomplete, one sentence each: stopped by Ctrl-C, an agent lost.
+    pub incomplete: Vec<String>,
+}
+
+/// A phase as it was run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PhaseFact {
+    /// Its name, `unnamed` if it has none.
+    pub name: String,
+    /// As the console shows it: `6s`, `5m`.
+    pub shown: String,
+    /// How long, ms.
+    pub duration_ms: u64,
+    /// What arrived, in words: `20/s`, `2/s to 20/s`, `100 in all`, `pause`.
+    pub arrivals: String,
+}
+
+/// How the generator itself fared; what was not looked at is absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SelfCheck {
+    /// CPU of each worker thread, 0 to 1 of a core over the whole run.
+    pub worker_cpu: Vec<f64>,
+    /// The busiest second of any worker, 0 to 1 of a core.
+    pub worker_cpu_peak: Option<f64>,
+    /// CPU of the whole machine, 0 to 1 of all cores.
+    pub machine_cpu: Option<f64>,
+    /// 99 % of arrivals were no later than this against their schedule, ms.
+    pub lag_p99_ms: Option<f64>,
+    /// The latest arrival, ms.
+    pub lag_max_ms: Option<f64>,
+    /// Local ports in use at most, and how many there are to one destination.
+    pub ports: Option<(u64, u64)>,
+    /// Open descriptors at most, and the limit.
+    pub descriptors: Option<(u64, u64)>,
+    /// Work of the schedule that was never begun.
+    pub dropped: u64,
+    /// Those of agents, each by its name; then the rest of it is empty.
+    pub agents: Vec<(String, SelfCheck)>,
+}
+
+/// A worker this busy no longer has time to be on time.
+const CPU_MAX: f64 = 0.9;
+/// Arrivals later than this distort what they measure, ms.
+const LAG_MAX_MS: f64 = 10.0;
+/// Part of ports or descriptors beyond which the next may fail.
+const ROOM_MAX: f64 = 0.9;
+
+impl SelfCheck {
+    /// What the generator was the limit of, one sentence each; empty if it was not.
+    pub fn limits(&self) -> Vec<String> {
+        let mut limits = Vec::new();
+        for (worker, cpu) in self.worker_cpu.iter().enumerate().filter(|(_, cpu)| **cpu >= CPU_MAX) {
+            limits.push(format!(
+                "worker {worker} used {:.0} % of its core: use more cores, or more machines (--agents)",
+                cpu * 100.0
+            ));
+        }
+        if let Some(lag) = self.lag_p99_ms.filter(|lag| *lag > LAG_MAX_MS) {
+            limits.push(format!("one arrival in a hundred began {} ms late or more", super::number::ms(lag)));
+        }
+        if self.dropped > 0 {
+            limits.push(format!("{} scheduled arrivals were never begun", super::number::grouped(self.dropped)));
+        }
+        let rooms = [
+            (self.ports, "local ports", "net.ipv4.ip_local_port_range, or more addresses"),
+            (self.descriptors, "file descriptors", "ulimit -n"),
+        ];
+        for (room, what, remedy) in rooms {
+            if let Some((used, all)) = room.filter(|(used, all)| *used as f64 >= *all as f64 * ROOM_MAX) {
+                limits.push(format!("{used} of {all} {what} were in use: raise {remedy}"));
+            }
+        }
+        for (name, check) in &self.agents {
+            limits.extend(check.limits().into_iter().map(|limit| format!("agent {name}: {limit}")));
+        }
+        limits
+    }
+
+    /// One line of what was looked at.
+    pub fn figures(&self) -> String {
+        let mut parts = Vec::new();
+        let busiest = self.worker_cpu.iter().copied().fold(f64::NAN, f64::max);
+        if !busiest.is_nan() {
+            let of = self.worker_cpu.len();
+            let workers = if of == 1 { "1 worker".to_owned() } else { format!("busiest of {of} workers") };
+            parts.push(format!("{workers} {:.0} % of a core", busiest * 100.0));
+        }
+        if let Some(cpu) = self.machine_cpu {
+            parts.push(format!("machine {:.0} %", cpu * 100.0));
+        }
+        if let Some(lag) = self.lag_p99_ms {
+            parts.push(format!("arrivals late p99 {} ms", super::number::ms(lag)));
+        }
+        for (room, what) in [(self.ports, "ports"), (self.descriptors, "descriptors")] {
+            if let Some((used, all)) = room {
+                parts.push(format!("{used} of {all} {what}"));
+            }
+        }
+        let agents = self.agents.iter().map(|(name, check)| format!("{name}: {}", check.figures()));
+        if !self.agents.is_empty() {
+            return agents.collect::<Vec<_>>().join("; ");
+        }
+        if parts.is_empty() { "not looked at".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// A fingerprint of some bytes in 16 hex digits: FNV-1a, to tell scripts apart, not to keep secrets.
+pub fn fingerprint(parts: &[&[u8]]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for part in parts {
+        // The length keeps ["ab", "c"] apart from ["a", "bc"].
+        for byte in part.iter().copied().chain(part.len().to_le_bytes()) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generator_with_room_is_no_limit() {
+        let check = SelfCheck {
+            worker_cpu: vec![0.43, 0.2],
+            lag_p99_ms: Some(0.2),
+            ports: Some((120, 28_232)),
+            descriptors: Some((130, 1024)),
+            ..SelfCheck::default()
+        };
+        assert_eq!(check.limits(), [""; 0]);
+        assert_eq!(
+            check.figures(),
+            "busiest of 2 workers 43 % of a core, arrivals late p99 0.200 ms, 120 of 28232 ports, 130 of 1024 descriptors"
+        );
+        assert_eq!(SelfCheck::default().figures(), "not looked at");
+    }
+
+    #[test]
+    fn each_limit_is_named_with_its_remedy() {
+        let none = SelfCheck::default();
+        let table = [
+            (SelfCheck { worker_cpu: vec![0.1, 0.97], ..none.clone() }, "worker 1 used 97 % of its core"),
+            (SelfCheck { lag_p99_ms: Some(12.0), ..none.clone() }, "began 12.0 ms late"),
+            (SelfCheck { dropped: 1200, ..none.clone() }, "1 200 scheduled arrivals were never begun"),
+            (SelfCheck { ports: Some((28_000, 28_232)), ..none.clone() }, "28000 of 28232 local ports"),
+            (
+                SelfCheck {
+                    agents: vec![("a".into(), none.clone()), ("b".into(), SelfCheck { dropped: 7, ..none.clone() })],
+                    ..none.clone()
+                },
+                "agent b: 7 scheduled arrivals",
+            ),
+            (SelfCheck { descriptors: Some((1000, 1024)), ..none }, "raise ulimit -n"),
+        ];
+        for (check, words) in table {
+            let limits = check.limits();
+            assert!(limits.len() == 1 && limits[0].contains(words), "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn fingerprints_tell_apart() {
+        assert_eq!(fingerprint(&[b"ab", b"c"]), fingerprint(&[b"ab", b"c"]));
+        assert_ne!(fingerprint(&[b"ab", b"c"]), fingerprint(&[b"a", b"bc"]));
+        assert_eq!(fingerprint(&[]).len(), 16);
+    }
+}

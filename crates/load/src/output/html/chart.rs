@@ -1,0 +1,347 @@
+//! A chart: lines or stacked areas over evenly spaced places, as SVG that stretches with the page.
+//!
+//! Texts are HTML beside the SVG, so that they keep their size on a phone.
+
+use serde_json::json;
+
+use super::escape;
+use crate::output::number;
+
+/// Places on the drawing, across and up.
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 100.0;
+/// Labels along the time.
+const TICKS_X: usize = 6;
+
+/// What is drawn.
+pub struct Chart {
+    pub title: String,
+    /// Beside the title.
+    pub note: String,
+    /// After a value.
+    pub unit: &'static str,
+    pub lines: Vec<Line>,
+    /// One for each place.
+    pub labels: Vec<String>,
+    /// Under the axis: where, 0 to 1, and what is written there.
+    pub ticks: Vec<(f64, String)>,
+    /// Under those: from, to, name.
+    pub bands: Vec<(f64, f64, String)>,
+    pub shape: Shape,
+}
+
+/// How lines are drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Lines from zero up.
+    Lines,
+    /// Lines over a logarithmic axis.
+    Log,
+    /// Areas on top of each other.
+    Stack,
+    /// Columns, side by side places, transparent.
+    Columns,
+}
+
+/// One series.
+pub struct Line {
+    pub name: String,
+    /// A custom property of the style: `c0`.
+    pub color: String,
+    pub is_thin: bool,
+    /// One for each place.
+    pub values: Vec<Option<f64>>,
+}
+
+impl Chart {
+    /// The figure; empty if nothing is drawn.
+    pub fn render(&self) -> String {
+        let scale = Scale::of(self);
+        let drawn: String = match self.shape {
+            Shape::Stack => self.stacked(&scale),
+            Shape::Columns => self.lines.iter().map(|line| columns(line, &scale)).collect(),
+            Shape::Lines | Shape::Log => self.lines.iter().map(|line| path(line, &scale)).collect(),
+        };
+        let grid: String = scale
+            .ticks
+            .iter()
+            .map(|value| {
+                let y = scale.y(*value);
+                format!(r#"<line class="grid" x1="0" x2="{WIDTH}" y1="{y:.2}" y2="{y:.2}"/>"#)
+            })
+            .collect();
+        let marks: String = self
+            .bands
+            .iter()
+            .filter(|(from, ..)| *from > 0.0)
+            .map(|(from, ..)| {
+                let x = from * WIDTH;
+                format!(r#"<line class="mark" x1="{x:.1}" x2="{x:.1}" y1="0" y2="{HEIGHT}"/>"#)
+            })
+            .collect();
+        let y_labels: String = scale
+            .ticks
+            .iter()
+            .map(|value| format!(r#"<span style="bottom:{:.1}%">{}</span>"#, HEIGHT - scale.y(*value), short(*value)))
+            .collect();
+        let x_labels: String = self
+            .ticks
+            .iter()
+            .map(|(at, text)| format!(r#"<span style="left:{:.2}%">{}</span>"#, at * 100.0, escape(text)))
+            .collect();
+        format!(
+            concat!(
+                r#"<figure class="chart card" data-n><div class="head"><h3>{title}</h3><span class="soft">{note}</span>{legend}</div>"#,
+                r#"<div class="plot"><div class="y">{y}</div><div class="area"><svg viewBox="0 0 {width} {height}" "#,
+                r#"preserveAspectRatio="none" role="img" aria-label="{title}">{grid}{marks}{drawn}</svg>"#,
+                r#"<div class="cursor"></div><div class="tip"></div></div><div class="x">{x}</div>{bands}</div>"#,
+                r#"<script type="application/json">{data}</script></figure>"#
+            ),
+            title = escape(&self.title),
+            note = escape(&self.note),
+            legend = self.legend(),
+            y = y_labels,
+            width = WIDTH,
+            height = HEIGHT,
+            grid = grid,
+            marks = marks,
+            drawn = drawn,
+            x = x_labels,
+            bands = self.phases(),
+            data = self.data(),
+        )
+    }
+
+    fn legend(&self) -> String {
+        let entries = self.lines.iter().map(|line| {
+            format!(r#"<span><i style="background:var(--{})"></i>{}</span>"#, line.color, escape(&line.name))
+        });
+        format!(r#"<span class="legend">{}</span>"#, entries.collect::<String>())
+    }
+
+    fn phases(&self) -> String {
+        if self.bands.is_empty() {
+            return String::new();
+        }
+        let bands = self.bands.iter().map(|(from, to, name)| {
+            let (left, width, name) = (from * 100.0, (to - from).max(0.0) * 100.0, escape(name));
+            format!(r#"<span style="left:{left:.2}%;width:{width:.2}%" title="{name}">{name}</span>"#)
+        });
+        format!(r#"<div class="phases">{}</div>"#, bands.collect::<String>())
+    }
+
+    /// What the pointer reads.
+    fn data(&self) -> String {
+        let lines: Vec<_> = self
+            .lines
+            .iter()
+            .map(|line| {
+                let values: Vec<_> =
+                    line.values.iter().map(|value| value.map(|value| number::json(rounded(value)))).collect();
+                json!({"name": line.name, "color": format!("var(--{})", line.color), "values": values})
+            })
+            .collect();
+        // Within a script element only the end of it has a meaning.
+        json!({"unit": self.unit, "labels": self.labels, "lines": lines}).to_string().replace('<', "\\u003c")
+    }
+
+    fn stacked(&self, scale: &Scale) -> String {
+        let places = scale.places;
+        let mut below = vec![0.0; places];
+        let mut out = String::new();
+        for line in &self.lines {
+            let top: Vec<f64> =
+                below.iter().zip(&line.values).map(|(below, value)| below + value.unwrap_or(0.0)).collect();
+            let up = top.iter().enumerate().map(|(at, value)| format!("{:.1} {:.2}", scale.x(at), scale.y(*value)));
+            let down =
+                below.iter().enumerate().rev().map(|(at, value)| format!("{:.1} {:.2}", scale.x(at), scale.y(*value)));
+            let points: Vec<String> = up.chain(down).collect();
+            out.push_str(&format!(
+                r#"<path d="M{}Z" fill="var(--{})" fill-opacity=".75"/>"#,
+                points.join("L"),
+                line.color
+            ));
+            below = top;
+        }
+        out
+    }
+}
+
+/// A line with gaps where there is no value; a lone value is a short dash.
+fn path(line: &Line, scale: &Scale) -> String {
+    let mut d = String::new();
+    let mut is_down = false;
+    for (at, value) in line.values.iter().enumerate() {
+        let Some(value) = value else {
+            is_down = false;
+            continue;
+        };
+        let (x, y) = (scale.x(at), scale.y(*value));
+        d.push_str(&if is_down { format!("L{x:.1} {y:.2}") } else { format!("M{x:.1} {y:.2}h0.6") });
+        is_down = true;
+    }
+    let thin = if line.is_thin { " thin" } else { "" };
+    format!(r#"<path class="l{thin}" d="{d}" stroke="var(--{})"/>"#, line.color)
+}
+
+fn columns(line: &Line, scale: &Scale) -> String {
+    let width = WIDTH / scale.places.max(1) as f64;
+    let column = |(at, value): (usize, &Option<f64>)| {
+        let y = value.filter(|value| *value > 0.0).map(|value| scale.y(value))?;
+        let (x, width, height) = (at as f64 * width, width * 0.92, HEIGHT - y);
+        Some(format!(r#"<rect x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{height:.2}"/>"#))
+    };
+    let columns: String = line.values.iter().enumerate().filter_map(column).collect();
+    format!(r#"<g fill="var(--{})" fill-opacity=".55">{columns}</g>"#, line.color)
+}
+
+/// Where a value is on the drawing.
+struct Scale {
+    places: usize,
+    low: f64,
+    high: f64,
+    is_log: bool,
+    ticks: Vec<f64>,
+}
+
+impl Scale {
+    fn of(chart: &Chart) -> Scale {
+        let places = chart.lines.iter().map(|line| line.values.len()).max().unwrap_or(0);
+        let values =
+            || chart.lines.iter().flat_map(|line| line.values.iter().flatten().copied()).filter(|v| v.is_finite());
+        let high = match chart.shape {
+            Shape::Stack => (0..places)
+                .map(|at| chart.lines.iter().filter_map(|line| *line.values.get(at)?).sum())
+                .fold(0.0, f64::max),
+            _ => values().fold(0.0, f64::max),
+        };
+        if chart.shape == Shape::Log {
+            return Scale::log(places, values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min), high);
+        }
+        let step = nice_step(if high > 0.0 { high } else { 1.0 } / 4.0);
+        let steps = (high / step).ceil().max(1.0);
+        let ticks = (0..=steps as usize).map(|at| at as f64 * step).collect();
+        Scale { places, low: 0.0, high: steps * step, is_log: false, ticks }
+    }
+
+    fn log(places: usize, low: f64, high: f64) -> Scale {
+        let (low, high) = if low.is_finite() && high > 0.0 { (low, high) } else { (0.1, 1.0) };
+        let (from, mut to) = (low.log10().floor(), high.log10().ceil());
+        to = to.max(from + 1.0);
+        let ticks = (from as i32..=to as i32).map(|power| 10f64.powi(power)).collect();
+        Scale { places, low: from, high: to, is_log: true, ticks }
+    }
+
+    fn x(&self, at: usize) -> f64 {
+        if self.places < 2 { WIDTH / 2.0 } else { at as f64 / (self.places - 1) as f64 * WIDTH }
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let value = if self.is_log { value.max(1e-9).log10() } else { value };
+        let part = (value - self.low) / (self.high - self.low).max(f64::MIN_POSITIVE);
+        HEIGHT - part.clamp(0.0, 1.0) * HEIGHT
+    }
+}
+
+/// Labels for a time of so many seconds: whole seconds, minutes or hours.
+pub fn time_ticks(seconds: f64) -> Vec<(f64, String)> {
+    const STEPS: &[f64] = &[
+        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0,
+        86400.0,
+    ];
+    let wanted = seconds / TICKS_X as f64;
+    let step = STEPS.iter().copied().find(|step| *step >= wanted).unwrap_or(seconds.max(1.0));
+    let ticks = (0..=(seconds / step) as usize).map(|at| at as f64 * step);
+    ticks.map(|at| (if seconds > 0.0 { at / seconds } else { 0.0 }, clock(at))).collect()
+}
+
+/// `45s`, `1:30`, `1:02:00`.
+pub fn clock(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{}:{:02}", whole / 60, whole % 60),
+        _ => format!("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60),
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, at least as large.
+fn nice_step(least: f64) -> f64 {
+    let power = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].iter().map(|by| by * power).find(|step| *step >= least * 0.999_999).unwrap_or(least)
+}
+
+/// A value on an axis: `1.5k`, `20`, `0.1`.
+pub fn short(value: f64) -> String {
+    match value {
+        _ if value >= 1e6 => format!("{}M", number::js(rounded(value / 1e6))),
+        _ if value >= 1e4 => format!("{}k", number::js(rounded(value / 1e3))),
+        _ => number::js(rounded(value)),
+    }
+}
+
+/// Four figures that matter.
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let by = 10f64.powi(3 - value.abs().log10().floor() as i32);
+    (value * by).round() / by
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(shape: Shape, lines: &[&[Option<f64>]]) -> Chart {
+        let line = |values: &&[Option<f64>]| Line {
+            name: "<a>".to_owned(),
+            color: "c0".to_owned(),
+            is_thin: false,
+            values: values.to_vec(),
+        };
+        Chart {
+            title: "t & u".to_owned(),
+            note: String::new(),
+            unit: "ms",
+            lines: lines.iter().map(line).collect(),
+            labels: vec!["</script>".to_owned(); 3],
+            ticks: time_ticks(2.0),
+            bands: vec![(0.0, 0.5, "warm".to_owned()), (0.5, 1.0, "peak".to_owned())],
+            shape,
+        }
+    }
+
+    #[test]
+    fn nothing_from_outside_is_markup() {
+        let text = chart(Shape::Lines, &[&[Some(1.0), None, Some(3.0)]]).render();
+        assert!(text.contains("t &amp; u") && text.contains("&lt;a&gt;"), "{text}");
+        assert_eq!(text.matches("</script>").count(), 1);
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+
+    #[test]
+    fn every_shape_stays_within_its_frame() {
+        let values: &[Option<f64>] = &[Some(0.0), Some(1e9), None, Some(f64::NAN), Some(0.02)];
+        for shape in [Shape::Lines, Shape::Log, Shape::Stack, Shape::Columns] {
+            for lines in [&[values, values][..], &[], &[&[]], &[&[None]]] {
+                let scale = Scale::of(&chart(shape, lines));
+                assert!((0.0..=HEIGHT).contains(&scale.y(5.0)) && scale.ticks.len() < 20, "{:?}", scale.ticks);
+                chart(shape, lines).render();
+            }
+        }
+    }
+
+    #[test]
+    fn axes_have_round_numbers() {
+        let scale = Scale::of(&chart(Shape::Lines, &[&[Some(1012.0)]]));
+        assert_eq!(scale.ticks, [0.0, 500.0, 1000.0, 1500.0]);
+        let scale = Scale::of(&chart(Shape::Log, &[&[Some(0.3), Some(40.0)]]));
+        assert_eq!(scale.ticks, [0.1, 1.0, 10.0, 100.0]);
+        assert_eq!(
+            time_ticks(90.0).into_iter().map(|(_, text)| text).collect::<Vec<_>>(),
+            ["0s", "15s", "30s", "45s", "1:00", "1:15", "1:30"]
+        );
+        assert_eq!([15_000.0, 2e6, 0.25, 1234.5].map(short), ["15k", "2M", "0.25", "1235"]);
+    }
+}

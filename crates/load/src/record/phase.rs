@@ -1,0 +1,47 @@
+//! The word for where a request of ours stood when it failed.
+
+use weir_meter::Step;
+
+/// `dns`, `connect`, `tls`, `send`, `wait`, `body`, or `queue` before and `socket` after all of these.
+pub fn phase(step: Step) -> &'static str {
+    match step {
+        Step::Queue => "queue",
+        Step::Resolve => "dns",
+        Step::Connect => "connect",
+        Step::TlsOrigin | Step::TlsClient => "tls",
+        Step::SendRequest | Step::SendResponse => "send",
+        Step::AwaitHead | Step::AwaitRequest | Step::Keepalive => "wait",
+        Step::ReadResponse | Step::ReadBody | Step::ReadLine | Step::ReadHead => "body",
+        Step::Tunnel => "socket",
+        Step::Log | Step::Close => "check",
+    }
+}
+
+/// The step of a [`phase`], for reading what another process wrote.
+pub(super) fn step(phase: &str) -> Option<Step> {
+    Some(match phase {
+        "queue" => Step::Queue,
+        "dns" => Step::Resolve,
+        "connect" => Step::Connect,
+        "tls" => Step::TlsOrigin,
+        "send" => Step::SendRequest,
+        "wait" => Step::AwaitHead,
+        "body" => Step::ReadResponse,
+        "socket" => Step::Tunnel,
+        "check" => Step::Close,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_leads_back_to_itself() {
+        for at in Step::ALL {
+            assert_eq!(step(phase(at)).map(phase), Some(phase(at)));
+        }
+        assert_eq!(step("elsewhere"), None);
+    }
+}

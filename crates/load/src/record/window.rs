@@ -1,0 +1,286 @@
+//! What a recorder hands over: closed slices of time. All of it is `Send`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_meter::Step;
+
+use super::{Glance, Hdr, Sketch};
+
+/// Distinct failures by step and name; later ones are counted under [`OTHER`].
+const FAILURES_MAX: usize = 1000;
+/// The name of failures that found no room.
+const OTHER: &str = "other";
+
+/// What [`Recorder::take`](super::Recorder::take) gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Taken {
+    /// In the order of time.
+    pub windows: Vec<Window>,
+    /// In the order of time.
+    pub seconds: Vec<Second>,
+}
+
+impl Taken {
+    /// Adds all of another.
+    pub fn merge(&mut self, other: Taken) {
+        for window in other.windows {
+            match self.windows.binary_search_by_key(&window.start_ms, |known| known.start_ms) {
+                Ok(at) => self.windows.get_mut(at).map_or((), |known| known.merge(&window)),
+                Err(at) => self.windows.insert(at, window),
+            }
+        }
+        for second in other.seconds {
+            match self.seconds.binary_search_by_key(&second.start_ms, |known| known.start_ms) {
+                Ok(at) => self.seconds.get_mut(at).map_or((), |known| known.merge(&second)),
+                Err(at) => self.seconds.insert(at, second),
+            }
+        }
+    }
+
+    /// Whether nothing happened.
+    pub fn is_empty(&self) -> bool {
+        self.windows.is_empty() && self.seconds.is_empty()
+    }
+}
+
+/// A slice of 10 s of one worker; names in the order they were first seen in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// When it began, ms since 1970.
+    pub start_ms: u64,
+    /// Counters and their sums.
+    pub counters: Vec<(Arc<str>, u64)>,
+    /// Rates.
+    pub rates: Vec<(Arc<str>, Rate)>,
+    /// Histograms.
+    pub sketches: Vec<(Arc<str>, Sketch)>,
+    /// When things happened.
+    pub stamps: Stamps,
+    /// What Artillery has not.
+    pub own: Own,
+}
+
+impl Window {
+    /// Whether nothing happened.
+    pub fn is_empty(&self) -> bool {
+        self.counters.is_empty() && self.rates.is_empty() && self.sketches.is_empty() && self.own.is_empty()
+    }
+
+    /// Adds all of another.
+    pub fn merge(&mut self, other: &Window) {
+        for (name, count) in &other.counters {
+            *entry(&mut self.counters, name) += count;
+        }
+        for (name, rate) in &other.rates {
+            entry(&mut self.rates, name).merge(rate);
+        }
+        for (name, sketch) in &other.sketches {
+            entry(&mut self.sketches, name).merge(sketch);
+        }
+        self.stamps.merge(other.stamps);
+        self.own.merge(&other.own);
+    }
+}
+
+/// Few lists are merged this way, and short ones.
+fn entry<'a, T: Default>(list: &'a mut Vec<(Arc<str>, T)>, name: &Arc<str>) -> &'a mut T {
+    let at = list.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+        list.push((name.clone(), T::default()));
+        list.len() - 1
+    });
+    &mut list[at].1
+}
+
+/// Events and the first and last time there was one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Rate {
+    pub count: u64,
+    pub first_ms: u64,
+    pub last_ms: u64,
+}
+
+impl Rate {
+    /// Adds all events of another.
+    pub fn merge(&mut self, other: &Rate) {
+        if self.count == 0 {
+            *self = *other;
+        } else if other.count > 0 {
+            self.count += other.count;
+            self.first_ms = self.first_ms.min(other.first_ms);
+            self.last_ms = self.last_ms.max(other.last_ms);
+        }
+    }
+
+    /// Events a second between the first and the last, of at least a second, rounded.
+    pub fn per_second(&self) -> f64 {
+        let seconds = self.last_ms.saturating_sub(self.first_ms).max(1000) as f64 / 1000.0;
+        super::round(self.count as f64 / seconds)
+    }
+}
+
+/// When the first and last of each kind came, ms since 1970; `None` if none did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Stamps {
+    pub first_counter: Option<u64>,
+    pub first_histogram: Option<u64>,
+    pub last_counter: Option<u64>,
+    pub last_histogram: Option<u64>,
+}
+
+impl Stamps {
+    #[inline]
+    pub(super) fn counter(&mut self, ms: u64) {
+        self.first_counter = self.first_counter.or(Some(ms));
+        self.last_counter = Some(ms);
+    }
+
+    #[inline]
+    pub(super) fn histogram(&mut self, ms: u64) {
+        self.first_histogram = self.first_histogram.or(Some(ms));
+        self.last_histogram = Some(ms);
+    }
+
+    /// The first of any kind.
+    pub fn first(self) -> Option<u64> {
+        least(self.first_counter, self.first_histogram)
+    }
+
+    /// The last of any kind.
+    pub fn last(self) -> Option<u64> {
+        self.last_counter.max(self.last_histogram)
+    }
+
+    /// Covers another's times too.
+    pub fn merge(&mut self, other: Stamps) {
+        self.first_counter = least(self.first_counter, other.first_counter);
+        self.first_histogram = least(self.first_histogram, other.first_histogram);
+        self.last_counter = self.last_counter.max(other.last_counter);
+        self.last_histogram = self.last_histogram.max(other.last_histogram);
+    }
+}
+
+fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
+/// What weir measures beside Artillery's metrics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Own {
+    /// From the instant a request was meant to begin to its answer.
+    pub response: Hdr,
+    /// From when it was sent to its answer.
+    pub service: Hdr,
+    /// How late arrivals were.
+    pub lag: Hdr,
+    /// Scheduled work that was never begun.
+    pub dropped: u64,
+    /// Failures by where they happened and Artillery's name for them.
+    pub failures: BTreeMap<(Step, Arc<str>), u64>,
+}
+
+impl Own {
+    /// Adds failures.
+    pub fn fail(&mut self, step: Step, name: &str, count: u64) {
+        let is_full = self.failures.len() >= FAILURES_MAX;
+        let key = (step, Arc::from(name));
+        let key = if is_full && !self.failures.contains_key(&key) { (step, OTHER.into()) } else { key };
+        *self.failures.entry(key).or_default() += count;
+    }
+
+    /// Adds all of another, exactly.
+    pub fn merge(&mut self, other: &Own) {
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.lag.merge(&other.lag);
+        self.dropped += other.dropped;
+        for ((step, name), count) in &other.failures {
+            self.fail(*step, name, *count);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.response.count() + self.lag.count() + self.dropped == 0 && self.failures.is_empty()
+    }
+}
+
+/// A second of one worker.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Second {
+    /// When it began, ms since 1970.
+    pub start_ms: u64,
+    /// What was added to the counters that are followed by the second.
+    pub counts: Vec<(Arc<str>, u64)>,
+    /// As [`Own::response`].
+    pub response: Glance,
+    /// As [`Own::service`].
+    pub service: Glance,
+}
+
+impl Second {
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.response.count() == 0
+    }
+
+    /// Adds all of another.
+    pub fn merge(&mut self, other: &Second) {
+        for (name, count) in &other.counts {
+            *entry(&mut self.counts, name) += count;
+        }
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+    }
+}
+
+/// Whether a counter is shown over time.
+pub(super) fn is_followed(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "vusers.created",
+        "vusers.completed",
+        "vusers.failed",
+        "vusers.skipped",
+        "http.requests",
+        "websocket.messages_sent",
+        "websocket.messages_received",
+        "socketio.emit",
+    ];
+    NAMES.contains(&name) || name.starts_with("http.codes.") || name.starts_with("errors.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_counts_over_a_second_at_least() {
+        let rate = |count, ms: u64| Rate { count, first_ms: 5_000, last_ms: 5_000 + ms }.per_second();
+        assert_eq!((rate(8, 1_402), rate(7, 1_201), rate(5500, 5_435), rate(3, 0)), (6.0, 6.0, 1012.0, 3.0));
+    }
+
+    #[test]
+    fn stamps_cover_both() {
+        let mut stamps = Stamps { first_counter: Some(5), last_counter: Some(9), ..Stamps::default() };
+        stamps.merge(Stamps {
+            first_counter: Some(3),
+            last_counter: Some(4),
+            first_histogram: Some(4),
+            last_histogram: Some(12),
+        });
+        assert_eq!((stamps.first(), stamps.last(), stamps.first_histogram), (Some(3), Some(12), Some(4)));
+        assert_eq!((Stamps::default().first(), Stamps::default().last()), (None, None));
+    }
+
+    #[test]
+    fn failures_have_a_bound() {
+        let mut own = Own::default();
+        for n in 0..FAILURES_MAX + 3 {
+            own.fail(Step::AwaitHead, &n.to_string(), 1);
+        }
+        own.fail(Step::AwaitHead, "0", 1);
+        assert_eq!(own.failures.len(), FAILURES_MAX + 1);
+        assert_eq!(own.failures.get(&(Step::AwaitHead, OTHER.into())), Some(&3));
+        assert_eq!(own.failures.get(&(Step::AwaitHead, "0".into())), Some(&2));
+    }
+}

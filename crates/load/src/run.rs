@@ -1,0 +1,565 @@
+//! A run from its first arrival to its last virtual user: workers started, watched, heard out.
+//!
+//! ```text
+//!   this thread                      worker threads (one per core)
+//!   phases, windows, log lines  ◄──  arrivals ─► virtual users ─► recorder
+//! ```
+//!
+//! Nothing here prints: a [`Watch`] is told what happens, when it happens.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use weir_net::Instant;
+
+use weir_net::worker::{self, Remote, spawn};
+use weir_net::{Deadline, clock};
+
+use crate::arrive::{Schedule, length};
+use crate::plan::{Hook, Phase, Plan};
+use crate::record::{Merger, Period, Taken};
+use crate::value::Value;
+use crate::vuser::{self, Failed};
+use crate::worker::{Shared, Worker};
+
+/// Threads of one run.
+pub const WORKERS_MAX: usize = 64;
+/// Virtual users may outlive the last phase by this much before the run is ended.
+pub const DRAIN_MAX: Duration = Duration::from_secs(3600);
+/// How long the workers may take to be ready before the first phase begins.
+const LEAD: Duration = Duration::from_millis(30);
+/// How often a worker hands over what it counted, and looks whether the run is to end.
+const TELL: Duration = Duration::from_millis(250);
+/// Arrivals that are due at once before the sockets get their turn.
+const ARRIVALS_PER_TURN: u32 = 256;
+/// How often the watcher hears of progress.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Threads, kept between 1 and [`WORKERS_MAX`].
+    pub workers: usize,
+    /// What chance begins with.
+    pub seed: u64,
+    /// Which part of the arrivals is this process's: number, of how many.
+    pub share: (u64, u64),
+    /// When the first phase begins; `None` is as soon as everything is ready.
+    pub start: Option<Instant>,
+    /// For somebody who merges: what is counted is handed over as it comes instead of by whole windows, and its times
+    /// are this many ms ahead of the clock here.
+    pub ahead_ms: Option<i64>,
+}
+
+/// What somebody who watches a run is told.
+pub trait Watch {
+    /// A phase has begun.
+    fn phase_started(&mut self, index: usize, phase: &Phase);
+    /// A phase is over; its virtual users may not be.
+    fn phase_completed(&mut self, index: usize, phase: &Phase);
+    /// A `log` step's text.
+    fn line(&mut self, line: &str);
+    /// A period of the report is over.
+    fn period(&mut self, period: &Period);
+    /// Something was counted for a period that was over: it is in the whole only.
+    fn late(&mut self, start_ms: u64);
+    /// How far the run is.
+    fn progress(&mut self, progress: &Progress, merger: &Merger);
+    /// What a worker counted, before it is merged; and up to when all of them have told.
+    fn taken(&mut self, taken: &Taken, before_ms: u64) {
+        let _ = (taken, before_ms);
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Since the first phase began.
+    pub elapsed: Duration,
+    /// What all phases take.
+    pub length: Duration,
+    /// Virtual users under way.
+    pub active: u64,
+    /// The phase that is on, unless all are over.
+    pub phase: Option<usize>,
+}
+
+/// The variables that `before` left.
+pub type Before = Vec<(Arc<str>, Value)>;
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Everything counted.
+    pub merger: Merger,
+    /// It was told to end before its time.
+    pub is_interrupted: bool,
+    /// Virtual users were left when [`DRAIN_MAX`] had passed.
+    pub is_cut: bool,
+    /// Lines of `log` steps that were not printed.
+    pub lines_lost: u64,
+    /// How long it took, from the first phase on.
+    pub took: Duration,
+    /// What `before` left, for `after`.
+    pub before: Before,
+}
+
+/// Ends a run from another thread.
+#[derive(Clone, Debug)]
+pub struct Stop(Sender<Event>, Arc<AtomicBool>);
+
+impl Stop {
+    /// Ends it: no more arrive, those under way are dropped, what was counted is reported.
+    pub fn stop(&self) {
+        self.1.store(true, Ordering::Relaxed);
+        // A run that is over need not be told.
+        let _ = self.0.send(Event::Stop);
+    }
+}
+
+/// What the thread that runs hears.
+#[derive(Debug)]
+pub enum Event {
+    /// A line to print.
+    Line(String),
+    /// What a worker counted, all of it up to a moment.
+    Taken {
+        /// Which.
+        worker: usize,
+        /// The counts.
+        taken: Taken,
+        /// The moment, ms since 1970.
+        before_ms: u64,
+    },
+    /// A worker has served its share.
+    Ended {
+        /// Which.
+        worker: usize,
+    },
+    /// A worker could not begin.
+    Failed(String),
+    /// The run is to end.
+    Stop,
+}
+
+/// A run's ears: made first, so that somebody can be given the [`Stop`].
+pub struct Channel {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl Channel {
+    /// A channel.
+    pub fn new() -> Channel {
+        let (sender, receiver) = mpsc::channel();
+        Channel { sender, receiver, is_stopped: Arc::default() }
+    }
+
+    /// Where those speak that run it.
+    pub fn sender(&self) -> Sender<Event> {
+        self.sender.clone()
+    }
+
+    /// Whether somebody has told it to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// What ends the run.
+    pub fn stop(&self) -> Stop {
+        Stop(self.sender.clone(), self.is_stopped.clone())
+    }
+}
+
+impl Default for Channel {
+    fn default() -> Channel {
+        Channel::new()
+    }
+}
+
+/// Why a run could not begin; the text is for the user.
+#[derive(Debug)]
+pub enum NotBegun {
+    /// The script's `before` failed.
+    Before(String),
+    /// A worker could not start.
+    Worker(String),
+}
+
+impl From<String> for NotBegun {
+    fn from(why: String) -> NotBegun {
+        NotBegun::Worker(why)
+    }
+}
+
+/// Runs it. What fails once it has begun is counted.
+pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, NotBegun> {
+    let before = before(run, &channel, watch)?;
+    Ok(serve(run, before, channel, watch)?)
+}
+
+/// Runs `before`; the variables it left.
+pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Before, NotBegun> {
+    let before = match &run.plan.before {
+        Some(_) => hook(run, channel, Vec::new(), |plan| plan.before.as_ref())
+            .map_err(|Failed(name)| NotBegun::Before(format!("`before` failed: {name}; no load was sent")))?,
+        None => Vec::new(),
+    };
+    print_lines(channel, watch);
+    Ok(before)
+}
+
+/// Runs everything between `before` and `after`.
+pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, String> {
+    let shared = Arc::new(Shared {
+        rows: run.plan.payloads.iter().map(|_| AtomicU64::new(0)).collect(),
+        share: run.share,
+        before: before.clone(),
+        ..Shared::default()
+    });
+    let workers = run.workers.clamp(1, WORKERS_MAX);
+    let began = run.start.unwrap_or_else(|| clock::precise() + LEAD);
+    let mut crew = Crew { remotes: Vec::new() };
+    for index in 0..workers {
+        let part = Part { run: run.clone(), index, of: workers, began };
+        let (shared, events) = (shared.clone(), channel.sender.clone());
+        let remote = worker::start(&format!("{}{index}", crate::selfcheck::THREAD_NAME), None, move || {
+            begin(part, shared, events)
+        })
+        .map_err(|error| format!("worker {index} cannot start: {error}"))?;
+        crew.remotes.push(remote);
+    }
+    let heard = listen(run, began, workers, &shared, &channel, watch)?;
+    drop(crew);
+    print_lines(&channel, watch);
+    Ok(Outcome { lines_lost: shared.lines_lost.load(Ordering::Relaxed), before, ..heard })
+}
+
+/// Listens to those who run it, here or elsewhere, until each of them has ended.
+pub fn listen(
+    run: &Run,
+    began: Instant,
+    workers: usize,
+    shared: &Arc<Shared>,
+    channel: &Channel,
+    watch: &mut dyn Watch,
+) -> Result<Outcome, String> {
+    let mut hearing = Hearing::new(run, shared.clone(), began, workers);
+    if channel.is_stopped() {
+        // It was told while `before` ran.
+        hearing.hear(Event::Stop, watch)?;
+    }
+    hearing.listen(&channel.receiver, watch)?;
+    Ok(Outcome {
+        merger: hearing.merger,
+        is_interrupted: hearing.is_interrupted,
+        is_cut: hearing.is_cut,
+        lines_lost: shared.lines_lost.load(Ordering::Relaxed),
+        took: clock::precise().saturating_duration_since(began),
+        before: Vec::new(),
+    })
+}
+
+/// Runs `after`, with the variables that `before` left. Its error is for the user.
+pub fn after(run: &Run, before: Before, watch: &mut dyn Watch) -> Result<(), String> {
+    if run.plan.after.is_none() {
+        return Ok(());
+    }
+    let channel = Channel::new();
+    let outcome = hook(run, &channel, before, |plan| plan.after.as_ref());
+    print_lines(&channel, watch);
+    outcome.map(drop).map_err(|Failed(name)| format!("`after` failed: {name}"))
+}
+
+/// Walks `before` or `after` on a worker of its own; what it counts is nobody's.
+fn hook(
+    run: &Run,
+    channel: &Channel,
+    before: Vec<(Arc<str>, Value)>,
+    which: fn(&Plan) -> Option<&Hook>,
+) -> Result<Vec<(Arc<str>, Value)>, Failed> {
+    let (run, events) = (run.clone(), channel.sender.clone());
+    let shared = Arc::new(Shared { before, ..Shared::default() });
+    let (tell, told) = mpsc::channel();
+    let remote = worker::start("load hook", None, move || {
+        spawn(async move {
+            // Who does not listen any more does not matter.
+            let _ = tell.send(walk(&run, shared, events, which).await);
+        });
+    })
+    .map_err(|error| Failed(error.to_string().into()))?;
+    let outcome = told.recv().unwrap_or_else(|_| Err(Failed("it panicked".into())));
+    remote.stop();
+    remote.join();
+    outcome
+}
+
+async fn walk(
+    run: &Run,
+    shared: Arc<Shared>,
+    events: Sender<Event>,
+    which: fn(&Plan) -> Option<&Hook>,
+) -> Result<Vec<(Arc<str>, Value)>, Failed> {
+    let worker = Rc::new(Worker::new(run.plan.clone(), shared, events, run.seed)?);
+    let Some(hook) = which(&run.plan) else { return Ok(Vec::new()) };
+    let vars = vuser::hook(worker.vuser(None, clock::precise()), hook).await?;
+    Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
+    while let Ok(event) = channel.receiver.try_recv() {
+        if let Event::Line(line) = event {
+            watch.line(&line);
+        }
+    }
+}
+
+/// The workers; they end with it.
+struct Crew {
+    remotes: Vec<Remote>,
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for remote in &self.remotes {
+            remote.stop();
+        }
+        for remote in &self.remotes {
+            remote.join();
+        }
+    }
+}
+
+/// One worker's part of a run.
+struct Part {
+    run: Run,
+    index: usize,
+    of: usize,
+    began: Instant,
+}
+
+impl Part {
+    /// Whether an arrival is this worker's.
+    fn is_mine(&self, number: u64) -> bool {
+        let (share, shares) = self.run.share;
+        let shares = shares.max(1);
+        number % shares == share && (number / shares) % self.of as u64 == self.index as u64
+    }
+
+    /// How many virtual users at once this process may have of a phase's.
+    fn most(&self, phase: &Phase) -> Option<u64> {
+        let (share, shares) = self.run.share;
+        let most = phase.vusers_max?;
+        Some(most / shares.max(1) + u64::from(share < most % shares.max(1)))
+    }
+}
+
+/// A worker thread's first act.
+fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
+    // Another stream of chance for every worker of every agent: no two virtual users share a UUID.
+    let number = part.run.share.0 * WORKERS_MAX as u64 + part.index as u64 + 1;
+    let seed = part.run.seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let worker = match Worker::new(part.run.plan.clone(), shared, events.clone(), seed) {
+        Ok(worker) => Rc::new(worker),
+        Err(Failed(error)) => {
+            // Nobody listens any more: then it does not matter.
+            let _ = events.send(Event::Failed(error.into_owned()));
+            return;
+        }
+    };
+    worker.recorder.set_ahead(part.run.ahead_ms.unwrap_or(0));
+    let index = part.index;
+    let in_parts = part.run.ahead_ms.is_some();
+    spawn(tell(worker.clone(), index, events.clone(), in_parts));
+    spawn(async move {
+        serve_arrivals(&part, &worker).await;
+        report(&worker, index, &events, in_parts, true);
+        let _ = events.send(Event::Ended { worker: index });
+    });
+}
+
+/// Lets virtual users arrive, each at its time, and waits for the last of them.
+async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
+    let plan = &part.run.plan;
+    let deadline = Deadline::new();
+    let mut at_once = 0;
+    for arrival in Schedule::new(&plan.phases, part.run.seed) {
+        if !part.is_mine(arrival.number) {
+            continue;
+        }
+        let due = part.began + arrival.due;
+        at_once += 1;
+        let mut now = clock::precise();
+        if now < due {
+            deadline.set_at(due);
+            deadline.expired().await;
+            now = clock::precise();
+            at_once = 0;
+        } else if at_once >= ARRIVALS_PER_TURN {
+            vuser::let_others_run().await;
+            at_once = 0;
+        }
+        if worker.shared.is_ending.load(Ordering::Relaxed) {
+            return;
+        }
+        worker.recorder.lag(now.saturating_duration_since(due));
+        let most = plan.phases.get(arrival.phase).and_then(|phase| part.most(phase));
+        worker.arrive(due, most);
+    }
+    deadline.set_at(part.began + length(&plan.phases));
+    deadline.expired().await;
+    let cut = clock::now() + DRAIN_MAX;
+    while worker.active() > 0 && clock::now() < cut && !worker.shared.is_ending.load(Ordering::Relaxed) {
+        weir_net::timer::sleep(TELL / 10).await;
+    }
+}
+
+/// Hands over what was counted, again and again.
+async fn tell(worker: Rc<Worker>, index: usize, events: Sender<Event>, in_parts: bool) {
+    loop {
+        weir_net::timer::sleep(TELL).await;
+        report(&worker, index, &events, in_parts, false);
+    }
+}
+
+fn report(worker: &Worker, index: usize, events: &Sender<Event>, in_parts: bool, is_last: bool) {
+    let before_ms = if is_last { u64::MAX } else { worker.recorder.now_ms() };
+    if let Some(processor) = &worker.processor {
+        processor.flush(&worker.recorder);
+    }
+    let taken = worker.recorder.take(if in_parts { u64::MAX } else { before_ms });
+    // Nobody listens any more: then it does not matter.
+    let _ = events.send(Event::Taken { worker: index, taken, before_ms });
+}
+
+/// What the thread that runs knows.
+struct Hearing<'r> {
+    run: &'r Run,
+    shared: Arc<Shared>,
+    began: Instant,
+    merger: Merger,
+    /// Up to when each worker has reported.
+    reported: Vec<u64>,
+    ended: Vec<bool>,
+    is_interrupted: bool,
+    is_cut: bool,
+    /// When the next phase begins or the last one ends.
+    boundary: Duration,
+    /// Phases begun.
+    phases: usize,
+}
+
+impl<'r> Hearing<'r> {
+    fn new(run: &'r Run, shared: Arc<Shared>, began: Instant, workers: usize) -> Hearing<'r> {
+        Hearing {
+            run,
+            shared,
+            began,
+            merger: Merger::default(),
+            reported: vec![0; workers],
+            ended: vec![false; workers],
+            is_interrupted: false,
+            is_cut: false,
+            boundary: Duration::ZERO,
+            phases: 0,
+        }
+    }
+
+    /// Listens until every worker has ended.
+    fn listen(&mut self, receiver: &Receiver<Event>, watch: &mut dyn Watch) -> Result<(), String> {
+        let mut next_progress = self.began;
+        while !self.ended.iter().all(|ended| *ended) {
+            self.turn_phases(watch);
+            let now = clock::precise();
+            if now >= next_progress {
+                next_progress = now + PROGRESS;
+                watch.progress(&self.progress(), &self.merger);
+            }
+            let wait = next_progress.saturating_duration_since(clock::precise()).min(self.to_boundary());
+            match receiver.recv_timeout(wait) {
+                Ok(event) => self.hear(event, watch)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err("the workers ended by themselves".to_owned()),
+            }
+        }
+        if !self.is_interrupted {
+            self.turn_phases(watch);
+        }
+        self.is_cut = self.shared.active.load(Ordering::Relaxed) > 0 && !self.is_interrupted;
+        Ok(())
+    }
+
+    fn hear(&mut self, event: Event, watch: &mut dyn Watch) -> Result<(), String> {
+        match event {
+            Event::Line(line) => {
+                self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
+                watch.line(&line);
+            }
+            Event::Taken { worker, taken, before_ms } => {
+                if let Some(reported) = self.reported.get_mut(worker) {
+                    // A worker that has served its share still tells what it has: nothing.
+                    *reported = before_ms.max(*reported);
+                }
+                let before_ms = self.reported.iter().copied().min().unwrap_or(0);
+                watch.taken(&taken, before_ms);
+                for start_ms in self.merger.add(taken) {
+                    watch.late(start_ms);
+                }
+                for period in self.merger.close(before_ms) {
+                    watch.period(period);
+                }
+            }
+            Event::Ended { worker } => {
+                if let Some(ended) = self.ended.get_mut(worker) {
+                    *ended = true;
+                }
+            }
+            Event::Failed(error) => return Err(error),
+            Event::Stop => {
+                self.is_interrupted = true;
+                self.shared.is_ending.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    fn to_boundary(&self) -> Duration {
+        if self.phases > self.run.plan.phases.len() {
+            return PROGRESS;
+        }
+        (self.began + self.boundary).saturating_duration_since(clock::precise())
+    }
+
+    /// Tells of the phases that have ended and begun by now.
+    fn turn_phases(&mut self, watch: &mut dyn Watch) {
+        let phases = &self.run.plan.phases;
+        while self.phases <= phases.len() && clock::precise() >= self.began + self.boundary && !self.is_interrupted {
+            if let Some(last) = self.phases.checked_sub(1)
+                && let Some(phase) = phases.get(last)
+            {
+                watch.phase_completed(last, phase);
+            }
+            if let Some(phase) = phases.get(self.phases) {
+                watch.phase_started(self.phases, phase);
+                self.boundary += phase.duration;
+            }
+            self.phases += 1;
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        let phase = self.phases.checked_sub(1).filter(|index| *index < self.run.plan.phases.len());
+        Progress {
+            elapsed: clock::precise().saturating_duration_since(self.began),
+            length: length(&self.run.plan.phases),
+            active: self.shared.active.load(Ordering::Relaxed),
+            phase,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Artillery scripts: text files to a [`Plan`](crate::plan::Plan).
+//!
+//! [`load`] goes Artillery's way in Artillery's order: files are merged, the environment and the flags applied,
+//! `config` is rendered, the shape checked, then the plan made (artillery.md §0 and §1). What is wrong is said with
+//! file, line and column. Not here: running anything.
+
+mod build;
+mod dotenv;
+mod files;
+mod keys;
+mod merge;
+mod near;
+mod node;
+mod notes;
+mod number;
+mod payload;
+mod phases;
+mod pipeline;
+mod render;
+mod request;
+mod scenarios;
+mod settings;
+mod source;
+mod steps;
+mod summary;
+mod take;
+mod validate;
+mod yaml;
+
+mod scalar;
+
+use std::path::{Path, PathBuf};
+
+pub use keys::reference;
+pub use steps::times;
+
+use crate::plan::Plan;
+use crate::value::Value;
+use node::Node;
+use notes::Notes;
+use source::Problem;
+
+/// What the command line says about a script (artillery.md §4.1).
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The script files, merged in order.
+    pub files: Vec<PathBuf>,
+    /// `-c`: merged last.
+    pub config: Option<PathBuf>,
+    /// `-e`.
+    pub environment: Option<String>,
+    /// `-t`.
+    pub target: Option<String>,
+    /// `-k`.
+    pub insecure: bool,
+    /// `-p`.
+    pub payload: Option<PathBuf>,
+    /// `--overrides`, JSON.
+    pub overrides: Option<String>,
+    /// `-v`, JSON.
+    pub variables: Option<String>,
+    /// `--dotenv`.
+    pub dotenv: Option<PathBuf>,
+    /// `-s`.
+    pub solo: bool,
+    /// `--scenario-name`: a name, or a regular expression.
+    pub scenario_name: Option<String>,
+    /// `$testId`.
+    pub test_id: String,
+    /// The environment of the process.
+    pub env: Vec<(String, String)>,
+}
+
+/// Why a script cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// For the terminal; every line ends in `\n`.
+    pub text: String,
+    /// What Artillery exits with: 1, or 11 where its worker would end.
+    pub exit: i32,
+    /// What was noticed before.
+    pub warnings: Vec<String>,
+}
+
+/// Makes the plan of a script. `load_js` gives what a `.js` or `.ts` script exports.
+///
+/// Reads the files that the script names: CSV, files of forms. Sends nothing.
+pub fn load(options: &Options, load_js: &dyn Fn(&Path) -> Result<Value, String>) -> Result<Plan, Refusal> {
+    let mut notes = Notes::default();
+    match try_load(options, load_js, &mut notes) {
+        Ok(mut plan) => match notes.refusal() {
+            None => {
+                plan.files = std::mem::take(&mut notes.files);
+                plan.warnings = notes.into_warnings();
+                Ok(plan)
+            }
+            Some(text) => Err(Refusal { text, exit: 1, warnings: notes.into_warnings() }),
+        },
+        Err(stop) => {
+            let text = notes.sources.render(&stop.problem);
+            Err(Refusal { text, exit: stop.exit, warnings: notes.into_warnings() })
+        }
+    }
+}
+
+fn try_load(
+    options: &Options,
+    load_js: &dyn Fn(&Path) -> Result<Value, String>,
+    notes: &mut Notes,
+) -> Result<Plan, Stop> {
+    let environment = pipeline::environment(options, notes);
+    let script = files::read_all(options, load_js, notes)?;
+    let mut settled = pipeline::settle(script, options, environment, notes)?;
+    if let Some(problem) = validate::first_error(&settled.script) {
+        return Err(problem.into());
+    }
+    let config = settled.script.member_mut("config");
+    if options.solo || config.get("phases").is_none() {
+        pipeline::one_vuser(config);
+    }
+    let script: Node = settled.script.clone();
+    let scenarios = scenarios::chosen(&script, options.scenario_name.as_deref())?;
+    scenarios::check_engines(&script, &scenarios)?;
+    Ok(build::plan(settled, &scenarios, notes))
+}
+
+/// A problem, and what to exit with.
+pub(crate) struct Stop {
+    problem: Problem,
+    exit: i32,
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Stop {
+        Stop { problem, exit: 1 }
+    }
+}

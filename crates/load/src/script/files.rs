@@ -1,0 +1,93 @@
+//! The files a script comes from.
+
+use std::path::{Path, PathBuf};
+
+use super::merge::{self, Lists};
+use super::node::{Kind, Node};
+use super::notes::Notes;
+use super::source::{At, Problem};
+use super::{Options, yaml};
+use crate::value::Value;
+
+/// The largest script file, in bytes.
+pub(crate) const SCRIPT_BYTES_MAX: u64 = 64 << 20;
+
+/// Script files of one run.
+pub(crate) const FILES_MAX: usize = 1000;
+
+/// Reads all script files in order, the one of `-c` last, and merges each over those before.
+pub(crate) fn read_all(
+    options: &Options,
+    load_js: &dyn Fn(&Path) -> Result<Value, String>,
+    notes: &mut Notes,
+) -> Result<Node, Problem> {
+    let mut script: Option<Node> = None;
+    for path in options.files.iter().chain(&options.config).take(FILES_MAX) {
+        let node = read_one(path, load_js, notes)?;
+        match &mut script {
+            Some(script) => merge::deep(script, &node, Lists::ByIndex),
+            None => script = Some(node),
+        }
+    }
+    let script = script.unwrap_or(Node::new(At::default(), Kind::Undefined));
+    if script.map().is_none() {
+        return Err(Problem::new(script.at, "a script is an object with `config` and `scenarios`; this is none"));
+    }
+    Ok(script)
+}
+
+fn read_one(path: &Path, load_js: &dyn Fn(&Path) -> Result<Value, String>, notes: &mut Notes) -> Result<Node, Problem> {
+    let name = path.display().to_string();
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+    match ending.as_str() {
+        "yml" | "yaml" | "json" => {
+            let text = read_text(path)?;
+            let file = notes.sources.add(&name, &text);
+            yaml::read(&text, file)
+        }
+        "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" => {
+            let file = notes.sources.add(&name, "");
+            let at = At { file, line: 0, column: 0 };
+            let path = absolute(path);
+            load_js(&path).map(|value| Node::of(&value, at)).map_err(|why| Problem::new(at, why))
+        }
+        _ => Err(Problem::artillery(
+            None,
+            format!(
+                "Unknown file type {name}\nOnly JSON (.json), YAML (.yml/.yaml) and TypeScript (.ts) files are supported\n\
+                 Error: Unknown file type"
+            ),
+        )),
+    }
+}
+
+/// The text of a file; the error is Node's.
+pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
+    let bytes = read_bytes(path, SCRIPT_BYTES_MAX)?;
+    String::from_utf8(bytes)
+        .map_err(|_| Problem::artillery(None, format!("Error: {}: this is no UTF-8 text", path.display())))
+}
+
+/// A file of at most so many bytes.
+pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Problem> {
+    let bad = |what: String| Problem::artillery(None, format!("Error: {what}"));
+    let shown = absolute(path).display().to_string();
+    let size = std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0);
+    if size > bytes_max {
+        return Err(bad(format!("{shown} is larger than the {bytes_max} bytes that are read")));
+    }
+    std::fs::read(path).map_err(|error| {
+        let name = match error.kind() {
+            std::io::ErrorKind::NotFound => "ENOENT: no such file or directory",
+            std::io::ErrorKind::PermissionDenied => "EACCES: permission denied",
+            std::io::ErrorKind::IsADirectory => return bad("EISDIR: illegal operation on a directory, read".to_owned()),
+            _ => return bad(format!("{error}, open '{shown}'")),
+        };
+        bad(format!("{name}, open '{shown}'"))
+    })
+}
+
+/// From the root, without looking at the disk.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,196 @@
+//! Every key of every object of a script: one table, from which come the warnings about unknown keys, the
+//! sentences about what weir does not do, and `docs/reference/artillery-keys.md`.
+
+mod config;
+mod flow;
+mod plugins;
+
+use std::fmt::Write as _;
+
+use super::near;
+use super::node::Node;
+use super::notes::Notes;
+
+pub(crate) use config::*;
+pub(crate) use flow::*;
+pub(crate) use plugins::*;
+
+/// An object of a script.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// Where it stands: `config.http`.
+    pub path: &'static str,
+    /// A sentence for the reference.
+    pub about: &'static str,
+    /// Its keys.
+    pub keys: &'static [Key],
+    /// Whether others are the user's own (names of variables, headers, options of a library).
+    pub is_open: bool,
+}
+
+/// A key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether weir does it.
+    pub does: Does,
+    /// A sentence: what it means; for what weir does not do, why and what to do.
+    pub about: &'static str,
+}
+
+/// Whether weir does what a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Does {
+    /// As Artillery.
+    Yes,
+    /// With a difference the sentence names.
+    Partly,
+    /// Not; a script that has it is warned.
+    No,
+    /// Artillery itself takes it and does nothing with it; a script that has it is warned.
+    Nothing,
+}
+
+const fn yes(name: &'static str, about: &'static str) -> Key {
+    Key { name, does: Does::Yes, about }
+}
+
+const fn partly(name: &'static str, about: &'static str) -> Key {
+    Key { name, does: Does::Partly, about }
+}
+
+const fn no(name: &'static str, about: &'static str) -> Key {
+    Key { name, does: Does::No, about }
+}
+
+const fn nothing(name: &'static str, about: &'static str) -> Key {
+    Key { name, does: Does::Nothing, about }
+}
+
+/// Every object, in the order of the reference.
+const OBJECTS: &[&Object] = &[
+    &SCRIPT,
+    &CONFIG,
+    &PHASE,
+    &PAYLOAD,
+    &HTTP,
+    &DISTRIBUTED_TRACING,
+    &DEFAULTS,
+    &DEFAULTS_THINK,
+    &WS,
+    &SOCKETIO,
+    &TLS,
+    &BUNDLING,
+    &PLUGINS,
+    &ENSURE,
+    &ENSURE_CONDITION,
+    &EXPECT_OPTIONS,
+    &BY_ENDPOINT,
+    &APDEX,
+    &SCENARIO,
+    &HOOK,
+    &STEP,
+    &LOOP,
+    &REQUEST,
+    &AUTH,
+    &PART,
+    &CAPTURE,
+    &MATCH,
+    &EXPECT,
+    &SEND,
+    &WAIT,
+    &CONNECT,
+    &EMIT,
+    &RESPONSE,
+    &ACKNOWLEDGE,
+];
+
+impl Object {
+    /// The key of a name.
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// Warns of the keys of a node that are unknown here, or that weir does not do.
+    pub fn check(&self, node: &Node, notes: &mut Notes) {
+        for (name, member) in node.map().into_iter().flatten() {
+            match self.key(name).map(|key| (key.does, key.about)) {
+                Some((Does::Yes | Does::Partly, _)) => {}
+                Some((Does::No, about)) => {
+                    notes.warn(member.at, &format!("`{}.{name}` is not done: {about}", self.path));
+                }
+                Some((Does::Nothing, about)) => {
+                    notes.warn(member.at, &format!("`{}.{name}` has no effect: {about}", self.path));
+                }
+                None if self.is_open => {}
+                None => self.unknown(name, member.at, notes),
+            }
+        }
+    }
+
+    fn unknown(&self, name: &str, at: super::source::At, notes: &mut Notes) {
+        let near = near::nearest(name, self.keys.iter().map(|key| key.name));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        notes.warn(at, &format!("`{name}` is no key of `{}`, so it has no effect{hint}", self.path));
+    }
+}
+
+/// The text of `docs/reference/artillery-keys.md`.
+pub fn reference() -> String {
+    let mut text = String::from(
+        "# Keys of an Artillery script\n\n\
+         What `weir load` reads in a script, key by key. Made from the tables in `crates/load/src/script/keys`:\n\
+         `cargo run -p weir-load --example keys > docs/reference/artillery-keys.md`.\n\n\
+         *yes*: as Artillery 2 does. *partly*: with the difference named. *no*: a script that has it is warned, and runs\n\
+         without it. *no effect*: Artillery itself takes it and does nothing with it. A key that is not here is named in a\n\
+         warning, with the nearest one that is.\n",
+    );
+    for object in OBJECTS {
+        let _ = write!(text, "\n## {}\n\n{}\n", object.path, object.about);
+        if object.is_open {
+            text.push_str("Other keys are yours.\n");
+        }
+        if object.keys.is_empty() {
+            continue;
+        }
+        text.push_str("\n| key | weir | |\n|---|---|---|\n");
+        for key in object.keys {
+            let does = match key.does {
+                Does::Yes => "yes",
+                Does::Partly => "partly",
+                Does::No => "no",
+                Does::Nothing => "no effect",
+            };
+            let _ = writeln!(text, "| `{}` | {does} | {} |", key.name, key.about.replace('|', "\\|"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_object_and_no_key_stands_twice() {
+        for (index, object) in OBJECTS.iter().enumerate() {
+            assert!(OBJECTS.iter().skip(index + 1).all(|other| other.path != object.path), "{}", object.path);
+            for (index, key) in object.keys.iter().enumerate() {
+                let is_alone = object.keys.iter().skip(index + 1).all(|other| other.name != key.name);
+                assert!(is_alone, "{}.{}", object.path, key.name);
+                assert!(key.about.ends_with(|c: char| c != ' ' && c != '.'), "{}.{}", object.path, key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_committed_reference_is_what_the_tables_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/artillery-keys.md");
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            committed == reference(),
+            "stale: cargo run -p weir-load --example keys > docs/reference/artillery-keys.md"
+        );
+    }
+}

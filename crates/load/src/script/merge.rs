@@ -1,0 +1,59 @@
+//! The three ways values are put together: YAML's `<<`, lodash's `merge` of files, and `--overrides`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::node::{Kind, Member, Members, Node};
+use super::source::Problem;
+
+/// How lists meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lists {
+    /// Element by element (files and environments): a shorter list changes only the first elements.
+    ByIndex,
+    /// The later one instead of the earlier (`--overrides`).
+    Replace,
+}
+
+/// Puts `over` over `base`: objects are merged, the rest replaced. What is undefined changes nothing.
+pub(crate) fn deep(base: &mut Node, over: &Node, lists: Lists) {
+    match (&mut base.kind, &over.kind) {
+        (_, Kind::Undefined) => {}
+        (Kind::Map(base), Kind::Map(over)) => {
+            for (key, member) in over {
+                match base.get_mut(key) {
+                    Some(mine) => deep(&mut mine.value, &member.value, lists),
+                    None => {
+                        base.insert(key.clone(), member.clone());
+                    }
+                }
+            }
+        }
+        (Kind::List(base), Kind::List(over)) if lists == Lists::ByIndex => {
+            for (index, node) in over.iter().enumerate() {
+                match base.get_mut(index) {
+                    Some(mine) => deep(mine, node, lists),
+                    None => base.push(node.clone()),
+                }
+            }
+        }
+        _ => *base = over.clone(),
+    }
+}
+
+/// YAML's `<<: *anchor` or `<<: [*a, *b]`: members that are not there yet are added, and can be replaced later.
+pub(crate) fn into_members(members: &mut Members, merged: &mut HashSet<Arc<str>>, value: &Node) -> Result<(), Problem> {
+    for source in value.one_or_more() {
+        let Some(map) = source.map() else {
+            let what = "cannot merge mappings; the provided source object is unacceptable: `<<` takes an object, or a list of some";
+            return Err(Problem::new(source.at, what));
+        };
+        for (key, member) in map {
+            if !members.contains_key(key) {
+                members.insert(key.clone(), Member { at: member.at, value: member.value.clone() });
+                merged.insert(key.clone());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! What is said about a script while it is read: warnings, and problems that refuse it.
+
+use super::source::{At, Problem, Sources};
+
+/// Warnings that are kept; the rest is counted.
+const WARNINGS_MAX: usize = 200;
+
+/// Problems that are shown.
+const PROBLEMS_MAX: usize = 20;
+
+/// Warnings and problems, in the order they were met.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// The texts that places point into.
+    pub sources: Sources,
+    /// Files that were read besides the script's own.
+    pub files: Vec<std::path::PathBuf>,
+    warnings: Vec<String>,
+    unsaid: usize,
+    has_fraction: bool,
+    problems: Vec<Problem>,
+}
+
+impl Notes {
+    /// A sentence about a place.
+    pub fn warn(&mut self, at: At, what: &str) {
+        let text = format!("{}: {what}", self.sources.place(at));
+        self.say(&text);
+    }
+
+    /// A sentence about no place, or in Artillery's words. Each is said once.
+    pub fn say(&mut self, what: &str) {
+        if self.warnings.iter().any(|said| said == what) {
+            return;
+        }
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(what.to_owned());
+        } else {
+            self.unsaid += 1;
+        }
+    }
+
+    /// A fraction of a time without a unit; the first one is enough to say.
+    pub fn fraction(&mut self, at: At) {
+        if !self.has_fraction {
+            self.has_fraction = true;
+            let what = "a fraction without a unit is seconds here; Artillery 2 takes it for milliseconds or refuses it: write \
+                        a unit (\"0.5s\") to mean the same in both";
+            self.warn(at, what);
+        }
+    }
+
+    /// Something the script cannot be run with.
+    pub fn refuse(&mut self, at: At, what: impl Into<String>) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem::new(at, what));
+        }
+    }
+
+    /// Whether the script can be run, and if not why.
+    pub fn refusal(&self) -> Option<String> {
+        if self.problems.is_empty() {
+            return None;
+        }
+        Some(self.problems.iter().map(|problem| self.sources.render(problem)).collect())
+    }
+
+    /// The warnings.
+    pub fn into_warnings(mut self) -> Vec<String> {
+        if self.unsaid > 0 {
+            self.warnings.push(format!("and {} more warnings", self.unsaid));
+        }
+        self.warnings
+    }
+}

@@ -1,0 +1,250 @@
+//! `config.payload`: CSV files, read as csv-parse 4 does (artillery.md §1.4).
+
+use std::sync::Arc;
+
+use super::files;
+use super::keys;
+use super::node::Node;
+use super::notes::Notes;
+use super::number;
+use crate::plan::Payload;
+use crate::value::{Map, Value, text_to_number};
+use crate::vars::{Names, Slot};
+
+/// The largest CSV file, in bytes.
+pub(crate) const PAYLOAD_BYTES_MAX: u64 = 512 << 20;
+
+/// CSV files of a script.
+pub(crate) const PAYLOADS_MAX: usize = 100;
+
+/// Reads all payloads; their paths are absolute.
+pub(crate) fn read(config: &Node, names: &mut Names, notes: &mut Notes) -> Vec<Payload> {
+    let list = config.get("payload").and_then(Node::list).unwrap_or_default();
+    if let Some(node) = list.get(PAYLOADS_MAX) {
+        notes.refuse(node.at, format!("more than {PAYLOADS_MAX} payloads"));
+    }
+    list.iter().take(PAYLOADS_MAX).filter_map(|node| one(node, names, notes)).collect()
+}
+
+fn one(node: &Node, names: &mut Names, notes: &mut Notes) -> Option<Payload> {
+    keys::PAYLOAD.check(node, notes);
+    let Some(path) = node.get("path").and_then(Node::text) else {
+        notes.refuse(node.at, "this payload has no `path`: write the name of a CSV file, or give it with -p");
+        return None;
+    };
+    let at = node.get("path").map_or(node.at, |path| path.at);
+    let options = Options::of(node, notes)?;
+    notes.files.push(path.into());
+    let rows = match files::read_bytes(path.as_ref(), PAYLOAD_BYTES_MAX) {
+        Ok(bytes) => options.rows(&bytes),
+        Err(problem) => Err(problem.what.trim_start_matches("Error: ").to_owned()),
+    };
+    let rows = match rows {
+        Ok(rows) => rows,
+        Err(why) => {
+            notes.refuse(at, format!("this payload cannot be read: {why}"));
+            return None;
+        }
+    };
+    if rows.is_empty() {
+        notes.warn(at, "this payload has no rows, so its fields are undefined");
+    }
+    Some(put(node, rows, names, notes))
+}
+
+/// Where the rows go.
+fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes) -> Payload {
+    let fields: Vec<String> = node.get("fields").map_or(&[][..], Node::one_or_more).iter().map(Node::shown).collect();
+    let is_sequence = node.get("order").and_then(Node::text) == Some("sequence");
+    if !node.get("loadAll").is_some_and(Node::is_truthy) {
+        let row = |mut row: Vec<Value>| {
+            row.resize(fields.len(), Value::Undefined);
+            row
+        };
+        let rows = rows.into_iter().map(row).collect();
+        return Payload { fields: fields.iter().map(|name| names.slot(name)).collect(), rows, is_sequence, all: None };
+    }
+    let Some(name) = node.get("name").map(Node::shown) else {
+        notes.say("WARNING: loadAll is set to true but no name is provided for the CSV data");
+        return Payload { fields: Vec::new(), rows: Vec::new(), is_sequence, all: None };
+    };
+    let slot: Slot = names.slot(&name);
+    if node.get("order").is_some() || !node.get("loadAll").is_some_and(Node::is_yes) {
+        notes.warn(
+            node.at,
+            "with `order`, `loadAll` gives one row at a time (as in Artillery); leave `order` out for all",
+        );
+        let rows = rows.into_iter().map(|row| vec![Value::List(Arc::new(row))]).collect();
+        return Payload { fields: vec![slot], rows, is_sequence, all: None };
+    }
+    let keys: Vec<Arc<str>> = fields.iter().map(|name| name.as_str().into()).collect();
+    let whole = |row: Vec<Value>| match keys.is_empty() {
+        true => Value::List(Arc::new(row)),
+        false => {
+            let values = row.into_iter().chain(std::iter::repeat(Value::Undefined));
+            Value::Map(Arc::new(keys.iter().cloned().zip(values).collect::<Map>()))
+        }
+    };
+    let all = Value::List(Arc::new(rows.into_iter().map(whole).collect()));
+    Payload { fields: Vec::new(), rows: Vec::new(), is_sequence, all: Some((slot, all)) }
+}
+
+/// How a file is taken apart.
+struct Options {
+    delimiter: u8,
+    quote: u8,
+    escape: Option<u8>,
+    comment: Option<u8>,
+    from_line: u64,
+    to_line: u64,
+    casts: bool,
+    trims: bool,
+    is_ragged: bool,
+}
+
+impl Options {
+    fn of(node: &Node, notes: &mut Notes) -> Option<Options> {
+        let raw = node.get("options");
+        for (name, member) in raw.and_then(Node::map).into_iter().flatten() {
+            if !RAW.contains(&&**name) {
+                let what = format!("`{name}` of csv-parse is not done; what is: {}", RAW.join(", "));
+                notes.warn(member.at, &what);
+            }
+        }
+        let raw = |key: &str| raw.and_then(|raw| raw.get(key));
+        if node.get("skipEmptyLines").is_some_and(Node::is_no) {
+            notes.warn(node.at, "empty lines are passed over though `skipEmptyLines` is false");
+        }
+        let delimiter = raw("delimiter").or(node.get("delimiter").filter(|delimiter| delimiter.is_truthy()));
+        let line = |key: &str| raw(key).map(Node::number).filter(|line| *line >= 1.0).map(|line| line as u64);
+        let is_on = |key: &str| raw(key).is_some_and(Node::is_truthy);
+        let skips_header = node.get("skipHeader").is_some_and(|skip| skip.value() == Value::Bool(true));
+        Some(Options {
+            delimiter: byte(delimiter, notes)?.unwrap_or(b','),
+            quote: byte(raw("quote"), notes)?.unwrap_or(b'"'),
+            escape: byte(raw("escape"), notes)?.filter(|escape| *escape != b'"'),
+            comment: byte(raw("comment"), notes)?,
+            from_line: line("from_line").unwrap_or(if skips_header { 2 } else { 1 }),
+            to_line: line("to_line").unwrap_or(u64::MAX),
+            casts: raw("cast").or(node.get("cast")).is_none_or(Node::is_truthy),
+            trims: is_on("trim") || (is_on("ltrim") && is_on("rtrim")),
+            is_ragged: is_on("relax_column_count"),
+        })
+    }
+
+    /// The rows; the error says what is wrong in which line.
+    fn rows(&self, bytes: &[u8]) -> Result<Vec<Vec<Value>>, String> {
+        let mut builder = csv::ReaderBuilder::new();
+        builder.has_headers(false).flexible(true).delimiter(self.delimiter).quote(self.quote).comment(self.comment);
+        builder.escape(self.escape).trim(if self.trims { csv::Trim::All } else { csv::Trim::None });
+        let mut reader = builder.from_reader(bytes);
+        let mut rows: Vec<Vec<Value>> = Vec::new();
+        let mut record = csv::ByteRecord::new();
+        while reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
+            let line = record.position().map_or(0, csv::Position::line);
+            if line < self.from_line || line > self.to_line {
+                continue;
+            }
+            if let Some(expected) = rows.first().map(Vec::len)
+                && expected != record.len()
+                && !self.is_ragged
+            {
+                let got = record.len();
+                return Err(format!("Invalid Record Length: expect {expected}, got {got} on line {line}"));
+            }
+            rows.push(record.iter().map(|field| self.value(field)).collect());
+        }
+        Ok(rows)
+    }
+
+    fn value(&self, field: &[u8]) -> Value {
+        let text = String::from_utf8_lossy(field);
+        if self.casts {
+            // csv-parse's own test for "is a number".
+            let number = number::read_float(&text);
+            if text_to_number(&text) - number + 1.0 >= 0.0 {
+                return Value::Number(number);
+            }
+        }
+        Value::from(text.as_ref())
+    }
+}
+
+/// Options of csv-parse that are done.
+const RAW: &[&str] = &[
+    "delimiter",
+    "quote",
+    "escape",
+    "comment",
+    "trim",
+    "ltrim",
+    "rtrim",
+    "from_line",
+    "to_line",
+    "cast",
+    "relax_column_count",
+    "skip_empty_lines",
+];
+
+/// One ASCII character; the outer `None` is said to the user.
+fn byte(node: Option<&Node>, notes: &mut Notes) -> Option<Option<u8>> {
+    let Some(node) = node.filter(|node| node.is_truthy()) else { return Some(None) };
+    match node.text().map(str::as_bytes) {
+        Some([byte]) if byte.is_ascii() => Some(Some(*byte)),
+        _ => {
+            notes.refuse(node.at, "this must be one ASCII character");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::yaml;
+    use super::*;
+
+    fn rows(options: &str, csv: &str) -> Result<Vec<Vec<Value>>, String> {
+        let node = yaml::read(options, 0).unwrap();
+        Options::of(&node, &mut Notes::default()).unwrap().rows(csv.as_bytes())
+    }
+
+    #[test]
+    fn rows_are_read_as_csv_parse_does() {
+        let n = Value::from(7.0);
+        let t = |text: &str| Value::from(text);
+        assert_eq!(
+            rows("{}", "a,007\n\n\"x, \"\"y\"\"\",true\r\n"),
+            Ok(vec![vec![t("a"), n.clone()], vec![t("x, \"y\""), t("true")],])
+        );
+        assert_eq!(rows("{skipHeader: true}", "a\n7\n"), Ok(vec![vec![n.clone()]]));
+        assert_eq!(rows("{skipHeader: 'true'}", "a\n7\n"), Ok(vec![vec![t("a")], vec![n.clone()]]));
+        assert_eq!(rows("{delimiter: ;, cast: false}", "7;8"), Ok(vec![vec![t("7"), t("8")]]));
+        assert_eq!(rows("{options: {comment: '#', trim: true}}", "#x\n 7 ,8x\n"), Ok(vec![vec![n, t("8x")]]));
+        assert_eq!(
+            rows("{}", ",0x10,1e3,Infinity"),
+            Ok(vec![vec![t(""), Value::from(0.0), Value::from(1000.0), t("Infinity"),]])
+        );
+        assert_eq!(rows("{}", ""), Ok(vec![]));
+    }
+
+    #[test]
+    fn ragged_rows_are_refused() {
+        assert_eq!(rows("{}", "a,b\nc\n"), Err("Invalid Record Length: expect 2, got 1 on line 2".to_owned()));
+        assert!(rows("{options: {relax_column_count: true}}", "a,b\nc\n").is_ok());
+    }
+
+    #[test]
+    fn all_rows_become_one_variable() {
+        let mut names = Names::default();
+        let row = || vec![vec![Value::from(1.0), Value::from(2.0)]];
+        let mut put = |text: &str| put(&yaml::read(text, 0).unwrap(), row(), &mut names, &mut Notes::default());
+        let all = put("{loadAll: true, name: all, fields: [a]}").all.unwrap().1;
+        let map: Map = [("a".into(), Value::from(1.0))].into_iter().collect();
+        assert_eq!(all, Value::List(Arc::new(vec![Value::Map(Arc::new(map))])));
+        let trap = put("{loadAll: true, name: all, order: sequence}");
+        assert!(trap.all.is_none() && trap.is_sequence && trap.rows.len() == 1 && trap.fields.len() == 1);
+        assert!(put("{loadAll: true}").all.is_none());
+        assert_eq!(put("{fields: [a, b, c]}").rows, vec![vec![Value::from(1.0), Value::from(2.0), Value::Undefined]]);
+    }
+}

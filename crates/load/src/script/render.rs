@@ -1,0 +1,143 @@
+//! Templates in `config` are filled in once, when the script is read (artillery.md §0.9).
+
+use std::sync::Arc;
+
+use super::node::{Kind, Member, Members, Node};
+use super::notes::Notes;
+use crate::random::Builtins;
+use crate::template::Template;
+use crate::value::Value;
+use crate::vars::{Names, Vars};
+
+/// Fills in every template below a node; keys too.
+pub(crate) fn render(node: &Node, known: &[(String, Value)]) -> Node {
+    let mut names = Names::default();
+    let mut templates = Vec::new();
+    each_text(node, &mut |text| templates.push(Template::parse(text, &mut names)));
+    let mut vars = Vars::new(Arc::new(names));
+    for (name, value) in known {
+        vars.set_by_name(name, value.clone());
+    }
+    let mut rendered = templates.iter().map(|template| template.value(&vars, &Builtins));
+    filled(node, &mut || rendered.next().unwrap_or_default())
+}
+
+/// Warns of templates in `config` that mean nothing when the script is read.
+pub(crate) fn check(config: &Node, known: &[(String, Value)], notes: &mut Notes) {
+    for (key, member) in config.map().into_iter().flatten() {
+        // Environments not chosen are not used.
+        if &**key != "environments" {
+            check_node(&member.value, known, notes);
+        }
+    }
+}
+
+fn check_node(node: &Node, known: &[(String, Value)], notes: &mut Notes) {
+    match &node.kind {
+        Kind::Text(text) => {
+            for name in names(text) {
+                let is_call = name.ends_with('(');
+                let is_known = match is_call {
+                    true => ["$randomNumber(", "$randomString("].contains(&name),
+                    false => known.iter().any(|(known, _)| known == name),
+                };
+                if !is_known {
+                    let name = name.trim_end_matches('(');
+                    let what = format!(
+                        "`{name}` is not known yet when `config` is read, so it becomes undefined here (as in Artillery): \
+                         write it in the scenario, or give it with -v"
+                    );
+                    notes.warn(node.at, &what);
+                }
+            }
+        }
+        Kind::List(list) => list.iter().for_each(|node| check_node(node, known, notes)),
+        Kind::Map(members) => members.values().for_each(|member| check_node(&member.value, known, notes)),
+        _ => {}
+    }
+}
+
+/// The names templates of a text begin with; of a call with `(`.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split("{{").skip(1).filter(|rest| rest.contains("}}")).filter_map(|rest| {
+        let rest = rest.trim_start_matches(['{', ' ', '\t', '\n']);
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len());
+        let end = if rest.get(end..).is_some_and(|rest| rest.starts_with('(')) { end + 1 } else { end };
+        rest.get(..end).filter(|name| !name.is_empty())
+    })
+}
+
+fn each_text(node: &Node, take: &mut dyn FnMut(&str)) {
+    match &node.kind {
+        Kind::Text(text) if text.contains("{{") => take(text),
+        Kind::List(list) => list.iter().for_each(|node| each_text(node, take)),
+        Kind::Map(members) => {
+            for (key, member) in members {
+                if key.contains("{{") {
+                    take(key);
+                }
+                each_text(&member.value, take);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The same node with each text of [`each_text`] replaced, in the same order.
+fn filled(node: &Node, next: &mut dyn FnMut() -> Value) -> Node {
+    match &node.kind {
+        Kind::Text(text) if text.contains("{{") => Node::of(&next(), node.at),
+        Kind::List(list) => Node::new(node.at, Kind::List(list.iter().map(|node| filled(node, next)).collect())),
+        Kind::Map(members) => {
+            let mut done = Members::with_capacity(members.len());
+            for (key, member) in members {
+                let key = if key.contains("{{") { Node::of(&next(), member.at).shown().into() } else { key.clone() };
+                done.insert(key, Member { at: member.at, value: filled(&member.value, next) });
+            }
+            Node::new(node.at, Kind::Map(done))
+        }
+        _ => node.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::yaml;
+    use super::*;
+
+    #[test]
+    fn names_of_templates_are_found() {
+        let found = |text| names(text).collect::<Vec<&str>>();
+        assert_eq!(found("{{ a }}x{{{b.c[0]}}}{{ $f(1) }}{{"), ["a", "b", "$f("]);
+        assert_eq!(found("plain {{ }}"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn templates_are_filled_in_with_their_types() {
+        let known = [
+            ("$env".to_owned(), Value::Map(Arc::new([("N".into(), "5".into())].into_iter().collect()))),
+            ("n".to_owned(), Value::from(7.0)),
+        ];
+        let config = yaml::read(
+            "{a: '{{ n }}', b: 'x{{ $env.N }}y', '{{ n }}': 1, c: '{{ missing }}', d: ['{{ $randomNumber(3, 3) }}']}",
+            0,
+        );
+        let config = render(&config.unwrap(), &known);
+        assert_eq!(config.get("a").unwrap().kind, Kind::Number(7.0));
+        assert_eq!(config.get("b").unwrap().text(), Some("x5y"));
+        assert_eq!(config.get("7").unwrap().kind, Kind::Number(1.0));
+        assert!(config.get("c").is_none());
+        assert_eq!(config.get("d").unwrap().list().unwrap()[0].shown(), "3");
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_said_once_per_place() {
+        let mut notes = Notes::default();
+        let config =
+            yaml::read("{a: '{{ token }}', b: 'x{{ $env.N }}', c: '{{ $f() }}', environments: {x: '{{ y }}'}}", 0);
+        check(&config.unwrap(), &[("$env".to_owned(), Value::Undefined)], &mut notes);
+        let said = notes.into_warnings();
+        assert!(said.len() == 2 && said[0].contains("`token`") && said[1].contains("`$f`"), "{said:?}");
+    }
+}

@@ -1,0 +1,159 @@
+//! A request of the http engine (artillery.md §2.1).
+
+use std::path::PathBuf;
+
+use super::build::Builder;
+use super::files;
+use super::keys;
+use super::node::{Kind, Node};
+use super::take::Of;
+use crate::expression::Expression;
+use crate::plan::{Body, Condition, Part, Request};
+use crate::template::{Template, Tree};
+
+/// The largest file of a form, in bytes; it is held in memory.
+pub(crate) const FORM_FILE_BYTES_MAX: u64 = 256 << 20;
+
+impl Builder<'_> {
+    /// The request below a verb.
+    pub fn request(&mut self, verb: &str, node: &Node) -> Request {
+        if node.map().is_some() {
+            keys::REQUEST.check(node, self.notes);
+        }
+        let take = self.take(node, Of::Message);
+        let url = ["url", "uri"].into_iter().find_map(|key| node.get(key).filter(|url| url.is_truthy()));
+        if url.is_none() {
+            let what = format!("this {verb} has no `url`: its virtual users fail with `an URL must be specified`");
+            self.notes.warn(node.at, &what);
+        }
+        let before_request = [self.hook_before.clone(), self.functions(node, "beforeRequest")].concat();
+        let after_response = [self.hook_after.clone(), self.functions(node, "afterResponse")].concat();
+        Request {
+            method: verb.to_uppercase(),
+            url: url.map(|url| self.template(url)),
+            name: node.get("name").map(|name| self.template(name)),
+            headers: self.headers(node.get("headers")),
+            body: self.body(node),
+            query: node.get("qs").map(|query| self.tree(query)),
+            cookies: self.texts(node.get("cookie")),
+            auth: node.get("auth").map(|auth| self.auth(auth)),
+            gzip: node.get("gzip").and_then(|gzip| if let Kind::Bool(on) = gzip.kind { Some(on) } else { None }),
+            follows: !node.get("followRedirect").is_some_and(Node::is_no),
+            allow_get_body: node.get("allowGetBody").is_some_and(Node::is_yes),
+            captures: take.captures,
+            matches: take.matches,
+            expect: self.expect(node),
+            before_request,
+            after_response,
+            if_true: node.get("ifTrue").map(|condition| self.condition(condition)),
+            probability: node.get("probability").map(|node| self.probability(node)),
+            spec: node.value(),
+        }
+    }
+
+    /// `headers`: names in lower case, the last of equal ones counts.
+    pub fn headers(&mut self, node: Option<&Node>) -> Vec<(String, Template)> {
+        let mut headers: Vec<(String, Template)> = Vec::new();
+        for (name, value) in self.texts(node) {
+            let name = name.to_lowercase();
+            headers.retain(|(other, _)| *other != name);
+            headers.push((name, value));
+        }
+        headers
+    }
+
+    /// An object of texts.
+    pub fn texts(&mut self, node: Option<&Node>) -> Vec<(String, Template)> {
+        let members = node.and_then(Node::map).into_iter().flatten();
+        let set = members.filter(|(_, member)| member.value.kind != Kind::Undefined);
+        set.map(|(name, member)| (name.to_string(), self.template(&member.value))).collect()
+    }
+
+    fn auth(&mut self, auth: &Node) -> (Template, Template) {
+        keys::AUTH.check(auth, self.notes);
+        let mut part = |key: &str| match auth.get(key) {
+            Some(node) => self.template(node),
+            None => self.text(""),
+        };
+        (part("user"), part("pass"))
+    }
+
+    fn body(&mut self, node: &Node) -> Body {
+        let has = |key: &str| node.get(key).filter(|node| node.is_truthy());
+        if let Some(form) = has("formData") {
+            let sets_length = node.get("setContentLengthHeader").is_some_and(Node::is_truthy);
+            return Body::Multipart { parts: self.parts(form), sets_length };
+        }
+        if let Some(json) = has("json") {
+            return Body::Json(self.tree(json));
+        }
+        if let Some(body) = has("body") {
+            if body.map().is_some() || body.list().is_some() {
+                self.notes.warn(
+                    body.at,
+                    "`body` is a text; an object is sent as JSON here, and refused by Artillery: write `json`",
+                );
+                return Body::Json(self.tree(body));
+            }
+            return Body::Raw(self.template(body));
+        }
+        if let Some(form) = has("form") {
+            let members = form.map().into_iter().flatten();
+            return Body::Form(members.map(|(name, member)| (name.to_string(), self.tree(&member.value))).collect());
+        }
+        Body::None
+    }
+
+    fn parts(&mut self, form: &Node) -> Vec<(String, Part)> {
+        let members = form.map().into_iter().flatten();
+        members.map(|(name, member)| (name.to_string(), self.part(&member.value))).collect()
+    }
+
+    fn part(&mut self, node: &Node) -> Part {
+        if node.map().is_none() {
+            return Part::Value(self.tree(node), None);
+        }
+        keys::PART.check(node, self.notes);
+        let kind = node.get("contentType").map(Node::shown);
+        if let Some(file) = node.get("fromFile").filter(|file| file.is_truthy()) {
+            let name = file.shown();
+            if name.contains("{{") {
+                return Part::FileNamed(self.template(file), kind);
+            }
+            let path: PathBuf = self.dir.join(&name);
+            self.notes.files.push(path.clone());
+            return match files::read_bytes(&path, FORM_FILE_BYTES_MAX) {
+                Ok(bytes) => Part::File(path, bytes.into(), kind),
+                Err(problem) => {
+                    self.notes.refuse(file.at, problem.what.trim_start_matches("Error: ").to_owned());
+                    Part::Value(Tree::parse(&Node::text_at(file.at, "").value(), &mut self.names), kind)
+                }
+            };
+        }
+        Part::Value(self.tree(node.get("value").unwrap_or(node)), kind)
+    }
+
+    fn condition(&mut self, node: &Node) -> Condition {
+        let text = node.shown();
+        let expression = match Expression::parse(&text) {
+            Ok(expression) => Some(expression),
+            Err(why) => {
+                // It may still be the name of a function that only the processor knows.
+                if !self.has_processor {
+                    let what = format!("this is no condition ({why}), so the request always runs (as in Artillery)");
+                    self.notes.warn(node.at, &what);
+                }
+                None
+            }
+        };
+        Condition { text, expression }
+    }
+
+    fn probability(&mut self, node: &Node) -> f64 {
+        let number = node.number();
+        if !(0.0..=100.0).contains(&number) {
+            self.notes.warn(node.at, "`probability` is a number from 0 to 100");
+        }
+        if number.is_nan() { 0.0 } else { number.clamp(0.0, 100.0) }
+    }
+}

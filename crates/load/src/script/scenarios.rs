@@ -1,0 +1,249 @@
+//! `scenarios`, `before` and `after` (artillery.md §1.3).
+
+use super::Stop;
+use super::build::Builder;
+use super::keys;
+use super::near;
+use super::node::Node;
+use super::number;
+use super::source::Problem;
+use crate::plan::{Engine, Flow, Hook, Initial, Payload, Scenario, Step};
+use crate::random::Builtins;
+use crate::template::Template;
+use crate::value::Value;
+use crate::vars::{Slot, Vars};
+
+/// Scenarios of a script.
+pub(crate) const SCENARIOS_MAX: usize = 10_000;
+
+/// What a worker of Artillery exits with when a scenario cannot be run.
+const EXIT_WORKER: i32 = 11;
+
+/// The scenarios that run, each with its index: all, or the one `--scenario-name` names.
+pub(crate) fn chosen<'s>(script: &'s Node, name: Option<&str>) -> Result<Vec<(usize, &'s Node)>, Stop> {
+    let list = script.get("scenarios").and_then(Node::list).unwrap_or_default();
+    let all = list.iter().enumerate();
+    let Some(name) = name else { return Ok(all.take(SCENARIOS_MAX).collect()) };
+    let pattern = regress::Regex::new(name).ok();
+    let fits = |node: &Node| {
+        node.get("name")
+            .and_then(Node::text)
+            .is_some_and(|text| text == name || pattern.as_ref().is_some_and(|pattern| pattern.find(text).is_some()))
+    };
+    let found: Vec<(usize, &Node)> = all.filter(|(_, node)| fits(node)).collect();
+    let what = match found.len() {
+        1 => return Ok(found),
+        0 => format!(
+            "Error: Scenario {name} not found in script. Make sure your chosen scenario matches the one in your script exactly.{}",
+            known(list, name)
+        ),
+        _ => format!(
+            "Error: Multiple scenarios for {name} found in script. Make sure you give unique names to your scenarios in your script."
+        ),
+    };
+    Err(Stop { problem: Problem::artillery(None, what), exit: EXIT_WORKER })
+}
+
+fn known(list: &[Node], name: &str) -> String {
+    let names: Vec<&str> = list.iter().filter_map(|node| node.get("name").and_then(Node::text)).collect();
+    match near::nearest(name, names.iter().copied()) {
+        Some(near) => format!("\nDid you mean `{near}`?"),
+        None => format!("\nThere are: {}", names.join(", ")),
+    }
+}
+
+/// The engine of each scenario and hook is one of ours, or the run ends here.
+pub(crate) fn check_engines(script: &Node, scenarios: &[(usize, &Node)]) -> Result<(), Stop> {
+    let default = script.dig(&["config", "engine"]);
+    for (index, node) in scenarios {
+        let name = node.get("name").map_or_else(|| index.to_string(), Node::shown);
+        check_engine(node.get("engine").or(default), &format!("scenario \"{name}\""), node)?;
+    }
+    for hook in ["before", "after"] {
+        if let Some(node) = script.get(hook) {
+            check_engine(node.get("engine"), &format!("{hook} hook"), node)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_engine(engine: Option<&Node>, whose: &str, node: &Node) -> Result<(), Stop> {
+    let Some(engine) = engine.filter(|engine| engine.is_truthy()) else { return Ok(()) };
+    let name = engine.shown();
+    if read_engine(&name).is_some() {
+        return Ok(());
+    }
+    let why = match name.as_str() {
+        "playwright" => "weir has no browser: run this scenario with Artillery".to_owned(),
+        "websocket" => "the engine's name is `ws`".to_owned(),
+        _ => "weir has the engines `http`, `ws` and `socketio`; engines from npm need Artillery".to_owned(),
+    };
+    let what = format!(
+        "Error: Failed to run {whose}: unknown engine \"{name}\". Did you forget to include it in \"config.engines.{name}\"?\n{why}"
+    );
+    let at = if engine.at.line > 0 { engine.at } else { node.at };
+    Err(Stop { problem: Problem::artillery(Some(at), what), exit: EXIT_WORKER })
+}
+
+fn read_engine(name: &str) -> Option<Engine> {
+    match name {
+        "http" => Some(Engine::Http),
+        "ws" => Some(Engine::Ws),
+        "socketio" => Some(Engine::SocketIo),
+        _ => None,
+    }
+}
+
+fn engine(node: &Node, default: Option<&Node>) -> Engine {
+    let named = node.get("engine").or(default).filter(|engine| engine.is_truthy());
+    named.and_then(|engine| read_engine(&engine.shown())).unwrap_or(Engine::Http)
+}
+
+impl Builder<'_> {
+    /// The scenarios that run.
+    pub fn scenarios(
+        &mut self,
+        list: &[(usize, &Node)],
+        config: &Node,
+        payloads: &[Payload],
+        variables: &[(Slot, Initial)],
+        globals: &[(String, Value)],
+    ) -> Vec<Scenario> {
+        let mut weights = Vec::new();
+        let mut scenarios = Vec::new();
+        for (index, node) in list {
+            keys::SCENARIO.check(node, self.notes);
+            weights.push(self.template(node.get("weight").unwrap_or(&Node::text_at(node.at, "1"))));
+            scenarios.push(self.scenario(*index, node, config));
+        }
+        self.weigh(&mut scenarios, &weights, payloads, variables, globals);
+        if scenarios.iter().all(|scenario| scenario.weight == 0)
+            && let Some((_, node)) = list.first()
+        {
+            self.notes.refuse(node.at, "no scenario is ever picked: all have the weight 0");
+        }
+        scenarios
+    }
+
+    fn scenario(&mut self, index: usize, node: &Node, config: &Node) -> Scenario {
+        let engine = engine(node, config.get("engine"));
+        let name = node.get("name").map_or_else(|| index.to_string(), Node::shown);
+        let socketio = node.get("socketio");
+        if let Some(options) = socketio {
+            keys::SOCKETIO.check(options, self.notes);
+        }
+        if engine != Engine::Http {
+            self.warn_of_functions(node);
+        }
+        Scenario {
+            name: name.into(),
+            weight: 1,
+            engine,
+            flow: self.whole_flow(node, engine),
+            before_request: self.functions(node, "beforeRequest"),
+            after_response: self.functions(node, "afterResponse"),
+            on_error: self.functions(node, "onError"),
+            socketio: socketio.map(|options| self.tree(options)),
+            spec: node.value(),
+        }
+    }
+
+    fn warn_of_functions(&mut self, node: &Node) {
+        for key in ["beforeScenario", "afterScenario", "beforeRequest", "afterResponse", "onError"] {
+            if let Some(node) = node.get(key) {
+                let what = format!("`{key}` is called in scenarios of the http engine only (as in Artillery)");
+                self.notes.warn(node.at, &what);
+            }
+        }
+    }
+
+    /// The flow between `beforeScenario` and `afterScenario`.
+    fn whole_flow(&mut self, node: &Node, engine: Engine) -> Flow {
+        let mut flow = Flow::new();
+        let is_http = engine == Engine::Http;
+        if is_http {
+            flow.extend(self.functions(node, "beforeScenario").into_iter().map(Step::Function));
+        }
+        if let Some(list) = node.get("flow").and_then(Node::list) {
+            flow.extend(self.flow(list, engine));
+        }
+        if is_http {
+            flow.extend(self.functions(node, "afterScenario").into_iter().map(Step::Function));
+        }
+        flow
+    }
+
+    /// `before` or `after`: what is called around every request stands in the requests.
+    pub fn hook(&mut self, node: &Node, name: &str) -> Hook {
+        keys::HOOK.check(node, self.notes);
+        let engine = engine(node, None);
+        if engine != Engine::Http {
+            self.notes.warn(
+                node.at,
+                &format!("`{name}` with another engine than http is not tried by Artillery's own tests"),
+            );
+        }
+        self.hook_before = self.functions(node, "beforeRequest");
+        self.hook_after = self.functions(node, "afterResponse");
+        let flow = self.whole_flow(node, engine);
+        self.hook_before.clear();
+        self.hook_after.clear();
+        Hook { engine, flow }
+    }
+
+    /// Weights are rendered once, with the first row and the first of several values.
+    fn weigh(
+        &mut self,
+        scenarios: &mut [Scenario],
+        weights: &[Template],
+        payloads: &[Payload],
+        variables: &[(Slot, Initial)],
+        globals: &[(String, Value)],
+    ) {
+        if weights.iter().all(|weight| weight.literal().is_some()) {
+            for (scenario, weight) in scenarios.iter_mut().zip(weights) {
+                scenario.weight = read_weight(weight.literal().unwrap_or_default());
+            }
+            return;
+        }
+        // The names are needed for the variables and afterwards for the plan.
+        let names = std::sync::Arc::new(std::mem::take(&mut self.names));
+        let mut vars = Vars::new(names.clone());
+        for (name, value) in globals {
+            vars.set_by_name(name, value.clone());
+        }
+        for payload in payloads {
+            let row = payload.rows.first().into_iter().flatten();
+            payload.fields.iter().zip(row).for_each(|(slot, value)| vars.set(*slot, value.clone()));
+        }
+        for (slot, initial) in variables {
+            match initial {
+                Initial::Fixed(value) => vars.set(*slot, value.clone()),
+                Initial::OneOf(values) => vars.set(*slot, values.first().cloned().unwrap_or_default()),
+            }
+        }
+        for (scenario, weight) in scenarios.iter_mut().zip(weights) {
+            let value = Node::of(&weight.value(&vars, &Builtins), super::source::At::default());
+            scenario.weight = read_weight(&value.shown());
+        }
+        drop(vars);
+        self.names = std::sync::Arc::into_inner(names).unwrap_or_default();
+    }
+}
+
+/// `parseInt`, and 0 for what is no number.
+fn read_weight(text: &str) -> u32 {
+    number::read_int(text).unwrap_or(0.0).clamp(0.0, f64::from(u32::MAX)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_read_as_parse_int_does() {
+        for (text, weight) in [("3", 3), ("2.9", 2), ("x", 0), ("-4", 0), ("", 0), ("undefined", 0), ("7 of 9", 7)] {
+            assert_eq!(read_weight(text), weight, "{text}");
+        }
+    }
+}

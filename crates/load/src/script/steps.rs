@@ -1,0 +1,389 @@
+//! The steps of a flow (artillery.md §2).
+
+use super::build::Builder;
+use super::keys;
+use super::near;
+use super::node::{Kind, Node};
+use super::take::Of;
+use crate::plan::{Connect, Emit, Engine, Expected, Flow, Jitter, Loop, Response, Step, Think, Times};
+use crate::template::Template;
+use crate::value::{Value, text_to_number};
+
+/// `parallel` runs so many steps at once unless `limit` says.
+const PARALLEL_DEFAULT: usize = 100;
+
+/// Steps at once that can be asked for.
+const PARALLEL_MAX: usize = 10_000;
+
+impl Builder<'_> {
+    /// The steps of a list; lists in it are laid out flat.
+    pub fn flow(&mut self, steps: &[Node], engine: Engine) -> Flow {
+        let mut flow = Flow::new();
+        for node in steps {
+            match node.list() {
+                Some(inner) => flow.extend(self.flow(inner, engine)),
+                None => flow.push(self.step(node, engine, flow.is_empty())),
+            }
+        }
+        flow
+    }
+
+    fn step(&mut self, node: &Node, engine: Engine, is_first: bool) -> Step {
+        let has = |key: &str| node.get(key).filter(|node| node.is_truthy());
+        if let Some(steps) = has("loop") {
+            return Step::Loop(Box::new(self.looped(node, steps, engine)));
+        }
+        self.check_keys(node, engine);
+        if let Some(think) = node.get("think") {
+            return Step::Think(self.think(think, node.get("jitter"), engine));
+        }
+        match engine {
+            Engine::Ws => {
+                if let Some(step) = self.ws_step(node, is_first) {
+                    return step;
+                }
+            }
+            Engine::SocketIo => {
+                if let Some(emit) = has("emit") {
+                    return Step::Emit(Box::new(self.emit(node, emit)));
+                }
+            }
+            Engine::Http => {}
+        }
+        if let Some(steps) = has("parallel").filter(|_| engine != Engine::Ws) {
+            return self.parallel(node, steps, engine);
+        }
+        if let Some(log) = node.get("log") {
+            return Step::Log(self.template(log));
+        }
+        if let Some(function) = has("function") {
+            return Step::Function(self.function_name(function));
+        }
+        if engine == Engine::Ws {
+            let what =
+                "the ws engine has no such step, so its virtual users fail here with `invalid_step` (as in Artillery)";
+            self.notes.warn(node.at, what);
+            return Step::Send { payload: self.tree(&Node::new(node.at, Kind::Undefined)), then: None };
+        }
+        self.verb(node)
+    }
+
+    /// What is no other step is a request: its first key is the method.
+    fn verb(&mut self, node: &Node) -> Step {
+        let first = node.map().and_then(|members| members.first());
+        let Some((verb, member)) = first else {
+            self.notes.refuse(node.at, "this step is empty");
+            return Step::Log(self.text(""));
+        };
+        if keys::STEP.key(verb).is_none() {
+            let is_method = verb.chars().all(|c| c.is_ascii_alphabetic());
+            if member.value.map().is_none() || !is_method {
+                let names = keys::STEP.keys.iter().map(|key| key.name);
+                let hint =
+                    near::nearest(verb, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                self.notes.refuse(member.at, format!("there is no step `{verb}`{hint}"));
+            } else if !METHODS.contains(&verb.to_ascii_uppercase().as_str()) {
+                let names = keys::STEP.keys.iter().map(|key| key.name);
+                let hint =
+                    near::nearest(verb, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let what =
+                    format!("`{verb}` is no step, so this is a request with the method {}{hint}", verb.to_uppercase());
+                self.notes.warn(member.at, &what);
+            }
+        }
+        Step::Request(Box::new(self.request(verb, &member.value)))
+    }
+
+    /// Keys beside the first one.
+    fn check_keys(&mut self, node: &Node, engine: Engine) {
+        let is_request = |name: &str| METHODS.contains(&name.to_ascii_uppercase().as_str());
+        for (index, (name, member)) in node.map().into_iter().flatten().enumerate() {
+            let fits = match &**name {
+                "jitter" => node.get("think").is_some(),
+                "limit" => node.get("parallel").is_some(),
+                "response" | "acknowledge" | "namespace" => engine == Engine::SocketIo && node.get("emit").is_some(),
+                name => index == 0 || (engine == Engine::SocketIo && name == "emit"),
+            };
+            let is_verb = index == 0 && is_request(name);
+            if !fits && !is_verb {
+                let near = near::nearest(name, keys::STEP.keys.iter().map(|key| key.name));
+                let hint = near
+                    .filter(|near| *near != &**name)
+                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                self.notes.warn(member.at, &format!("`{name}` has no effect in this step{hint}"));
+            }
+        }
+    }
+
+    /// `think`; `jitter` beside it counts before the default of the engine.
+    pub fn think(&mut self, think: &Node, jitter: Option<&Node>, engine: Engine) -> Think {
+        let own = jitter.and_then(|jitter| self.jitter(jitter));
+        let jitter = own.or(if engine == Engine::Http { self.jitter_http } else { self.jitter_others });
+        if think.text().is_some_and(|text| text.contains("{{")) {
+            return Think { time: Err(self.template(think)), jitter };
+        }
+        match crate::duration::think(&think.value()) {
+            Some(time) => {
+                if time.is_bare_fraction {
+                    self.notes.fraction(think.at);
+                }
+                Think { time: Ok(time.time), jitter }
+            }
+            None => {
+                let text = think.shown();
+                let what =
+                    format!("virtual users fail here with `Invalid think time: {text}`: write seconds, or \"500ms\"");
+                self.notes.warn(think.at, &what);
+                Think { time: Err(self.text(&text)), jitter }
+            }
+        }
+    }
+
+    /// `jitter`: milliseconds, or a percentage.
+    pub fn jitter(&mut self, node: &Node) -> Option<Jitter> {
+        let text = node.shown();
+        let read = match text.trim().strip_suffix('%') {
+            Some(part) => {
+                Some(text_to_number(part) / 100.0).filter(|part| *part >= 0.0).map(|part| Jitter::Part(part.min(1.0)))
+            }
+            None => {
+                let ms = Some(node.number()).filter(|ms| *ms >= 0.0).map(|ms| Value::Number(ms / 1000.0));
+                crate::duration::think(&ms.unwrap_or_else(|| node.value())).map(|time| Jitter::Time(time.time))
+            }
+        };
+        if read.is_none() {
+            self.notes.warn(
+                node.at,
+                "`jitter` is milliseconds (500) or a percentage (\"20%\"); this is neither, and has no effect",
+            );
+        }
+        read
+    }
+
+    fn looped(&mut self, node: &Node, steps: &Node, engine: Engine) -> Loop {
+        keys::LOOP.check(node, self.notes);
+        let Some(list) = steps.list() else {
+            self.notes.refuse(steps.at, "`loop` is a list of steps");
+            return self.loop_of(node, Flow::new(), Times::Range(0, 0));
+        };
+        let while_true = node.get("whileTrue");
+        if let Some(function) = while_true.filter(|_| !self.has_processor) {
+            let what = "`whileTrue` names a function, but there is no `config.processor`: this loop never ends (as in Artillery)";
+            self.notes.warn(function.at, what);
+        }
+        let times = match (node.get("over"), node.get("count").filter(|count| count.is_truthy())) {
+            (Some(over), _) => self.over(over),
+            (None, None) => Times::Forever,
+            (None, Some(count)) => match count.text() {
+                Some(text) if text.contains("{{") => Times::Rendered(self.template(count)),
+                _ => times(&count.value()),
+            },
+        };
+        if matches!(times, Times::Forever) && while_true.is_none() {
+            let what = "this loop has no `count`, `over` or `whileTrue`, so its virtual users never end: stop the run with Ctrl-C";
+            self.notes.warn(node.at, what);
+        }
+        let flow = self.flow(list, engine);
+        self.loop_of(node, flow, times)
+    }
+
+    fn loop_of(&mut self, node: &Node, flow: Flow, times: Times) -> Loop {
+        let name = |key: &str, default: &str| {
+            node.get(key).filter(|name| name.is_truthy()).map_or_else(|| default.to_owned(), Node::shown)
+        };
+        let from = if let Times::Range(from, _) = times { from } else { 0 };
+        Loop {
+            flow,
+            times,
+            while_true: node.get("whileTrue").map(Node::shown),
+            count: self.names.slot(&name("loopValue", "$loopCount")),
+            element: self.names.slot(&name("loopElement", "$loopElement")),
+            from,
+        }
+    }
+
+    fn over(&mut self, over: &Node) -> Times {
+        match &over.kind {
+            Kind::List(list) => Times::Over(list.iter().map(Node::value).collect()),
+            Kind::Text(name) if name.contains(['.', '[']) => Times::OverPath(self.text(&format!("{{{{ {name} }}}}"))),
+            Kind::Text(name) if !name.is_empty() => Times::OverVariable(self.names.slot(name)),
+            _ => {
+                self.notes.refuse(over.at, "`over` is a list, or the name of a variable that holds one");
+                Times::Range(0, 0)
+            }
+        }
+    }
+
+    fn parallel(&mut self, node: &Node, steps: &Node, engine: Engine) -> Step {
+        let limit = node.get("limit").map(Node::number).filter(|limit| *limit >= 1.0);
+        let limit = limit.map_or(PARALLEL_DEFAULT, |limit| (limit as usize).min(PARALLEL_MAX));
+        let Some(list) = steps.list() else {
+            self.notes.refuse(steps.at, "`parallel` is a list of steps");
+            return Step::Parallel { steps: Flow::new(), limit };
+        };
+        // Requests only: in a Socket.IO flow too.
+        let engine = if engine == Engine::SocketIo { Engine::Http } else { engine };
+        Step::Parallel { steps: self.flow(list, engine), limit }
+    }
+
+    fn ws_step(&mut self, node: &Node, is_first: bool) -> Option<Step> {
+        if let Some(connect) = node.get("connect").filter(|connect| connect.is_truthy()) {
+            if !is_first {
+                self.notes.warn(
+                    connect.at,
+                    "`connect` counts as the first step only; here it does nothing (as in Artillery)",
+                );
+            }
+            return Some(Step::Connect(Box::new(self.connect(connect))));
+        }
+        if let Some(wait) = node.get("wait").filter(|wait| wait.is_truthy()) {
+            keys::WAIT.check(wait, self.notes);
+            let take = self.take(wait, Of::Message);
+            return Some(match wait.get("payload") {
+                Some(payload) => Step::Send { payload: self.tree(payload), then: Some(Box::new(take)) },
+                None => Step::Wait(Box::new(take)),
+            });
+        }
+        let send = node.get("send")?;
+        let is_checked = send.get("capture").is_some() || send.get("match").is_some();
+        if !is_checked {
+            if let Some(payload) = send.get("payload") {
+                let what = "without `capture` or `match` this object is sent as it stands, `payload` and all (as in Artillery)";
+                self.notes.warn(payload.at, what);
+            }
+            return Some(Step::Send { payload: self.tree(send), then: None });
+        }
+        let take = Box::new(self.take(send, Of::Message));
+        Some(match send.get("payload") {
+            Some(payload) => Step::Send { payload: self.tree(payload), then: Some(take) },
+            None => Step::Wait(take),
+        })
+    }
+
+    fn connect(&mut self, node: &Node) -> Connect {
+        if let Some(function) = node.get("function") {
+            return Connect::Function(function.shown());
+        }
+        match node.map() {
+            Some(_) => Connect::Options(self.tree(node)),
+            None => Connect::Url(self.template(node)),
+        }
+    }
+
+    fn emit(&mut self, node: &Node, emit: &Node) -> Emit {
+        let message = match emit.list() {
+            Some([channel, arguments @ ..]) => {
+                Some((self.template(channel), arguments.iter().map(|argument| self.tree(argument)).collect()))
+            }
+            Some([]) => None,
+            None => {
+                keys::EMIT.check(emit, self.notes);
+                let undefined = Node::new(emit.at, Kind::Undefined);
+                let data = self.tree(emit.get("data").unwrap_or(&undefined));
+                emit.get("channel").map(|channel| (self.template(channel), vec![data]))
+            }
+        };
+        if message.is_none() {
+            self.notes.refuse(emit.at, "`emit` is `{channel, data}`, or a list of an event and its arguments");
+        }
+        Emit {
+            message,
+            namespace: node.get("namespace").filter(|name| name.is_truthy()).map(|name| self.template(name)),
+            response: node.get("response").and_then(|response| self.response(response)),
+            acknowledge: node.get("acknowledge").filter(|node| node.is_truthy()).map(|acknowledge| {
+                keys::ACKNOWLEDGE.check(acknowledge, self.notes);
+                self.expected(acknowledge, Of::Acknowledgement)
+            }),
+        }
+    }
+
+    fn response(&mut self, node: &Node) -> Option<Response> {
+        keys::RESPONSE.check(node, self.notes);
+        let channel = ["channel", "on"].into_iter().find_map(|key| node.get(key).filter(|name| name.is_truthy()));
+        let Some(channel) = channel else {
+            self.notes.warn(node.at, "without `channel` this `response` is not waited for");
+            return None;
+        };
+        Some(Response {
+            channel: self.template(channel),
+            concat: node.get("concat").is_some_and(Node::is_truthy),
+            expected: self.expected(node, Of::Event),
+        })
+    }
+
+    fn expected(&mut self, node: &Node, of: Of) -> Expected {
+        let data = ["data", "args"].into_iter().find_map(|key| node.get(key).filter(|data| data.is_truthy()));
+        Expected { data: data.map(|data| self.tree(data)), take: self.take(node, of) }
+    }
+
+    /// A function's name, which needs a processor.
+    pub fn function_name(&mut self, node: &Node) -> Template {
+        if !self.has_processor {
+            self.notes.warn(node.at, "this function is not found: there is no `config.processor`");
+        }
+        self.template(node)
+    }
+}
+
+/// Methods that need no second look.
+const METHODS: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "QUERY"];
+
+/// How often a `count` goes round: a number, or a text like `3` or `2-5`; anything else is never.
+pub fn times(count: &Value) -> Times {
+    let whole = |number: f64| if number == -1.0 { Times::Forever } else { Times::Range(0, round_up(number)) };
+    match count {
+        Value::Number(number) => whole(*number),
+        Value::Text(text) => {
+            let number = text_to_number(text);
+            if !number.is_nan() {
+                return whole(number);
+            }
+            let mut parts = text.split('-').map(text_to_number);
+            let is_range = text
+                .as_bytes()
+                .windows(3)
+                .any(|window| matches!(window, [low, b'-', high] if low.is_ascii_digit() && high.is_ascii_digit()));
+            match (is_range, parts.next(), parts.next()) {
+                (true, Some(from), Some(to)) if !from.is_nan() && !to.is_nan() => {
+                    Times::Range(round_up(from), round_up(to))
+                }
+                _ => Times::Range(0, 0),
+            }
+        }
+        _ => Times::Range(0, 0),
+    }
+}
+
+/// `i < 2.5` holds for 0, 1 and 2.
+fn round_up(number: f64) -> i64 {
+    number.ceil() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        let range = |count: Value| match times(&count) {
+            Times::Range(from, to) => Some((from, to)),
+            _ => None,
+        };
+        assert_eq!(range(3.0.into()), Some((0, 3)));
+        assert_eq!(range(2.5.into()), Some((0, 3)));
+        assert_eq!(range((-1.0).into()), None);
+        assert_eq!(range("-1".into()), None);
+        for (text, expected) in [
+            ("3", (0, 3)),
+            ("2-5", (2, 5)),
+            ("x", (0, 0)),
+            ("", (0, 0)),
+            ("0", (0, 0)),
+            ("-1-5", (0, 1)),
+            ("1 - 5", (0, 0)),
+        ] {
+            assert_eq!(range(text.into()), Some(expected), "{text}");
+        }
+        assert_eq!(range(Value::Undefined), Some((0, 0)));
+    }
+}

@@ -1,0 +1,131 @@
+//! How the generator itself fares: a figure of a target that was limited by whoever measured it is no figure.
+
+use std::fs;
+use std::time::Duration;
+
+use weir_net::clock::{self, Instant};
+
+use weir_meter::host::{file_limit, local_ports, open_files, threads, waiting_sockets};
+
+use crate::output::SelfCheck;
+use crate::record::Own;
+
+/// How often it looks.
+const EVERY: Duration = Duration::from_secs(1);
+/// What worker threads are called, before their number.
+pub const THREAD_NAME: &str = "load ";
+
+/// Looks at this process and its machine while a run goes on.
+#[derive(Debug)]
+pub struct Sampler {
+    began: Instant,
+    last: Instant,
+    /// CPU of each worker thread when it was first and last seen.
+    workers: Vec<Worker>,
+    machine: Option<Machine>,
+    peak: Option<f64>,
+    descriptors: u64,
+    ports: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Worker {
+    id: u32,
+    since: Instant,
+    first: Duration,
+    last: Duration,
+}
+
+/// Jiffies of the machine, all and idle.
+#[derive(Clone, Copy, Debug)]
+struct Machine {
+    all: u64,
+    idle: u64,
+}
+
+impl Default for Sampler {
+    fn default() -> Sampler {
+        let now = clock::precise();
+        Sampler { began: now, last: now, workers: Vec::new(), machine: machine(), peak: None, descriptors: 0, ports: 0 }
+    }
+}
+
+impl Sampler {
+    /// Looks, if it is time to.
+    pub fn look(&mut self) {
+        let now = clock::precise();
+        let since = now - self.last;
+        if since < EVERY && !self.workers.is_empty() {
+            return;
+        }
+        self.last = now;
+        for thread in threads().into_iter().filter(|thread| thread.name.starts_with(THREAD_NAME)) {
+            match self.workers.iter_mut().find(|worker| worker.id == thread.id) {
+                Some(worker) => {
+                    let used = thread.cpu.saturating_sub(worker.last).as_secs_f64() / since.as_secs_f64();
+                    self.peak = Some(self.peak.unwrap_or(0.0).max(used.min(1.0)));
+                    worker.last = thread.cpu;
+                }
+                None => {
+                    self.workers.push(Worker { id: thread.id, since: now, first: thread.cpu, last: thread.cpu });
+                }
+            }
+        }
+        let open = open_files().unwrap_or(0);
+        self.descriptors = self.descriptors.max(open);
+        self.ports = self.ports.max(open + waiting_sockets().unwrap_or(0));
+    }
+
+    /// What it saw, with the lateness and the losses that were recorded.
+    pub fn finish(self, own: &Own) -> SelfCheck {
+        let cpu = |worker: &Worker| {
+            let seconds = (self.last - worker.since).as_secs_f64();
+            if seconds < EVERY.as_secs_f64() {
+                return 0.0;
+            }
+            worker.last.saturating_sub(worker.first).as_secs_f64() / seconds
+        };
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let has_lag = own.lag.count() > 0;
+        let spent = |then: Machine| {
+            let now = machine()?;
+            let all = now.all.checked_sub(then.all).filter(|all| *all > 0)?;
+            Some(1.0 - now.idle.saturating_sub(then.idle) as f64 / all as f64)
+        };
+        SelfCheck {
+            worker_cpu: self.workers.iter().map(cpu).collect(),
+            worker_cpu_peak: self.peak,
+            machine_cpu: self.machine.and_then(spent).filter(|_| clock::precise() - self.began >= EVERY),
+            lag_p99_ms: has_lag.then(|| ms(own.lag.quantile(0.99))),
+            lag_max_ms: has_lag.then(|| ms(own.lag.max())),
+            ports: local_ports().map(|all| (self.ports, all)),
+            descriptors: file_limit().map(|limit| (self.descriptors, limit.soft)),
+            dropped: own.dropped,
+            agents: Vec::new(),
+        }
+    }
+}
+
+fn machine() -> Option<Machine> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    let fields: Vec<u64> = line.split_ascii_whitespace().filter_map(|field| field.parse().ok()).collect();
+    // user nice system idle iowait …: waiting for a disk is idle too (proc_stat(5)).
+    let idle = fields.get(3)?.saturating_add(*fields.get(4)?);
+    Some(Machine { all: fields.iter().take(8).sum(), idle })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_no_time_claims_nothing_of_cpu() {
+        let mut sampler = Sampler::default();
+        sampler.look();
+        let check = sampler.finish(&Own::default());
+        assert_eq!((check.machine_cpu, check.lag_p99_ms, check.dropped), (None, None, 0));
+        assert!(check.descriptors.is_some_and(|(open, limit)| open >= 3 && limit >= open), "{:?}", check.descriptors);
+        assert_eq!(check.limits(), Vec::<String>::new());
+    }
+}

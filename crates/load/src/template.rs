@@ -1,0 +1,462 @@
+//! `{{ … }}` in texts and trees, compiled once (artillery.md §1.9).
+//!
+//! As in Artillery: functions are called first, one by one, then variables are put in until no template is left, so
+//! that a value which holds `{{ x }}` is rendered too; a text that is one variable and nothing else keeps its type; an
+//! unknown function makes the whole text `undefined`. Unlike it: `$&` and `$1` in a value are just text, and a value
+//! that holds itself is put in [`EXPANSIONS_MAX`] times, not for ever.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use memchr::memmem;
+
+use crate::value::{Map, Value, into_string};
+use crate::vars::{Names, Vars};
+
+mod scan;
+
+use scan::{Call, Found, Reference};
+
+/// Templates put into one text, when values bring new ones.
+pub const EXPANSIONS_MAX: usize = 1000;
+
+/// What a template may call: `$randomNumber`, `$randomString`, fake data, functions a processor added.
+pub trait Functions {
+    /// The value of a function, its name with the `$`; `None` when there is no such function.
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Value>;
+}
+
+/// A text that may hold templates.
+#[derive(Clone, Debug)]
+pub struct Template {
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Literal(Arc<str>),
+    /// One variable and nothing else.
+    Variable(Box<Reference>),
+    Mixed(Box<Mixed>),
+}
+
+/// A text with templates in it.
+#[derive(Clone, Debug)]
+struct Mixed {
+    source: Arc<str>,
+    /// None when templates may arise from what is put in: then the text is read again each time.
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Text(Box<str>),
+    Variable(Reference),
+    Call(Call),
+}
+
+/// How a mixed text came out.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    Text,
+    Undefined,
+    /// Something put in has braces.
+    Again,
+}
+
+impl Template {
+    /// Compiles a text. Never fails: what is no template is text.
+    pub fn parse(text: &str, names: &mut Names) -> Template {
+        let Some(pieces) = pieces(text, names) else {
+            let mixed = Mixed { source: text.into(), pieces: Vec::new() };
+            return Template { kind: Kind::Mixed(Box::new(mixed)) };
+        };
+        let kind = match pieces.as_slice() {
+            [] | [Piece::Text(_)] => Kind::Literal(text.into()),
+            [Piece::Variable(reference)] => Kind::Variable(Box::new(reference.clone())),
+            _ => Kind::Mixed(Box::new(Mixed { source: text.into(), pieces })),
+        };
+        Template { kind }
+    }
+
+    /// A text that is no template, whatever it looks like.
+    pub fn verbatim(text: &str) -> Template {
+        Template { kind: Kind::Literal(text.into()) }
+    }
+
+    /// The text when it holds no template at all.
+    pub fn literal(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Literal(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text as written.
+    pub fn source(&self) -> Cow<'_, str> {
+        match &self.kind {
+            Kind::Literal(text) => Cow::Borrowed(text),
+            Kind::Variable(reference) => Cow::Owned(format!("{{{{ {} }}}}", reference.path.whole)),
+            Kind::Mixed(mixed) => Cow::Borrowed(&mixed.source),
+        }
+    }
+
+    /// The functions it calls, names with the `$`.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        let pieces = match &self.kind {
+            Kind::Mixed(mixed) => mixed.pieces.as_slice(),
+            _ => &[],
+        };
+        pieces.iter().filter_map(|piece| match piece {
+            Piece::Call(call) => Some(&*call.name),
+            _ => None,
+        })
+    }
+
+    /// Its value: a text that is one template and nothing else keeps the variable's type.
+    pub fn value(&self, vars: &Vars, functions: &dyn Functions) -> Value {
+        match &self.kind {
+            Kind::Literal(text) => Value::Text(text.clone()),
+            Kind::Variable(reference) => lone(reference.value(vars)),
+            Kind::Mixed(mixed) => {
+                let mut out = Vec::new();
+                match mixed.write(vars, functions, &mut out) {
+                    Outcome::Text => Value::from(into_string(out)),
+                    Outcome::Undefined => Value::Undefined,
+                    Outcome::Again => render(&mixed.source, vars, functions),
+                }
+            }
+        }
+    }
+
+    /// Its value as text, appended: objects and lists as JSON, `undefined` as that word.
+    ///
+    /// False if the value is `undefined`, for those who would rather leave it out.
+    pub fn write(&self, vars: &Vars, functions: &dyn Functions, out: &mut Vec<u8>) -> bool {
+        let begin = out.len();
+        match &self.kind {
+            Kind::Literal(text) => out.extend_from_slice(text.as_bytes()),
+            Kind::Variable(reference) => return write_value(&lone(reference.value(vars)), out),
+            Kind::Mixed(mixed) => match mixed.write(vars, functions, out) {
+                Outcome::Text => {}
+                Outcome::Undefined => {
+                    out.truncate(begin);
+                    return write_value(&Value::Undefined, out);
+                }
+                Outcome::Again => {
+                    out.truncate(begin);
+                    return write_value(&render(&mixed.source, vars, functions), out);
+                }
+            },
+        }
+        true
+    }
+
+    /// Its value as text; borrowed when it is no template.
+    pub fn text(&self, vars: &Vars, functions: &dyn Functions) -> Cow<'_, str> {
+        if let Some(text) = self.literal() {
+            return Cow::Borrowed(text);
+        }
+        let mut out = Vec::new();
+        self.write(vars, functions, &mut out);
+        Cow::Owned(into_string(out))
+    }
+}
+
+/// The value of a text known only now: a url a hook changed, a value that holds a template.
+pub fn render(text: &str, vars: &Vars, functions: &dyn Functions) -> Value {
+    let mut text = text.to_owned();
+    let mut left = EXPANSIONS_MAX;
+    while left > 0
+        && let Some((from, to, call)) = scan::call(&text)
+    {
+        let Some(value) = functions.call(&call.name, &call.arguments) else { return Value::Undefined };
+        text.replace_range(from..to, &value.to_text());
+        left -= 1;
+    }
+    if let Some(name) = scan::only_variable(&text) {
+        return lone(Cow::Owned(vars.by_path(&name)));
+    }
+    while left > 0
+        && let Some(Found { from, to, name }) = scan::variable(&text, 0)
+    {
+        let mut value = Vec::new();
+        write_value(&vars.by_path(&name), &mut value);
+        text.replace_range(from..to, &into_string(value));
+        left -= 1;
+    }
+    Value::from(text)
+}
+
+/// As [`render`], for a whole value: keys too.
+pub fn render_value(value: &Value, vars: &Vars, functions: &dyn Functions) -> Value {
+    match value {
+        Value::Text(text) if has_braces(text.as_bytes()) => render(text, vars, functions),
+        Value::List(list) => {
+            Value::from(list.iter().map(|item| render_value(item, vars, functions)).collect::<Vec<Value>>())
+        }
+        Value::Map(map) => {
+            let members = map.iter().map(|(key, value)| {
+                let key = if has_braces(key.as_bytes()) { Err(render(key, vars, functions)) } else { Ok(key) };
+                (key, render_value(value, vars, functions))
+            });
+            make_map(members)
+        }
+        other => other.clone(),
+    }
+}
+
+impl Mixed {
+    fn write(&self, vars: &Vars, functions: &dyn Functions, out: &mut Vec<u8>) -> Outcome {
+        if self.pieces.is_empty() {
+            return Outcome::Again;
+        }
+        let begin = out.len();
+        let mut is_suspect = false;
+        for piece in &self.pieces {
+            let from = out.len();
+            match piece {
+                Piece::Text(text) => {
+                    out.extend_from_slice(text.as_bytes());
+                    continue;
+                }
+                Piece::Variable(reference) => {
+                    write_value(&reference.value(vars), out);
+                }
+                Piece::Call(call) => match functions.call(&call.name, &call.arguments) {
+                    Some(value) => value.write_text(out),
+                    None => return Outcome::Undefined,
+                },
+            }
+            let put_in = out.get(from..).unwrap_or_default();
+            if put_in.ends_with(b"{") {
+                return Outcome::Again;
+            }
+            is_suspect |= memchr::memchr(b'{', put_in).is_some();
+        }
+        // Braces alone are harmless, as in JSON; two together may begin a template.
+        if is_suspect && has_braces(out.get(begin..).unwrap_or_default()) { Outcome::Again } else { Outcome::Text }
+    }
+}
+
+fn has_braces(text: &[u8]) -> bool {
+    memmem::find(text, b"{{").is_some()
+}
+
+/// What Artillery makes of a variable that stands alone.
+fn lone(value: Cow<'_, Value>) -> Value {
+    match &*value {
+        Value::Number(number) if number.is_nan() => Value::from(""),
+        _ => value.into_owned(),
+    }
+}
+
+fn write_value(value: &Value, out: &mut Vec<u8>) -> bool {
+    if value.is_object() {
+        value.write_json(out);
+    } else {
+        value.write_text(out);
+    }
+    *value != Value::Undefined
+}
+
+/// The pieces of a text; `None` if what is put in may make a template with what is there.
+fn pieces(text: &str, names: &mut Names) -> Option<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((from, to, call)) = scan::call(rest) {
+        variables(rest.get(..from)?, names, &mut pieces)?;
+        pieces.push(Piece::Call(call));
+        rest = rest.get(to..)?;
+    }
+    variables(rest, names, &mut pieces)?;
+    let is_text = pieces.iter().all(|piece| matches!(piece, Piece::Text(_)));
+    if is_text && !text.is_empty() {
+        return Some(vec![Piece::Text(text.into())]);
+    }
+    let is_loose = |piece: &Piece| matches!(piece, Piece::Text(text) if has_braces(text.as_bytes()));
+    (!pieces.iter().any(is_loose)).then_some(pieces)
+}
+
+/// Appends the pieces of a text without calls.
+fn variables(text: &str, names: &mut Names, pieces: &mut Vec<Piece>) -> Option<()> {
+    let mut at = 0;
+    while let Some(Found { from, to, name }) = scan::variable(text, at) {
+        if from > at {
+            pieces.push(Piece::Text(text.get(at..from)?.into()));
+        }
+        pieces.push(Piece::Variable(Reference::new(&name, names)));
+        at = to;
+    }
+    if at < text.len() {
+        pieces.push(Piece::Text(text.get(at..)?.into()));
+    }
+    Some(())
+}
+
+/// A value with templates anywhere inside it, keys included.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    node: Node,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Literal(Value),
+    Text(Template),
+    List(Vec<Tree>),
+    Map(Vec<(Label, Tree)>),
+}
+
+/// A member's name.
+#[derive(Clone, Debug)]
+enum Label {
+    Plain(Arc<str>),
+    Rendered(Template),
+}
+
+impl Tree {
+    /// Compiles a value.
+    pub fn parse(value: &Value, names: &mut Names) -> Tree {
+        let literal = Tree { node: Node::Literal(value.clone()) };
+        let node = match value {
+            Value::Text(text) if has_braces(text.as_bytes()) => Node::Text(Template::parse(text, names)),
+            Value::List(list) => {
+                let items: Vec<Tree> = list.iter().map(|item| Tree::parse(item, names)).collect();
+                if items.iter().all(|item| item.literal().is_some()) {
+                    return literal;
+                }
+                Node::List(items)
+            }
+            Value::Map(map) => {
+                let mut members = Vec::with_capacity(map.len());
+                for (key, value) in map.iter() {
+                    let label = Template::parse(key, names);
+                    let label =
+                        if label.literal().is_some() { Label::Plain(key.clone()) } else { Label::Rendered(label) };
+                    members.push((label, Tree::parse(value, names)));
+                }
+                let is_literal =
+                    |(label, tree): &(Label, Tree)| matches!(label, Label::Plain(_)) && tree.literal().is_some();
+                if members.iter().all(is_literal) {
+                    return literal;
+                }
+                Node::Map(members)
+            }
+            _ => return literal,
+        };
+        match node {
+            Node::Text(template) if template.literal().is_some() => literal,
+            node => Tree { node },
+        }
+    }
+
+    /// The value when nothing in it is a template.
+    pub fn literal(&self) -> Option<&Value> {
+        match &self.node {
+            Node::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// All templates in it, keys included.
+    pub fn templates<'t>(&'t self, each: &mut dyn FnMut(&'t Template)) {
+        match &self.node {
+            Node::Literal(_) => {}
+            Node::Text(template) => each(template),
+            Node::List(items) => items.iter().for_each(|item| item.templates(each)),
+            Node::Map(members) => {
+                for (label, tree) in members {
+                    if let Label::Rendered(template) = label {
+                        each(template);
+                    }
+                    tree.templates(each);
+                }
+            }
+        }
+    }
+
+    /// The value with all templates rendered. Members whose name is a template go to the end, as in Artillery.
+    pub fn value(&self, vars: &Vars, functions: &dyn Functions) -> Value {
+        match &self.node {
+            Node::Literal(value) => value.clone(),
+            Node::Text(template) => template.value(vars, functions),
+            Node::List(items) => {
+                Value::from(items.iter().map(|item| item.value(vars, functions)).collect::<Vec<Value>>())
+            }
+            Node::Map(members) => make_map(members.iter().map(|(label, tree)| {
+                let label = match label {
+                    Label::Plain(key) => Ok(key),
+                    Label::Rendered(template) => Err(template.value(vars, functions)),
+                };
+                (label, tree.value(vars, functions))
+            })),
+        }
+    }
+
+    /// Appends `JSON.stringify` of the value, without making it where no key is a template; false if that is
+    /// `undefined`.
+    pub fn write_json(&self, vars: &Vars, functions: &dyn Functions, out: &mut Vec<u8>) -> bool {
+        match &self.node {
+            Node::Literal(value) => return value.write_json(out),
+            Node::Text(template) => return template.value(vars, functions).write_json(out),
+            Node::List(items) => {
+                out.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    if !item.write_json(vars, functions, out) {
+                        out.extend_from_slice(b"null");
+                    }
+                }
+                out.push(b']');
+            }
+            Node::Map(members) => {
+                if members.iter().any(|(label, _)| matches!(label, Label::Rendered(_))) {
+                    return self.value(vars, functions).write_json(out);
+                }
+                out.push(b'{');
+                let mut is_first = true;
+                for (label, tree) in members {
+                    let Label::Plain(key) = label else { continue };
+                    let begin = out.len();
+                    if !is_first {
+                        out.push(b',');
+                    }
+                    crate::value::write_json_text(key, out);
+                    out.push(b':');
+                    if tree.write_json(vars, functions, out) {
+                        is_first = false;
+                    } else {
+                        out.truncate(begin);
+                    }
+                }
+                out.push(b'}');
+            }
+        }
+        true
+    }
+}
+
+/// An object of members, rendered names last; such a name is a path to lodash (`a.b` nests).
+fn make_map<'k>(members: impl Iterator<Item = (Result<&'k Arc<str>, Value>, Value)>) -> Value {
+    let mut map = Map::new();
+    let mut rendered = Vec::new();
+    for (label, value) in members {
+        match label {
+            Ok(key) => {
+                map.insert(key.clone(), value);
+            }
+            Err(key) => rendered.push((key, value)),
+        }
+    }
+    let mut whole = Value::from(map);
+    for (key, value) in rendered {
+        whole.set(&crate::value::Path::parse(&key.to_text()).keys, value);
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests;

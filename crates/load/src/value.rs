@@ -1,0 +1,296 @@
+//! What a variable of a script holds: a JavaScript value, since scripts, captures and processors mean those.
+//!
+//! Cheap to clone and free to cross threads: texts, lists and maps are shared. Not here: templates.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+mod json;
+mod number;
+mod path;
+
+pub(crate) use json::write_text as write_json_text;
+pub use json::{extract, parse_json};
+pub use number::{text_to_number, write_number};
+pub(crate) use path::get;
+pub use path::{Key, Path};
+
+/// An object's members, in the order they were added.
+pub type Map = IndexMap<Arc<str>, Value>;
+
+/// A JavaScript value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// `undefined`: a variable nobody set.
+    #[default]
+    Undefined,
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// Any number; JavaScript has no other.
+    Number(f64),
+    /// A string.
+    Text(Arc<str>),
+    /// An array.
+    List(Arc<Vec<Value>>),
+    /// An object.
+    Map(Arc<Map>),
+}
+
+/// `undefined`, to refer to.
+pub static UNDEFINED: Value = Value::Undefined;
+
+impl Value {
+    /// Whether an `if` takes it.
+    pub fn is_truthy(&self) -> bool {
+        match self {
+            Value::Undefined | Value::Null => false,
+            Value::Bool(bool) => *bool,
+            Value::Number(number) => *number != 0.0 && !number.is_nan(),
+            Value::Text(text) => !text.is_empty(),
+            Value::List(_) | Value::Map(_) => true,
+        }
+    }
+
+    /// Whether `typeof` says `object`, `null` excepted.
+    pub fn is_object(&self) -> bool {
+        matches!(self, Value::List(_) | Value::Map(_))
+    }
+
+    /// The text, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// `Number(value)`.
+    pub fn to_number(&self) -> f64 {
+        match self {
+            Value::Undefined | Value::Map(_) => f64::NAN,
+            Value::Null => 0.0,
+            Value::Bool(bool) => f64::from(*bool),
+            Value::Number(number) => *number,
+            Value::Text(text) => text_to_number(text),
+            Value::List(_) => text_to_number(&self.to_text()),
+        }
+    }
+
+    /// `String(value)`; borrowed where it is a text already.
+    pub fn to_text(&self) -> Cow<'_, str> {
+        match self {
+            Value::Text(text) => Cow::Borrowed(text),
+            Value::Undefined => Cow::Borrowed("undefined"),
+            Value::Null => Cow::Borrowed("null"),
+            Value::Map(_) => Cow::Borrowed("[object Object]"),
+            other => {
+                let mut out = Vec::new();
+                other.write_text(&mut out);
+                Cow::Owned(into_string(out))
+            }
+        }
+    }
+
+    /// Appends `String(value)`; texts and numbers cost no allocation of their own.
+    pub fn write_text(&self, out: &mut Vec<u8>) {
+        match self {
+            Value::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Value::Number(number) => write_number(*number, out),
+            Value::Undefined => out.extend_from_slice(b"undefined"),
+            Value::Null => out.extend_from_slice(b"null"),
+            Value::Bool(bool) => out.extend_from_slice(if *bool { b"true" } else { b"false" }),
+            Value::Map(_) => out.extend_from_slice(b"[object Object]"),
+            Value::List(list) => {
+                for (index, item) in list.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    if !matches!(item, Value::Undefined | Value::Null) {
+                        item.write_text(out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends `JSON.stringify(value)`; false, and nothing, where that is `undefined`.
+    pub fn write_json(&self, out: &mut Vec<u8>) -> bool {
+        json::write(self, out)
+    }
+
+    /// `JSON.stringify(value)`.
+    pub fn to_json(&self) -> Option<String> {
+        let mut out = Vec::new();
+        self.write_json(&mut out).then(|| into_string(out))
+    }
+
+    /// `JSON.stringify(value, null, 2)`.
+    pub fn to_json_pretty(&self) -> Option<String> {
+        let mut out = Vec::new();
+        json::write_pretty(self, 0, &mut out).then(|| into_string(out))
+    }
+
+    /// `===`: lists and maps are equal to themselves only.
+    pub fn is_same(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::List(one), Value::List(two)) => Arc::ptr_eq(one, two),
+            (Value::Map(one), Value::Map(two)) => Arc::ptr_eq(one, two),
+            (one, two) => one == two,
+        }
+    }
+
+    /// `==`.
+    pub fn is_loosely(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Undefined | Value::Null, Value::Undefined | Value::Null) => true,
+            (Value::Undefined | Value::Null, _) | (_, Value::Undefined | Value::Null) => false,
+            (Value::Text(one), Value::Text(two)) => one == two,
+            (one, two) if one.is_object() && two.is_object() => one.is_same(two),
+            (Value::Text(text), object) | (object, Value::Text(text)) if object.is_object() => {
+                object.to_text() == text.as_ref()
+            }
+            (one, two) => one.to_number() == two.to_number(),
+        }
+    }
+
+    /// lodash's `isEqual`: the same all the way down, whatever the order of members; NaN equals itself.
+    pub fn is_deeply(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Number(one), Value::Number(two)) => one == two || (one.is_nan() && two.is_nan()),
+            (Value::List(one), Value::List(two)) => {
+                one.len() == two.len() && one.iter().zip(two.iter()).all(|(one, two)| one.is_deeply(two))
+            }
+            (Value::Map(one), Value::Map(two)) => {
+                let same = |(key, value): (&Arc<str>, &Value)| two.get(key).is_some_and(|two| value.is_deeply(two));
+                one.len() == two.len() && one.iter().all(same)
+            }
+            (one, two) => one == two,
+        }
+    }
+
+    /// lodash's `get`: what lies at a path; [`UNDEFINED`] if nothing does.
+    pub fn get(&self, path: &Path) -> Value {
+        path.get(self)
+    }
+
+    /// lodash's `set`: puts a value at a path and makes the objects and lists on the way.
+    pub fn set(&mut self, path: &[Key], value: Value) {
+        path::set(self, path, value);
+    }
+}
+
+/// Texts written here are UTF-8; anything else would be a mistake of ours, and is shown as such.
+pub(crate) fn into_string(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+impl fmt::Display for Value {
+    /// `String(value)`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.to_text())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text.into())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Number(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(bool: bool) -> Value {
+        Value::Bool(bool)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(list: Vec<Value>) -> Value {
+        Value::List(Arc::new(list))
+    }
+}
+
+impl From<Map> for Value {
+    fn from(map: Map) -> Value {
+        Value::Map(Arc::new(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn json(text: &str) -> Value {
+        parse_json(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn texts_are_javascripts() {
+        for (value, text) in [
+            (json("[1,null,[2,\"a\"],{\"b\":1}]"), "1,,2,a,[object Object]"),
+            (json("{}"), "[object Object]"),
+            (json("1e21"), "1e+21"),
+            (json("-0"), "0"),
+            (json("0.1"), "0.1"),
+            (Value::Undefined, "undefined"),
+            (Value::Null, "null"),
+            (Value::Bool(true), "true"),
+        ] {
+            assert_eq!(value.to_text(), text);
+        }
+    }
+
+    #[test]
+    fn truth_is_javascripts() {
+        for (value, truth) in [
+            (Value::Undefined, false),
+            (Value::Null, false),
+            (json("0"), false),
+            (Value::Number(f64::NAN), false),
+            ("".into(), false),
+            ("0".into(), true),
+            (json("[]"), true),
+            (json("{}"), true),
+        ] {
+            assert_eq!(value.is_truthy(), truth, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn three_kinds_of_equal() {
+        // one, two, ==, isEqual
+        for (one, two, loose, deep) in [
+            (json("1"), "1".into(), true, false),
+            (Value::Undefined, Value::Null, true, false),
+            (Value::Null, json("0"), false, false),
+            (json("[1,{\"a\":2,\"b\":3}]"), json("[1,{\"b\":3,\"a\":2}]"), false, true),
+            (json("[1]"), json("1"), true, false),
+            (json("[1]"), "1".into(), true, false),
+            (true.into(), "1".into(), true, false),
+            (Value::Number(f64::NAN), Value::Number(f64::NAN), false, true),
+        ] {
+            assert_eq!(one.is_loosely(&two), loose, "{one:?} == {two:?}");
+            assert_eq!(one.is_deeply(&two), deep, "{one:?} isEqual {two:?}");
+            assert!(!one.is_same(&two), "{one:?} === {two:?}");
+        }
+        let list = json("[1]");
+        assert!(list.is_same(&list.clone()));
+    }
+}

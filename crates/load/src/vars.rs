@@ -1,0 +1,145 @@
+//! The variables of one virtual user (Artillery's `context.vars`).
+//!
+//! Names a script mentions have a slot, found when the plan is made; what a processor or a dynamic template adds
+//! is looked up by name. A virtual user that sets nothing costs one small allocation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::value::{self, Key, Map, Path, UNDEFINED, Value};
+
+/// Names added at run time, per virtual user; a name more is not kept.
+pub const OTHERS_MAX: usize = 10_000;
+
+/// Where the variable of a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot(u32);
+
+/// The names a plan mentions.
+#[derive(Debug, Default)]
+pub struct Names {
+    slots: HashMap<Arc<str>, Slot>,
+    names: Vec<Arc<str>>,
+}
+
+impl Names {
+    /// The slot of a name; a new one if it has none.
+    pub fn slot(&mut self, name: &str) -> Slot {
+        if let Some(slot) = self.slots.get(name) {
+            return *slot;
+        }
+        let name: Arc<str> = name.into();
+        let slot = Slot(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        self.names.push(name.clone());
+        self.slots.insert(name, slot);
+        slot
+    }
+
+    /// The slot of a name, if it has one.
+    pub fn find(&self, name: &str) -> Option<Slot> {
+        self.slots.get(name).copied()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// One virtual user's variables.
+#[derive(Clone, Debug)]
+pub struct Vars {
+    names: Arc<Names>,
+    values: Vec<Value>,
+    others: Option<Box<Map>>,
+}
+
+impl Vars {
+    /// None set.
+    pub fn new(names: Arc<Names>) -> Vars {
+        let values = vec![Value::Undefined; names.len()];
+        Vars { names, values, others: None }
+    }
+
+    /// Hands all of them over, and leaves none set.
+    pub fn take(&mut self) -> Vars {
+        let (values, others) = (std::mem::take(&mut self.values), self.others.take());
+        Vars { names: self.names.clone(), values, others }
+    }
+
+    /// The value in a slot.
+    pub fn get(&self, slot: Slot) -> &Value {
+        self.values.get(slot.0 as usize).unwrap_or(&UNDEFINED)
+    }
+
+    /// Sets the value in a slot.
+    pub fn set(&mut self, slot: Slot, value: Value) {
+        if let Some(place) = self.values.get_mut(slot.0 as usize) {
+            *place = value;
+        }
+    }
+
+    /// The value of a name.
+    pub fn by_name(&self, name: &str) -> &Value {
+        match self.names.find(name) {
+            Some(slot) => self.get(slot),
+            None => self.others.as_ref().and_then(|others| others.get(name)).unwrap_or(&UNDEFINED),
+        }
+    }
+
+    /// What lies at a path known only now: `a.b[0]`; a variable of that very name goes first.
+    pub fn by_path(&self, text: &str) -> Value {
+        let whole = self.by_name(text);
+        if *whole != Value::Undefined {
+            return whole.clone();
+        }
+        let path = Path::parse(text);
+        match path.keys.split_first() {
+            Some((first, rest)) if !rest.is_empty() => value::get(self.by_name(&first.name), rest),
+            _ => Value::Undefined,
+        }
+    }
+
+    /// Puts a value at a path inside the variable in a slot, and makes the objects and lists on the way.
+    pub fn set_path(&mut self, slot: Slot, path: &[Key], value: Value) {
+        if let Some(place) = self.values.get_mut(slot.0 as usize) {
+            place.set(path, value);
+        }
+    }
+
+    /// Sets the value of a name.
+    pub fn set_by_name(&mut self, name: &str, value: Value) {
+        if let Some(slot) = self.names.find(name) {
+            return self.set(slot, value);
+        }
+        let others = self.others.get_or_insert_default();
+        if others.len() < OTHERS_MAX || others.contains_key(name) {
+            others.insert(name.into(), value);
+        }
+    }
+
+    /// Takes over what differs between two states of the same variables.
+    pub fn take_changes(&mut self, before: &Vars, after: &Vars) {
+        for (own, (before, after)) in self.values.iter_mut().zip(before.values.iter().zip(&after.values)) {
+            if before != after {
+                *own = after.clone();
+            }
+        }
+        for (name, value) in after.others.iter().flat_map(|others| others.iter()) {
+            if before.by_name(name) != value {
+                self.set_by_name(name, value.clone());
+            }
+        }
+    }
+
+    /// All that are set, with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
+        let slots = self.names.names.iter().zip(&self.values).filter(|(_, value)| **value != Value::Undefined);
+        slots.chain(self.others.iter().flat_map(|others| others.iter()))
+    }
+}

@@ -1,0 +1,343 @@
+//! One virtual user: its variables, and the walk through its flow.
+//!
+//! The walk keeps its own stack of loops, so however deep they are nested a virtual user stays one small future.
+
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_net::clock;
+use weir_net::timer::sleep;
+
+use crate::engine::{http, parallel, socketio, ws};
+use crate::plan::{Engine, Hook, Jitter, Loop, Scenario, Step, Think, Times};
+use crate::processor::Context;
+use crate::value::Value;
+use crate::vars::Vars;
+use crate::worker::Worker;
+
+/// Steps a virtual user takes before others get their turn, when none of its steps had to wait.
+const STEPS_PER_TURN: u32 = 64;
+
+/// A virtual user.
+pub struct Vuser {
+    /// Its worker.
+    pub worker: Rc<Worker>,
+    /// Which scenario of the plan; `None` in `before` and `after`.
+    pub scenario: Option<usize>,
+    /// Its variables.
+    pub vars: Vars,
+    /// `$uuid`.
+    pub uid: Rc<str>,
+    /// When it was due to begin: latencies of its first request count from here.
+    pub due: weir_net::Instant,
+    /// Its connections and cookies.
+    pub session: http::Session,
+    /// Its WebSocket.
+    pub ws: Option<Box<ws::Session>>,
+    /// Its Socket.IO connections.
+    pub socketio: Option<Box<socketio::Session>>,
+}
+
+/// Why a virtual user ends early: `errors.` and this name are counted once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed(pub Cow<'static, str>);
+
+impl From<String> for Failed {
+    fn from(name: String) -> Failed {
+        Failed(Cow::Owned(name))
+    }
+}
+
+impl Vuser {
+    /// The scenario it walks.
+    pub fn scenario(&self) -> Option<&Scenario> {
+        self.worker.plan.scenarios.get(self.scenario?)
+    }
+
+    /// The same virtual user in a branch of its own: connections and cookies are shared, variables are not.
+    pub fn share(&self, vars: Vars) -> Vuser {
+        Vuser {
+            worker: self.worker.clone(),
+            scenario: self.scenario,
+            vars,
+            uid: self.uid.clone(),
+            due: self.due,
+            session: self.session.share(),
+            ws: None,
+            socketio: None,
+        }
+    }
+
+    /// What a processor's function works on.
+    pub fn context(&mut self) -> (Rc<Worker>, Context<'_>) {
+        static NOTHING: Value = Value::Undefined;
+        let worker = self.worker.clone();
+        let Vuser { vars, uid, scenario, worker: own, .. } = self;
+        let scenario =
+            scenario.and_then(|index| own.plan.scenarios.get(index)).map_or(&NOTHING, |scenario| &scenario.spec);
+        (worker, Context { vars, scenario, uid, recorder: &own.recorder })
+    }
+}
+
+/// Lives a virtual user's whole life: its scenario from the first step to the last, counted.
+pub async fn live(mut vuser: Vuser) {
+    let Some(index) = vuser.scenario else { return };
+    let worker = vuser.worker.clone();
+    let began = clock::precise();
+    let Some(scenario) = worker.plan.scenarios.get(index) else { return };
+    let outcome = engaged(&mut vuser, scenario.engine, &scenario.flow).await;
+    let (recorder, metrics) = (&worker.recorder, &worker.metrics);
+    match outcome {
+        Ok(()) => {
+            recorder.count(metrics.failed, 0);
+            recorder.count(metrics.completed, 1);
+            recorder.sample(metrics.session_length, (clock::precise() - began).as_secs_f64() * 1e3);
+        }
+        Err(Failed(name)) => {
+            worker.count_error(&name);
+            recorder.count(metrics.failed, 1);
+        }
+    }
+}
+
+/// Walks `before` or `after`; the variables it leaves are the result.
+pub async fn hook(mut vuser: Vuser, hook: &Hook) -> Result<Vars, Failed> {
+    engaged(&mut vuser, hook.engine, &hook.flow).await?;
+    Ok(vuser.vars)
+}
+
+/// Walks a flow with its engine's connection open around it.
+async fn engaged(vuser: &mut Vuser, engine: Engine, flow: &[Step]) -> Result<(), Failed> {
+    match engine {
+        Engine::Http => walk(vuser, flow).await,
+        Engine::Ws => {
+            Box::pin(ws::open(vuser, flow)).await?;
+            let outcome = walk(vuser, flow).await;
+            ws::close(vuser);
+            outcome
+        }
+        Engine::SocketIo => {
+            Box::pin(socketio::open(vuser)).await?;
+            let outcome = walk(vuser, flow).await;
+            socketio::close(vuser);
+            outcome
+        }
+    }
+}
+
+/// A flow somebody is in, or a round of a loop.
+struct Frame<'p> {
+    flow: &'p [Step],
+    at: usize,
+    rounds: Option<Rounds<'p>>,
+}
+
+/// What is left of a loop.
+struct Rounds<'p> {
+    spec: &'p Loop,
+    /// The next value of the loop's count.
+    count: i64,
+    /// Rounds left after this one; `None` is without end.
+    left: Option<i64>,
+    /// The elements, when the loop goes over some.
+    elements: Option<Elements<'p>>,
+}
+
+/// What a loop goes over.
+enum Elements<'p> {
+    Written(&'p [Value]),
+    Variable(std::sync::Arc<Vec<Value>>),
+}
+
+impl Elements<'_> {
+    fn all(&self) -> &[Value] {
+        match self {
+            Elements::Written(list) => list,
+            Elements::Variable(list) => list,
+        }
+    }
+}
+
+impl<'p> Frame<'p> {
+    fn once(flow: &'p [Step]) -> Frame<'p> {
+        Frame { flow, at: 0, rounds: None }
+    }
+
+    fn next(&mut self) -> Option<&'p Step> {
+        let step = self.flow.get(self.at)?;
+        self.at += 1;
+        Some(step)
+    }
+
+    /// The first round of a loop; `None` when there is none.
+    fn first_round(spec: &'p Loop, vuser: &mut Vuser) -> Option<Frame<'p>> {
+        let (count, rounds, elements) = match &spec.times {
+            Times::Forever => (spec.from, None, None),
+            Times::Range(from, to) => (*from, Some(to.saturating_sub(*from)), None),
+            Times::Rendered(text) => {
+                let value = text.value(&vuser.vars, &*vuser.worker.functions);
+                match crate::script::times(&value) {
+                    Times::Range(from, to) => (from, Some(to.saturating_sub(from)), None),
+                    _ => (spec.from, None, None),
+                }
+            }
+            Times::Over(list) => (spec.from, i64::try_from(list.len()).ok(), Some(Elements::Written(list))),
+            Times::OverVariable(slot) => over(spec.from, vuser.vars.get(*slot).clone())?,
+            Times::OverPath(path) => over(spec.from, path.value(&vuser.vars, &*vuser.worker.functions))?,
+        };
+        if rounds.is_some_and(|rounds| rounds <= 0) {
+            return None;
+        }
+        let rounds = Rounds { spec, count, left: rounds.map(|rounds| rounds - 1), elements };
+        rounds.set_variables(vuser, 0);
+        Some(Frame { flow: &spec.flow, at: 0, rounds: Some(rounds) })
+    }
+
+    /// Begins another round; `false` when the flow is over.
+    async fn another_round(&mut self, vuser: &mut Vuser) -> Result<bool, Failed> {
+        let Some(rounds) = &mut self.rounds else { return Ok(false) };
+        if let Some(name) = &rounds.spec.while_true {
+            let (worker, context) = vuser.context();
+            let goes_on = match &worker.processor {
+                Some(processor) if processor.has(name) => processor.while_true(name, context).await?,
+                _ => {
+                    worker.count_undefined(name);
+                    false
+                }
+            };
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+        if rounds.left == Some(0) {
+            return Ok(false);
+        }
+        rounds.left = rounds.left.map(|left| left - 1);
+        rounds.count = rounds.count.wrapping_add(1);
+        let done = rounds.count.wrapping_sub(rounds.spec.from);
+        rounds.set_variables(vuser, usize::try_from(done).unwrap_or(0));
+        self.at = 0;
+        Ok(true)
+    }
+}
+
+/// A loop over what a variable holds; what is no list is nothing to go over.
+fn over<'p>(from: i64, value: Value) -> Option<(i64, Option<i64>, Option<Elements<'p>>)> {
+    match value {
+        Value::List(list) => Some((from, i64::try_from(list.len()).ok(), Some(Elements::Variable(list)))),
+        _ => None,
+    }
+}
+
+impl Rounds<'_> {
+    fn set_variables(&self, vuser: &mut Vuser, round: usize) {
+        vuser.vars.set(self.spec.count, Value::Number(self.count as f64));
+        // Without anything to go over the element stays what counting began at, as in Artillery.
+        let element = match &self.elements {
+            Some(elements) => elements.all().get(round).cloned().unwrap_or_default(),
+            None => Value::Number(self.spec.from as f64),
+        };
+        vuser.vars.set(self.spec.element, element);
+    }
+}
+
+/// Takes the steps of a flow one after another, through its loops.
+pub async fn walk(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
+    let mut around: Vec<Frame<'_>> = Vec::new();
+    let mut here = Frame::once(flow);
+    let mut taken = 0;
+    loop {
+        let Some(step) = here.next() else {
+            if here.another_round(vuser).await? {
+                continue;
+            }
+            match around.pop() {
+                Some(frame) => here = frame,
+                None => return Ok(()),
+            }
+            continue;
+        };
+        taken += 1;
+        if taken % STEPS_PER_TURN == 0 {
+            let_others_run().await;
+        }
+        match step {
+            Step::Loop(spec) => {
+                if let Some(frame) = Frame::first_round(spec, vuser) {
+                    around.push(std::mem::replace(&mut here, frame));
+                }
+            }
+            Step::Request(request) => http::step(vuser, request).await?,
+            Step::Think(think) => pause(vuser, think).await?,
+            Step::Log(text) => {
+                let text = text.value(&vuser.vars, &*vuser.worker.functions);
+                vuser.worker.say(text.to_text().into_owned());
+            }
+            Step::Function(name) => Box::pin(function(vuser, name)).await?,
+            Step::Parallel { steps, limit } => Box::pin(parallel::run(vuser, steps, *limit)).await?,
+            Step::Send { .. } | Step::Wait(_) | Step::Connect(_) => ws::step(vuser, step).await?,
+            Step::Emit(_) => socketio::step(vuser, step).await?,
+        }
+    }
+}
+
+/// A `function` step. One that is not there is counted and passed over.
+async fn function(vuser: &mut Vuser, name: &crate::template::Template) -> Result<(), Failed> {
+    let name = name.value(&vuser.vars, &*vuser.worker.functions);
+    let name = name.to_text().into_owned();
+    let (worker, context) = vuser.context();
+    match &worker.processor {
+        Some(processor) if processor.has(&name) => Ok(processor.function(&name, context).await?),
+        _ => {
+            worker.count_undefined(&name);
+            Ok(())
+        }
+    }
+}
+
+/// `think`.
+async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
+    let time = match &think.time {
+        Ok(time) => *time,
+        Err(text) => {
+            let value = text.value(&vuser.vars, &*vuser.worker.functions);
+            match crate::duration::think(&value) {
+                Some(time) => time.time,
+                None => return Err(Failed(format!("Invalid think time: {}", value.to_text()).into())),
+            }
+        }
+    };
+    let time = match think.jitter {
+        None => time,
+        Some(Jitter::Time(by)) => around(time, by),
+        Some(Jitter::Part(part)) => {
+            around(time, Duration::try_from_secs_f64(time.as_secs_f64() * part).unwrap_or(time))
+        }
+    };
+    // What comes next was meant to begin when the thinking was to end.
+    vuser.due = clock::precise() + time;
+    sleep(time).await;
+    Ok(())
+}
+
+/// A time that differs from `time` by at most `by`, never negative.
+fn around(time: Duration, by: Duration) -> Duration {
+    let least = time.saturating_sub(by);
+    least + time.saturating_add(by).saturating_sub(least).mul_f64(crate::random::unit())
+}
+
+/// Lets every other task of the worker run once.
+pub(crate) async fn let_others_run() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

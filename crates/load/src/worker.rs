@@ -1,0 +1,288 @@
+//! What the virtual users of one worker thread share, and how they come to be.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use weir_net::Instant;
+
+use weir_net::worker::spawn;
+
+use crate::engine::{http, socketio, ws};
+use crate::fake::Fake;
+use crate::plan::{Initial, Plan};
+use crate::processor::{Choice, Host, Processor};
+use crate::random::{self, Builtins};
+use crate::record::{Metric, Recorder};
+use crate::run::Event;
+use crate::template::Functions;
+use crate::tls::Tls;
+use crate::value::Value;
+use crate::vars::Vars;
+use crate::vuser::{self, Failed, Vuser};
+
+/// Lines of `log` steps that wait to be printed; what comes beyond is dropped and counted.
+pub const LINES_MAX: u64 = 10_000;
+
+/// What the virtual users of one worker thread share.
+pub struct Worker {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Counts.
+    pub recorder: Recorder,
+    /// The metrics every virtual user touches.
+    pub metrics: Metrics,
+    /// The processor, if the script names one.
+    pub processor: Option<Rc<Processor>>,
+    /// What requests need: connections kept for everybody, names resolved, metrics looked up.
+    pub http: http::Http,
+    /// How TLS is spoken.
+    pub tls: Rc<Tls>,
+    /// What WebSockets need.
+    pub ws: ws::Shared,
+    /// What Socket.IO needs.
+    pub socketio: socketio::Shared,
+    /// What templates may call.
+    pub functions: Box<dyn Functions>,
+    /// What the workers of a run share.
+    pub shared: Arc<Shared>,
+    /// Virtual users of this worker that are under way.
+    active: Cell<u64>,
+    events: Sender<Event>,
+}
+
+/// What all workers of a run share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Virtual users under way.
+    pub active: AtomicU64,
+    /// No more arrive.
+    pub is_ending: AtomicBool,
+    /// Lines sent and not yet printed.
+    pub lines_waiting: AtomicU64,
+    /// Lines dropped because too many waited.
+    pub lines_lost: AtomicU64,
+    /// The next row of each payload that is read in sequence.
+    pub rows: Vec<AtomicU64>,
+    /// Which part of the arrivals is this process's: number, of how many.
+    pub share: (u64, u64),
+    /// What `before` left behind, for everybody.
+    pub before: Vec<(Arc<str>, Value)>,
+}
+
+/// Ids of the metrics of virtual users (artillery.md §3.2).
+pub struct Metrics {
+    created: Metric,
+    created_by_name: Vec<Metric>,
+    skipped: Metric,
+    /// `vusers.completed`.
+    pub completed: Metric,
+    /// `vusers.failed`.
+    pub failed: Metric,
+    /// `vusers.session_length`.
+    pub session_length: Metric,
+}
+
+impl Metrics {
+    fn new(plan: &Plan, recorder: &Recorder) -> Metrics {
+        let by_name = |name: &str| recorder.metric(&format!("vusers.created_by_name.{name}"));
+        Metrics {
+            created: recorder.metric("vusers.created"),
+            created_by_name: plan.scenarios.iter().map(|scenario| by_name(&scenario.name)).collect(),
+            skipped: recorder.metric("vusers.skipped"),
+            completed: recorder.metric("vusers.completed"),
+            failed: recorder.metric("vusers.failed"),
+            session_length: recorder.metric("vusers.session_length"),
+        }
+    }
+}
+
+/// Counts a virtual user for as long as it lives.
+struct Presence(Rc<Worker>);
+
+impl Presence {
+    fn new(worker: &Rc<Worker>) -> Presence {
+        worker.active.set(worker.active.get() + 1);
+        worker.shared.active.fetch_add(1, Ordering::Relaxed);
+        Presence(worker.clone())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.active.set(self.0.active.get() - 1);
+        self.0.shared.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Worker {
+    /// Loads the processor and looks up what a run needs; the error is for the user.
+    pub fn new(plan: Arc<Plan>, shared: Arc<Shared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
+        let recorder = Recorder::default();
+        let tls = Tls::new(&plan.tls)?;
+        random::seed(seed);
+        let host = Host {
+            say: {
+                let (shared, events) = (shared.clone(), events.clone());
+                Rc::new(move |line| say(&shared, &events, line))
+            },
+            test_run_id: test_id(&plan),
+            ..Host::default()
+        };
+        let load = |path| Processor::load_with(path, host, Choice::from_environment());
+        let processor = plan.processor.as_deref().map(load).transpose()?.map(Rc::new);
+        Ok(Worker {
+            metrics: Metrics::new(&plan, &recorder),
+            http: http::Http::new(&plan, &recorder, &tls),
+            ws: ws::Shared::new(&plan, &recorder),
+            socketio: socketio::Shared::new(&plan, &recorder),
+            functions: Box::new(Callable {
+                fake: plan.plugins.fake_data.as_ref().map(Fake::new),
+                processor: processor.clone(),
+            }),
+            tls,
+            plan,
+            recorder,
+            processor,
+            shared,
+            active: Cell::new(0),
+            events,
+        })
+    }
+
+    /// Virtual users under way here.
+    pub fn active(&self) -> u64 {
+        self.active.get()
+    }
+
+    /// Prints a line, unless too many wait.
+    pub fn say(&self, line: String) {
+        say(&self.shared, &self.events, line);
+    }
+
+    /// Counts `errors.NAME`.
+    pub fn count_error(&self, name: &str) {
+        self.recorder.count(self.recorder.metric(&format!("errors.{name}")), 1);
+    }
+
+    /// Counts a processor's function that is not there.
+    pub fn count_undefined(&self, name: &str) {
+        self.count_error(&format!("Undefined function \"{name}\""));
+    }
+
+    /// A virtual user arrives; `most` bounds those at once.
+    pub fn arrive(self: &Rc<Worker>, due: Instant, most: Option<u64>) {
+        if most.is_some_and(|most| self.shared.active.load(Ordering::Relaxed) >= most) {
+            self.recorder.count(self.metrics.skipped, 1);
+            return;
+        }
+        let Some(index) = self.pick() else { return };
+        if let Some(metric) = self.metrics.created_by_name.get(index) {
+            self.recorder.count(*metric, 1);
+        }
+        self.recorder.count(self.metrics.created, 1);
+        let presence = Presence::new(self);
+        let vuser = self.vuser(Some(index), due);
+        spawn(async move {
+            let uid = vuser.uid.clone();
+            vuser::live(vuser).await;
+            if let Some(processor) = &presence.0.processor {
+                processor.forget(&uid);
+            }
+            drop(presence);
+        });
+    }
+
+    /// A scenario by weight.
+    fn pick(&self) -> Option<usize> {
+        let scenarios = &self.plan.scenarios;
+        let total: u64 = scenarios.iter().map(|scenario| u64::from(scenario.weight)).sum();
+        let mut at = random::below(total as usize) as u64;
+        scenarios.iter().position(|scenario| {
+            let weight = u64::from(scenario.weight);
+            let is_here = at < weight;
+            at = at.saturating_sub(weight);
+            is_here
+        })
+    }
+
+    /// A virtual user with its first variables.
+    pub fn vuser(self: &Rc<Worker>, scenario: Option<usize>, due: Instant) -> Vuser {
+        let plan = &self.plan;
+        let mut vars = Vars::new(plan.names.clone());
+        for (slot, value) in &plan.globals {
+            vars.set(*slot, value.clone());
+        }
+        for (name, value) in &self.shared.before {
+            vars.set_by_name(name, value.clone());
+        }
+        for (index, payload) in plan.payloads.iter().enumerate() {
+            if let Some((slot, rows)) = &payload.all {
+                vars.set(*slot, rows.clone());
+            }
+            let row = match self.shared.rows.get(index) {
+                // Each agent takes every n-th row, so that together they take each once.
+                Some(next) if payload.is_sequence => {
+                    let (share, shares) = self.shared.share;
+                    next.fetch_add(1, Ordering::Relaxed).wrapping_mul(shares.max(1)).wrapping_add(share)
+                }
+                _ => random::below(payload.rows.len()) as u64,
+            };
+            let Some(row) = payload.rows.get((row % payload.rows.len().max(1) as u64) as usize) else { continue };
+            for (slot, value) in payload.fields.iter().zip(row) {
+                vars.set(*slot, value.clone());
+            }
+        }
+        for (slot, initial) in &plan.variables {
+            let value = match initial {
+                Initial::Fixed(value) => Some(value),
+                Initial::OneOf(values) => random::one_of(values),
+            };
+            vars.set(*slot, value.cloned().unwrap_or_default());
+        }
+        let uid: Rc<str> = random::uuid().into();
+        vars.set_by_name("$uuid", Value::from(&*uid));
+        Vuser {
+            worker: self.clone(),
+            scenario,
+            vars,
+            uid,
+            due,
+            session: http::Session::default(),
+            ws: None,
+            socketio: None,
+        }
+    }
+}
+
+/// Prints a line, unless too many wait.
+fn say(shared: &Shared, events: &Sender<Event>, line: String) {
+    let waiting = shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
+    if waiting >= LINES_MAX || events.send(Event::Line(line)).is_err() {
+        shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
+        shared.lines_lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// `$testId`, which processors know as `artillery.testRunId`.
+fn test_id(plan: &Plan) -> String {
+    let slot = plan.names.find("$testId");
+    let found = plan.globals.iter().find(|(own, _)| Some(*own) == slot);
+    found.map(|(_, value)| value.to_string()).unwrap_or_default()
+}
+
+/// What templates may call: the two of Artillery's core, fake data where the script asks for it, and what its
+/// processor added.
+struct Callable {
+    fake: Option<Fake>,
+    processor: Option<Rc<Processor>>,
+}
+
+impl Functions for Callable {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Value> {
+        let fake = || self.fake.as_ref()?.call(name, arguments);
+        let own = || self.processor.as_ref()?.template(name, arguments);
+        Builtins.call(name, arguments).or_else(fake).or_else(own)
+    }
+}

@@ -1,0 +1,61 @@
+//! How many local ports there are, and how many are taken.
+
+use std::fs;
+use std::path::Path;
+
+/// How many ports a connection without a bound port may leave from; `None` if `/proc` does not say.
+pub fn local_ports() -> Option<u64> {
+    local_ports_under(Path::new("/"))
+}
+
+/// As [`local_ports`], reading below `root`.
+pub fn local_ports_under(root: &Path) -> Option<u64> {
+    let range = fs::read_to_string(root.join("proc/sys/net/ipv4/ip_local_port_range")).ok()?;
+    let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
+    let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
+    Some(high.checked_sub(low)? + 1)
+}
+
+/// TCP connections of this network namespace that have ended and still hold their ports (`TIME_WAIT`).
+pub fn waiting_sockets() -> Option<u64> {
+    waiting_sockets_under(Path::new("/"))
+}
+
+/// As [`waiting_sockets`], reading below `root`.
+pub fn waiting_sockets_under(root: &Path) -> Option<u64> {
+    let stat = fs::read_to_string(root.join("proc/net/sockstat")).ok()?;
+    let tcp = stat.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    let mut words = tcp.split_ascii_whitespace();
+    words.find(|word| *word == "tw")?;
+    words.next()?.parse().ok()
+}
+
+/// Descriptors this process has open; `None` if `/proc` does not say.
+pub fn open_files() -> Option<u64> {
+    // The listing itself holds one.
+    Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn ports_and_waiting_sockets_are_read() {
+        let root = std::env::temp_dir().join(format!("weir-sockets-{}", std::process::id()));
+        fs::create_dir_all(root.join("proc/sys/net/ipv4")).unwrap();
+        fs::create_dir_all(root.join("proc/net")).unwrap();
+        assert_eq!((local_ports_under(&root), waiting_sockets_under(&root)), (None, None));
+        fs::write(root.join("proc/sys/net/ipv4/ip_local_port_range"), "50000\t50199\n").unwrap();
+        let stat = "sockets: used 5\nTCP: inuse 4 orphan 0 tw 17 alloc 9 mem 1\nUDP: inuse 1 mem 0\n";
+        fs::write(root.join("proc/net/sockstat"), stat).unwrap();
+        assert_eq!((local_ports_under(&root), waiting_sockets_under(&root)), (Some(200), Some(17)));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_process_has_files_open() {
+        assert!(open_files().unwrap() >= 3);
+    }
+}

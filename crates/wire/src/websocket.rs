@@ -1,0 +1,68 @@
+//! WebSocket (RFC 6455): the handshake, frames in and out, messages put together; and what permessage-deflate
+//! (RFC 7692) says in a handshake.
+//!
+//! ```text
+//!  input ─ Messages::next ─► Event (message, ping, pong, close)     encode::push_frame ─► output
+//! ```
+//!
+//! A message that lies whole and unmasked in the input is a slice of it; only what is masked, in pieces or cut by the
+//! end of the input is copied. Compression itself is the caller's: a compressed message is handed over as such.
+//!
+//! Invariant: what breaks the RFC is refused by name ([`Violation`]), each with its section and its close code.
+
+mod deflate;
+mod encode;
+mod frame;
+mod handshake;
+mod messages;
+mod violation;
+
+pub use deflate::{Deflate, DeflateOffer};
+pub use encode::{close_payload, push_frame, push_masked_frame};
+pub use frame::{FRAME_HEAD_BYTES_MAX, FrameHead, Mask, Role};
+pub use handshake::{Agreed, HandshakeFault, Key, accept, check_answer};
+pub use messages::{CONTROL_BYTES_MAX, Event, Messages, check_text};
+pub use violation::Violation;
+
+/// What a frame carries (RFC 6455 §5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Opcode {
+    /// More of the message begun before.
+    Continuation = 0,
+    /// Text in UTF-8.
+    Text = 1,
+    /// Bytes.
+    Binary = 2,
+    /// The end, with a code and a reason.
+    Close = 8,
+    /// To be answered by a pong with the same bytes.
+    Ping = 9,
+    /// The answer to a ping, or unasked for.
+    Pong = 10,
+}
+
+impl Opcode {
+    /// The opcode of that number; `None` for those reserved.
+    pub fn of(number: u8) -> Option<Opcode> {
+        Some(match number {
+            0 => Opcode::Continuation,
+            1 => Opcode::Text,
+            2 => Opcode::Binary,
+            8 => Opcode::Close,
+            9 => Opcode::Ping,
+            10 => Opcode::Pong,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is about the connection and not part of a message (RFC 6455 §5.5).
+    pub fn is_control(self) -> bool {
+        self as u8 & 8 != 0
+    }
+}
+
+/// Whether a peer may send this close code (RFC 6455 §7.4, and the codes registered since).
+pub fn is_close_code(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+}

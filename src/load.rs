@@ -1,0 +1,70 @@
+//! `weir load`: Artillery scripts, or one URL. Flags, files, exit codes; the work is in `weir_load`.
+
+pub mod agents;
+pub mod flags;
+mod metrics;
+mod quick;
+mod report;
+mod script;
+
+use std::process::ExitCode;
+
+use flags::{LoadArgs, RunArgs, What};
+
+/// Exit codes of `weir load`; where Artillery has one for the same end, it is that one.
+mod exit {
+    /// The script cannot be run, or a check failed.
+    pub const FAILED: u8 = 1;
+    /// The command line cannot be meant.
+    pub const USAGE: u8 = 2;
+    /// The generator was the limit, and `--fail-if-limited` asked.
+    pub const LIMITED: u8 = 3;
+    /// A worker could not run.
+    pub const WORKER: u8 = 11;
+    /// An expectation failed.
+    pub const EXPECT: u8 = 21;
+    /// Ended by SIGINT.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+/// Runs `weir load`.
+pub fn main(args: LoadArgs) -> ExitCode {
+    let code = match args.what {
+        Some(What::Run(run)) => start(&run),
+        Some(What::Compare { before, after }) => report::compare(&before, &after),
+        Some(What::Report { report, output }) => report::page(&report, output),
+        None => start(&args.run),
+    };
+    ExitCode::from(code)
+}
+
+fn start(args: &RunArgs) -> u8 {
+    // Every virtual user has a socket; a refused raise leaves the limit as it was, and the self-check says so.
+    let _ = weir_net::process::raise_nofile();
+    let mut what = args.what.iter().chain(&args.input);
+    match (what.next(), what.next()) {
+        (None, _) => {
+            usage("what is to be run? Name a script (weir load test.yml) or a URL (weir load http://127.0.0.1:8080/)")
+        }
+        (Some(url), None) if is_url(url) && args.agents.is_some() => {
+            usage("--agents takes a script; write the URL into one")
+        }
+        (Some(url), None) if is_url(url) => quick::run(url, args),
+        (Some(url), Some(_)) if is_url(url) => usage("one URL at a time; several targets need a script"),
+        _ => script::run(args),
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
+}
+
+fn usage(message: &str) -> u8 {
+    eprintln!("weir load: {message}");
+    exit::USAGE
+}
+
+/// Writes a file that a user asked for.
+fn write(path: &std::path::Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,109 @@
+//! `weir agent`, and `weir load --agents`: one run from many machines.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, Merged, Parts, Server, Wanted, chosen_env};
+
+use weir_load::run::{self, Channel, NotBegun, Run, Watch};
+use weir_load::script::Options;
+
+use super::exit;
+use super::flags::RunArgs;
+use super::quick::time;
+use super::script::{Ran, stop_on_signal};
+
+/// `weir agent`.
+#[derive(Args)]
+#[command(after_help = "\
+An agent waits at a NATS server, serves its share of one run of `weir load --agents` at a time, and waits again.
+Whoever may publish at that server decides what an agent sends, and where: give the server a password or a token
+(nats://USER:PASSWORD@HOST, nats://TOKEN@HOST). Ctrl-C ends it, and the run it serves.")]
+pub struct AgentArgs {
+    /// The server: nats://[USER:PASSWORD@|TOKEN@]HOST[:4222]
+    #[arg(value_name = "URL")]
+    url: String,
+    /// What it is called in reports [default: the name of the machine]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Threads at most
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// End after one run
+    #[arg(long)]
+    once: bool,
+}
+
+/// Runs `weir agent`.
+pub fn main(args: &AgentArgs) -> ExitCode {
+    // Every virtual user has a socket; a refused raise leaves the limit as it was, and the self-check says so.
+    let _ = weir_net::process::raise_nofile();
+    let outcome = Server::parse(&args.url).and_then(|server| {
+        let name = args.name.clone().unwrap_or_else(machine);
+        let agent = Agent { server, name, workers_max: args.workers, once: args.once };
+        let channel = Channel::new();
+        stop_on_signal(channel.stop())?;
+        agent::serve(&agent, &|| channel.is_stopped(), &mut |line| eprintln!("{line}"))
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("weir agent: {message}");
+            ExitCode::from(exit::FAILED)
+        }
+    }
+}
+
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "agent".to_owned() } else { name.trim().to_owned() }
+}
+
+/// Runs a script on agents; the error is for the user.
+pub(super) fn run(
+    url: &str,
+    args: &RunArgs,
+    options: &Options,
+    run: &Run,
+    channel: &Channel,
+    watch: &mut dyn Watch,
+) -> Result<Ran, NotBegun> {
+    let agents = args.requests.filter(|agents| (1..=AGENTS_MAX).contains(agents));
+    let agents = agents.ok_or_else(|| format!("-n is how many agents, from 1 to {AGENTS_MAX}"))?;
+    let wait = time(&args.agents_wait, "--agents-wait")?;
+    if args.dotenv.is_some() && args.env_pass.is_empty() {
+        eprintln!("--dotenv is read here only: agents get the variables that --env-pass names");
+    }
+    let env = chosen_env(&args.env_pass, &script_env(run, options))?;
+    let files: Vec<_> = run.plan.files.iter().chain(&args.with_files).cloned().collect();
+    let parts = Parts { options, files: &files, env, workers: args.workers, seed: run.seed };
+    let job = agent::pack(&parts)?;
+    let wanted = Wanted { server: Server::parse(url)?, agents, wait };
+    let conductor = Conductor::start(&wanted, job)?;
+    for (index, mate) in conductor.gather(&|| channel.is_stopped())?.iter().enumerate() {
+        watch.line(&format!(
+            "agent {} takes share {} of {agents}: {} of {} CPUs, clock {:.1} ms off (± {:.1})",
+            mate.name,
+            index + 1,
+            mate.workers,
+            mate.cpus,
+            mate.behind_us as f64 / 1e3,
+            mate.error_us as f64 / 1e3,
+        ));
+    }
+    let before = run::before(run, channel, watch)?;
+    let Merged { mut outcome, checks, incomplete } = conductor.run(run, &before, channel, watch)?;
+    outcome.before = before;
+    Ok(Ran { outcome, checks, incomplete })
+}
+
+/// The environment as the script sees it here, `--dotenv` included.
+fn script_env(run: &Run, options: &Options) -> Vec<(String, String)> {
+    let mut env = options.env.clone();
+    let name = run.plan.names.find("$env");
+    let seen = run.plan.globals.iter().find(|(slot, _)| Some(*slot) == name);
+    if let Some((_, weir_load::value::Value::Map(map))) = seen {
+        env.extend(map.iter().map(|(name, value)| (name.to_string(), value.to_text().into_owned())));
+    }
+    env
+}

@@ -1,0 +1,160 @@
+//! The command line of `weir load`: Artillery's flags for scripts, the habit of wrk, ab and oha for a URL.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir load checkout.yml                          an Artillery script, unchanged
+  weir load -t http://127.0.0.1:8080 -o run.json --html run.html checkout.yml
+  weir load --check checkout.yml                  read it, say what is wrong and what would be done; send nothing
+  weir load http://127.0.0.1:8080/ -c 64 -d 30s   as fast as 64 connections go (closed loop)
+  weir load http://127.0.0.1:8080/ -R 500         500 requests a second, whatever happens (open model)
+  weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
+  weir load compare before.json after.json        what two single runs can show, and what they cannot
+  weir load report run.json                       a page to read, run.json.html
+
+Load goes to the target you name and nowhere else, and it ends: phases, -d and -n bound it. Ctrl-C ends it with a report.
+Exit codes: 0 done, 1 a script problem or a failed check, 2 the command line, 3 the generator was the limit
+(with --fail-if-limited), 11 a worker could not run, 21 a failed expectation, 130 interrupted.";
+
+/// `weir load`.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct LoadArgs {
+    #[command(subcommand)]
+    pub what: Option<What>,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// What else `weir load` does.
+#[derive(Subcommand)]
+pub enum What {
+    /// Run a script; the word may be left out
+    Run(Box<RunArgs>),
+    /// Say what two reports can show about each other, and no more
+    Compare {
+        /// The report of the run before (-o)
+        before: PathBuf,
+        /// The report of the run after
+        after: PathBuf,
+    },
+    /// Make a page to read of a JSON report
+    Report {
+        /// The report (-o)
+        report: PathBuf,
+        /// Where the page goes [default: the report's name with .html]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// A run of scripts, or of one URL.
+#[derive(Args, Clone, Default)]
+pub struct RunArgs {
+    /// Script files, merged in order; or one URL
+    #[arg(value_name = "SCRIPT|URL")]
+    pub what: Vec<String>,
+
+    /// Target; wins over the script's
+    #[arg(short, long, value_name = "URL", help_heading = "Scripts")]
+    pub target: Option<String>,
+    /// Script: a file with more configuration, merged last. URL: connections
+    #[arg(short, long, value_name = "FILE|N")]
+    pub config: Option<String>,
+    /// One of config.environments
+    #[arg(short, long, value_name = "NAME", help_heading = "Scripts")]
+    pub environment: Option<String>,
+    /// Run the scenario of this name only; a regular expression
+    #[arg(long, value_name = "NAME", help_heading = "Scripts")]
+    pub scenario_name: Option<String>,
+    /// A file of NAME=value lines, read into the environment first
+    #[arg(long, alias = "env-file", value_name = "FILE", help_heading = "Scripts")]
+    pub dotenv: Option<PathBuf>,
+    /// Variables, as a JSON object
+    #[arg(short, long, value_name = "JSON", help_heading = "Scripts")]
+    pub variables: Option<String>,
+    /// Anything of the script, as a JSON object merged over it
+    #[arg(long, value_name = "JSON", help_heading = "Scripts")]
+    pub overrides: Option<String>,
+    /// CSV file, where the script has one payload
+    #[arg(short, long, value_name = "FILE", help_heading = "Scripts")]
+    pub payload: Option<PathBuf>,
+    /// One virtual user only
+    #[arg(short, long, help_heading = "Scripts")]
+    pub solo: bool,
+    /// One more script file
+    #[arg(short, long, value_name = "FILE", hide = true)]
+    pub input: Vec<String>,
+    /// Read the script, say what is wrong and what would be done; send nothing
+    #[arg(long, help_heading = "Scripts")]
+    pub check: bool,
+    /// What chance begins with: the same seed gives the same arrivals
+    #[arg(long, value_name = "N", help_heading = "Scripts")]
+    pub seed: Option<u64>,
+
+    /// How long
+    #[arg(short, long, value_name = "TIME", default_value = "10s", help_heading = "URL")]
+    pub duration: String,
+    /// Requests a second, begun on schedule whatever happens; without it each connection asks as fast as it is answered
+    #[arg(short = 'R', long, value_name = "N", help_heading = "URL")]
+    pub rate: Option<f64>,
+    /// Spread the requests of -R at random instead of evenly
+    #[arg(long, requires = "rate", help_heading = "URL")]
+    pub poisson: bool,
+    /// Requests in all; with --agents, how many agents
+    #[arg(short = 'n', long, value_name = "N", help_heading = "URL")]
+    pub requests: Option<u64>,
+    /// Method
+    #[arg(short = 'X', long, value_name = "NAME", help_heading = "URL")]
+    pub method: Option<String>,
+    /// A field of the request: "Name: value"; may be repeated
+    #[arg(short = 'H', long, value_name = "FIELD", help_heading = "URL")]
+    pub header: Vec<String>,
+    /// Body, or @FILE
+    #[arg(long, value_name = "TEXT", help_heading = "URL")]
+    pub body: Option<String>,
+    /// How long an answer may take
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "URL")]
+    pub timeout: String,
+
+    /// Threads [default: one per CPU this process may use; 1 for scripts with a processor]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+    /// Run on agents (weir agent) that wait at this NATS server; -n is how many
+    #[arg(long, value_name = "URL", requires = "requests", help_heading = "Agents")]
+    pub agents: Option<String>,
+    /// How long agents may take to come
+    #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Agents")]
+    pub agents_wait: String,
+    /// A variable of the environment that agents get; others stay here. May be repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Agents")]
+    pub env_pass: Vec<String>,
+    /// One more file that agents need, which the script does not name. May be repeated
+    #[arg(long = "with", value_name = "FILE", help_heading = "Agents")]
+    pub with_files: Vec<PathBuf>,
+    /// Do not verify certificates
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+
+    /// Write the report as JSON
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// Write the report as a page to read
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+    /// Only the log lines of the script and the verdicts
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+    /// v1: the summary as Artillery 1 printed it
+    #[arg(long, value_name = "FORM", default_value = "v2", value_parser = ["v1", "v2"], help_heading = "Output")]
+    pub summary: String,
+    /// Serve the metrics so far for Prometheus while it runs
+    #[arg(long, value_name = "ADDR", help_heading = "Output")]
+    pub prometheus: Option<std::net::SocketAddr>,
+    /// Exit with 3 when this generator, not the target, was the limit
+    #[arg(long, help_heading = "Output")]
+    pub fail_if_limited: bool,
+}

@@ -1,0 +1,367 @@
+//! `weir load SCRIPT`: from flags to plan to run to report.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use weir_load::output::console::Console;
+use weir_load::output::ensure::{self, Apdex, Check};
+use weir_load::output::expose::exposition;
+use weir_load::output::facts::fingerprint;
+use weir_load::output::live::{self, Live};
+use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json, v1};
+use weir_load::plan::{Phase, Plan};
+use weir_load::record::{Merger, Period};
+use weir_load::run::{self, Channel, NotBegun, Progress, Run, Stop, Watch};
+use weir_load::script::{self, Options};
+use weir_load::selfcheck::Sampler;
+use weir_load::{processor, random};
+use weir_net::process::{self, Signal};
+use weir_net::{clock, worker};
+
+use super::flags::RunArgs;
+use super::{agents, exit, metrics, write};
+
+/// How often the metrics that are served are made anew, in ms.
+const EXPOSE_EVERY_MS: u64 = 1_000;
+
+/// Reads the script, runs it, reports; gives the exit code.
+pub fn run(args: &RunArgs) -> u8 {
+    let id = std::env::var("ARTILLERY_TEST_RUN_ID").unwrap_or_else(|_| test_run_id());
+    let options = options(args, &id);
+    let plan = match script::load(&options, &processor::load_script) {
+        Ok(plan) => plan,
+        Err(refusal) => {
+            refusal.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+            eprint!("{}", refusal.text);
+            return u8::try_from(refusal.exit).unwrap_or(exit::FAILED);
+        }
+    };
+    plan.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    if args.check {
+        print!("{plan}");
+        return 0;
+    }
+    match start(args, &options, plan, &id) {
+        Ok(code) => code,
+        Err((message, code)) => {
+            eprintln!("weir load: {message}");
+            code
+        }
+    }
+}
+
+fn options(args: &RunArgs, id: &str) -> Options {
+    Options {
+        files: args.what.iter().chain(&args.input).map(Into::into).collect(),
+        config: args.config.as_ref().map(Into::into),
+        environment: args.environment.clone(),
+        target: args.target.clone(),
+        insecure: args.insecure,
+        payload: args.payload.clone(),
+        overrides: args.overrides.clone(),
+        variables: args.variables.clone(),
+        dotenv: args.dotenv.clone(),
+        solo: args.solo,
+        scenario_name: args.scenario_name.clone(),
+        test_id: id.to_owned(),
+        env: std::env::vars().collect(),
+    }
+}
+
+/// `t` and three random parts, as Artillery's.
+fn test_run_id() -> String {
+    const LETTERS: &[u8] = b"3456789abcdefghjkmnpqrtwxyz";
+    let part =
+        |length| -> String { (0..length).map(|_| random::one_of(LETTERS).copied().map_or('a', char::from)).collect() };
+    format!("t{}_{}_{}", part(4), part(29), part(4))
+}
+
+fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
+    let failed = |message| (message, exit::FAILED);
+    if let Some(folder) = args.output.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty())
+        && !folder.is_dir()
+    {
+        return Err(failed(format!("Path does not exist: {}", folder.display())));
+    }
+    let page = args.prometheus.map(metrics::serve).transpose().map_err(failed)?;
+    let workers = match args.workers {
+        Some(workers) => workers,
+        // One worker has one state of the processor's module, as Artillery's users know it on two CPUs.
+        None if plan.processor.is_some() => 1,
+        None => weir_meter::host::effective_cpus(),
+    };
+    let plan = Arc::new(plan);
+    let seed = args.seed.unwrap_or_else(|| random::below(usize::MAX) as u64);
+    let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None, ahead_ms: None };
+    let mut teller = Teller::new(args, &plan, page);
+    print!("{}{}", honest::first_line(&plan.targets()), teller.console.test_run_id(id));
+    let channel = Channel::new();
+    stop_on_signal(channel.stop()).map_err(failed)?;
+    let ran = match &args.agents {
+        Some(url) => agents::run(url, args, options, &run, &channel, &mut teller),
+        None => run::run(&run, channel, &mut teller).map(Ran::here),
+    };
+    let Ran { outcome, checks: agent_checks, mut incomplete } = ran.map_err(|error| match error {
+        NotBegun::Before(message) => (message, exit::FAILED),
+        NotBegun::Worker(message) => (message, exit::WORKER),
+    })?;
+    teller.clear();
+    let sampler = std::mem::take(&mut teller.sampler);
+    let self_check = match args.agents {
+        Some(_) => SelfCheck { agents: agent_checks, ..SelfCheck::default() },
+        None => sampler.finish(outcome.merger.own()),
+    };
+    if outcome.is_interrupted {
+        incomplete.push("stopped by a signal before its time".to_owned());
+    }
+    if outcome.is_cut {
+        let limit = run::DRAIN_MAX.as_secs();
+        incomplete.push(format!("virtual users were left {limit} s after the last phase, and were ended"));
+    }
+    if outcome.lines_lost > 0 {
+        incomplete.push(format!("{} lines of `log` steps were too many at once to be printed", outcome.lines_lost));
+    }
+    let result = outcome.merger.outcome();
+    let apdex = plan.plugins.apdex.and_then(|_| Apdex::of(&result.whole));
+    let checks = checks(&plan, &result.whole, apdex.as_ref());
+    let facts = Facts {
+        targets: plan.targets(),
+        script: plan.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        script_id: script_id(args),
+        test_run_id: id.to_owned(),
+        phases: plan.phases.iter().map(phase_fact).collect(),
+        started_ms: teller.started_ms.unwrap_or_else(now_ms),
+        ended_ms: now_ms(),
+        environment: environment(args, workers, seed),
+        self_check,
+        incomplete,
+        checks: checks.clone(),
+    };
+    teller.summary(&result.whole, &facts.self_check);
+    if let Some(path) = &args.output {
+        let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
+            Some(_) => json::write_legacy(&result, &facts, &serde_json::Value::Null),
+            None => json::write(&result, &facts),
+        };
+        write(path, &text).map_err(failed)?;
+        print!("{}", teller.console.log_file(&path.to_string_lossy()));
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::render(&json::document(&result, &facts))).map_err(failed)?;
+        print!("{}", teller.console.log_file(&path.to_string_lossy()));
+    }
+    print!("{}", honest::block(&result, &facts, &teller.console));
+    print!("{}", apdex.map_or_else(String::new, |apdex| apdex.print()));
+    print!("{}", ensure::print(&checks, &teller.console));
+    // A closed stdout cannot be told anything.
+    let _ = std::io::stdout().flush();
+    if let Err(message) = run::after(&run, outcome.before, &mut teller) {
+        eprintln!("weir load: {message}");
+    }
+    let is_limited = args.fail_if_limited && !facts.self_check.limits().is_empty();
+    Ok(match () {
+        () if outcome.is_interrupted => exit::INTERRUPTED,
+        () if ensure::has_failed(&checks) => exit::FAILED,
+        () if result.whole.counter("plugins.expect.failed") > 0 => exit::EXPECT,
+        () if is_limited => exit::LIMITED,
+        () => 0,
+    })
+}
+
+/// What a run gave, wherever it ran.
+pub(super) struct Ran {
+    /// Everything counted.
+    pub outcome: run::Outcome,
+    /// How agents fared.
+    pub checks: Vec<(String, SelfCheck)>,
+    /// What is missing.
+    pub incomplete: Vec<String>,
+}
+
+impl Ran {
+    fn here(outcome: run::Outcome) -> Ran {
+        Ran { outcome, checks: Vec::new(), incomplete: Vec::new() }
+    }
+}
+
+/// What `ensure` finds of the checks that the script asks for.
+fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
+    match &plan.plugins.ensure {
+        Some(options) if std::env::var_os("ARTILLERY_DISABLE_ENSURE").is_none() => {
+            ensure::checks(options, whole, apdex)
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
+    let signals = process::signals().map_err(|error| format!("signals cannot be caught: {error}"))?;
+    let wait = move || {
+        let mut told = false;
+        for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
+            if std::mem::replace(&mut told, true) {
+                // Twice is meant.
+                std::process::exit(i32::from(exit::INTERRUPTED));
+            }
+            stop.stop();
+        }
+    };
+    worker::block_aside("signals", wait).map_err(|error| format!("signals cannot be caught: {error}"))
+}
+
+fn phase_fact(phase: &Phase) -> PhaseFact {
+    PhaseFact {
+        name: phase.name.clone(),
+        shown: phase.shown.clone(),
+        duration_ms: u64::try_from(phase.duration.as_millis()).unwrap_or(u64::MAX),
+        arrivals: phase.arrivals.to_string(),
+    }
+}
+
+/// Equal for equal scripts with equal flags.
+fn script_id(args: &RunArgs) -> String {
+    let files = args.what.iter().chain(&args.input).chain(&args.config);
+    let mut parts: Vec<Vec<u8>> = files.map(|path| std::fs::read(path).unwrap_or_default()).collect();
+    let flags = [&args.target, &args.environment, &args.scenario_name, &args.variables, &args.overrides];
+    parts.extend(flags.into_iter().map(|flag| flag.clone().unwrap_or_default().into_bytes()));
+    parts.push(vec![u8::from(args.solo)]);
+    fingerprint(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+fn environment(args: &RunArgs, workers: usize, seed: u64) -> Vec<(String, String)> {
+    let read = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
+    vec![
+        ("weir".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("host".to_owned(), read("/proc/sys/kernel/hostname")),
+        ("kernel".to_owned(), read("/proc/sys/kernel/osrelease")),
+        ("cpus".to_owned(), weir_meter::host::effective_cpus().to_string()),
+        ("workers".to_owned(), workers.to_string()),
+        ("seed".to_owned(), seed.to_string()),
+        ("environment".to_owned(), args.environment.clone().unwrap_or_default()),
+    ]
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Prints what happens: reports to stdout as Artillery does, the live view to stderr.
+struct Teller {
+    console: Console,
+    is_v1: bool,
+    live: Live,
+    shows_live: bool,
+    phases: Vec<String>,
+    started_ms: Option<u64>,
+    sampler: Sampler,
+    page: Option<metrics::Page>,
+    exposed_ms: u64,
+}
+
+impl Teller {
+    fn new(args: &RunArgs, plan: &Plan, page: Option<metrics::Page>) -> Teller {
+        let is_terminal = std::io::stderr().is_terminal();
+        Teller {
+            console: Console {
+                columns: columns(),
+                is_colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+                is_quiet: args.quiet,
+                suppressed: plan.suppressed(),
+                ..Console::default()
+            },
+            is_v1: args.summary == "v1",
+            live: Live::new(is_terminal),
+            shows_live: is_terminal && !args.quiet,
+            phases: plan.phases.iter().map(|phase| phase.name.clone()).collect(),
+            started_ms: None,
+            sampler: Sampler::default(),
+            page,
+            exposed_ms: 0,
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.clear();
+        print!("{text}");
+        // A closed stdout cannot be told anything.
+        let _ = std::io::stdout().flush();
+    }
+
+    /// Takes the live view away, so that something can be printed.
+    fn clear(&mut self) {
+        eprint!("{}", self.live.clear());
+    }
+
+    fn summary(&mut self, whole: &Period, check: &SelfCheck) {
+        let now = now_ms();
+        let verdict = honest::verdict_first(check, &self.console);
+        let summary = match self.is_v1 {
+            true => v1::summary(&self.console, whole, now),
+            false => self.console.summary(whole, whole.stamps.first(), now),
+        };
+        self.say(&format!("{verdict}{summary}"));
+    }
+}
+
+/// Columns of the terminal on stdout, as the shell tells them.
+fn columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+impl Watch for Teller {
+    fn phase_started(&mut self, index: usize, phase: &Phase) {
+        let now = now_ms();
+        self.started_ms.get_or_insert(now);
+        let text = match self.is_v1 {
+            true => v1::phase_started(&self.console, Some(&phase.name), index, &phase.shown, now),
+            false => self.console.phase_started(&phase.name, index, &phase.shown, now),
+        };
+        self.say(&text);
+    }
+
+    fn phase_completed(&mut self, index: usize, phase: &Phase) {
+        if !self.is_v1 {
+            let text = self.console.phase_completed(&phase.name, index, &phase.shown, now_ms());
+            self.say(&text);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.say(&format!("{line}\n"));
+    }
+
+    fn period(&mut self, period: &Period) {
+        let text = match self.is_v1 {
+            true => v1::period(&self.console, period, self.started_ms.unwrap_or(period.start_ms)),
+            false => self.console.period(period),
+        };
+        self.say(&text);
+    }
+
+    fn late(&mut self, start_ms: u64) {
+        let text = format!("Warning: multiple batches of metrics for period {start_ms}\n");
+        self.say(&text);
+    }
+
+    fn progress(&mut self, progress: &Progress, merger: &Merger) {
+        self.sampler.look();
+        let now = now_ms();
+        if let Some(page) = &self.page
+            && now.saturating_sub(self.exposed_ms) >= EXPOSE_EVERY_MS
+        {
+            self.exposed_ms = now;
+            page.set(exposition(&merger.outcome()));
+        }
+        if !self.shows_live {
+            return;
+        }
+        let place = live::Progress {
+            elapsed_ms: u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX),
+            planned_ms: u64::try_from(progress.length.as_millis()).unwrap_or(u64::MAX),
+            phase: progress.phase.and_then(|index| self.phases.get(index).cloned()).unwrap_or_default(),
+        };
+        eprint!("{}", self.live.refresh(merger, &place, &self.console, now));
+    }
+}

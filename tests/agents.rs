@@ -1,0 +1,340 @@
+//! One run from several agents, with a real nats-server between them (Debian's `nats-server`).
+//!
+//! The target is this test's own: what it counted is what the merged report must say.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const ROWS: usize = 90;
+
+/// Each virtual user asks once, with the next row of a CSV file and a variable of the environment.
+const SCRIPT: &str = "config:
+  target: TARGET
+  phases: [{duration: SECONDS, arrivalCount: 90}]
+  payload: {path: ../data/rows.csv, fields: [row], order: sequence}
+scenarios:
+  - flow:
+      - get: {url: '/?row={{ row }}&token={{ $env.AGENTS_TEST_TOKEN }}&secret={{ $env.AGENTS_TEST_SECRET }}&id={{ $uuid }}'}
+      - log: 'row {{ row }}'
+";
+
+#[test]
+fn three_agents_do_the_work_of_one() {
+    let Some(nats) = Nats::start("127.0.0.1", None) else { return };
+    let target = Target::start("127.0.0.1");
+    let room = Room::new("agents", &target.url, 2);
+    let agents: Vec<_> = ["a", "a", "c"].map(|name| nats.agent(&mut Command::new(WEIR), name)).into();
+    let (report, stdout) = nats.load(&room, 3, &[]);
+    same_as_the_targets_own(&report, &target.asked());
+    let generator = &report["weir"]["generator"]["agents"];
+    let mut names: Vec<_> = generator.as_object().unwrap().keys().collect();
+    names.sort();
+    assert_eq!(names, ["a", "a-2", "c"], "{stdout}");
+    assert_eq!(report["weir"]["incomplete"], serde_json::json!([]), "{stdout}");
+    assert!(stdout.contains("agent a-2 takes share"), "{stdout}");
+    for name in ["[a] row ", "[a-2] row ", "[c] row "] {
+        assert_eq!(stdout.matches(name).count(), ROWS / 3, "{name} {stdout}");
+    }
+    for agent in agents {
+        agent.ends_well();
+    }
+}
+
+#[test]
+fn a_lost_agent_marks_the_run() {
+    let Some(nats) = Nats::start("127.0.0.1", Some("s3cret")) else { return };
+    let target = Target::start("127.0.0.1");
+    let room = Room::new("agents-lost", &target.url, 3);
+    let mut agents: Vec<_> = ["a", "b"].map(|name| nats.agent(&mut Command::new(WEIR), name)).into();
+    let load = std::thread::scope(|scope| {
+        let load = scope.spawn(|| nats.load(&room, 2, &[]));
+        let begun = Instant::now();
+        while target.asked().len() < ROWS / 3 && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        agents.remove(1).0.kill().unwrap();
+        load.join().unwrap()
+    });
+    let (report, stdout) = load;
+    let incomplete = report["weir"]["incomplete"].to_string();
+    assert!(incomplete.contains("agent b (share ") && incomplete.contains("of 2) was lost"), "{incomplete} {stdout}");
+    assert!(stdout.contains("Incomplete: agent b"), "{stdout}");
+    let counted = report["aggregate"]["counters"]["http.requests"].as_u64().unwrap() as usize;
+    let asked = target.asked().len();
+    // The one that stayed did all of its half; the other is counted up to its last second.
+    assert!((ROWS / 2..=asked).contains(&counted) && asked < ROWS, "counted {counted}, asked {asked}\n{stdout}");
+    agents.remove(0).ends_well();
+}
+
+#[test]
+fn agents_that_do_not_come_are_said() {
+    let Some(nats) = Nats::start("127.0.0.1", Some("s3cret")) else { return };
+    let room = Room::new("agents-none", "http://127.0.0.1:1", 1);
+    let _agent = nats.agent(&mut Command::new(WEIR), "only");
+    let load = |url: &str| {
+        let args = ["load", "--agents", url, "-n", "2", "--agents-wait", "2s"];
+        let output = Command::new(WEIR).args(args).arg(&room.script).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = load(&nats.url);
+    assert!(code == Some(11) && said.contains("1 of 2 agents came within 2 s (only)"), "{code:?} {said}");
+    let (code, said) = load(&nats.url.replace("s3cret", "wrong"));
+    assert!(code == Some(11) && said.contains("Authorization Violation") && !said.contains("wrong"), "{code:?} {said}");
+    let (_, said) = load("tls://127.0.0.1");
+    assert!(said.contains("without TLS"), "{said}");
+}
+
+/// Three machines: namespaces joined by a bridge. Needs root, and says so where it is not.
+#[test]
+fn three_machines_load_one_target() {
+    let Some(net) = Namespaces::new() else {
+        eprintln!("skipped: three_machines_load_one_target needs root and ip(8)");
+        return;
+    };
+    let Some(nats) = Nats::start(&net.gateway, None) else { return };
+    let target = Target::start(&net.gateway);
+    let room = Room::new("agents-netns", &target.url, 2);
+    let mut agents = Vec::new();
+    for name in &net.names {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", name, WEIR]);
+        agents.push(nats.agent(&mut command, name));
+    }
+    let (report, stdout) = nats.load(&room, 3, &[]);
+    let asked = target.asked();
+    same_as_the_targets_own(&report, &asked);
+    let mut by_address: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    for (address, _) in &asked {
+        *by_address.entry(*address).or_default() += 1;
+    }
+    assert_eq!(by_address.values().copied().collect::<Vec<_>>(), [ROWS / 3; 3], "{stdout}");
+    for agent in agents {
+        agent.ends_well();
+    }
+}
+
+/// What every complete run must say of what the target was asked.
+fn same_as_the_targets_own(report: &Value, asked: &[(IpAddr, String)]) {
+    let counters = &report["aggregate"]["counters"];
+    assert_eq!(asked.len(), ROWS);
+    for name in ["vusers.created", "vusers.completed", "http.requests", "http.codes.200"] {
+        assert_eq!(counters[name], ROWS, "{name}");
+    }
+    for latency in ["response", "service", "schedule_lag"] {
+        assert_eq!(report["weir"][latency]["count"], ROWS, "{latency}");
+    }
+    let value = |line: &str, name: &str| {
+        let query = line.split(' ').nth(1).unwrap().split('?').nth(1).unwrap();
+        query.split('&').find_map(|pair| pair.strip_prefix(name)).unwrap_or_default().to_owned()
+    };
+    let mut rows: Vec<usize> = asked.iter().map(|(_, line)| value(line, "row=").parse().unwrap()).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, (0..ROWS).collect::<Vec<_>>(), "each row once");
+    let ids: std::collections::BTreeSet<_> = asked.iter().map(|(_, line)| value(line, "id=")).collect();
+    assert_eq!(ids.len(), ROWS, "no two virtual users are the same");
+    assert!(asked.iter().all(|(_, line)| value(line, "token=") == "passed" && !line.contains("hidden")), "{asked:?}");
+}
+
+/// A directory with the script, gone at the end.
+struct Room {
+    dir: PathBuf,
+    script: PathBuf,
+}
+
+impl Room {
+    fn new(name: &str, target: &str, seconds: u64) -> Room {
+        let dir = support::scratch(name);
+        for sub in ["tests", "data"] {
+            std::fs::create_dir_all(dir.join(sub)).unwrap();
+        }
+        let rows: String = (0..ROWS).map(|row| format!("{row}\n")).collect();
+        std::fs::write(dir.join("data/rows.csv"), rows).unwrap();
+        let script = dir.join("tests/script.yml");
+        let text = SCRIPT.replace("TARGET", target).replace("SECONDS", &seconds.to_string());
+        std::fs::write(&script, text).unwrap();
+        Room { dir, script }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn ends_well(mut self) {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(20) {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                assert!(status.success(), "{status}");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("an agent did not end after its run");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A nats-server on a free port.
+struct Nats {
+    _server: Running,
+    url: String,
+}
+
+impl Nats {
+    fn start(host: &str, token: Option<&str>) -> Option<Nats> {
+        let port = support::free_port();
+        let mut command = Command::new("nats-server");
+        command.args(["-a", host, "-p", &port.to_string()]).args(token.iter().flat_map(|token| ["--auth", token]));
+        let Ok(server) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+            eprintln!("skipped: nats-server is not installed");
+            return None;
+        };
+        let server = Running(server);
+        let begun = Instant::now();
+        while TcpStream::connect((host, port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "nats-server does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let login = token.map_or(String::new(), |token| format!("{token}@"));
+        Some(Nats { _server: server, url: format!("nats://{login}{host}:{port}") })
+    }
+
+    /// An agent for one run, once it waits.
+    fn agent(&self, command: &mut Command, name: &str) -> Running {
+        command.args(["agent", &self.url, "--name", name, "--once", "--workers", "1"]);
+        let mut agent = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+        let mut lines = BufReader::new(agent.0.stderr.take().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        assert!(line.contains("waiting for a run"), "{line}");
+        std::thread::spawn(move || lines.read_to_string(&mut String::new()));
+        agent
+    }
+
+    /// The report of a run, and what it printed.
+    fn load(&self, room: &Room, agents: usize, more: &[&str]) -> (Value, String) {
+        let report = room.dir.join("report.json");
+        let output = Command::new(WEIR)
+            .args(["load", "--agents", &self.url, "-n", &agents.to_string(), "--env-pass", "AGENTS_TEST_TOKEN", "-o"])
+            .args([report.as_path(), Path::new(&room.script)])
+            .args(more)
+            .env("AGENTS_TEST_TOKEN", "passed")
+            .env("AGENTS_TEST_SECRET", "hidden")
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let stdout = text(&output.stdout);
+        assert!(output.status.success(), "{} {stdout} {}", output.status, text(&output.stderr));
+        let report = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+        (report, stdout)
+    }
+}
+
+/// Counts what it is asked.
+struct Target {
+    url: String,
+    asked: Arc<Mutex<Vec<(IpAddr, String)>>>,
+}
+
+impl Target {
+    fn start(host: &str) -> Target {
+        let listener = TcpListener::bind((host, 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let all = asked.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let all = all.clone();
+                std::thread::spawn(move || answer(stream, &all));
+            }
+        });
+        Target { url, asked }
+    }
+
+    fn asked(&self) -> Vec<(IpAddr, String)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, asked: &Mutex<Vec<(IpAddr, String)>>) {
+    let Ok(peer) = stream.peer_addr() else { return };
+    let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut first = None;
+    for line in lines.map_while(Result::ok) {
+        if !line.is_empty() {
+            first.get_or_insert(line);
+            continue;
+        }
+        asked.lock().unwrap().push((peer.ip(), first.take().unwrap_or_default()));
+        if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+            return;
+        }
+    }
+}
+
+/// Three network namespaces on a bridge; gone at the end.
+struct Namespaces {
+    names: Vec<String>,
+    bridge: String,
+    gateway: String,
+}
+
+impl Namespaces {
+    fn new() -> Option<Namespaces> {
+        let id = std::process::id() % 10_000;
+        // Link-local addresses are nobody's.
+        let subnet = format!("169.254.{}", 1 + id % 250);
+        let bridge = format!("wab{id}");
+        let names = (1..=3).map(|n| format!("wan{id}x{n}")).collect();
+        let net = Namespaces { names, bridge, gateway: format!("{subnet}.1") };
+        let ip = |line: String| Command::new("ip").args(line.split(' ')).output().is_ok_and(|out| out.status.success());
+        let bridge = &net.bridge;
+        let mut is_made = ip(format!("link add {bridge} type bridge"))
+            && ip(format!("addr add {subnet}.1/24 dev {bridge}"))
+            && ip(format!("link set {bridge} up"));
+        for (index, name) in net.names.iter().enumerate() {
+            let (out, address) = (format!("wav{id}x{index}"), format!("{subnet}.{}", index + 2));
+            is_made = is_made
+                && ip(format!("netns add {name}"))
+                && ip(format!("link add {out} type veth peer name eth0 netns {name}"))
+                && ip(format!("link set {out} master {bridge} up"))
+                && ip(format!("-n {name} addr add {address}/24 dev eth0"))
+                && ip(format!("-n {name} link set eth0 up"));
+        }
+        is_made.then_some(net)
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+        let _ = Command::new("ip").args(["link", "del", &self.bridge]).output();
+    }
+}

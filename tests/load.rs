@@ -1,0 +1,185 @@
+//! Runs every `tests/load/scripts/*.yml` with `weir load` against real servers, one libtest case per script.
+//!
+//! What a script is to give stands in its comments; `tests/README.md` has the words. The counters are listed without
+//! exception: one too many fails like one missing. `load/servers.mjs` is what they run against: Node's HTTP, npm's ws
+//! and Socket.IO, as pinned in `apps/package-lock.json`.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+#[allow(dead_code)]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+use serde_json::Value;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Scripts mostly wait for their next arrival.
+    arguments.test_threads.get_or_insert(8);
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/load");
+    let bench = Arc::new(Bench { servers: Servers::start(&home), room: support::scratch("load") });
+    let mut scripts: Vec<PathBuf> = std::fs::read_dir(home.join("scripts"))
+        .expect("folder is readable")
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yml"))
+        .collect();
+    scripts.sort();
+    let trial = |script: PathBuf| {
+        let bench = bench.clone();
+        let name = script.file_stem().unwrap().to_string_lossy().into_owned();
+        Trial::test(name, move || bench.script(&script).map_err(Into::into))
+    };
+    let trials = scripts.into_iter().map(trial).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// What all scripts share.
+struct Bench {
+    servers: Servers,
+    room: PathBuf,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.room).ok();
+    }
+}
+
+impl Bench {
+    /// Runs one script; the error is what a reader needs.
+    fn script(&self, script: &Path) -> Result<(), String> {
+        let text = std::fs::read_to_string(script).expect("script is readable");
+        let meant = Meant::read(&text.replace("{http}", &self.servers.ports["http"].to_string()));
+        let report = self.room.join(script.file_stem().unwrap()).with_extension("json");
+        let output = self.run(script, &report, &meant);
+        let mut wrong = meant.wrong(&output);
+        match std::fs::read(&report) {
+            Ok(text) => wrong.push_str(&meant.wrong_in(&serde_json::from_slice(&text).expect("the report is JSON"))),
+            Err(error) if !meant.counters.is_empty() => writeln!(wrong, "no report: {error}").unwrap(),
+            Err(_) => {}
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Err(format!("{wrong}--- stderr\n{}--- stdout\n{}", text(&output.stderr), text(&output.stdout)))
+    }
+
+    fn run(&self, script: &Path, report: &Path, meant: &Meant) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(["load", "--workers", "2"]).args(&meant.arguments).arg(script).arg("-o").arg(report);
+        for (name, port) in &self.servers.ports {
+            command.env(name.to_uppercase(), port.to_string());
+        }
+        command.current_dir(script.parent().unwrap()).stdin(Stdio::null()).output().expect("weir runs")
+    }
+}
+
+/// What a script's comments ask for.
+#[derive(Default)]
+struct Meant {
+    arguments: Vec<String>,
+    exit: i32,
+    prints: Vec<String>,
+    counters: BTreeMap<String, String>,
+    summaries: Vec<String>,
+}
+
+impl Meant {
+    fn read(text: &str) -> Meant {
+        let mut meant = Meant::default();
+        for line in text.lines().filter_map(|line| line.strip_prefix("# ")) {
+            let (word, rest) = line.split_once(": ").unwrap_or((line, ""));
+            match word {
+                "flags" => meant.arguments = rest.split(' ').map(str::to_owned).collect(),
+                "exit" => meant.exit = rest.parse().expect("an exit code"),
+                "prints" => meant.prints.push(rest.to_owned()),
+                "summary" => meant.summaries.push(rest.to_owned()),
+                "count" => {
+                    let (name, count) = rest.rsplit_once(' ').expect("a counter and its count");
+                    meant.counters.insert(name.to_owned(), count.to_owned());
+                }
+                _ => {}
+            }
+        }
+        meant
+    }
+
+    fn wrong(&self, output: &Output) -> String {
+        let mut wrong = String::new();
+        if output.status.code() != Some(self.exit) {
+            writeln!(wrong, "ended with {}, not with {}", output.status, self.exit).unwrap();
+        }
+        let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        for text in self.prints.iter().filter(|text| !printed.contains(*text)) {
+            writeln!(wrong, "not printed: {text}").unwrap();
+        }
+        wrong
+    }
+
+    fn wrong_in(&self, report: &Value) -> String {
+        let mut wrong = String::new();
+        let part = |name: &str| report["aggregate"][name].as_object().expect("a part of the aggregate");
+        for (name, count) in part("counters") {
+            let meant = self.counters.get(name).map_or("absent", String::as_str);
+            if !matches(meant, count.as_u64().unwrap_or(u64::MAX)) {
+                writeln!(wrong, "{name}: {count}, meant: {meant}").unwrap();
+            }
+        }
+        for (name, meant) in self.counters.iter().filter(|(name, _)| !part("counters").contains_key(*name)) {
+            writeln!(wrong, "{name}: absent, meant: {meant}").unwrap();
+        }
+        if !self.summaries.is_empty() {
+            let mut found: Vec<_> = part("summaries").keys().cloned().collect();
+            found.sort();
+            if found != self.summaries {
+                writeln!(wrong, "summaries: {found:?}, meant: {:?}", self.summaries).unwrap();
+            }
+        }
+        wrong
+    }
+}
+
+/// `7`, or `3..9` where chance decides: both ends are allowed.
+fn matches(meant: &str, count: u64) -> bool {
+    match meant.split_once("..") {
+        Some((least, most)) => (least.parse().unwrap()..=most.parse().unwrap()).contains(&count),
+        None => meant.parse() == Ok(count),
+    }
+}
+
+/// `servers.mjs`, until the tests are over.
+struct Servers {
+    child: Child,
+    ports: BTreeMap<String, u16>,
+}
+
+impl Servers {
+    fn start(home: &Path) -> Servers {
+        let installed = home.with_file_name("apps").join("node_modules");
+        assert!(installed.is_dir(), "the servers are not installed: npm ci --prefix tests/apps");
+        let mut child = Command::new("node")
+            .arg(home.join("servers.mjs"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("node runs");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).expect("the servers print their ports");
+        Servers { child, ports: serde_json::from_str(&line).expect("the ports are JSON") }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
