@@ -14,7 +14,7 @@ NEAR = {"weir": {"get": 120_000, "script": 90_000, "ws": 70_000, "socketio": 20_
         "artillery": {"get": 6_000, "script": 5_000, "ws": 16_000, "socketio": 12_000}}
 TITLES = {
     "get": "One keep-alive GET of 1 KiB, 64 connections",
-    "script": "The same with a capture (JSON) and a check (status)",
+    "script": "The same with a capture (JSON) and a check (status); wrk plain",
     "ws": "One WebSocket message and its echo, 64 connections",
     "socketio": "One Socket.IO emit and its acknowledgement, 64 connections",
 }
@@ -52,9 +52,11 @@ def tools(kind, args, port, directory):
         found["Artillery 2.0.34"] = scripted("artillery", [str(node), str(main), "run"], kind, port, directory, seconds)
     if kind in ("get", "script") and args.k6:
         found["k6"] = k6(args.k6, kind, url, directory, seconds)
+    if kind in ("get", "script"):
+        # Beside the script it is a measure only: it neither captures nor checks.
+        found["wrk"] = Tool(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", url], number(r"(\d+) requests in"))
     if kind != "get":
         return found
-    found["wrk"] = Tool(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", url], number(r"(\d+) requests in"))
     found["weir, URL"] = Tool([args.weir, "load", url, "-c", str(CONNECTIONS), "-d", f"{seconds}s", "--workers", "1"],
                               number(r"(\d[\d ,]*) requests"))
     if shutil.which("oha"):

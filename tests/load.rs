@@ -55,7 +55,8 @@ impl Drop for Bench {
 impl Bench {
     /// Runs one script; the error is what a reader needs.
     fn script(&self, script: &Path) -> Result<(), String> {
-        let meant = Meant::read(&std::fs::read_to_string(script).expect("script is readable"));
+        let text = std::fs::read_to_string(script).expect("script is readable");
+        let meant = Meant::read(&text.replace("{http}", &self.servers.ports["http"].to_string()));
         let report = self.room.join(script.file_stem().unwrap()).with_extension("json");
         let output = self.run(script, &report, &meant);
         let mut wrong = meant.wrong(&output);

@@ -52,6 +52,7 @@ fn of(url: &str, args: &RunArgs) -> Result<Quick, String> {
         duration: time(&args.duration, "-d")?,
         requests_max: args.requests,
         timeout: time(&args.timeout, "--timeout")?,
+        insecure: args.insecure,
         rate: args.rate.map(|rate| if args.poisson { Rate::Poisson(rate) } else { Rate::Constant(rate) }),
     })
 }

@@ -52,7 +52,7 @@ const anything = (request, answer) => {
             answer.setHeader('content-type', 'application/json');
             return answer.end('{"data":{"createUser":{"id":"1"},"user":{"username":"a","email":"b"}},"id":1}');
         }
-        const status = request.url.startsWith('/no-such') ? 404 : 200;
+        const status = request.url.startsWith('/no') ? 404 : 200;
         answer.writeHead(status, { 'content-type': 'text/plain', 'x-cache': 'HIT', 'cf-cache-status': 'HIT' });
         return answer.end('a stand-in\n');
     });

@@ -28,6 +28,7 @@ pub mod run;
 pub mod script;
 pub mod selfcheck;
 pub mod template;
+pub mod tls;
 pub mod url;
 pub mod value;
 pub mod vars;

@@ -16,6 +16,7 @@ use weir_net::{Instant, clock};
 
 use crate::client::{Origin, Resolver};
 use crate::report::Report;
+use crate::tls::Tls;
 use crate::url::Url;
 use connection::Run;
 use schedule::Schedule;
@@ -37,7 +38,7 @@ pub const LATE_AFTER: Duration = Duration::from_millis(5);
 /// What to send, where, how often, and when to stop.
 #[derive(Clone, Debug)]
 pub struct Quick {
-    /// `http://host[:port]/path?query`.
+    /// `http://host[:port]/path?query`, or `https://`.
     pub url: String,
     /// `GET` and so on.
     pub method: String,
@@ -58,6 +59,8 @@ pub struct Quick {
     pub timeout: Duration,
     /// Requests at a fixed rate; `None` is a closed loop.
     pub rate: Option<Rate>,
+    /// Takes any certificate.
+    pub insecure: bool,
 }
 
 /// A fixed rate: an open model.
@@ -82,6 +85,7 @@ impl Default for Quick {
             requests_max: None,
             timeout: Duration::from_secs(10),
             rate: None,
+            insecure: false,
         }
     }
 }
@@ -136,6 +140,7 @@ struct Plan {
     body: Vec<u8>,
     timeout: Duration,
     rate: Option<Rate>,
+    insecure: bool,
     resolver: Resolver,
     begin: Instant,
     end: Instant,
@@ -152,9 +157,6 @@ struct Share {
 impl Plan {
     fn of(quick: &Quick) -> Result<Plan, String> {
         let url = Url::parse(&quick.url)?;
-        if url.scheme == crate::url::Scheme::Https {
-            return Err(format!("\"{}\" cannot be loaded: no https here yet, only http://", quick.url));
-        }
         match quick.rate {
             Some(Rate::Constant(rate) | Rate::Poisson(rate)) if !(rate > 0.0 && rate <= RATE_MAX) => {
                 return Err(format!("a rate is more than 0 and at most {RATE_MAX} requests a second"));
@@ -170,6 +172,7 @@ impl Plan {
             body: quick.body.clone(),
             timeout: quick.timeout.min(TIMEOUT_MAX),
             rate: quick.rate,
+            insecure: quick.insecure,
             resolver: Resolver::default(),
             begin,
             end: begin + quick.duration.min(DURATION_MAX),
@@ -178,7 +181,9 @@ impl Plan {
 
     fn start(self, share: &Share, report: Report, give: mpsc::Sender<Report>) {
         let rate = self.rate.map(|rate| Schedule::new(rate, self.begin, share.index, share.threads));
-        let origin = Rc::new(Origin::of(&self.url));
+        let tls: Rc<Tls> = Rc::default();
+        let tls = if self.insecure { tls.accepting_anyone() } else { tls };
+        let origin = Rc::new(Origin::of(&self.url, &tls));
         let run = Rc::new(Run::new(self, origin, rate, share.requests, report, give));
         for _ in 0..share.connections {
             worker::spawn(connection::load(run.clone()));
@@ -236,7 +241,7 @@ mod tests {
             run(&quick).err().unwrap()
         };
         for (change, why) in [
-            ((|quick| quick.url = "https://localhost/".to_owned()) as fn(&mut Quick), "only http://"),
+            ((|quick| quick.url = "ftp://localhost/".to_owned()) as fn(&mut Quick), "only http://"),
             (|quick| quick.method = "GE T".to_owned(), "no method"),
             (|quick| quick.rate = Some(Rate::Constant(0.0)), "a rate is"),
             (|quick| quick.rate = Some(Rate::Poisson(f64::NAN)), "a rate is"),

@@ -430,6 +430,9 @@ async fn tell(worker: Rc<Worker>, index: usize, events: Sender<Event>, in_parts:
 
 fn report(worker: &Worker, index: usize, events: &Sender<Event>, in_parts: bool, is_last: bool) {
     let before_ms = if is_last { u64::MAX } else { worker.recorder.now_ms() };
+    if let Some(processor) = &worker.processor {
+        processor.flush(&worker.recorder);
+    }
     let taken = worker.recorder.take(if in_parts { u64::MAX } else { before_ms });
     // Nobody listens any more: then it does not matter.
     let _ = events.send(Event::Taken { worker: index, taken, before_ms });

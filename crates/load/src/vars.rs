@@ -66,6 +66,12 @@ impl Vars {
         Vars { names, values, others: None }
     }
 
+    /// Hands all of them over, and leaves none set.
+    pub fn take(&mut self) -> Vars {
+        let (values, others) = (std::mem::take(&mut self.values), self.others.take());
+        Vars { names: self.names.clone(), values, others }
+    }
+
     /// The value in a slot.
     pub fn get(&self, slot: Slot) -> &Value {
         self.values.get(slot.0 as usize).unwrap_or(&UNDEFINED)

@@ -12,11 +12,12 @@ use weir_net::worker::spawn;
 use crate::engine::{http, socketio, ws};
 use crate::fake::Fake;
 use crate::plan::{Initial, Plan};
-use crate::processor::Processor;
+use crate::processor::{Choice, Host, Processor};
 use crate::random::{self, Builtins};
 use crate::record::{Metric, Recorder};
 use crate::run::Event;
 use crate::template::Functions;
+use crate::tls::Tls;
 use crate::value::Value;
 use crate::vars::Vars;
 use crate::vuser::{self, Failed, Vuser};
@@ -36,6 +37,8 @@ pub struct Worker {
     pub processor: Option<Rc<Processor>>,
     /// What requests need: connections kept for everybody, names resolved, metrics looked up.
     pub http: http::Http,
+    /// How TLS is spoken.
+    pub tls: Rc<Tls>,
     /// What WebSockets need.
     pub ws: ws::Shared,
     /// What Socket.IO needs.
@@ -117,17 +120,28 @@ impl Worker {
     /// Loads the processor and looks up what a run needs; the error is for the user.
     pub fn new(plan: Arc<Plan>, shared: Arc<Shared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
         let recorder = Recorder::default();
+        let tls = Tls::new(&plan.tls)?;
         random::seed(seed);
-        let processor = plan.processor.as_deref().map(Processor::load).transpose()?.map(Rc::new);
+        let host = Host {
+            say: {
+                let (shared, events) = (shared.clone(), events.clone());
+                Rc::new(move |line| say(&shared, &events, line))
+            },
+            test_run_id: test_id(&plan),
+            ..Host::default()
+        };
+        let load = |path| Processor::load_with(path, host, Choice::from_environment());
+        let processor = plan.processor.as_deref().map(load).transpose()?.map(Rc::new);
         Ok(Worker {
             metrics: Metrics::new(&plan, &recorder),
-            http: http::Http::new(&plan, &recorder),
+            http: http::Http::new(&plan, &recorder, &tls),
             ws: ws::Shared::new(&plan, &recorder),
             socketio: socketio::Shared::new(&plan, &recorder),
             functions: Box::new(Callable {
                 fake: plan.plugins.fake_data.as_ref().map(Fake::new),
                 processor: processor.clone(),
             }),
+            tls,
             plan,
             recorder,
             processor,
@@ -144,11 +158,7 @@ impl Worker {
 
     /// Prints a line, unless too many wait.
     pub fn say(&self, line: String) {
-        let waiting = self.shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
-        if waiting >= LINES_MAX || self.events.send(Event::Line(line)).is_err() {
-            self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
-            self.shared.lines_lost.fetch_add(1, Ordering::Relaxed);
-        }
+        say(&self.shared, &self.events, line);
     }
 
     /// Counts `errors.NAME`.
@@ -175,7 +185,11 @@ impl Worker {
         let presence = Presence::new(self);
         let vuser = self.vuser(Some(index), due);
         spawn(async move {
+            let uid = vuser.uid.clone();
             vuser::live(vuser).await;
+            if let Some(processor) = &presence.0.processor {
+                processor.forget(&uid);
+            }
             drop(presence);
         });
     }
@@ -240,6 +254,22 @@ impl Worker {
             socketio: None,
         }
     }
+}
+
+/// Prints a line, unless too many wait.
+fn say(shared: &Shared, events: &Sender<Event>, line: String) {
+    let waiting = shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
+    if waiting >= LINES_MAX || events.send(Event::Line(line)).is_err() {
+        shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
+        shared.lines_lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// `$testId`, which processors know as `artillery.testRunId`.
+fn test_id(plan: &Plan) -> String {
+    let slot = plan.names.find("$testId");
+    let found = plan.globals.iter().find(|(own, _)| Some(*own) == slot);
+    found.map(|(_, value)| value.to_string()).unwrap_or_default()
 }
 
 /// What templates may call: the two of Artillery's core, fake data where the script asks for it, and what its

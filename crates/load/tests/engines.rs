@@ -167,3 +167,102 @@ fn what_goes_wrong_with_socketio_has_artillerys_names() {
     let websocket = "  socketio: { transports: [websocket] }\n";
     check("socketio", nobody, websocket, flow, &[("errors.Error: websocket error", 3)]);
 }
+
+/// TLS in front of a port, by Node, with a certificate that names `localhost` and is signed by itself.
+struct Front {
+    app: App,
+    certificate: PathBuf,
+}
+
+impl Front {
+    fn start(behind: &str) -> Front {
+        let certificate = file_of("");
+        let (key, path) = (certificate.with_extension("key"), certificate.display().to_string());
+        let made = Command::new("openssl")
+            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -days 2".split(' '))
+            .args(["-addext", "subjectAltName=DNS:localhost", "-out", &path, "-keyout"])
+            .arg(&key)
+            .stderr(Stdio::null())
+            .status();
+        assert!(made.unwrap().success());
+        let script = "const fs = require('fs'), net = require('net'), tls = require('tls');
+            const [cert, key, port] = process.argv.slice(1);
+            const server = tls.createServer({ cert: fs.readFileSync(cert), key: fs.readFileSync(key) }, client => {
+              const behind = net.connect(Number(port), '127.0.0.1');
+              client.on('error', () => behind.destroy()).pipe(behind);
+              behind.on('error', () => client.destroy()).pipe(client);
+            });
+            server.listen(0, '127.0.0.1', () => console.log(server.address().port));";
+        let mut command = Command::new("node");
+        command.args(["-e", script, &path]).arg(&key).arg(behind).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        std::fs::remove_file(key).ok();
+        Front { app: App { child, port: port.trim().to_owned() }, certificate }
+    }
+
+    fn target(&self, scheme: &str) -> String {
+        format!("{scheme}://localhost:{}", self.app.port)
+    }
+
+    /// `config.tls` that trusts it.
+    fn trusted(&self) -> String {
+        let text = std::fs::read_to_string(&self.certificate).unwrap();
+        format!("  tls:\n    ca: |\n      {}\n", text.trim().replace('\n', "\n      "))
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.certificate).ok();
+    }
+}
+
+const ANYONE: &str = "  tls: { rejectUnauthorized: false }\n";
+
+#[test]
+fn a_websocket_goes_over_tls() {
+    let app = App::start("ws.mjs");
+    let front = Front::start(&app.port);
+    let flow = "      - send: { payload: { n: 4 }, match: { json: \"$.n\", value: 4 } }\n";
+    let expect = [("vusers.completed", 3), ("websocket.messages_received", 3)];
+    for config in [front.trusted().as_str(), ANYONE, "  ws: { rejectUnauthorized: false }\n"] {
+        check("ws", &front.target("wss"), config, flow, &expect);
+    }
+    let refused = [("errors.self-signed certificate", 3), ("errors.DEPTH_ZERO_SELF_SIGNED_CERT", 3)];
+    check("ws", &front.target("wss"), "", flow, &refused);
+}
+
+#[test]
+fn socketio_goes_over_tls() {
+    let app = App::start("socketio.mjs");
+    let front = Front::start(&app.port);
+    let flow = "      - emit: { channel: echo, data: hello }\n        acknowledge: { data: hello }\n";
+    let expect = [("vusers.completed", 3), ("socketio.emit", 3)];
+    for transports in ["polling, websocket", "websocket", "polling"] {
+        let config = format!("{}  socketio: {{ transports: [{transports}] }}\n", front.trusted());
+        check("socketio", &front.target("https"), &config, flow, &expect);
+    }
+    check("socketio", &front.target("https"), "", flow, &[("errors.Error: xhr poll error", 3)]);
+}
+
+#[test]
+fn requests_go_over_tls() {
+    let app = App::start("express.mjs");
+    let front = Front::start(&app.port);
+    let flow =
+        "      - get: { url: / }\n      - get: { url: /, headers: { connection: close } }\n      - get: { url: / }\n";
+    let extended = "  http: { extendedMetrics: true }\n";
+    for config in [front.trusted().as_str(), ANYONE] {
+        let config = format!("{config}{extended}");
+        let whole =
+            check("http", &front.target("https"), &config, flow, &[("vusers.completed", 3), ("http.responses", 9)]);
+        assert_eq!(whole.summaries.get("http.tls").expect("handshakes").count, 9);
+    }
+    let refused = [("errors.DEPTH_ZERO_SELF_SIGNED_CERT", 3), ("vusers.failed", 3), ("http.responses", 0)];
+    check("http", &front.target("https"), "", flow, &refused);
+    // Plain HTTP where TLS is expected.
+    let plain = format!("https://127.0.0.1:{}", app.port);
+    check("http", &plain, ANYONE, flow, &[("errors.EPROTO", 3), ("vusers.failed", 3)]);
+}

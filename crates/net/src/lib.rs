@@ -25,6 +25,8 @@ pub mod slots;
 pub mod stream;
 mod sys;
 pub mod timer;
+pub mod tls;
+mod transport;
 mod wheel;
 pub mod worker;
 
@@ -35,3 +37,5 @@ pub use listener::{ListenOptions, Listener, Listening};
 pub use slots::Slots;
 pub use stream::{ConnectOptions, Keepalive, Stream};
 pub use timer::{Deadline, TimedOut};
+pub use tls::TlsStream;
+pub use transport::Transport;

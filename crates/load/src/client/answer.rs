@@ -82,6 +82,8 @@ pub struct Timings {
     pub dns: Duration,
     /// What connecting took, likewise.
     pub tcp: Duration,
+    /// What shaking hands took, likewise; `None` without TLS.
+    pub tls: Option<Duration>,
     /// Whether the connection was made for this exchange.
     pub is_fresh: bool,
     /// The request was handed to the kernel: all of it.

@@ -55,6 +55,9 @@ impl Error {
 
     /// What a system call said.
     pub fn io(step: Step, error: &io::Error) -> Error {
+        if let Some(failed) = weir_net::tls::failure(error) {
+            return Error::named(step, failed.code);
+        }
         let known = error.raw_os_error().and_then(|raw| NUMBERS.iter().find(|(number, _)| *number == raw));
         match (known, error.kind()) {
             (Some((_, name)), _) => Error::named(step, name),

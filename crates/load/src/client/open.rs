@@ -5,7 +5,8 @@ use std::rc::Rc;
 use weir_net::Instant;
 
 use weir_meter::Step;
-use weir_net::{Address, ConnectOptions, Deadline, Stream, clock};
+use weir_net::tls::Sessions;
+use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
 use super::error::Error;
 use super::origin::Origin;
@@ -15,7 +16,7 @@ use crate::url::Scheme;
 /// A connection to an origin.
 #[derive(Debug)]
 pub struct Link {
-    stream: Stream,
+    stream: Transport,
 }
 
 /// A connection just made.
@@ -25,13 +26,19 @@ pub(super) struct Opened {
     pub(super) resolved: Instant,
     /// When the connection stood.
     pub(super) connected: Instant,
+    /// When TLS stood, if there is any.
+    pub(super) secured: Option<Instant>,
 }
 
 /// Resolves and connects; of several addresses each is tried, the one that worked last first.
-pub(super) async fn open(origin: &Origin, resolver: &Resolver, deadline: &Deadline) -> Result<Opened, Error> {
-    if origin.scheme == Scheme::Https {
-        return Err(Error::named(Step::TlsOrigin, "https is not there yet"));
-    }
+///
+/// Over TLS, `sessions` may be resumed.
+pub(super) async fn open(
+    origin: &Origin,
+    resolver: &Resolver,
+    sessions: Option<&Sessions>,
+    deadline: &Deadline,
+) -> Result<Opened, Error> {
     let addresses = addresses(origin, resolver, deadline).await?;
     let resolved = clock::precise();
     let first = origin.preferred.get();
@@ -44,7 +51,15 @@ pub(super) async fn open(origin: &Origin, resolver: &Resolver, deadline: &Deadli
         match connect(&Address::Tcp(*address), deadline).await {
             Ok(stream) => {
                 origin.preferred.set(index);
-                return Ok(Opened { link: Link { stream }, resolved, connected: clock::precise() });
+                let connected = clock::precise();
+                if origin.scheme != Scheme::Https {
+                    let link = Link { stream: stream.into() };
+                    return Ok(Opened { link, resolved, connected, secured: None });
+                }
+                // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
+                let stream = Box::pin(origin.tls.open(stream, &origin.host, sessions, deadline)).await;
+                let stream = stream.map_err(|error| Error::io(Step::TlsOrigin, &error))?;
+                return Ok(Opened { link: Link { stream }, resolved, connected, secured: Some(clock::precise()) });
             }
             Err(error) => failed = Error::io(Step::Connect, &error),
         }
@@ -76,8 +91,8 @@ async fn connect(address: &Address, deadline: &Deadline) -> io::Result<Stream> {
 }
 
 impl Link {
-    /// The socket: what speaks something else over it from now on.
-    pub fn into_stream(self) -> Stream {
+    /// The connection, for what speaks something else over it from now on.
+    pub fn into_transport(self) -> Transport {
         self.stream
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
+use crate::tls::Tls;
 use crate::url::{Scheme, Url};
 
 /// Origins one worker remembers; beyond, an origin is made anew each time.
@@ -23,6 +24,8 @@ pub struct Origin {
     pub tail: Vec<u8>,
     /// The Host field's value.
     pub authority: String,
+    /// How TLS is spoken with it.
+    pub(super) tls: Rc<Tls>,
     /// Addresses found, in the order they are tried.
     pub(super) addresses: RefCell<Rc<[SocketAddr]>>,
     /// Which of them worked last.
@@ -30,8 +33,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The origin of a URL.
-    pub fn of(url: &Url) -> Origin {
+    /// The origin of a URL; `tls` is for `https`.
+    pub fn of(url: &Url, tls: &Rc<Tls>) -> Origin {
         let address: Option<IpAddr> = url.host.parse().ok();
         let addresses: Vec<SocketAddr> = address.map(|ip| SocketAddr::new(ip, url.port)).into_iter().collect();
         Origin {
@@ -40,6 +43,7 @@ impl Origin {
             port: url.port,
             tail: format!("Host: {}\r\nConnection: keep-alive\r\n\r\n", url.authority).into_bytes(),
             authority: url.authority.clone(),
+            tls: tls.clone(),
             addresses: RefCell::new(addresses.into()),
             preferred: Cell::new(0),
         }
@@ -55,9 +59,15 @@ impl Origin {
 #[derive(Debug, Default)]
 pub struct Origins {
     all: RefCell<HashMap<(Scheme, String), Rc<Origin>>>,
+    tls: Rc<Tls>,
 }
 
 impl Origins {
+    /// None yet.
+    pub fn new(tls: Rc<Tls>) -> Origins {
+        Origins { all: RefCell::default(), tls }
+    }
+
     /// The origin of a URL; the same one each time.
     pub fn of(&self, url: &Url) -> Rc<Origin> {
         let mut all = self.all.borrow_mut();
@@ -65,7 +75,7 @@ impl Origins {
         if let Some(origin) = all.get(&key) {
             return origin.clone();
         }
-        let origin = Rc::new(Origin::of(url));
+        let origin = Rc::new(Origin::of(url, &self.tls));
         if all.len() < ORIGINS_MAX {
             all.insert(key, origin.clone());
         }

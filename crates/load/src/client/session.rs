@@ -6,6 +6,7 @@ use std::time::Duration;
 use weir_net::Instant;
 
 use weir_meter::Step;
+use weir_net::tls::Sessions;
 use weir_net::{Deadline, clock};
 
 use super::answer::{Answer, Timings};
@@ -24,14 +25,14 @@ pub struct Kept {
     pub link: Link,
     /// When the exchange under way must be over.
     deadline: Deadline,
-    /// What finding the address and connecting took.
-    opening: (Duration, Duration),
+    /// What finding the address, connecting and shaking hands took.
+    opening: (Duration, Duration, Option<Duration>),
 }
 
 impl Kept {
     fn timings(&self, started: Instant, sent: Instant, is_fresh: bool) -> Timings {
-        let (dns, tcp) = self.opening;
-        Timings { started, dns, tcp, is_fresh, sent, head: started, end: started }
+        let (dns, tcp, tls) = self.opening;
+        Timings { started, dns, tcp, tls, is_fresh, sent, head: started, end: started }
     }
 }
 
@@ -47,6 +48,8 @@ pub struct Call<'r> {
     pub body: &'r [u8],
     /// Whether the body of the answer is to be kept.
     pub wants_body: bool,
+    /// What a new connection may resume, over TLS.
+    pub sessions: Option<&'r Sessions>,
     /// What the whole exchange may take, from resolving to the last byte.
     pub timeout: Duration,
     /// When it began; `None` reads the clock.
@@ -75,10 +78,13 @@ pub async fn exchange(kept: &mut Option<Kept>, call: &Call<'_>, resolver: &Resol
     }
     let deadline = Deadline::new();
     deadline.set(call.timeout);
-    let opened = open::open(call.origin, resolver, &deadline).await?;
-    let opening = (opened.resolved.saturating_duration_since(started), opened.connected - opened.resolved);
+    let opened = open::open(call.origin, resolver, call.sessions, &deadline).await?;
+    let dns = opened.resolved.saturating_duration_since(started);
+    let tls = opened.secured.map(|secured| secured - opened.connected);
+    let opening = (dns, opened.connected - opened.resolved, tls);
+    let ready = opened.secured.unwrap_or(opened.connected);
     let fresh = Kept { origin: call.origin.clone(), link: opened.link, deadline, opening };
-    let timings = fresh.timings(started, opened.connected, true);
+    let timings = fresh.timings(started, ready, true);
     let read = over(&fresh.link, call, &fresh.deadline, timings, &mut true).await?;
     Ok(settle(kept, fresh, read))
 }

@@ -8,8 +8,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use weir_meter::Step;
-use weir_net::{Address, ConnectOptions, Deadline, Lease, Stream};
+use weir_net::{Address, ConnectOptions, Deadline, Lease, Stream, Transport};
 use weir_wire::{Parser, Progress, ResponseHead};
+
+use crate::tls::Tls;
 
 /// The longest URL, in bytes.
 const URL_BYTES_MAX: usize = 64 << 10;
@@ -114,6 +116,9 @@ impl Refused {
     }
 
     fn of_io(step: Step, call: &str, error: &io::Error) -> Refused {
+        if let Some(failed) = weir_net::tls::failure(error) {
+            return Refused::new(step, Some(failed.code), failed.detail.clone());
+        }
         let code = code(error);
         Refused::new(step, Some(code), format!("{call} {code}"))
     }
@@ -153,6 +158,21 @@ pub(crate) async fn dial(host: &str, port: u16, bind: Option<IpAddr>, deadline: 
     Ok(stream)
 }
 
+/// Shakes hands where the place is reached over TLS.
+pub(crate) async fn secure(
+    stream: Stream,
+    place: &Place,
+    tls: &Tls,
+    deadline: &Deadline,
+) -> Result<Transport, Refused> {
+    if !place.is_tls {
+        return Ok(stream.into());
+    }
+    // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
+    let opened = Box::pin(tls.open(stream, &place.host, None, deadline)).await;
+    opened.map_err(|error| Refused::of_io(Step::TlsOrigin, "read", &error))
+}
+
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, Refused> {
     thread_local! {
         static KNOWN: RefCell<HashMap<String, IpAddr>> = RefCell::new(HashMap::new());
@@ -177,7 +197,7 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, Refused> {
 }
 
 /// Writes all of it.
-pub(crate) async fn write_all(stream: &Stream, mut bytes: &[u8], deadline: &Deadline) -> Result<(), Refused> {
+pub(crate) async fn write_all(stream: &Transport, mut bytes: &[u8], deadline: &Deadline) -> Result<(), Refused> {
     while !bytes.is_empty() {
         match stream.try_write(bytes) {
             Ok(len) => bytes = bytes.get(len..).unwrap_or_default(),
@@ -193,7 +213,7 @@ pub(crate) async fn write_all(stream: &Stream, mut bytes: &[u8], deadline: &Dead
 
 /// Reads the head of an answer, and what came with it, into `buf`; interim answers (1xx but 101) are passed over.
 pub(crate) async fn read_head(
-    stream: &Stream,
+    stream: &Transport,
     deadline: &Deadline,
     buf: &mut Lease,
     head: &mut ResponseHead,
@@ -226,7 +246,7 @@ pub(crate) async fn read_head(
 }
 
 /// Waits for bytes and appends them; 0 is the end.
-pub(crate) async fn read_more(stream: &Stream, deadline: &Deadline, buf: &mut Lease) -> Result<usize, Refused> {
+pub(crate) async fn read_more(stream: &Transport, deadline: &Deadline, buf: &mut Lease) -> Result<usize, Refused> {
     loop {
         let wait = stream.readable(deadline).await;
         wait.map_err(|_| Refused::new(Step::AwaitHead, Some("ETIMEDOUT"), "read ETIMEDOUT"))?;

@@ -29,6 +29,7 @@ use crate::client::{self, Answer, Call, Error, Origin, Origins, Resolver};
 use crate::cookie::Jar;
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::record::Recorder;
+use crate::tls::Tls;
 use crate::vuser::{Failed, Vuser};
 use crate::worker::Worker;
 use after::Expects;
@@ -112,8 +113,8 @@ impl Session {
 
 impl Http {
     /// Looks up what requests of this plan need.
-    pub fn new(plan: &Plan, recorder: &Recorder) -> Http {
-        let origins = Origins::default();
+    pub fn new(plan: &Plan, recorder: &Recorder, tls: &Rc<Tls>) -> Http {
+        let origins = Origins::new(tls.clone());
         Http {
             metrics: Metrics::new(plan, recorder),
             by_endpoint: ByEndpoint::new(plan),
@@ -122,7 +123,7 @@ impl Http {
             origins,
             resolver: Resolver::default(),
             compiled: RefCell::new(HashMap::new()),
-            pool: plan.http.pool.map(Sockets::new),
+            pool: plan.http.pool.map(Sockets::pool),
             timeout: plan.timeout.or(plan.http.timeout).unwrap_or(TIMEOUT),
         }
     }
@@ -341,7 +342,8 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     let sockets = vuser.session.sockets(&worker.http, &worker.plan);
     let mut permit = sockets.acquire(origin).await;
     let timeout = worker.http.timeout;
-    let call = Call { origin, method, head, body, wants_body, timeout, started: None };
+    let sessions = sockets.sessions(origin);
+    let call = Call { origin, method, head, body, wants_body, sessions, timeout, started: None };
     client::exchange(&mut permit.kept, &call, &worker.http.resolver).await
 }
 

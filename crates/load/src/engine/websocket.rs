@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::buffer::{self, Lease};
-use weir_net::{Deadline, Stream};
+use weir_net::{Deadline, Transport};
 use weir_wire::websocket::{Event, FRAME_HEAD_BYTES_MAX, Messages, Opcode, Role, Violation};
 use weir_wire::websocket::{close_payload, push_masked_frame};
 
@@ -31,7 +31,7 @@ const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
 /// An open WebSocket.
 pub(crate) struct Socket {
-    stream: Stream,
+    stream: Transport,
     /// What did not fit into the kernel's buffer.
     unsent: RefCell<Vec<u8>>,
     state: Cell<State>,
@@ -80,7 +80,7 @@ pub(crate) enum End {
 }
 
 impl Socket {
-    fn new(stream: Stream, deflating: Option<Deflating>, message_bytes_max: usize, first: Option<Lease>) -> Socket {
+    fn new(stream: Transport, deflating: Option<Deflating>, message_bytes_max: usize, first: Option<Lease>) -> Socket {
         Socket {
             stream,
             unsent: RefCell::default(),

@@ -87,6 +87,7 @@ pub(super) async fn load(run: Rc<Run>) {
             head: &plan.head,
             body: &plan.body,
             wants_body: false,
+            sessions: None,
             timeout: plan.timeout,
             started: Some(begin),
         };

@@ -173,6 +173,7 @@ fn response(answer: &Answer, body: &[u8]) -> Value {
         ("wait".into(), Value::Number(0.0)),
         ("dns".into(), ms(timings.dns)),
         ("tcp".into(), ms(timings.tcp)),
+        ("tls".into(), timings.tls.map_or(Value::Undefined, ms)),
         ("request".into(), Value::Number(0.0)),
         ("firstByte".into(), ms(timings.first_byte())),
         ("download".into(), ms(timings.end - timings.head)),

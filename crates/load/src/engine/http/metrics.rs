@@ -36,6 +36,7 @@ pub(super) struct Metrics {
 struct Extended {
     dns: Metric,
     tcp: Metric,
+    tls: Metric,
     total: Metric,
 }
 
@@ -51,6 +52,7 @@ impl Metrics {
         let extended = || Extended {
             dns: recorder.metric("http.dns"),
             tcp: recorder.metric("http.tcp"),
+            tls: recorder.metric("http.tls"),
             total: recorder.metric("http.total"),
         };
         let apdex = |threshold_ms| Apdex {
@@ -91,6 +93,9 @@ impl Metrics {
         if let Some(extended) = &self.extended {
             recorder.sample(extended.dns, whole(timings.dns));
             recorder.sample(extended.tcp, whole(timings.tcp));
+            if let Some(tls) = timings.tls {
+                recorder.sample(extended.tls, whole(tls));
+            }
         }
     }
 

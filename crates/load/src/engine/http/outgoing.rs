@@ -222,7 +222,7 @@ mod tests {
         let url = Url::parse(url).unwrap();
         Outgoing {
             method: Cow::Borrowed(method),
-            origin: Rc::new(Origin::of(&url)),
+            origin: Rc::new(Origin::of(&url, &Rc::default())),
             target: url.target,
             fields: b"user-agent: u\r\ncookie: a\r\ncontent-type: t\r\n".to_vec(),
             own: Own { cookie: true, ..Own::default() },

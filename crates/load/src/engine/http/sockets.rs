@@ -3,18 +3,29 @@
 //! One of these per virtual user, or one for all of a worker with `http.pool` (artillery.md §1.7, §1.8). Whoever finds
 //! none free waits in line.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use weir_net::tls::Sessions;
+
 use crate::client::{Kept, Origin};
+use crate::url::Scheme;
+
+/// TLS 1.3 tickets kept for one virtual user; for everybody as many as connections at once, up to [`POOL_TICKETS_MAX`].
+const OWN_TICKETS: usize = 1;
+/// See [`OWN_TICKETS`].
+const POOL_TICKETS_MAX: usize = 64;
 
 /// Connections of one virtual user, or of everybody: so many at once for each origin.
 pub(super) struct Sockets {
     limit: usize,
     lanes: RefCell<Vec<Lane>>,
+    /// What TLS may resume: made when the first connection needs it.
+    sessions: OnceCell<Box<Sessions>>,
+    tickets_max: usize,
 }
 
 /// Those of one origin.
@@ -40,8 +51,26 @@ pub(super) struct Permit {
 }
 
 impl Sockets {
+    /// Of one virtual user.
     pub(super) fn new(limit: usize) -> Rc<Sockets> {
-        Rc::new(Sockets { limit: limit.max(1), lanes: RefCell::new(Vec::new()) })
+        Sockets::with(limit, OWN_TICKETS)
+    }
+
+    /// Of everybody.
+    pub(super) fn pool(limit: usize) -> Rc<Sockets> {
+        Sockets::with(limit, limit.min(POOL_TICKETS_MAX))
+    }
+
+    fn with(limit: usize, tickets_max: usize) -> Rc<Sockets> {
+        let lanes = RefCell::new(Vec::new());
+        Rc::new(Sockets { limit: limit.max(1), lanes, sessions: OnceCell::new(), tickets_max })
+    }
+
+    /// Whose sessions a connection resumes: as with Node's agents, of which Artillery has one for each virtual user
+    /// or one for all, nobody resumes what another began.
+    pub(super) fn sessions(&self, origin: &Origin) -> Option<&Sessions> {
+        (origin.scheme == Scheme::Https)
+            .then(|| &**self.sessions.get_or_init(|| Box::new(Sessions::new(self.tickets_max))))
     }
 
     fn lane<T>(&self, origin: &Rc<Origin>, f: impl FnOnce(&mut Lane) -> T) -> T {
@@ -155,7 +184,7 @@ mod tests {
     fn who_comes_first_is_served_first() {
         let order = worker::block_on(async {
             let sockets = Sockets::new(1);
-            let origin = Rc::new(Origin::of(&Url::parse("http://127.0.0.1/").unwrap()));
+            let origin = Rc::new(Origin::of(&Url::parse("http://127.0.0.1/").unwrap(), &Rc::default()));
             let order = Rc::new(RefCell::new(Vec::new()));
             let first = sockets.acquire(&origin).await;
             for number in 0..3 {

@@ -1,9 +1,11 @@
 //! Options of socket.io-client: `config.socketio` with the scenario's own over it, rendered for a virtual user.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::engine::dial::Place;
 use crate::plan::Plan;
+use crate::tls::Tls;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
 
@@ -42,6 +44,8 @@ pub(super) enum Transport {
 /// How a client connects.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
+    /// For `https` and `wss`.
+    pub(super) tls: Rc<Tls>,
     pub(super) place: Place,
     /// Path and query up to the transport: `/socket.io/?a=b&EIO=4&transport=`.
     pub(super) begin: String,
@@ -97,7 +101,9 @@ pub(super) fn of(vuser: &Vuser) -> Result<Options, Failed> {
             all.extend(map.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
     }
-    Ok(read(&plan.target, &all)?)
+    let mut options = read(&plan.target, &all)?;
+    options.tls = vuser.worker.tls.with(&all);
+    Ok(options)
 }
 
 fn read(target: &str, map: &Map) -> Result<Options, String> {
@@ -123,6 +129,7 @@ fn read(target: &str, map: &Map) -> Result<Options, String> {
         _ => Some(ms("timeout", 20_000)),
     };
     Ok(Options {
+        tls: Rc::default(),
         begin: begin(map, query),
         headers,
         transports: transports(map.get("transports"))?,

@@ -3,12 +3,12 @@
 //! Connections are kept, as browsers keep them; engine.io-client on Node opens one for each request.
 
 use weir_meter::Step;
-use weir_net::{Deadline, Stream, buffer};
+use weir_net::{Deadline, Transport, buffer};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, ConnectionTokens, ResponseHead, keeps_alive, response_body};
 
 use super::options::Options;
-use crate::engine::dial::{READ_BYTES, Refused, dial, read_head, read_more, write_all};
+use crate::engine::dial::{READ_BYTES, Refused, dial, read_head, read_more, secure, write_all};
 
 /// The longest body of an answer.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -16,7 +16,7 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 /// One connection, opened when needed.
 #[derive(Default)]
 pub(super) struct Poller {
-    stream: Option<Stream>,
+    stream: Option<Transport>,
 }
 
 /// An answer.
@@ -34,9 +34,6 @@ impl Poller {
         body: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<Answer, Refused> {
-        if options.place.is_tls {
-            return Err(Refused::new(Step::TlsOrigin, None, "https:// is not there yet in weir: use http://"));
-        }
         let mut out = buffer::lease(1024);
         request(&mut out, options, target, body);
         let method: &[u8] = if body.is_some() { b"POST" } else { b"GET" };
@@ -49,12 +46,13 @@ impl Poller {
             }
         }
         let stream = dial(&options.place.host, options.place.port, None, deadline).await?;
+        let stream = secure(stream, &options.place, &options.tls, deadline).await?;
         self.exchange(stream, &out, method, deadline).await
     }
 
     async fn exchange(
         &mut self,
-        stream: Stream,
+        stream: Transport,
         request: &[u8],
         method: &[u8],
         deadline: &Deadline,
@@ -101,7 +99,7 @@ impl Poller {
 }
 
 async fn read_chunked(
-    stream: &Stream,
+    stream: &Transport,
     deadline: &Deadline,
     buf: &mut buffer::Lease,
     body: &mut Vec<u8>,

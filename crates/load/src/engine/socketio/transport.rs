@@ -113,7 +113,11 @@ async fn connection(client: &Rc<Client>, transport: Transport) -> &'static str {
 
 async fn open(options: &Options, target: String) -> Option<Rc<Socket>> {
     let place = Place { target, ..options.place.clone() };
-    let how = websocket::Options { headers: options.headers.clone(), ..websocket::Options::default() };
+    let how = websocket::Options {
+        headers: options.headers.clone(),
+        tls: options.tls.clone(),
+        ..websocket::Options::default()
+    };
     websocket::open(&place, &how).await.ok().map(Rc::new)
 }
 

@@ -1,17 +1,19 @@
 //! Opening: connect, perhaps through a proxy, and shake hands.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use weir_meter::Step;
-use weir_net::{Deadline, Stream, buffer};
+use weir_net::{Deadline, Transport, buffer};
 use weir_wire::ResponseHead;
 use weir_wire::websocket::{DeflateOffer, Key, check_answer};
 
 use super::{Deflating, MESSAGE_BYTES_MAX, Socket};
-use crate::engine::dial::{Place, READ_BYTES, Refused, dial, read_head, write_all};
+use crate::engine::dial::{Place, READ_BYTES, Refused, dial, read_head, secure, write_all};
+use crate::tls::Tls;
 
 /// How long opening may take when nothing says: about what the kernel gives a connect.
 const OPENING_MAX: Duration = Duration::from_secs(130);
@@ -33,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) bind: Option<IpAddr>,
     /// `proxy.url`: reached by CONNECT.
     pub(crate) proxy: Option<Place>,
+    /// For `wss`.
+    pub(crate) tls: Rc<Tls>,
 }
 
 impl Default for Options {
@@ -45,15 +49,13 @@ impl Default for Options {
             message_bytes_max: MESSAGE_BYTES_MAX,
             bind: None,
             proxy: None,
+            tls: Rc::default(),
         }
     }
 }
 
 /// Opens a WebSocket. The failure is what npm's `ws` calls it.
 pub(crate) async fn open(place: &Place, options: &Options) -> Result<Socket, Refused> {
-    if place.is_tls {
-        return Err(Refused::new(Step::TlsOrigin, None, "wss:// is not there yet in weir: use ws://"));
-    }
     let deadline = Deadline::new();
     deadline.set(options.handshake_timeout.unwrap_or(OPENING_MAX));
     let timed = |refused: Refused| {
@@ -67,11 +69,12 @@ pub(crate) async fn open(place: &Place, options: &Options) -> Result<Socket, Ref
     shake_hands(stream, place, options, &deadline).await.map_err(timed)
 }
 
-async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Result<Stream, Refused> {
+async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Result<Transport, Refused> {
     let Some(proxy) = &options.proxy else {
-        return dial(&place.host, place.port, options.bind, deadline).await;
+        let stream = dial(&place.host, place.port, options.bind, deadline).await?;
+        return secure(stream, place, &options.tls, deadline).await;
     };
-    let stream = dial(&proxy.host, proxy.port, options.bind, deadline).await?;
+    let stream = Transport::from(dial(&proxy.host, proxy.port, options.bind, deadline).await?);
     // As https-proxy-agent asks: the port always, IPv6 in brackets.
     let host = if place.host.contains(':') { format!("[{}]", place.host) } else { place.host.clone() };
     let mut request = format!("CONNECT {host}:{0} HTTP/1.1\r\nHost: {host}:{0}\r\nConnection: close\r\n", place.port);
@@ -83,13 +86,21 @@ async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Resul
     let (mut buf, mut head) = (buffer::lease(READ_BYTES), ResponseHead::new());
     read_head(&stream, deadline, &mut buf, &mut head).await?;
     match head.status {
-        200 => Ok(stream),
+        200 => match stream {
+            Transport::Plain(stream) => secure(stream, place, &options.tls, deadline).await,
+            stream => Ok(stream),
+        },
         // That agent plays the proxy's answer as if it were the server's.
         status => Err(Refused::new(Step::AwaitHead, None, format!("Unexpected server response: {status}"))),
     }
 }
 
-async fn shake_hands(stream: Stream, place: &Place, options: &Options, deadline: &Deadline) -> Result<Socket, Refused> {
+async fn shake_hands(
+    stream: Transport,
+    place: &Place,
+    options: &Options,
+    deadline: &Deadline,
+) -> Result<Socket, Refused> {
     let key = Key::new(fastrand::u128(..).to_ne_bytes());
     let mut buf = buffer::lease(READ_BYTES);
     request(&mut buf, place, options, &key);

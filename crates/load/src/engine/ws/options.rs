@@ -92,7 +92,7 @@ pub(super) async fn target(vuser: &mut Vuser, flow: &[Step]) -> Result<Target, F
             let mut all = (*options).clone();
             all.insert("headers".into(), headers.unwrap_or_default());
             all.insert("subprotocols".into(), protocols.unwrap_or_default());
-            Ok(Target { place: place(vuser, &url)?, options: Rc::new(read(&all)?) })
+            Ok(Target { place: place(vuser, &url)?, options: made(vuser, &all)? })
         }
         Some(Connect::Function(name)) => by_function(vuser, name).await,
     }
@@ -105,7 +105,7 @@ fn at(vuser: &Vuser, url: &str) -> Result<Target, Failed> {
     let options = match cached {
         Some(options) => options,
         None => {
-            let options = Rc::new(read(&configured(vuser))?);
+            let options = made(vuser, &configured(vuser))?;
             if vuser.worker.plan.ws.headers.iter().all(|(_, value)| value.literal().is_some()) {
                 known.replace(Some(options.clone()));
             }
@@ -172,7 +172,14 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
         _ => Map::new(),
     };
     options.insert("subprotocols".into(), member("subprotocols"));
-    Ok(Target { place: place(vuser, &member("target").to_text())?, options: Rc::new(read(&options)?) })
+    Ok(Target { place: place(vuser, &member("target").to_text())?, options: made(vuser, &options)? })
+}
+
+/// Options with the run's TLS; npm's own `rejectUnauthorized` among them counts too.
+fn made(vuser: &Vuser, map: &Map) -> Result<Rc<Options>, Failed> {
+    let mut options = read(map)?;
+    options.tls = vuser.worker.tls.with(map);
+    Ok(Rc::new(options))
 }
 
 /// Options of npm's `ws`, read.

@@ -1,0 +1,247 @@
+// Runs a processor in Node: frames of four bytes of length and JSON come in over descriptor 0, a socket, and answers go
+// back over it. The other end is node.rs; wire.rs says how values are written.
+
+const net = require('node:net');
+const path = require('node:path');
+const Module = require('node:module');
+const { pathToFileURL } = require('node:url');
+const { format } = require('node:util');
+
+/** Virtual users whose context is kept, oldest forgotten first. */
+const CONTEXTS_MAX = 50000;
+const SPECIAL = '\u0000w', REFERENCE = '\u0000r';
+const SPECIALS = { undefined: undefined, NaN: NaN, Infinity: Infinity, '-Infinity': -Infinity };
+
+const socket = new net.Socket({ fd: 0, readable: true, writable: true });
+const sendText = (text) => {
+  const length = Buffer.allocUnsafe(4);
+  length.writeUInt32BE(Buffer.byteLength(text));
+  socket.cork();
+  socket.write(length);
+  socket.write(text);
+  socket.uncork();
+};
+const send = (message) => sendText(JSON.stringify(message));
+
+const say = (...args) => send({ op: 'say', text: format(...args) });
+for (const name of ['log', 'info', 'debug', 'warn', 'error', 'trace']) console[name] = say;
+for (const stream of [process.stdout, process.stderr]) {
+  stream.write = (text, encoding, done) => {
+    send({ op: 'say', text: String(text).replace(/\n$/, '') });
+    const called = typeof encoding === 'function' ? encoding : done;
+    if (called) setImmediate(called);
+    return true;
+  };
+}
+
+let emitted = [];
+const flush = () => {
+  if (emitted.length) send({ op: 'emit', list: emitted.splice(0) });
+};
+const ee = emitter((kind, name, value) => {
+  if (emitted.push([kind, name, value]) === 1) setImmediate(flush);
+});
+const functions = makeFunctions(() => {});
+const exitCode = { value: undefined, changed: (code) => send({ op: 'exit', code: Number(code) }) };
+
+const replace = function (key, value) {
+  const original = this[key];
+  if (Buffer.isBuffer(original)) return original.toString();
+  if (original === undefined) return { [SPECIAL]: 'undefined' };
+  if (typeof original === 'number' && !Number.isFinite(original)) return { [SPECIAL]: String(original) };
+  return typeof value === 'bigint' ? Number(value) : value;
+};
+/** A value as it travels; undefined for what cannot. */
+const encode = (value) => {
+  if (value === undefined || typeof value === 'function' || typeof value === 'symbol') return undefined;
+  try {
+    return JSON.stringify(value, replace);
+  } catch {
+    return undefined;
+  }
+};
+const revive = (key, value) =>
+  value !== null && typeof value === 'object' && SPECIAL in value ? SPECIALS[value[SPECIAL]] : value;
+const decode = (text) => (text.includes('\\u0000w') ? JSON.parse(text, revive) : JSON.parse(text));
+
+const references = [];
+const contexts = new Map();
+
+class Context {
+  constructor(uid, scenario) {
+    this.vars = {};
+    this._uid = uid;
+    this.scenario = scenario;
+    Object.defineProperty(this, 'funcs', { value: functionsFor(functions, this), configurable: true, writable: true });
+    Object.defineProperty(this, 'known', { value: new Map() });
+  }
+}
+
+const contextOf = ({ uid, scenario, vars }) => {
+  let context = contexts.get(uid);
+  if (context === undefined) {
+    if (contexts.size >= CONTEXTS_MAX) contexts.delete(contexts.keys().next().value);
+    contexts.set(uid, (context = new Context(uid, references[scenario])));
+  }
+  const { known } = context;
+  for (const name of Object.keys(context.vars)) if (!(name in vars) && known.has(name)) delete context.vars[name];
+  for (const [name, value] of Object.entries(vars)) {
+    const isReference = value !== null && typeof value === 'object' && REFERENCE in value;
+    const text = isReference ? `@${value[REFERENCE]}` : encode(value);
+    // What the processor itself left keeps its identity: dates, instances, lists it holds elsewhere.
+    if (known.get(name) === text && name in context.vars) continue;
+    known.set(name, text);
+    context.vars[name] = isReference ? references[value[REFERENCE]] : value;
+  }
+  return context;
+};
+
+/** What the call changed: texts by name, and names that are gone. */
+const changes = (context) => {
+  const { known } = context;
+  const vars = context.vars !== null && typeof context.vars === 'object' ? context.vars : (context.vars = {});
+  const changed = [], gone = [];
+  for (const name of Object.keys(vars)) {
+    const before = known.get(name);
+    if (before?.[0] === '@' && vars[name] === references[before.slice(1)]) continue;
+    const text = encode(vars[name]);
+    if (text === before) continue;
+    if (text === undefined) gone.push(name), known.delete(name);
+    else changed.push(`${JSON.stringify(name)}:${text}`), known.set(name, text);
+  }
+  for (const name of known.keys()) if (!(name in vars)) gone.push(name), known.delete(name);
+  return [changed.join(','), gone];
+};
+
+const FUNCTION = 0, BEFORE_REQUEST = 1, AFTER_RESPONSE = 2, ON_ERROR = 3, WHILE_TRUE = 4, IF_TRUE = 5, CONNECT = 6;
+let processor = {};
+
+const call = async (message) => {
+  const { id, name, kind } = message;
+  const context = contextOf(message);
+  let isOver = false;
+  const finish = (error, value) => {
+    if (isOver) return;
+    isOver = true;
+    flush();
+    const [changed, gone] = changes(context);
+    const parts = [`"op":"end","id":${id},"vars":{${changed}},"gone":${JSON.stringify(gone)}`];
+    const named = errorName(error);
+    if (named !== undefined) parts.push(`"error":${JSON.stringify(named)}`);
+    const text = kind === AFTER_RESPONSE ? undefined : encode(value);
+    if (text !== undefined) parts.push(`"value":${text}`);
+    sendText(`{${parts.join(',')}}`);
+  };
+  try {
+    const fn = processor[name];
+    const args = argumentsOf(message, context);
+    if (kind === IF_TRUE) return finish(undefined, Boolean(fn(context.vars)));
+    if (kind === WHILE_TRUE) return void fn(context, (goesOn) => finish(undefined, Boolean(goesOn)));
+    if (kind === ON_ERROR || isCallbackForm(fn)) return void fn(...args, (error) => finish(error, message.first));
+    await fn(...args);
+    finish(undefined, message.first);
+  } catch (error) {
+    finish(error ?? 'undefined');
+  }
+};
+
+const argumentsOf = ({ kind, first, second }, context) => {
+  switch (kind) {
+    case BEFORE_REQUEST:
+      return [first, context, ee];
+    case AFTER_RESPONSE:
+      return [first, second, context, ee];
+    case ON_ERROR:
+      return [Object.assign(new Error(first.message ?? first.name), first.code ? { code: first.code } : {}), second, context, ee];
+    case CONNECT:
+      return [first, context];
+    default:
+      return [context, ee];
+  }
+};
+
+class Refusal extends Error {}
+
+const bundled = (file) => {
+  const folder = path.dirname(file);
+  let esbuild;
+  try {
+    esbuild = require(require.resolve('esbuild', { paths: [folder] }));
+  } catch {
+    if (process.features.typescript) return undefined;
+    throw new Refusal(`TypeScript needs Node.js >= 22.18 (this is ${process.version}) or esbuild: \`npm install esbuild\` in ${folder}`);
+  }
+  const built = esbuild.buildSync({ entryPoints: [file], bundle: true, platform: 'node', format: 'cjs', packages: 'external',
+    sourcemap: 'inline', write: false, logLevel: 'silent' });
+  const module = new Module(file);
+  module.filename = file;
+  module.paths = Module._nodeModulePaths(folder);
+  module._compile(built.outputFiles[0].text, file);
+  return module.exports;
+};
+
+const exportsOf = async (file) => (/\.[mc]?tsx?$/.test(file) ? bundled(file) : undefined) ?? import(pathToFileURL(file).href);
+
+const load = async ({ file, facts, isScript }) => {
+  try {
+    globalThis.artillery = makeArtillery(facts, say, exitCode);
+    const exported = await exportsOf(file);
+    if (!isScript) {
+      processor = functionsOf(exported);
+      return send({ op: 'ready', names: Object.keys(processor) });
+    }
+    const own = exported.default;
+    const script = own && typeof own === 'object' && (own.config || own.scenarios) ? { ...exported, ...own, default: undefined } : exported;
+    const named = (key, value) => (typeof value === 'function' ? value.name : value);
+    send({ op: 'script', value: JSON.parse(JSON.stringify({ ...script, default: undefined, 'module.exports': undefined }, named)) });
+  } catch (error) {
+    send({ op: 'refused', message: refusal(error, file) });
+  }
+};
+
+/** Why a file did not load, and what to do where that is known. */
+const refusal = (error, file) => {
+  const isMissing = error?.code === 'MODULE_NOT_FOUND' || error?.code === 'ERR_MODULE_NOT_FOUND';
+  if (!isMissing) return error instanceof Refusal ? error.message : String(error?.stack || error);
+  const line = error.message.split('\n')[0];
+  const name = /(?:module|package) '((?:@[^/']+\/)?[^./'@][^/']*)/.exec(line)?.[1];
+  return name ? `${line}: run \`npm install ${name}\` in ${path.dirname(file)}` : line;
+};
+
+const take = (text) => {
+  const message = decode(text);
+  switch (message.op) {
+    case 'call':
+      return void call(message);
+    case 'reference':
+      references[message.index] = message.value;
+      return undefined;
+    case 'forget':
+      return void contexts.delete(message.uid);
+    default:
+      return void load(message);
+  }
+};
+
+let held = [], heldBytes = 0, wanted = 4;
+socket.on('data', (chunk) => {
+  held.push(chunk);
+  heldBytes += chunk.length;
+  while (heldBytes >= wanted) {
+    const all = held.length === 1 ? held[0] : Buffer.concat(held);
+    const length = all.readUInt32BE(0);
+    wanted = 4 + length;
+    held = [all];
+    if (heldBytes < wanted) return;
+    const text = all.toString('utf8', 4, wanted);
+    held = [all.subarray(wanted)];
+    heldBytes -= wanted;
+    wanted = 4;
+    take(text);
+  }
+});
+socket.on('end', () => process.exit(0));
+socket.on('error', () => process.exit(0));
+process.on('SIGINT', () => {});
+process.on('uncaughtException', (error) => say('Error in the processor:', (error && error.stack) || error));
+process.on('unhandledRejection', (error) => say('Error in the processor:', (error && error.stack) || error));

@@ -1,0 +1,419 @@
+//! A processor in a Node child, for what QuickJS has not: npm packages, most of Node's modules, TypeScript.
+//!
+//! One child for one worker. Calls of many virtual users are under way at once, told apart by their ids. When the child
+//! dies every call under way fails, and so does every later one: nothing waits for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::future::poll_fn;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use weir_net::worker::spawn;
+use weir_net::{Deadline, Stream};
+
+use super::state::{Lent, Outcome, State};
+use super::wire::{self, FRAME_MAX, begin_frame, end_frame, items, member, members};
+use super::{Context, Facts, Host, Kind};
+use crate::value::{Value, write_json_text};
+
+/// Time for Node to start and load a processor.
+pub const LOAD_MAX: Duration = Duration::from_secs(60);
+/// A call that did not end after this fails; Artillery waits for ever.
+pub const CALL_MAX: Duration = Duration::from_secs(600);
+/// Bytes that wait to be sent to the child; a call more fails.
+pub const UNSENT_MAX: usize = 256 << 20;
+/// Bytes read from the child at once.
+const READ_BYTES: usize = 64 << 10;
+
+const SOURCE: &str = concat!("'use strict';", include_str!("js/shared.js"), include_str!("js/host.js"));
+
+/// See the module.
+pub struct Node {
+    names: HashSet<String>,
+    pub state: Rc<State>,
+    link: Rc<Link>,
+    _child: Reaped,
+    /// The socket, until the first call puts it on the worker.
+    socket: RefCell<Option<UnixStream>>,
+    call_max: Cell<Duration>,
+    /// Virtual users the child knows.
+    users: RefCell<HashSet<Box<str>>>,
+}
+
+/// The way to the child; shared with the task that reads.
+struct Link {
+    stream: RefCell<Option<Rc<Stream>>>,
+    unsent: RefCell<Vec<u8>>,
+    waker: RefCell<Option<Waker>>,
+    /// Why nothing can be called any more.
+    broken: RefCell<Option<String>>,
+    /// How many of the shared values the child knows.
+    known: Cell<usize>,
+}
+
+/// A child, and the socket to it.
+struct Started {
+    child: Reaped,
+    socket: UnixStream,
+}
+
+/// A child that is ended with its owner.
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Where `node` is, if it is on `PATH`.
+pub fn find() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("node")).find(|file| file.is_file())
+}
+
+fn start(node: &Path) -> io::Result<Started> {
+    let (own, theirs) = UnixStream::pair()?;
+    let child = Command::new(node)
+        .args(["--no-warnings", "-e", SOURCE])
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .spawn()?;
+    own.set_read_timeout(Some(LOAD_MAX))?;
+    Ok(Started { child: Reaped(child), socket: own })
+}
+
+/// Has the child load the file, and waits for its answer; lines it prints meanwhile are said.
+fn load(started: &mut Started, facts: &Facts, host: &Host, is_script: bool) -> Result<Value, String> {
+    let mut frame = begin_frame();
+    frame.extend_from_slice(b"{\"op\":\"load\",\"file\":");
+    write_json_text(&facts.file, &mut frame);
+    frame.extend_from_slice(b",\"facts\":{\"testRunId\":");
+    write_json_text(&host.test_run_id, &mut frame);
+    frame.extend_from_slice(b",\"version\":");
+    write_json_text(host.version, &mut frame);
+    frame.extend_from_slice(format!("}},\"isScript\":{is_script}}}").as_bytes());
+    end_frame(&mut frame);
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock => format!("Node did not load it within {} s", LOAD_MAX.as_secs()),
+        _ => "Node ended while loading it".to_owned(),
+    };
+    started.socket.write_all(&frame).map_err(failed)?;
+    loop {
+        let message = receive(&mut started.socket).map_err(failed)?;
+        match member(&message, "op").and_then(Value::as_str) {
+            Some("say") => (host.say)(member(&message, "text").map(Value::to_string).unwrap_or_default()),
+            Some("refused") => return Err(member(&message, "message").map(Value::to_string).unwrap_or_default()),
+            Some("ready" | "script") => return Ok(message),
+            _ => {}
+        }
+    }
+}
+
+fn receive(socket: &mut UnixStream) -> io::Result<Value> {
+    let mut head = [0; 4];
+    socket.read_exact(&mut head)?;
+    let length = wire::frame_length(&head).filter(|length| *length <= FRAME_MAX);
+    let mut frame = vec![0; length.ok_or(io::ErrorKind::InvalidData)?];
+    socket.read_exact(&mut frame)?;
+    wire::read(&frame).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Evaluates a script written in JavaScript or TypeScript.
+pub fn script(node: &Path, facts: &Facts, host: &Host) -> Result<Value, String> {
+    let mut started = start(node).map_err(|error| format!("cannot start {}: {error}", node.display()))?;
+    let message = load(&mut started, facts, host, true)?;
+    Ok(member(&message, "value").cloned().unwrap_or_default())
+}
+
+impl Node {
+    /// Starts Node and loads a processor there.
+    pub fn load(node: &Path, facts: &Facts, host: Host) -> Result<Node, String> {
+        let mut started = start(node).map_err(|error| format!("cannot start {}: {error}", node.display()))?;
+        let message = load(&mut started, facts, &host, false)?;
+        let names = items(&message, "names").iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        let link = Link {
+            stream: RefCell::default(),
+            unsent: RefCell::default(),
+            waker: RefCell::default(),
+            broken: RefCell::default(),
+            known: Cell::new(0),
+        };
+        Ok(Node {
+            names,
+            state: State::new(host),
+            link: Rc::new(link),
+            _child: started.child,
+            socket: RefCell::new(Some(started.socket)),
+            call_max: Cell::new(CALL_MAX),
+            users: RefCell::default(),
+        })
+    }
+
+    /// Whether it exports a function of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Calls a function.
+    pub async fn call(&self, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
+        self.connect()?;
+        let Context { vars, scenario, uid, recorder } = context;
+        let id = self.state.begin(vars.take(), Value::Undefined, kind);
+        let lent = Lent { state: &self.state, id, vars };
+        if !self.users.borrow().contains(uid) {
+            self.users.borrow_mut().insert(uid.into());
+        }
+        let frame = self.frame(id, name, kind, uid, scenario, args);
+        self.link.send(frame)?;
+        let deadline = Deadline::new();
+        deadline.set(self.call_max.get());
+        let outcome = poll_fn(|task| {
+            if let Some(outcome) = self.state.outcome(id) {
+                return Poll::Ready(outcome);
+            }
+            if let Some(call) = self.state.calls.borrow_mut().get_mut(&id) {
+                call.waker = Some(task.waker().clone());
+            }
+            let time = self.call_max.get();
+            deadline.poll_expired().map(|()| Err(format!("function {name} did not end in {time:?}")))
+        })
+        .await;
+        self.state.record(recorder);
+        drop(lent);
+        outcome
+    }
+
+    /// The first call puts the socket on the worker, and starts the task that reads it.
+    fn connect(&self) -> Result<(), String> {
+        let Some(socket) = self.socket.take() else { return Ok(()) };
+        let stream = Stream::from_fd(OwnedFd::from(socket)).map_err(|error| format!("processor: {error}"))?;
+        let stream = Rc::new(stream);
+        self.link.stream.replace(Some(stream.clone()));
+        spawn(pump(self.link.clone(), stream, self.state.clone()));
+        Ok(())
+    }
+
+    fn frame(&self, id: u64, name: &str, kind: Kind, uid: &str, scenario: &Value, args: [&Value; 2]) -> Vec<u8> {
+        let mut frame = begin_frame();
+        let scenario = self.reference(scenario, true);
+        frame.extend_from_slice(format!("{{\"op\":\"call\",\"id\":{id},\"kind\":{},\"name\":", kind as u8).as_bytes());
+        write_json_text(name, &mut frame);
+        frame.extend_from_slice(b",\"uid\":");
+        write_json_text(uid, &mut frame);
+        if let Some(index) = scenario {
+            frame.extend_from_slice(format!(",\"scenario\":{index}").as_bytes());
+        }
+        for (name, value) in ["first", "second"].into_iter().zip(args) {
+            if *value != Value::Undefined {
+                frame.extend_from_slice(format!(",\"{name}\":").as_bytes());
+                wire::write(value, &mut frame);
+            }
+        }
+        frame.extend_from_slice(b",\"vars\":{");
+        let calls = self.state.calls.borrow();
+        let set = calls.get(&id).into_iter().flat_map(|call| call.vars.iter());
+        for (index, (name, value)) in set.filter(|(_, value)| **value != Value::Undefined).enumerate() {
+            if index > 0 {
+                frame.push(b',');
+            }
+            write_json_text(name, &mut frame);
+            frame.push(b':');
+            // The environment is the same for everybody.
+            match self.reference(value, name.starts_with('$')) {
+                Some(index) => wire::write_reference(index, &mut frame),
+                None => wire::write(value, &mut frame),
+            }
+        }
+        frame.extend_from_slice(b"}}");
+        frame
+    }
+
+    /// The number of a large shared value, which the child is sent once.
+    fn reference(&self, value: &Value, is_always: bool) -> Option<usize> {
+        let index = self.state.share(value, is_always)?;
+        while self.link.known.get() <= index {
+            let next = self.link.known.get();
+            let mut frame = begin_frame();
+            frame.extend_from_slice(format!("{{\"op\":\"reference\",\"index\":{next},\"value\":").as_bytes());
+            wire::write(self.state.shared.borrow().get(next)?, &mut frame);
+            frame.push(b'}');
+            self.link.known.set(next + 1);
+            self.link.send(frame).ok()?;
+        }
+        Some(index)
+    }
+
+    /// Forgets what the child keeps for a virtual user.
+    pub fn forget(&self, uid: &str) {
+        if self.users.borrow_mut().remove(uid) {
+            let mut frame = begin_frame();
+            frame.extend_from_slice(b"{\"op\":\"forget\",\"uid\":");
+            write_json_text(uid, &mut frame);
+            frame.push(b'}');
+            let _ = self.link.send(frame);
+        }
+    }
+
+    #[cfg(test)]
+    pub fn set_bounds(&self, call: Duration) {
+        self.call_max.set(call);
+    }
+
+    #[cfg(test)]
+    pub fn child_id(&self) -> u32 {
+        self._child.0.id()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.link.end("the processor is closed".to_owned(), &self.state);
+    }
+}
+
+impl Link {
+    /// Sends a frame, or leaves it to the task that reads.
+    fn send(&self, mut frame: Vec<u8>) -> Result<(), String> {
+        if let Some(broken) = &*self.broken.borrow() {
+            return Err(broken.clone());
+        }
+        if !end_frame(&mut frame) {
+            return Err(format!("processor: more than {FRAME_MAX} bytes of variables for Node"));
+        }
+        let mut unsent = self.unsent.borrow_mut();
+        if unsent.len() + frame.len() > UNSENT_MAX {
+            return Err("processor: Node does not keep up".to_owned());
+        }
+        unsent.extend_from_slice(&frame);
+        drop(unsent);
+        self.write();
+        if !self.unsent.borrow().is_empty()
+            && let Some(waker) = self.waker.take()
+        {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Writes what goes; errors show when reading.
+    fn write(&self) -> bool {
+        let stream = self.stream.borrow();
+        let Some(stream) = &*stream else { return false };
+        let mut unsent = self.unsent.borrow_mut();
+        match stream.try_write(&unsent) {
+            Ok(sent) => {
+                unsent.drain(..sent);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Nothing can be called any more: what is under way fails.
+    fn end(&self, why: String, state: &State) {
+        self.broken.borrow_mut().get_or_insert(why.clone());
+        self.stream.take();
+        let ids: Vec<u64> = state.calls.borrow().keys().copied().collect();
+        for id in ids {
+            state.finish(id, Err(why.clone()));
+        }
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Reads what the child says, and writes what did not go at once, until either end closes.
+async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
+    let mut held = Vec::new();
+    poll_fn(|task| {
+        loop {
+            if link.broken.borrow().is_some() {
+                return Poll::Ready(());
+            }
+            if stream.poll_readable().is_ready() {
+                match stream.try_read_vec(&mut held, READ_BYTES) {
+                    Ok(0) => break,
+                    Ok(_) if take_frames(&mut held, &state) => continue,
+                    Ok(_) => break,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Err(_) => break,
+                }
+            }
+            if !link.unsent.borrow().is_empty() && stream.poll_writable().is_ready() {
+                link.write();
+                continue;
+            }
+            link.waker.replace(Some(task.waker().clone()));
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    })
+    .await;
+    if link.broken.borrow().is_none() {
+        (state.host.say)(
+            "Error: the Node process of the processor ended; every function fails from here on".to_owned(),
+        );
+        link.end("processor: Node ended".to_owned(), &state);
+    }
+}
+
+/// Takes the whole frames out of what was read; false if the child does not keep to the protocol.
+fn take_frames(held: &mut Vec<u8>, state: &State) -> bool {
+    let mut at = 0;
+    while let Some(length) = wire::frame_length(held.get(at..).unwrap_or_default()) {
+        if length > FRAME_MAX {
+            return false;
+        }
+        let Some(frame) = held.get(at + 4..at + 4 + length) else { break };
+        let Some(message) = wire::read(frame) else { return false };
+        take(&message, state);
+        at += 4 + length;
+    }
+    held.drain(..at);
+    held.reserve(READ_BYTES);
+    true
+}
+
+fn take(message: &Value, state: &State) {
+    match member(message, "op").and_then(Value::as_str) {
+        Some("end") => end_call(message, state),
+        Some("say") => (state.host.say)(member(message, "text").map(Value::to_string).unwrap_or_default()),
+        Some("emit") => {
+            for event in items(message, "list") {
+                let Value::List(event) = event else { continue };
+                if let [kind, name, value] = event.as_slice() {
+                    state.emit(kind.to_number() as u8, name.to_string(), value.to_number());
+                }
+            }
+        }
+        Some("exit") => state.exit_code.set(member(message, "code").map(|code| code.to_number() as i32)),
+        _ => {}
+    }
+}
+
+fn end_call(message: &Value, state: &State) {
+    let Some(id) = member(message, "id").map(|id| id.to_number() as u64) else { return };
+    if let Some(call) = state.calls.borrow_mut().get_mut(&id) {
+        for (name, value) in members(message, "vars").into_iter().flatten() {
+            call.vars.set_by_name(name, value.clone());
+        }
+        for name in items(message, "gone") {
+            call.vars.set_by_name(&name.to_text(), Value::Undefined);
+        }
+    }
+    let outcome = match member(message, "error") {
+        Some(error) => Err(error.to_string()),
+        None => Ok(member(message, "value").cloned().unwrap_or_default()),
+    };
+    state.finish(id, outcome);
+}

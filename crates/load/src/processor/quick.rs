@@ -1,0 +1,402 @@
+//! A processor in QuickJS, embedded: one runtime for one worker thread.
+//!
+//! A call that ends without waiting costs no task and no timer. One that waits is woken by whoever ends it: another
+//! call, or the task that runs the timers, which is there only while there are timers.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::path::Path;
+use std::rc::{Rc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+use rquickjs as js;
+use rquickjs::function::IntoArgs;
+use rquickjs::{Ctx, Exception, Function, Module, Object, Persistent, Promise};
+use weir_net::Deadline;
+use weir_net::worker::spawn;
+
+use super::convert::{Functions, from_js, text_of, to_js};
+use super::files;
+use super::loading::Files;
+use super::natives;
+use super::state::{Lent, Outcome, State};
+use super::{Context, Facts, Host, Kind};
+use crate::value::Value;
+
+/// Memory of one worker's processor, in bytes; a script that wants more gets an exception.
+pub const MEMORY_MAX: usize = 1 << 30;
+/// Stack of JavaScript, in bytes: a quarter of a thread's.
+pub const STACK_MAX: usize = 512 << 10;
+/// Time for a processor's files to load, top-level `await` included.
+pub const LOAD_MAX: Duration = Duration::from_secs(30);
+/// A call that is waited for by nothing, not even a timer, ends after this; Artillery waits for ever.
+pub const HUNG_MAX: Duration = Duration::from_secs(60);
+/// Timers that run in one turn of the worker.
+const TIMERS_PER_TURN: u32 = 1000;
+/// Promise callbacks between two looks at the clock.
+const JOBS_PER_LOOK: u32 = 256;
+
+const SOURCE: &str = concat!(
+    "(function (native, facts) {'use strict';",
+    include_str!("js/shared.js"),
+    include_str!("js/inspect.js"),
+    include_str!("js/buffer.js"),
+    include_str!("js/url.js"),
+    include_str!("js/globals.js"),
+    include_str!("js/builtins.js"),
+    include_str!("js/calls.js"),
+    include_str!("js/modules.js"),
+    "})"
+);
+
+type Kept = Persistent<Function<'static>>;
+
+/// What quick.rs calls of the JavaScript beside it.
+struct Api {
+    invoke: Kept,
+    run_timer: Kept,
+    call_template: Kept,
+    forget: Kept,
+}
+
+/// See the module.
+pub struct Quick {
+    // Before the context, and that before the runtime: JavaScript values must go first.
+    api: Api,
+    context: js::Context,
+    _runtime: js::Runtime,
+    pub state: Rc<State>,
+    functions: HashMap<String, usize>,
+    hung_max: Cell<Duration>,
+    timer: Rc<Deadline>,
+    is_driven: Cell<bool>,
+}
+
+/// Why a processor could not be loaded.
+pub struct Refused {
+    /// What Node would be needed for, if that is the reason.
+    pub needs_node: Option<String>,
+    /// For the user.
+    pub message: String,
+}
+
+/// An engine with nothing loaded.
+struct Bare {
+    context: js::Context,
+    runtime: js::Runtime,
+    state: Rc<State>,
+}
+
+impl Bare {
+    fn new(facts: &Facts, host: Host) -> js::Result<(Bare, Persistent<Object<'static>>)> {
+        let runtime = js::Runtime::new()?;
+        let state = State::new(host);
+        runtime.set_memory_limit(MEMORY_MAX);
+        runtime.set_max_stack_size(STACK_MAX);
+        let own = state.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || own.is_too_busy())));
+        runtime.set_loader(Files, Files);
+        let context = js::Context::full(&runtime)?;
+        let api = context.with(|ctx| {
+            let mut options = js::context::EvalOptions::default();
+            options.filename = Some("weir".into());
+            let make: Function = ctx.eval_with_options(SOURCE, options)?;
+            let native = natives::make(&ctx, &state)?;
+            let api: Object = make.call((native, natives::facts(&ctx, &state.host, facts)?))?;
+            Ok::<_, js::Error>(Persistent::save(&ctx, api))
+        })?;
+        Ok((Bare { context, runtime, state }, api))
+    }
+
+    /// Loads the file and hands over what it exports.
+    fn exported<'js>(&self, ctx: &Ctx<'js>, api: &Object<'js>, path: &str) -> js::Result<js::Value<'js>> {
+        self.state.begin_turn();
+        if !files::is_module(Path::new(path)) {
+            let exported = call(api, "requireFile", (path,))?;
+            run_jobs(ctx, &self.state);
+            return Ok(exported);
+        }
+        let promise: Promise = Module::import(ctx, path)?;
+        let end = self.state.now() + LOAD_MAX.as_secs_f64() * 1e3;
+        loop {
+            run_jobs(ctx, &self.state);
+            if let Some(exported) = promise.result() {
+                return exported;
+            }
+            self.state.begin_turn();
+            self.state.wake_at.set(None);
+            let did_run: bool = call(api, "runTimer", ())?;
+            if !did_run {
+                let wake_at = self.state.wake_at.get().unwrap_or(f64::INFINITY).min(end);
+                let now = self.state.now();
+                if now >= end {
+                    let why = format!("{path} was not loaded after {} s of waiting", LOAD_MAX.as_secs());
+                    return Err(Exception::throw_message(ctx, &why));
+                }
+                std::thread::sleep(Duration::from_secs_f64((wake_at - now).max(0.0) / 1e3));
+            }
+        }
+    }
+
+    fn refused(&self, ctx: &Ctx<'_>, error: &js::Error) -> Refused {
+        Refused { needs_node: self.state.needs_node.take(), message: thrown(ctx, error, &self.state) }
+    }
+}
+
+fn broken(error: &js::Error) -> Refused {
+    Refused { needs_node: None, message: format!("QuickJS did not start: {error}") }
+}
+
+fn call<'js, R: js::FromJs<'js>>(api: &Object<'js>, name: &str, args: impl IntoArgs<'js>) -> js::Result<R> {
+    api.get::<_, Function>(name)?.call(args)
+}
+
+/// Runs what promises wait to run; stops when it does not end.
+fn run_jobs(ctx: &Ctx<'_>, state: &State) {
+    let mut count = 0u32;
+    while ctx.execute_pending_job() {
+        count = count.wrapping_add(1);
+        if state.was_interrupted.get() || (count.is_multiple_of(JOBS_PER_LOOK) && state.is_too_busy()) {
+            return;
+        }
+    }
+}
+
+/// What was thrown, with where it was.
+fn thrown(ctx: &Ctx<'_>, error: &js::Error, state: &State) -> String {
+    let caught = ctx.catch();
+    if state.was_interrupted.get() {
+        return too_busy(state);
+    }
+    if !matches!(error, js::Error::Exception) {
+        return error.to_string();
+    }
+    let Some(exception) = caught.as_exception() else {
+        return from_js(&caught, Functions::Dropped).0.to_string();
+    };
+    let message = exception.message().unwrap_or_default();
+    let name = exception.as_object().get::<_, String>("name").unwrap_or_else(|_| "Error".into());
+    let stack = exception.stack().unwrap_or_default();
+    // The first line of the file's own, not of what is built in.
+    let place = stack.lines().map(str::trim).find(|line| line.contains('/'));
+    match place {
+        Some(place) => format!("{name}: {message} ({})", place.trim_start_matches("at ")),
+        None => format!("{name}: {message}"),
+    }
+}
+
+fn too_busy(state: &State) -> String {
+    format!("function ran for more than {:?} without a pause", state.busy_max.get())
+}
+
+/// Evaluates a script written in JavaScript.
+pub fn script(facts: &Facts, host: Host) -> Result<Value, Refused> {
+    let (bare, api) = Bare::new(facts, host).map_err(|error| broken(&error))?;
+    bare.context.with(|ctx| {
+        let load = || {
+            let api = api.restore(&ctx)?;
+            let exported = bare.exported(&ctx, &api, &facts.file)?;
+            let script: js::Value = call(&api, "scriptOf", (exported,))?;
+            Ok(from_js(&script, Functions::Named).0)
+        };
+        load().map_err(|error| bare.refused(&ctx, &error))
+    })
+}
+
+impl Quick {
+    /// Loads a processor.
+    pub fn load(facts: &Facts, host: Host) -> Result<Rc<Quick>, Refused> {
+        let (bare, api) = Bare::new(facts, host).map_err(|error| broken(&error))?;
+        let loaded = bare.context.with(|ctx| {
+            let load = || {
+                let api = api.restore(&ctx)?;
+                let exported = bare.exported(&ctx, &api, &facts.file)?;
+                let names: Vec<String> = call(&api, "setEntries", (exported,))?;
+                call::<()>(&api, "loaded", ())?;
+                let keep = |name: &str| Ok::<_, js::Error>(Persistent::save(&ctx, api.get::<_, Function>(name)?));
+                let api = Api {
+                    invoke: keep("invoke")?,
+                    run_timer: keep("runTimer")?,
+                    call_template: keep("callTemplate")?,
+                    forget: keep("forget")?,
+                };
+                Ok((api, names))
+            };
+            load().map_err(|error| bare.refused(&ctx, &error))
+        });
+        let (api, names) = loaded?;
+        let Bare { context, runtime, state } = bare;
+        Ok(Rc::new(Quick {
+            api,
+            context,
+            _runtime: runtime,
+            state,
+            functions: names.into_iter().enumerate().map(|(index, name)| (name, index)).collect(),
+            hung_max: Cell::new(HUNG_MAX),
+            timer: Rc::new(Deadline::new()),
+            is_driven: Cell::new(false),
+        }))
+    }
+
+    /// Whether it exports a function of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.functions.contains_key(name)
+    }
+
+    /// Calls a function. Arguments beyond the context are as calls.js has them.
+    pub async fn call(self: &Rc<Quick>, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
+        let Some(&index) = self.functions.get(name) else {
+            return Err(format!("Undefined function \"{name}\""));
+        };
+        let Context { vars, scenario, uid, recorder } = context;
+        let id = self.state.begin(vars.take(), scenario.clone(), kind);
+        let lent = Lent { state: &self.state, id, vars };
+        let mut outcome = None;
+        let failed = self.enter(|ctx, api| {
+            let [first, second] = args;
+            let (first, second) = (to_js(ctx, first)?, to_js(ctx, second)?);
+            let arguments = (id as f64, index, kind as u8, uid, first, second);
+            let said: js::Value = api.invoke.clone().restore(ctx)?.call(arguments)?;
+            outcome = match said.as_string() {
+                Some(error) => Some(Err(text_of(error))),
+                None if said.is_null() => Some(Ok(Value::Undefined)),
+                None => None,
+            };
+            Ok(())
+        });
+        self.state.record(recorder);
+        if let Some(outcome) = outcome.or_else(|| self.state.outcome(id)).or(failed.map(Err)) {
+            return outcome;
+        }
+        let outcome = self.wait(name, id).await;
+        self.state.record(recorder);
+        drop(lent);
+        outcome
+    }
+
+    async fn wait(&self, name: &str, id: u64) -> Outcome {
+        let hung = Deadline::new();
+        hung.set(self.hung_max.get());
+        poll_fn(|task| {
+            if let Some(outcome) = self.state.outcome(id) {
+                return Poll::Ready(outcome);
+            }
+            if let Some(call) = self.state.calls.borrow_mut().get_mut(&id) {
+                call.waker = Some(task.waker().clone());
+            }
+            while hung.poll_expired().is_ready() {
+                if self.state.wake_at.get().is_none() {
+                    let time = self.hung_max.get();
+                    return Poll::Ready(Err(format!(
+                        "function {name} did not end in {time:?} and nothing is under way"
+                    )));
+                }
+                hung.set(self.hung_max.get());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Runs JavaScript, and what promises wait to run after it; what was thrown.
+    fn enter(self: &Rc<Quick>, work: impl for<'js> FnOnce(&Ctx<'js>, &Api) -> js::Result<()>) -> Option<String> {
+        self.state.begin_turn();
+        let failed = self.context.with(|ctx| {
+            let failed = work(&ctx, &self.api).err().map(|error| thrown(&ctx, &error, &self.state));
+            run_jobs(&ctx, &self.state);
+            failed.or_else(|| self.state.was_interrupted.get().then(|| too_busy(&self.state)))
+        });
+        self.drive();
+        failed
+    }
+
+    /// Sees to it that timers run.
+    fn drive(self: &Rc<Quick>) {
+        let Some(at) = self.state.wake_at.get() else { return };
+        let after = (at - self.state.now()).clamp(0.0, f64::from(u32::MAX));
+        self.timer.set(Duration::from_secs_f64(after / 1e3));
+        if !self.is_driven.replace(true) {
+            let driven = Driven { quick: Rc::downgrade(self), timer: self.timer.clone() };
+            spawn(driven.run());
+        }
+    }
+
+    /// Runs the timers that are due.
+    fn run_timers(self: &Rc<Quick>) {
+        self.state.wake_at.set(None);
+        for _ in 0..TIMERS_PER_TURN {
+            let mut did_run = false;
+            let failed = self.enter(|ctx, api| {
+                did_run = api.run_timer.clone().restore(ctx)?.call(())?;
+                Ok(())
+            });
+            match failed {
+                Some(error) => (self.state.host.say)(format!("Error in a timer of the processor: {error}")),
+                None if !did_run => return,
+                None => {}
+            }
+        }
+        // More are due: they come after everybody else had a turn.
+        self.state.wake_at.set(Some(self.state.now()));
+        self.drive();
+    }
+
+    /// A function that templates call, if the processor added one of that name.
+    pub fn template(self: &Rc<Quick>, name: &str, arguments: &[Value]) -> Option<Value> {
+        if !self.state.functions.borrow().contains(name) {
+            return None;
+        }
+        let mut value = Value::Undefined;
+        let failed = self.enter(|ctx, api| {
+            let arguments: Vec<js::Value> = arguments.iter().map(|one| to_js(ctx, one)).collect::<js::Result<_>>()?;
+            let given: js::Value = api.call_template.clone().restore(ctx)?.call((name, arguments))?;
+            value = from_js(&given, Functions::Dropped).0;
+            Ok(())
+        });
+        failed.is_none().then_some(value)
+    }
+
+    /// Forgets what is kept for a virtual user.
+    pub fn forget(self: &Rc<Quick>, uid: &str) {
+        if self.state.kept.borrow_mut().remove(uid).is_none() {
+            return;
+        }
+        self.enter(|ctx, api| api.forget.clone().restore(ctx)?.call((uid,)));
+    }
+
+    #[cfg(test)]
+    pub fn set_bounds(&self, busy: Duration, hung: Duration) {
+        self.state.busy_max.set(busy);
+        self.hung_max.set(hung);
+    }
+}
+
+/// The task that runs timers, as long as there are some.
+struct Driven {
+    quick: Weak<Quick>,
+    timer: Rc<Deadline>,
+}
+
+impl Driven {
+    async fn run(self) {
+        loop {
+            self.timer.expired().await;
+            let Some(quick) = self.quick.upgrade() else { return };
+            quick.run_timers();
+            if quick.state.wake_at.get().is_none() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.timer.clear();
+        if let Some(quick) = self.quick.upgrade() {
+            quick.is_driven.set(false);
+        }
+    }
+}

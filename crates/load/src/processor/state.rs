@@ -1,0 +1,203 @@
+//! What the functions given to JavaScript work on: the calls under way, what was emitted, when the next timer is due.
+//!
+//! No JavaScript value is in here: those must not outlive their runtime.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use weir_net::{Instant, clock};
+
+use super::{Host, Kind};
+use crate::record::Recorder;
+use crate::value::Value;
+use crate::vars::Vars;
+
+/// A function that runs longer without a pause is ended.
+pub const BUSY_MAX: Duration = Duration::from_secs(5);
+/// Metrics emitted and not yet counted; later ones are lost.
+pub const EMITTED_MAX: usize = 100_000;
+/// Large values made once for all virtual users.
+pub const SHARED_MAX: usize = 64;
+/// Members from which on a list or object that others hold too is made once.
+const SHARED_MEMBERS_MIN: usize = 256;
+
+/// How a call ended: what it handed back, or the name after `errors.`.
+pub type Outcome = Result<Value, String>;
+
+/// A metric from `ee.emit`.
+pub struct Emitted {
+    /// 0 counter, 1 histogram, 2 rate, 3 error, as in shared.js.
+    pub kind: u8,
+    /// Its name.
+    pub name: String,
+    /// What it adds.
+    pub value: f64,
+}
+
+/// What is kept for one virtual user, by variable.
+type Kept = HashMap<Box<str>, Value>;
+
+/// A call under way.
+pub struct Call {
+    pub vars: Vars,
+    pub scenario: Value,
+    pub kind: Kind,
+    pub outcome: Option<Outcome>,
+    pub waker: Option<Waker>,
+}
+
+/// See the module.
+pub struct State {
+    pub host: Host,
+    pub began: Instant,
+    pub busy_max: Cell<Duration>,
+    pub calls: RefCell<HashMap<u64, Call>>,
+    last_id: Cell<u64>,
+    pub emitted: RefCell<Vec<Emitted>>,
+    /// When the next timer is due, in ms since `began`.
+    pub wake_at: Cell<Option<f64>>,
+    busy_since: Cell<Option<Instant>>,
+    pub was_interrupted: Cell<bool>,
+    pub needs_node: RefCell<Option<String>>,
+    pub functions: RefCell<HashSet<String>>,
+    pub exit_code: Cell<Option<i32>>,
+    pub shared: RefCell<Vec<Value>>,
+    /// What was set as something [`Value`] cannot hold, as it was taken, by virtual user and name.
+    pub kept: RefCell<HashMap<Box<str>, Kept>>,
+}
+
+impl State {
+    pub fn new(host: Host) -> Rc<State> {
+        Rc::new(State {
+            host,
+            began: clock::precise(),
+            busy_max: Cell::new(BUSY_MAX),
+            calls: RefCell::default(),
+            last_id: Cell::new(0),
+            emitted: RefCell::default(),
+            wake_at: Cell::new(None),
+            busy_since: Cell::new(None),
+            was_interrupted: Cell::new(false),
+            needs_node: RefCell::default(),
+            functions: RefCell::default(),
+            exit_code: Cell::new(None),
+            shared: RefCell::default(),
+            kept: RefCell::default(),
+        })
+    }
+
+    /// Milliseconds since the processor was loaded.
+    pub fn now(&self) -> f64 {
+        (clock::precise() - self.began).as_secs_f64() * 1e3
+    }
+
+    /// JavaScript is about to run.
+    pub fn begin_turn(&self) {
+        self.busy_since.set(None);
+        self.was_interrupted.set(false);
+    }
+
+    /// Whether JavaScript has run too long without a pause; asked every so many instructions.
+    pub fn is_too_busy(&self) -> bool {
+        let now = clock::precise();
+        let Some(since) = self.busy_since.get() else {
+            self.busy_since.set(Some(now));
+            return false;
+        };
+        let is_too_busy = now - since > self.busy_max.get();
+        if is_too_busy {
+            self.was_interrupted.set(true);
+        }
+        is_too_busy
+    }
+
+    /// Begins a call; its id is never used again.
+    pub fn begin(&self, vars: Vars, scenario: Value, kind: Kind) -> u64 {
+        let id = self.last_id.get() + 1;
+        self.last_id.set(id);
+        self.calls.borrow_mut().insert(id, Call { vars, scenario, kind, outcome: None, waker: None });
+        id
+    }
+
+    /// Ends a call, unless it has ended.
+    pub fn finish(&self, id: u64, outcome: Outcome) {
+        let waker = match self.calls.borrow_mut().get_mut(&id) {
+            Some(call) if call.outcome.is_none() => {
+                call.outcome = Some(outcome);
+                call.waker.take()
+            }
+            _ => None,
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// A call's outcome, once.
+    pub fn outcome(&self, id: u64) -> Option<Outcome> {
+        self.calls.borrow_mut().get_mut(&id)?.outcome.take()
+    }
+
+    /// Notes a metric.
+    pub fn emit(&self, kind: u8, name: String, value: f64) {
+        let mut emitted = self.emitted.borrow_mut();
+        if emitted.len() < EMITTED_MAX {
+            emitted.push(Emitted { kind, name, value });
+        }
+    }
+
+    /// Counts what was emitted.
+    pub fn record(&self, recorder: &Recorder) {
+        // Taken and put back, so that the room stays.
+        let mut emitted = self.emitted.take();
+        for Emitted { kind, name, value } in emitted.drain(..) {
+            match kind {
+                0 if value.is_finite() => recorder.count(recorder.metric(&name), value.max(0.0) as u64),
+                1 => recorder.sample(recorder.metric(&name), value),
+                2 => recorder.rate(recorder.metric(&name)),
+                3 => recorder.count(recorder.metric(&format!("errors.{name}")), 1),
+                _ => {}
+            }
+        }
+        self.emitted.replace(emitted);
+    }
+
+    /// Where a large value of the plan is kept for all, if it is one and there is room; `is_always` takes small ones.
+    pub fn share(&self, value: &Value, is_always: bool) -> Option<usize> {
+        let is_large = match value {
+            Value::List(list) => list.len() >= SHARED_MEMBERS_MIN && Arc::strong_count(list) > 1,
+            Value::Map(map) => map.len() >= SHARED_MEMBERS_MIN && Arc::strong_count(map) > 1,
+            _ => false,
+        };
+        if !(is_large || is_always && value.is_object()) {
+            return None;
+        }
+        let mut shared = self.shared.borrow_mut();
+        if let Some(index) = shared.iter().position(|known| known.is_same(value)) {
+            return Some(index);
+        }
+        (shared.len() < SHARED_MAX).then(|| {
+            shared.push(value.clone());
+            shared.len() - 1
+        })
+    }
+}
+
+/// A virtual user's variables while a call has them; they go back however the call ends.
+pub struct Lent<'q> {
+    pub state: &'q State,
+    pub id: u64,
+    pub vars: &'q mut Vars,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.state.calls.borrow_mut().remove(&self.id) {
+            *self.vars = call.vars;
+        }
+    }
+}

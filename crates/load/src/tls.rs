@@ -1,0 +1,160 @@
+//! `config.tls` (artillery.md §1.1): how every engine speaks TLS, under got's names and Node's alike.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use weir_net::tls::{Client, ClientOptions, Failure, Identity, OptionError, Sessions};
+use weir_net::{Deadline, Stream, TlsStream, Transport};
+
+use crate::value::{Map, Value};
+
+/// TLS as a script asks for it; made ready when the first connection needs it.
+#[derive(Debug, Default)]
+pub struct Tls {
+    options: ClientOptions,
+    /// Asked for and expected instead of the host.
+    server_name: Option<Rc<str>>,
+    client: OnceCell<Client>,
+}
+
+impl Tls {
+    /// Reads `config.tls`. What it names but cannot be had is refused, as a sentence for the user.
+    pub fn new(map: &Map) -> Result<Rc<Tls>, String> {
+        for (name, instead) in [
+            ("pfx", "PKCS #12 bundles are not read; write `cert` and `key`"),
+            ("passphrase", "encrypted keys are not read; write the key out without a passphrase"),
+        ] {
+            if map.get(name).is_some_and(Value::is_truthy) {
+                return Err(format!("config.tls.{name}: {instead}"));
+            }
+        }
+        let authorities = texts(either(map, "ca", "certificateAuthority").1);
+        let (certificate, key) = (either(map, "cert", "certificate"), ("key", map.get("key")));
+        let identity = match (texts(certificate.1).concat(), texts(key.1).concat()) {
+            (certificates, _) if certificates.is_empty() => None,
+            (_, key) if key.is_empty() => {
+                return Err(format!("config.tls.{}: a certificate is of no use without its `key`", certificate.0));
+            }
+            (certificates, key) => Some(Identity { certificates, key }),
+        };
+        let server_name = map.get("servername").filter(|name| name.is_truthy());
+        let tls = Tls {
+            options: ClientOptions { accepts_anyone: accepts_anyone(map), authorities, identity, alpn: Vec::new() },
+            server_name: server_name.map(|name| name.to_text().into()),
+            client: OnceCell::new(),
+        };
+        if tls.options.identity.is_some() || !tls.options.authorities.is_empty() {
+            // What is written in the script is right or wrong before the first connection.
+            let client = Client::new(&tls.options).map_err(|error| {
+                let place = match &error {
+                    OptionError::Authorities(_) => either(map, "ca", "certificateAuthority").0,
+                    OptionError::Certificates(_) => certificate.0,
+                    OptionError::Key(_) => "key",
+                };
+                format!("config.tls.{place} {error}")
+            })?;
+            let _ = tls.client.set(client);
+        }
+        Ok(Rc::new(tls))
+    }
+
+    /// The same, with any certificate accepted.
+    pub fn accepting_anyone(&self) -> Rc<Tls> {
+        let options = ClientOptions { accepts_anyone: true, ..self.options.clone() };
+        Rc::new(Tls { options, server_name: self.server_name.clone(), client: OnceCell::new() })
+    }
+
+    /// What a connection with these options of its own uses: `rejectUnauthorized` counts there too.
+    pub fn with(self: &Rc<Tls>, options: &Map) -> Rc<Tls> {
+        match options.get("rejectUnauthorized") {
+            Some(Value::Bool(false)) => self.accepting_anyone(),
+            _ => self.clone(),
+        }
+    }
+
+    /// Shakes hands with `host` over a connected stream.
+    pub async fn open(
+        &self,
+        stream: Stream,
+        host: &str,
+        sessions: Option<&Sessions>,
+        deadline: &Deadline,
+    ) -> std::io::Result<Transport> {
+        let client = match self.client.get() {
+            Some(client) => client,
+            None => {
+                let made = Client::new(&self.options);
+                let made = made.map_err(|error| Failure { code: "EPROTO", detail: error.to_string() })?;
+                self.client.get_or_init(|| made)
+            }
+        };
+        let tls = TlsStream::client(stream, client, self.server_name.as_deref().unwrap_or(host), sessions)?;
+        tls.handshake(deadline).await?;
+        Ok(tls.into())
+    }
+}
+
+/// `rejectUnauthorized: false`, and nothing like it; where it is not said, what Node's own switch says.
+fn accepts_anyone(map: &Map) -> bool {
+    match map.get("rejectUnauthorized") {
+        Some(value) => *value == Value::Bool(false),
+        None => std::env::var_os("NODE_TLS_REJECT_UNAUTHORIZED").is_some_and(|value| value == "0"),
+    }
+}
+
+/// The member under one of two names, and the name it is under.
+fn either<'m>(map: &'m Map, node: &'static str, got: &'static str) -> (&'static str, Option<&'m Value>) {
+    match (map.get(node), map.get(got)) {
+        (None, Some(value)) => (got, Some(value)),
+        (value, _) => (node, value),
+    }
+}
+
+/// A text, or several.
+fn texts(value: Option<&Value>) -> Vec<Vec<u8>> {
+    let text = |value: &Value| format!("{}\n", value.to_text()).into_bytes();
+    match value {
+        Some(Value::List(list)) => list.iter().filter(|value| value.is_truthy()).map(text).collect(),
+        Some(value) if value.is_truthy() => vec![text(value)],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_refused_by_name() {
+        for (json, wanted) in [
+            (r#"{"pfx": "x"}"#, "config.tls.pfx: "),
+            (r#"{"passphrase": "x"}"#, "config.tls.passphrase: "),
+            (r#"{"cert": "x"}"#, "config.tls.cert: a certificate is of no use"),
+            (r#"{"certificate": "x"}"#, "config.tls.certificate: a certificate is of no use"),
+            (r#"{"certificate": "x", "key": "y"}"#, "config.tls.certificate has no certificate in it"),
+            (r#"{"ca": ["./ca.pem"]}"#, "config.tls.ca has no certificate in it"),
+            (r#"{"certificateAuthority": "ca"}"#, "config.tls.certificateAuthority has no certificate in it"),
+        ] {
+            let error = Tls::new(&map(json)).unwrap_err();
+            assert!(error.starts_with(wanted), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_false_lets_anyone_in() {
+        for (json, wanted) in [
+            (r#"{"rejectUnauthorized": false}"#, true),
+            (r#"{"rejectUnauthorized": true}"#, false),
+            (r#"{"rejectUnauthorized": "false"}"#, false),
+            (r#"{"rejectUnauthorized": 0}"#, false),
+        ] {
+            assert_eq!(Tls::new(&map(json)).unwrap().options.accepts_anyone, wanted, "{json}");
+        }
+    }
+
+    fn map(json: &str) -> Map {
+        let Value::Map(map) = crate::value::parse_json(json.as_bytes()).unwrap() else { unreachable!("{json}") };
+        (*map).clone()
+    }
+}

@@ -1,0 +1,189 @@
+//! How a client speaks TLS: whom it trusts, who it is, what it offers.
+
+use super::judge::{Anyone, Judge};
+use super::sessions::Store;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a client is told about TLS.
+#[derive(Clone, Debug, Default)]
+pub struct ClientOptions {
+    /// Takes any certificate; Node's `rejectUnauthorized: false`.
+    pub accepts_anyone: bool,
+    /// PEM texts or DER of the authorities trusted instead of the system's; none trusts the system's.
+    pub authorities: Vec<Vec<u8>>,
+    /// Who the client is, for servers that ask.
+    pub identity: Option<Identity>,
+    /// Protocols offered, the best first (RFC 7301); none offers nothing.
+    pub alpn: Vec<Vec<u8>>,
+}
+
+/// A client's certificate.
+#[derive(Clone, Default)]
+pub struct Identity {
+    /// PEM: the certificate, and those between it and the authority. Or the DER of one.
+    pub certificates: Vec<u8>,
+    /// PEM or DER: PKCS #8, PKCS #1 or SEC 1, not encrypted.
+    pub key: Vec<u8>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+/// Why options cannot be had: a sentence without a capital, to be put behind the option's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    /// In `authorities`.
+    Authorities(String),
+    /// In the identity's certificates.
+    Certificates(String),
+    /// In the identity's key.
+    Key(String),
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (OptionError::Authorities(text) | OptionError::Certificates(text) | OptionError::Key(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+/// A client's configuration, ready for use; clones share it, and so may threads.
+#[derive(Clone)]
+pub struct Client {
+    pub(super) config: Arc<ClientConfig>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tls::Client")
+    }
+}
+
+impl Client {
+    /// Reads what is given; reads the system's authorities if none are (a few milliseconds).
+    pub fn new(options: &ClientOptions) -> Result<Client, OptionError> {
+        let provider = Arc::new(provider());
+        let judge = judge(options, &provider)?;
+        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(rustls::ALL_VERSIONS);
+        let builder = builder.map_err(|error| OptionError::Authorities(error.to_string()))?;
+        let builder = builder.dangerous().with_custom_certificate_verifier(judge);
+        let mut config = match &options.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let chain = certificates(&identity.certificates).map_err(OptionError::Certificates)?;
+                let key = key(&identity.key).map_err(OptionError::Key)?;
+                let with = builder.with_client_auth_cert(chain, key);
+                with.map_err(|error| OptionError::Key(format!("does not go with the certificate: {error}")))?
+            }
+        };
+        config.alpn_protocols = options.alpn.clone();
+        config.resumption = Resumption::store(Arc::new(Store));
+        Ok(Client { config: Arc::new(config) })
+    }
+}
+
+/// What is offered: X25519 first, without the hybrid with ML-KEM that costs either side a further 100 µs and that
+/// no Node before 24 offers; a server's work is then what Artillery would have made it.
+fn provider() -> CryptoProvider {
+    use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519};
+    CryptoProvider { kx_groups: vec![X25519, SECP256R1, SECP384R1], ..aws_lc_rs::default_provider() }
+}
+
+fn judge(options: &ClientOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, OptionError> {
+    let algorithms = provider.signature_verification_algorithms;
+    if options.accepts_anyone {
+        return Ok(Arc::new(Anyone(algorithms)));
+    }
+    let mut roots = RootCertStore::empty();
+    let mut trusted = Vec::new();
+    for given in &options.authorities {
+        trusted.extend(certificates(given).map_err(OptionError::Authorities)?);
+    }
+    if options.authorities.is_empty() {
+        // What cannot be read is no authority; without any, every server is refused by name.
+        roots.add_parsable_certificates(system());
+    } else {
+        let (good, bad) = roots.add_parsable_certificates(trusted.iter().cloned());
+        if good == 0 && bad > 0 {
+            return Err(OptionError::Authorities("none of the certificates can be read".to_owned()));
+        }
+    }
+    let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().ok();
+    Ok(Arc::new(Judge { webpki, trusted, algorithms }))
+}
+
+/// The system's authorities (`SSL_CERT_FILE` and `SSL_CERT_DIR` move them), and those of `NODE_EXTRA_CA_CERTS`.
+fn system() -> Vec<CertificateDer<'static>> {
+    let mut all = rustls_native_certs::load_native_certs().certs;
+    let extra = std::env::var_os("NODE_EXTRA_CA_CERTS").and_then(|path| std::fs::read(path).ok());
+    all.extend(extra.and_then(|text| certificates(&text).ok()).unwrap_or_default());
+    all
+}
+
+fn certificates(given: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    if is_der(given) {
+        return Ok(vec![CertificateDer::from(given.to_vec())]);
+    }
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(given).collect();
+    match read {
+        Ok(all) if all.is_empty() => Err("has no certificate in it; its text must be given, \
+             from -----BEGIN CERTIFICATE----- on"
+            .to_owned()),
+        Ok(all) => Ok(all),
+        Err(error) => Err(format!("is no PEM: {error}")),
+    }
+}
+
+fn key(given: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    if is_der(given) {
+        return PrivateKeyDer::try_from(given.to_vec()).map_err(str::to_owned);
+    }
+    if contains(given, b"ENCRYPTED") {
+        return Err("is encrypted, and weir does not decrypt keys; `openssl pkey -in KEY -out PLAIN` does".to_owned());
+    }
+    PrivateKeyDer::from_pem_slice(given)
+        .map_err(|_| "has no private key in it; its text must be given, from -----BEGIN PRIVATE KEY----- on".to_owned())
+}
+
+/// DER begins with a SEQUENCE, PEM with letters.
+fn is_der(given: &[u8]) -> bool {
+    matches!(given, [0x30, 0x80..=0x84, ..])
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_cannot_be_had() {
+        let identity = |certificates: &[u8], key: &[u8]| ClientOptions {
+            identity: Some(Identity { certificates: certificates.to_vec(), key: key.to_vec() }),
+            ..ClientOptions::default()
+        };
+        let authorities = ClientOptions { authorities: vec![b"./ca.pem".to_vec()], ..ClientOptions::default() };
+        for (options, wanted) in
+            [(authorities, "has no certificate in it"), (identity(b"zzz", b""), "has no certificate in it")]
+        {
+            let error = Client::new(&options).expect_err("refused").to_string();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+        assert!(key(b"-----BEGIN ENCRYPTED PRIVATE KEY-----").is_err_and(|error| error.starts_with("is encrypted")));
+        assert!(key(b"zzz").is_err_and(|error| error.starts_with("has no private key")));
+    }
+}

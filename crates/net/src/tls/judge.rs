@@ -1,0 +1,165 @@
+//! Whether the server is who it should be: webpki's judgement, and where Node's is milder, Node's.
+//!
+//! Milder in two cases that self-made certificates meet every day: a self-signed certificate that is itself among
+//! the trusted ones (webpki wants it not to be a CA, which `openssl req -x509` makes it), and a certificate that
+//! names its host as CN only.
+
+use super::der::Certificate;
+use super::error::{Failure, certificate};
+use super::why;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
+use std::sync::Arc;
+
+/// Judges servers' certificates.
+#[derive(Debug)]
+pub(super) struct Judge {
+    /// `None` trusts no chain.
+    pub(super) webpki: Option<Arc<WebPkiServerVerifier>>,
+    /// Certificates given as trusted; a self-signed one among them may be the server's own.
+    pub(super) trusted: Vec<CertificateDer<'static>>,
+    pub(super) algorithms: WebPkiSupportedAlgorithms,
+}
+
+/// Takes every server for what it says; Node's `rejectUnauthorized: false`.
+#[derive(Debug)]
+pub(super) struct Anyone(pub(super) WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for Judge {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        server: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let judged = match &self.webpki {
+            _ if self.is_own(leaf) => own(leaf, server, seconds),
+            None => Err(CertificateError::UnknownIssuer),
+            Some(webpki) => match webpki.verify_server_cert(leaf, others, server, ocsp, now) {
+                Ok(verified) => return Ok(verified),
+                Err(Error::InvalidCertificate(fault)) => Err(fault),
+                Err(error) => return Err(error),
+            },
+        };
+        let refused = match judged {
+            Ok(()) => return Ok(ServerCertVerified::assertion()),
+            Err(fault) if certificate(&fault) == "ERR_TLS_CERT_ALTNAME_INVALID" => {
+                // The chain is good: webpki asks for the name last.
+                if is_common_name(leaf, server) {
+                    return Ok(ServerCertVerified::assertion());
+                }
+                Failure::new("ERR_TLS_CERT_ALTNAME_INVALID", fault.to_string())
+            }
+            Err(fault) => why::refused(leaf, others, &fault, seconds),
+        };
+        Err(Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(refused)))))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+impl Judge {
+    /// Whether the server shows a self-signed certificate that is trusted by itself.
+    fn is_own(&self, leaf: &CertificateDer<'_>) -> bool {
+        self.trusted.iter().any(|trusted| trusted == leaf)
+            && Certificate::read(leaf).is_some_and(|leaf| leaf.is_self_signed())
+    }
+}
+
+/// Judges a certificate that is trusted by itself: its times and its name.
+fn own(leaf: &CertificateDer<'_>, server: &ServerName<'_>, now: i64) -> Result<(), CertificateError> {
+    let read = Certificate::read(leaf).ok_or(CertificateError::BadEncoding)?;
+    match why::outside(&read, now) {
+        Some("CERT_HAS_EXPIRED") => return Err(CertificateError::Expired),
+        Some(_) => return Err(CertificateError::NotValidYet),
+        None => {}
+    }
+    let named = ParsedCertificate::try_from(leaf).and_then(|parsed| verify_server_name(&parsed, server));
+    match named {
+        Ok(()) => Ok(()),
+        Err(Error::InvalidCertificate(fault)) => Err(fault),
+        Err(_) => Err(CertificateError::BadEncoding),
+    }
+}
+
+/// Whether a certificate without host names in subjectAltName has this one as its CN, as Node still allows.
+fn is_common_name(leaf: &CertificateDer<'_>, server: &ServerName<'_>) -> bool {
+    let (Some(leaf), ServerName::DnsName(host)) = (Certificate::read(leaf), server) else {
+        return false;
+    };
+    if leaf.has_dns_names {
+        return false;
+    }
+    let (host, Some(name)) = (host.as_ref(), leaf.common_name) else {
+        return false;
+    };
+    match name.strip_prefix("*.") {
+        Some(parent) => host.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent)),
+        None => host.eq_ignore_ascii_case(name),
+    }
+}
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    // Who signs is nobody in particular, so the signature proves nothing, and webpki would refuse to read the
+    // certificates of version 1 that people let pass just here.
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

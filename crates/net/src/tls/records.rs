@@ -1,0 +1,280 @@
+//! A connection's records: what came and is not complete, what was decrypted and not read, what waits to be sent.
+//!
+//! Invariant: whatever has come and is a complete record has been decrypted: bytes that `incoming` keeps need more
+//! to follow them. So a wait for the socket is a wait for something new.
+
+use super::error::Failure;
+use super::sessions::{Sessions, among};
+use crate::buffer::{Lease, lease};
+use crate::stream::Stream;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic};
+use rustls::{Error, unbuffered};
+use std::io;
+
+/// Read from the socket at once: a whole record (16 KiB and what it is wrapped in) and the next one's beginning.
+const INCOMING_BYTES: usize = 32 << 10;
+/// What may wait for the rest of a message; rustls itself refuses handshake messages over 64 KiB.
+const INCOMING_BYTES_MAX: usize = 128 << 10;
+/// A first guess at what a handshake message or the wrapping of some records takes.
+const WRAPPING_BYTES: usize = 128;
+
+/// All of a connection but its socket.
+pub(super) struct State {
+    pub(super) session: UnbufferedClientConnection,
+    sessions: Option<Sessions>,
+    /// Encrypted bytes that are no complete record yet.
+    incoming: Option<Lease>,
+    /// Decrypted bytes that the reader had no room for, and how many of them it has had since.
+    surplus: Option<(Lease, usize)>,
+    /// Encrypted bytes, and how many of them the kernel has taken.
+    outgoing: Option<(Lease, usize)>,
+    /// Bytes that are encrypted, and that the writer has yet to be told are written.
+    pub(super) untold: usize,
+    pub(super) has_shaken_hands: bool,
+    /// Nothing more comes.
+    pub(super) has_ended: bool,
+    /// And the peer said so.
+    pub(super) is_end_announced: bool,
+    pub(super) failed: Option<Failure>,
+}
+
+/// Where decrypted bytes go: to `buf` while there is `room`, then to the surplus.
+pub(super) struct Sink<'b> {
+    pub(super) buf: &'b mut Vec<u8>,
+    pub(super) room: usize,
+}
+
+/// What a turn is for.
+pub(super) enum Want<'w> {
+    /// Whatever the records that came ask for.
+    Progress,
+    /// That, and these bytes encrypted.
+    Encrypt(&'w [u8]),
+    /// That, and the end announced.
+    Close,
+}
+
+/// Where a turn ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum At {
+    /// The handshake waits for the peer.
+    Handshake,
+    /// Bytes may flow.
+    Traffic,
+}
+
+impl State {
+    pub(super) fn new(session: UnbufferedClientConnection, sessions: Option<Sessions>) -> State {
+        State {
+            session,
+            sessions,
+            incoming: None,
+            surplus: None,
+            outgoing: None,
+            untold: 0,
+            has_shaken_hands: false,
+            has_ended: false,
+            is_end_announced: false,
+            failed: None,
+        }
+    }
+
+    /// Whether a read would tell something without asking the socket.
+    pub(super) fn has_more(&self) -> bool {
+        self.surplus.is_some() || self.has_ended || self.failed.is_some()
+    }
+
+    /// Whether something waits to be sent.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.outgoing.is_some()
+    }
+
+    /// Moves surplus to the reader.
+    pub(super) fn give_surplus(&mut self, buf: &mut Vec<u8>, room: usize) {
+        let Some((bytes, had)) = &mut self.surplus else {
+            return;
+        };
+        let rest = bytes.get(*had..).unwrap_or_default();
+        let some = rest.get(..room).unwrap_or(rest);
+        buf.extend_from_slice(some);
+        *had += some.len();
+        if *had >= bytes.len() {
+            self.surplus = None;
+        }
+    }
+
+    /// Reads encrypted bytes from the socket; 0 is the end.
+    pub(super) fn receive(&mut self, stream: &Stream) -> io::Result<usize> {
+        let incoming = self.incoming.get_or_insert_with(|| lease(INCOMING_BYTES));
+        if incoming.len() >= INCOMING_BYTES_MAX {
+            return Err(Failure::new("EPROTO", "a TLS message that does not end").into());
+        }
+        let read = stream.try_read_vec(incoming, INCOMING_BYTES);
+        if incoming.is_empty() {
+            self.incoming = None;
+        }
+        read
+    }
+
+    /// Sends what waits; `WouldBlock` if some of it has to wait on.
+    pub(super) fn flush(&mut self, stream: &Stream) -> io::Result<()> {
+        while let Some((bytes, sent)) = &mut self.outgoing {
+            *sent += stream.try_write(bytes.get(*sent..).unwrap_or_default())?;
+            if *sent >= bytes.len() {
+                self.outgoing = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does all that the records at hand ask for, and then what is wanted.
+    ///
+    /// After a failure it fails the same way again; the alert that tells the peer is then in what waits to be sent.
+    pub(super) fn turn(&mut self, want: Want<'_>, sink: &mut Sink<'_>) -> Result<At, Failure> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        let sessions = self.sessions.clone();
+        let mut incoming = self.incoming.take();
+        let turned = among(sessions.as_ref(), || self.work(incoming.as_mut(), want, sink));
+        self.incoming = incoming.filter(|bytes| !bytes.is_empty());
+        turned.map_err(|error| {
+            let failed = Failure::of(&error, self.has_shaken_hands);
+            self.incoming = None;
+            self.failed = Some(failed.clone());
+            failed
+        })
+    }
+
+    fn work(&mut self, incoming: Option<&mut Lease>, want: Want<'_>, sink: &mut Sink<'_>) -> Result<At, Error> {
+        let mut nothing = Vec::new();
+        let incoming: &mut Vec<u8> = match incoming {
+            Some(lease) => lease,
+            None => &mut nothing,
+        };
+        let mut done = 0;
+        let at = loop {
+            let UnbufferedStatus { mut discard, state, .. } =
+                self.session.process_tls_records(incoming.get_mut(done..).unwrap_or_default());
+            let mut end = None;
+            match state {
+                Ok(ConnectionState::ReadTraffic(mut records)) => {
+                    while let Some(record) = records.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        sink.push(record.payload, &mut self.surplus);
+                    }
+                }
+                Ok(ConnectionState::EncodeTlsData(message)) => encode(message, &mut self.outgoing)?,
+                // What is encoded goes out when the turn is over: several messages in one call to the kernel.
+                Ok(ConnectionState::TransmitTlsData(encoded)) => encoded.done(),
+                Ok(ConnectionState::BlockedHandshake) => end = Some(At::Handshake),
+                Ok(ConnectionState::WriteTraffic(open)) => {
+                    write(open, &want, &mut self.outgoing)?;
+                    end = Some(At::Traffic);
+                }
+                Ok(ConnectionState::PeerClosed) => {
+                    self.is_end_announced = true;
+                    self.has_ended = true;
+                }
+                // Closed, and states of a server or of a rustls to come.
+                Ok(_) => end = Some(At::Traffic),
+                Err(error) => {
+                    self.say_why();
+                    return Err(error);
+                }
+            }
+            done += discard;
+            if let Some(at) = end {
+                break at;
+            }
+        };
+        incoming.drain(..done.min(incoming.len()));
+        Ok(at)
+    }
+
+    /// After a failure: encodes the alert that rustls has ready for the peer.
+    fn say_why(&mut self) {
+        if let Ok(ConnectionState::EncodeTlsData(alert)) = self.session.process_tls_records(&mut []).state {
+            // The failure is told anyway.
+            let _ = encode(alert, &mut self.outgoing);
+        }
+    }
+}
+
+impl Sink<'_> {
+    /// For turns in which nothing is read: all that comes is surplus.
+    pub(super) fn none(buf: &mut Vec<u8>) -> Sink<'_> {
+        Sink { buf, room: 0 }
+    }
+
+    fn push(&mut self, bytes: &[u8], surplus: &mut Option<(Lease, usize)>) {
+        let (fits, rest) = bytes.split_at_checked(self.room).unwrap_or((bytes, &[]));
+        self.buf.extend_from_slice(fits);
+        self.room -= fits.len();
+        if !rest.is_empty() {
+            let (kept, _) = surplus.get_or_insert_with(|| (lease(INCOMING_BYTES), 0));
+            kept.extend_from_slice(rest);
+        }
+    }
+}
+
+fn encode(
+    mut message: EncodeTlsData<'_, ClientConnectionData>,
+    outgoing: &mut Option<(Lease, usize)>,
+) -> Result<(), Error> {
+    append(outgoing, WRAPPING_BYTES, |room| match message.encode(room) {
+        Ok(len) => Ok(Ok(len)),
+        Err(EncodeError::InsufficientSize(short)) => Ok(Err(short)),
+        Err(EncodeError::AlreadyEncoded) => Ok(Ok(0)),
+    })
+}
+
+fn write(
+    mut open: WriteTraffic<'_, ClientConnectionData>,
+    want: &Want<'_>,
+    outgoing: &mut Option<(Lease, usize)>,
+) -> Result<(), Error> {
+    let first_guess = match want {
+        Want::Progress | Want::Encrypt([]) => return Ok(()),
+        Want::Encrypt(bytes) => bytes.len() + WRAPPING_BYTES,
+        Want::Close => WRAPPING_BYTES,
+    };
+    append(outgoing, first_guess, |room| {
+        let written = match want {
+            Want::Encrypt(bytes) => open.encrypt(bytes, room),
+            _ => open.queue_close_notify(room),
+        };
+        match written {
+            Ok(len) => Ok(Ok(len)),
+            Err(EncryptError::InsufficientSize(short)) => Ok(Err(short)),
+            Err(EncryptError::EncryptExhausted) => Err(Error::EncryptError),
+        }
+    })
+}
+
+/// Appends what `fill` writes into room of `first_guess` bytes, or of as many as it then asks for.
+fn append(
+    outgoing: &mut Option<(Lease, usize)>,
+    first_guess: usize,
+    mut fill: impl FnMut(&mut [u8]) -> Result<Result<usize, unbuffered::InsufficientSizeError>, Error>,
+) -> Result<(), Error> {
+    let (bytes, _) = outgoing.get_or_insert_with(|| (lease(first_guess), 0));
+    let before = bytes.len();
+    let mut wanted = first_guess;
+    loop {
+        bytes.resize(before + wanted, 0);
+        match fill(bytes.get_mut(before..).unwrap_or_default()) {
+            Ok(Ok(len)) => {
+                bytes.truncate(before + len);
+                return Ok(());
+            }
+            Ok(Err(short)) if short.required_size > wanted => wanted = short.required_size,
+            failed => {
+                bytes.truncate(before);
+                return failed.and(Err(Error::EncryptError));
+            }
+        }
+    }
+}

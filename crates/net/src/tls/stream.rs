@@ -1,0 +1,256 @@
+//! A client's TLS connection over a stream.
+
+use super::client::Client;
+use super::error::Failure;
+use super::records::{At, Sink, State, Want};
+use super::sessions::{Sessions, among};
+use crate::buffer::lease;
+use crate::stream::Stream;
+use crate::timer::{Deadline, TimedOut};
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
+use rustls::{HandshakeKind, ProtocolVersion};
+use std::cell::RefCell;
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::task::Poll;
+
+/// Encrypted in one call: three full records, which with their wrapping fit a lease of 64 KiB.
+pub const WRITE_BYTES_MAX: usize = 48 << 10;
+/// A client's TLS connection; closed when dropped.
+pub struct TlsStream {
+    stream: Stream,
+    state: RefCell<State>,
+}
+
+impl TlsStream {
+    /// Begins TLS on a connected stream; [`TlsStream::handshake`] does the rest.
+    ///
+    /// `server` is the name asked for and checked, or an IP address. `sessions` may be resumed, and are added to.
+    pub fn client(
+        stream: Stream,
+        client: &Client,
+        server: &str,
+        sessions: Option<&Sessions>,
+    ) -> Result<TlsStream, Failure> {
+        // A trailing dot says that a name is complete, which certificates never do.
+        let name = ServerName::try_from(server.strip_suffix('.').unwrap_or(server)).map_err(|_| {
+            Failure::new("ERR_TLS_INVALID_SERVERNAME", format!("no certificate can be for \"{server}\""))
+        })?;
+        let session = among(sessions, || UnbufferedClientConnection::new(client.config.clone(), name.to_owned()));
+        let session = session.map_err(|error| Failure::of(&error, false))?;
+        let state = State::new(session, sessions.cloned());
+        Ok(TlsStream { stream, state: RefCell::new(state) })
+    }
+
+    /// Shakes hands: after it the server is who it should be, and bytes may flow.
+    ///
+    /// Fails with a [`Failure`](super::failure) inside, with the socket's error, or with `TimedOut`.
+    pub async fn handshake(&self, deadline: &Deadline) -> io::Result<()> {
+        loop {
+            let (turned, sent) = {
+                let mut state = self.state.borrow_mut();
+                let turned = state.turn(Want::Progress, &mut Sink::none(&mut Vec::new()));
+                (turned, state.flush(&self.stream))
+            };
+            let at = turned?;
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.stream.writable(deadline).await?;
+                    continue;
+                }
+                sent => sent?,
+            }
+            if at == At::Traffic {
+                self.state.borrow_mut().has_shaken_hands = true;
+                return Ok(());
+            }
+            self.stream.readable(deadline).await?;
+            match self.state.borrow_mut().receive(&self.stream) {
+                Ok(0) => return Err(Failure::cut().into()),
+                Err(error) if !is_passing(&error) => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    // Waiting.
+
+    /// As [`Stream::poll_readable`].
+    #[inline]
+    pub fn poll_readable(&self) -> Poll<()> {
+        if let Ok(mut state) = self.state.try_borrow_mut() {
+            if state.has_more() {
+                return Poll::Ready(());
+            }
+            if state.has_unsent() && self.stream.poll_writable().is_ready() {
+                // What fails here fails again where it can be told.
+                let _ = state.flush(&self.stream);
+                let _ = self.stream.poll_writable();
+            }
+        }
+        self.stream.poll_readable()
+    }
+
+    /// As [`Stream::poll_writable`].
+    #[inline]
+    pub fn poll_writable(&self) -> Poll<()> {
+        self.stream.poll_writable()
+    }
+
+    /// Waits for something to read; it may turn out to be nothing for the reader.
+    pub async fn readable(&self, deadline: &Deadline) -> Result<(), TimedOut> {
+        poll_fn(|_| match self.poll_readable() {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending => deadline.poll_expired().map(|()| Err(TimedOut)),
+        })
+        .await
+    }
+
+    /// Waits for room to write.
+    pub async fn writable(&self, deadline: &Deadline) -> Result<(), TimedOut> {
+        self.stream.writable(deadline).await
+    }
+
+    // Reading and writing.
+
+    /// As [`Stream::try_read_vec`].
+    ///
+    /// 0 is the end, announced or not: as with Node and nginx, whether something is missing is for the protocol
+    /// above to say; [`TlsStream::has_ended_in_order`] tells them apart.
+    pub fn try_read_vec(&self, buf: &mut Vec<u8>, max: usize) -> io::Result<usize> {
+        if buf.len() == buf.capacity() {
+            buf.reserve(max);
+        }
+        let room = max.min(buf.capacity() - buf.len());
+        let before = buf.len();
+        let mut state = self.state.borrow_mut();
+        state.give_surplus(buf, room);
+        while buf.len() == before && room > 0 {
+            if let Some(failed) = &state.failed {
+                return Err(failed.clone().into());
+            }
+            if state.has_ended || state.receive(&self.stream)? == 0 {
+                state.has_ended = true;
+                return Ok(0);
+            }
+            let turned = state.turn(Want::Progress, &mut Sink { buf, room });
+            // Alerts, tickets' answers, new keys; if there is no room now, they go with what is written next.
+            let _ = state.flush(&self.stream);
+            if buf.len() == before {
+                turned?;
+            }
+        }
+        Ok(buf.len() - before)
+    }
+
+    /// Writes what fits, at most [`WRITE_BYTES_MAX`]. `WouldBlock` means wait, and write the same bytes again:
+    /// they count as written when the kernel has the whole of their records.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.state.borrow_mut();
+        if let Some(failed) = &state.failed {
+            return Err(failed.clone().into());
+        }
+        state.flush(&self.stream)?;
+        if state.untold == 0 {
+            let some = bytes.get(..WRITE_BYTES_MAX).unwrap_or(bytes);
+            if state.turn(Want::Encrypt(some), &mut Sink::none(&mut Vec::new()))? == At::Handshake {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            state.untold = some.len();
+            state.flush(&self.stream)?;
+        }
+        let told = state.untold.min(bytes.len());
+        state.untold -= told;
+        Ok(told)
+    }
+
+    /// As [`TlsStream::try_write`], for several pieces.
+    pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        // One record for head and body: what small requests are, and one call to the kernel.
+        let mut joined = lease(pieces.iter().map(|piece| piece.len()).sum::<usize>().min(WRITE_BYTES_MAX));
+        for piece in pieces {
+            let room = WRITE_BYTES_MAX - joined.len();
+            joined.extend_from_slice(piece.get(..room).unwrap_or(piece));
+        }
+        self.try_write(&joined)
+    }
+
+    /// Announces the end (close_notify), as far as there is room for it, and sends FIN.
+    pub fn shutdown_write(&self) -> io::Result<()> {
+        let mut state = self.state.borrow_mut();
+        if state.has_shaken_hands && state.failed.is_none() {
+            let _ = state.turn(Want::Close, &mut Sink::none(&mut Vec::new()));
+        }
+        let _ = state.flush(&self.stream);
+        self.stream.shutdown_write()
+    }
+
+    /// Ends both directions at once; [`Stream::shutdown`].
+    pub fn shutdown(&self) {
+        self.stream.shutdown();
+    }
+
+    // State.
+
+    /// As [`Stream::peek_closed`]; what TLS sends for itself, such as tickets, is dealt with and does not count.
+    pub fn peek_closed(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        loop {
+            if state.has_more() {
+                return true;
+            }
+            if self.stream.poll_readable().is_pending() {
+                return false;
+            }
+            match state.receive(&self.stream) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return !is_passing(&error),
+            }
+            if state.turn(Want::Progress, &mut Sink::none(&mut Vec::new())).is_err() {
+                return true;
+            }
+        }
+    }
+
+    /// Whether the peer announced its end, rather than only closing.
+    pub fn has_ended_in_order(&self) -> bool {
+        self.state.borrow().is_end_announced
+    }
+
+    /// The protocol agreed on (RFC 7301).
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.state.borrow().session.alpn_protocol().map(<[u8]>::to_vec)
+    }
+
+    /// Whether the handshake resumed an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        self.state.borrow().session.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The version agreed on, as OpenSSL writes it.
+    pub fn version(&self) -> Option<&'static str> {
+        match self.state.borrow().session.protocol_version()? {
+            ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
+            ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
+            _ => None,
+        }
+    }
+
+    /// The socket under it: for its addresses and figures, not for bytes.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl fmt::Debug for TlsStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tls{:?}", self.stream)
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

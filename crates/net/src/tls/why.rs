@@ -1,0 +1,75 @@
+//! Why a chain of certificates is not trusted, in OpenSSL's terms.
+//!
+//! webpki says `UnknownIssuer`; OpenSSL, and so Node and its users, tell four kinds of it apart, and let an
+//! expired certificate outweigh them all, because Node hears the last complaint (seen with Node 20 and 24).
+
+use super::der::Certificate;
+use super::error::{Failure, certificate};
+use rustls::CertificateError;
+use rustls::pki_types::CertificateDer;
+
+/// The longest chain followed, as OpenSSL's default depth.
+const CHAIN_MAX: usize = 100;
+
+/// The failure for a chain that webpki refused with `fault`, at `now` seconds since 1970.
+pub(super) fn refused(
+    leaf: &CertificateDer<'_>,
+    others: &[CertificateDer<'_>],
+    fault: &CertificateError,
+    now: i64,
+) -> Failure {
+    let Some(leaf) = Certificate::read(leaf) else {
+        return Failure::new("EPROTO", "the server's certificate cannot be read");
+    };
+    let others: Vec<Certificate<'_>> = others.iter().filter_map(|other| Certificate::read(other)).collect();
+    let (code, chain) = match fault {
+        CertificateError::UnknownIssuer => untrusted(leaf, &others),
+        // webpki looks at other faults first, for one whether a server's certificate is an authority's.
+        _ if leaf.is_self_signed() => untrusted(leaf, &others),
+        fault => (certificate(fault), vec![leaf]),
+    };
+    // OpenSSL goes from the root down and its last complaint counts: the one nearest to the leaf.
+    let code = chain.iter().find_map(|one| outside(one, now)).unwrap_or(code);
+    Failure::new(code, detail(code, fault))
+}
+
+/// Whether it is out of date, and how.
+pub(super) fn outside(certificate: &Certificate<'_>, now: i64) -> Option<&'static str> {
+    if now > certificate.not_after {
+        return Some("CERT_HAS_EXPIRED");
+    }
+    (now < certificate.not_before).then_some("CERT_NOT_YET_VALID")
+}
+
+/// Follows the issuers as far as the server sent them.
+fn untrusted<'a>(leaf: Certificate<'a>, others: &[Certificate<'a>]) -> (&'static str, Vec<Certificate<'a>>) {
+    let mut chain = vec![leaf];
+    let mut top = leaf;
+    while !top.is_self_signed() && chain.len() < CHAIN_MAX {
+        let Some(issuer) = others.iter().find(|other| other.subject == top.issuer) else {
+            break;
+        };
+        top = *issuer;
+        chain.push(top);
+    }
+    let code = match (top.is_self_signed(), chain.len()) {
+        (true, 1) => "DEPTH_ZERO_SELF_SIGNED_CERT",
+        (true, _) => "SELF_SIGNED_CERT_IN_CHAIN",
+        (false, 1) => "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+        (false, _) => "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+    };
+    (code, chain)
+}
+
+/// OpenSSL's sentence where it has one.
+pub(super) fn detail(code: &str, fault: &CertificateError) -> String {
+    match code {
+        "DEPTH_ZERO_SELF_SIGNED_CERT" => "self-signed certificate".to_owned(),
+        "SELF_SIGNED_CERT_IN_CHAIN" => "self-signed certificate in certificate chain".to_owned(),
+        "UNABLE_TO_VERIFY_LEAF_SIGNATURE" => "unable to verify the first certificate".to_owned(),
+        "UNABLE_TO_GET_ISSUER_CERT_LOCALLY" => "unable to get local issuer certificate".to_owned(),
+        "CERT_HAS_EXPIRED" => "certificate has expired".to_owned(),
+        "CERT_NOT_YET_VALID" => "certificate is not yet valid".to_owned(),
+        _ => fault.to_string(),
+    }
+}
