@@ -58,7 +58,9 @@ fn a_lost_agent_marks_the_run() {
     let Some(nats) = Nats::start("127.0.0.1", Some("s3cret")) else { return };
     let target = Target::start("127.0.0.1");
     let room = Room::new("agents-lost", &target.url, 3);
-    let mut agents: Vec<_> = ["a", "b"].map(|name| nats.agent(&mut Command::new(WEIR), name)).into();
+    // An agent that is killed leaves its directory behind: it goes with the room.
+    let mut agents: Vec<_> =
+        ["a", "b"].map(|name| nats.agent(Command::new(WEIR).env("TMPDIR", &room.dir), name)).into();
     let load = std::thread::scope(|scope| {
         let load = scope.spawn(|| nats.load(&room, 2, &[]));
         let begun = Instant::now();
