@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use md5::{Digest, Md5};
 use rquickjs as js;
-use rquickjs::function::IntoJsFunc;
+use rquickjs::function::{IntoJsFunc, Opt};
 use rquickjs::{Array, BigInt, Ctx, Exception, Function, Object, TypedArray};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
@@ -91,13 +91,13 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
         })
     })?;
     let own = state.clone();
-    add(ctx, native, "keep", move |id: f64, uid: String, name: Option<String>| {
+    add(ctx, native, "keep", move |id: f64, uid: String, name: Opt<String>| {
         let mut kept = own.kept.borrow_mut();
         if kept.len() >= super::KEPT_MAX && !kept.contains_key(&*uid) {
             kept.clear();
         }
         let kept = kept.entry(uid.into()).or_default();
-        if let (Some(name), Some(call)) = (name, own.calls.borrow().get(&(id as u64))) {
+        if let (Some(name), Some(call)) = (name.0, own.calls.borrow().get(&(id as u64))) {
             let value = call.vars.by_name(&name).clone();
             kept.insert(name.into(), value);
         }

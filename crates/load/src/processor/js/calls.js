@@ -113,7 +113,11 @@ const finish = (call, error, value) => {
   if (call.isOver) return;
   call.isOver = true;
   const { context } = call;
-  if (context !== null) writeBack(call, context);
+  try {
+    if (context !== null) writeBack(call, context);
+  } catch (failed) {
+    error ??= failed;
+  }
   // Without circles what is done with is freed at once, and the collector has nothing to look for.
   call.context = call.vars = call.funcs = null;
   // A call that ends before it returns, and hands nothing back, says so by what `invoke` returns.
