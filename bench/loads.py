@@ -5,6 +5,7 @@ import re
 import resource
 import subprocess
 import time
+import urllib.request
 from dataclasses import dataclass
 
 import proc
@@ -14,6 +15,7 @@ IDLE_WANTED = 10_000
 IDLE_WARM = 64
 FD_SPARE = 400
 RATE = 30_000
+FILLS = 3
 READY_SECONDS = 60
 
 
@@ -26,6 +28,7 @@ class Workload:
     path: str = "/1k"
     header: str | None = None
     tuning_matters: bool = True
+    cached: bool = False    # the answer comes out of the peer's cache
     unit: str = "CPU us/request"
 
 
@@ -38,14 +41,25 @@ WORKLOADS = [
     Workload("close", "new connection per request, 1 KiB, 64 conns", "wrk", header="Connection: close"),
     Workload("rate", f"proxied 1 KiB at a fixed {RATE}/s, 64 conns", "rate"),
     Workload("ws", "WebSocket round trip, 32 bytes, 64 conns", "ws", tuning_matters=False),
+    Workload("hit-1k", "1 KiB out of the cache, 64 conns", "wrk", cached=True),
+    Workload("hit-64k", "64 KiB out of the cache, 64 conns", "wrk", path="/64k", cached=True),
     Workload("idle", "memory per idle keep-alive connection", "idle", tuning_matters=False, unit="bytes/connection"),
     Workload("idle-ws", "memory per idle proxied WebSocket", "idle", path="--ws", tuning_matters=False,
              unit="bytes/connection"),
 ]
 
 
+def takes_part(workload, peer):
+    """Whether a workload says anything about a peer."""
+    if workload.cached:
+        return peer.cache is not None
+    return bool(peer.argv) and (workload.tuning_matters or not peer.tuned)
+
+
 def run(workload, peer, origin, seconds):
     """One run against a started peer: {"value": in the workload's unit, ...}."""
+    if workload.cached:
+        _fill(peer.listen, workload.path)
     return _idle(workload, peer) if workload.kind == "idle" else _busy(workload, peer, origin, seconds)
 
 
@@ -64,6 +78,13 @@ def _busy(workload, peer, origin, seconds):
         "busy": round(cpu.total_ns / elapsed, 3),
         "foreign": round(after.foreign_since(before) / elapsed, 3),
     }
+
+
+def _fill(target, path):
+    """Lets a peer's cache take the answer in before anything is measured."""
+    for _ in range(FILLS):
+        with urllib.request.urlopen(f"http://{target}{path}", timeout=READY_SECONDS) as answer:
+            answer.read()
 
 
 class _Reading:

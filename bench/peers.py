@@ -22,6 +22,11 @@ class Peer:
     argv: tuple             # {program}, {conf}, {prefix}, {listen}, {origin} are filled in
     tuned: bool = False     # only where tuning can matter
     argv0: str | None = None
+    cache: tuple | None = None  # conf and argv where the answer is to come out of its cache
+
+    def set_up(self, cached):
+        """Its file in conf/ and its argv."""
+        return self.cache if cached else (self.conf, self.argv)
 
 
 def all_peers(weir, weir_argv0):
@@ -29,13 +34,17 @@ def all_peers(weir, weir_argv0):
     nginx_argv = ("{program}", "-c", "{conf}", "-p", "{prefix}")
     weir_argv = nginx_argv if weir_argv0 else ("{program}", "edge", "-c", "{conf}", "-p", "{prefix}")
     argv0 = "nginx" if weir_argv0 else None
-    nginx, haproxy = _find("nginx"), _find("haproxy")
+    haproxy_argv = ("{program}", "-db", "-f", "{conf}")
+    nginx, haproxy, varnish = _find("nginx"), _find("haproxy"), _find("varnishd")
     peers = [
-        Peer("floor", str(FLOOR), None, ("{program}", "relay", "--listen", "{listen}", "--origin", "{origin}")),
-        Peer("nginx", nginx, "nginx.conf", nginx_argv),
-        Peer("nginx-tuned", nginx, "nginx-tuned.conf", nginx_argv, tuned=True),
-        Peer("haproxy", haproxy, "haproxy.cfg", ("{program}", "-db", "-f", "{conf}")),
-        Peer("weir", weir, "nginx.conf", weir_argv, argv0=argv0),
+        Peer("floor", str(FLOOR), None, ("{program}", "relay", "--listen", "{listen}", "--origin", "{origin}"),
+             cache=(None, ("{program}", "origin", "--listen", "{listen}"))),
+        Peer("nginx", nginx, "nginx.conf", nginx_argv, cache=("nginx-cache.conf", nginx_argv)),
+        Peer("nginx-tuned", nginx, "nginx-tuned.conf", nginx_argv, tuned=True, cache=("nginx-cache-tuned.conf", nginx_argv)),
+        Peer("haproxy", haproxy, "haproxy.cfg", haproxy_argv, cache=("haproxy-cache.cfg", haproxy_argv)),
+        Peer("varnish", varnish, None, (), cache=(None, (
+            "{program}", "-F", "-a", "{listen}", "-b", "{origin}", "-n", "{prefix}varnish", "-s", "malloc,256m", "-t", "3600"))),
+        Peer("weir", weir, "nginx.conf", weir_argv, argv0=argv0, cache=("nginx-cache.conf", weir_argv)),
         Peer("weir-tuned", weir, "nginx-tuned.conf", weir_argv, tuned=True, argv0=argv0),
     ]
     return [peer for peer in peers if peer.program and os.access(peer.program, os.X_OK)]
@@ -80,17 +89,18 @@ class PeerFailed(Exception):
     """A peer or the origin did not do its part; the run does not count."""
 
 
-def start(peer, listen, origin, work):
+def start(peer, listen, origin, work, cached=False):
     """Starts a peer on its core with its own prefix directory below `work`."""
     prefix = Path(work) / peer.name
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
+    source, argv = peer.set_up(cached)
     conf = None
-    if peer.conf:
-        conf = prefix / peer.conf
-        text = (HERE / "conf" / peer.conf).read_text()
+    if source:
+        conf = prefix / source
+        text = (HERE / "conf" / source).read_text()
         conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
     values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen=listen, origin=origin)
-    argv = [part.format(**values) for part in peer.argv]
+    argv = [part.format(**values) for part in argv]
     if peer.argv0:
         argv[0] = peer.argv0
     return Running(peer.name, argv, PEER_CORE, listen, prefix / "output.log", executable=peer.program)
@@ -102,7 +112,7 @@ def start_origin(listen, work):
 
 def versions(peers):
     """What each program says it is."""
-    asks = {"nginx": "-v", "haproxy": "-v"}
+    asks = {"nginx": "-v", "haproxy": "-v", "varnish": "-V"}
     said = {}
     for peer in peers:
         ask = asks.get(peer.name)

@@ -24,7 +24,7 @@ FIRST_PORT = 18001
 ATTEMPTS = 3            # a run with errors or strangers is tried again
 MEMORY_ROUNDS = 2       # resident memory hardly varies
 FOREIGN_SHARE = 0.10    # more of either core used by others, and the run is called disturbed
-REFERENCES = ["floor", "nginx", "nginx-tuned"]
+REFERENCES = ["floor", "nginx", "nginx-tuned", "haproxy"]
 
 
 def main():
@@ -44,7 +44,7 @@ def main():
 
 def measure(workload, chosen, args, work, origin, results):
     """All peers once per round, in an order thrown anew each time."""
-    taking_part = [peer for peer in chosen if workload.tuning_matters or not peer.tuned]
+    taking_part = [peer for peer in chosen if loads.takes_part(workload, peer)]
     rounds = min(args.rounds, MEMORY_ROUNDS) if workload.kind == "idle" else args.rounds
     for number in range(rounds):
         with machine_lock():
@@ -52,7 +52,7 @@ def measure(workload, chosen, args, work, origin, results):
                 listen = f"127.0.0.1:{FIRST_PORT + chosen.index(peer)}"
 
                 def once():
-                    with peers.start(peer, listen, ORIGIN, work) as running:
+                    with peers.start(peer, listen, ORIGIN, work, workload.cached) as running:
                         return loads.run(workload, running, origin, args.seconds)
 
                 attempt(workload, peer, number, once, results)

@@ -66,6 +66,13 @@ class Expectations:
         sys.exit(1 if check and self.broken else 0)
 
 
+def run_quietly(command):
+    """Runs a command that says nothing unless it fails."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f'{command[0]}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}')
+
+
 def set_kernel(name, value):
     """Sets a kernel parameter of this network namespace."""
     Path('/proc/sys', *name.split('.')).write_text(str(value))
