@@ -30,6 +30,8 @@ use crate::cookie::Jar;
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::record::Recorder;
 use crate::tls::Tls;
+use crate::url::Url;
+use crate::value::Value;
 use crate::vuser::{Failed, Vuser};
 use crate::worker::Worker;
 use after::Expects;
@@ -98,6 +100,24 @@ impl Session {
     fn set_cookie(&self, text: &str, origin: &Origin, target: &str) -> bool {
         let now = clock::unix_seconds() as i64;
         self.0.jar.borrow_mut().get_or_insert_default().set(text, &origin.host, target, now).is_ok()
+    }
+
+    /// Takes a cookie for a URL, as a processor gives it; false if it cannot be read.
+    pub fn put_cookie(&self, text: &str, url: &str) -> bool {
+        let now = clock::unix_seconds() as i64;
+        Url::parse(url).is_ok_and(|url| {
+            self.0.jar.borrow_mut().get_or_insert_default().set(text, &url.host, &url.target, now).is_ok()
+        })
+    }
+
+    /// The cookies, as a processor sees them; undefined if there are none.
+    pub fn listed_cookies(&self) -> Value {
+        self.0.jar.borrow().as_ref().map_or(Value::Undefined, |jar| jar.list(clock::unix_seconds() as i64))
+    }
+
+    /// Forgets the cookies.
+    pub fn clear_cookies(&self) {
+        self.0.jar.replace(None);
     }
 
     /// The Cookie field's value.

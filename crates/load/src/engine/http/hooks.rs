@@ -10,6 +10,7 @@ use crate::client::Answer;
 use crate::plan::{Body, Engine, Plan, Request, Scenario};
 use crate::processor::Processor;
 use crate::template::{Template, render_value};
+use crate::url::Url;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
 
@@ -83,7 +84,7 @@ async fn after_all(
         return Ok(());
     }
     let params = final_params(vuser, asked);
-    let response = response(answer, body);
+    let response = response(answer, body, &params);
     for name in names {
         let name = rendered(vuser, name);
         let (worker, context) = vuser.context();
@@ -166,7 +167,9 @@ fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
 }
 
 /// `response` as hooks see it.
-fn response(answer: &Answer, body: &[u8]) -> Value {
+///
+/// `request` has what request.js gave and got keeps (`method`, `uri`, `headers`): scripts of Artillery's early days read it.
+fn response(answer: &Answer, body: &[u8], params: &Value) -> Value {
     let timings = &answer.timings;
     let ms = |time: std::time::Duration| Value::Number(time.as_millis() as f64);
     let phases = Map::from_iter([
@@ -180,11 +183,34 @@ fn response(answer: &Answer, body: &[u8]) -> Value {
         ("total".into(), ms(timings.total())),
     ]);
     let timings = Map::from_iter([("phases".into(), Value::from(phases))]);
+    let url = member(params, "url").cloned().unwrap_or_default();
+    let mut request = Map::from_iter([("uri".into(), uri(&url.to_text()))]);
+    for name in ["method", "headers"] {
+        request.insert(name.into(), member(params, name).cloned().unwrap_or_default());
+    }
     Value::from(Map::from_iter([
+        ("url".into(), url),
+        ("request".into(), Value::from(request)),
         ("statusCode".into(), Value::Number(f64::from(answer.status()))),
         ("headers".into(), Value::from(after::headers(answer))),
         ("body".into(), Value::from(&*String::from_utf8_lossy(body))),
         ("timings".into(), Value::from(timings)),
+    ]))
+}
+
+/// Node's `url.parse`, as far as anybody reads it.
+fn uri(url: &str) -> Value {
+    let Ok(parsed) = Url::parse(url) else { return Value::Undefined };
+    let (path, query) = parsed.target.split_once('?').unwrap_or((&parsed.target, ""));
+    Value::from(Map::from_iter([
+        ("href".into(), Value::from(url)),
+        ("protocol".into(), Value::from(format!("{}:", parsed.scheme.name()).as_str())),
+        ("host".into(), Value::from(&*parsed.authority)),
+        ("hostname".into(), Value::from(&*parsed.host)),
+        ("port".into(), Value::from(parsed.port.to_string().as_str())),
+        ("path".into(), Value::from(&*parsed.target)),
+        ("pathname".into(), Value::from(path)),
+        ("query".into(), Value::from(query)),
     ]))
 }
 
