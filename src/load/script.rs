@@ -157,13 +157,14 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
     print!("{}", ensure::print(&checks, &teller.console));
     // A closed stdout cannot be told anything.
     let _ = std::io::stdout().flush();
-    if let Err(message) = run::after(&run, outcome.before, &mut teller) {
+    let after = run::after(&run, outcome.before, &mut teller);
+    if let Err(message) = &after {
         eprintln!("weir load: {message}");
     }
     let is_limited = args.fail_if_limited && !facts.self_check.limits().is_empty();
     Ok(match () {
         () if outcome.is_interrupted => exit::INTERRUPTED,
-        () if ensure::has_failed(&checks) => exit::FAILED,
+        () if after.is_err() || ensure::has_failed(&checks) => exit::FAILED,
         () if result.whole.counter("plugins.expect.failed") > 0 => exit::EXPECT,
         () if is_limited => exit::LIMITED,
         () => 0,
