@@ -19,7 +19,7 @@ With --artillery each script that runs as meant is run by Artillery in the same 
 differs: names of counters, rates and summaries, counts (not bytes), the exit code. A different count is no fault by
 itself: weights, `probability` and the clock differ from run to run in either.
 
---out keeps the rows of scripts that were not run, so a file can be made in slices.
+--out keeps the rows of scripts that were not run, so a file can be made in slices, and the last column without --artillery.
 """
 import argparse
 import concurrent.futures
@@ -79,7 +79,10 @@ def write(out, rows):
     if os.path.exists(out):
         with open(out, newline="") as file:
             kept = {row["file"]: [row.get(column) or "" for column in COLUMNS] for row in csv.DictReader(file)}
-    kept.update({row[0]: row for row in rows})
+    for row in rows:
+        # Without --artillery what it said last time stays.
+        before = kept.get(row[0], [""])[-1]
+        kept[row[0]] = [*row[:-1], row[-1] or before]
     with open(out, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
