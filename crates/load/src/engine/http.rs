@@ -185,9 +185,11 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
     }
     let worker = vuser.worker.clone();
     let compiled = worker.http.compiled(&worker, request);
-    let mut asked = Asked { request, compiled: &compiled, params: None, outgoing: None };
+    let mut asked = Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None };
     if hooks::has_before(vuser, request) {
-        asked.params = Some(Box::pin(hooks::before(vuser, request)).await?);
+        let made = Box::pin(hooks::before(vuser, request)).await?;
+        asked.params = Some(made.params);
+        asked.endpoint = Some(made.endpoint);
     }
     let is_ready = compiled.ready.is_some() && asked.params.is_none() && !vuser.session.0.sends_cookies.get();
     if !is_ready {
@@ -223,7 +225,9 @@ struct Asked<'r> {
     request: &'r Request,
     compiled: &'r Compiled,
     /// `requestParams`, once hooks had a look at them.
-    params: Option<crate::value::Value>,
+    params: Option<Value>,
+    /// The URL and name that metrics go by, if hooks had their say.
+    endpoint: Option<(String, Option<String>)>,
     /// Rendered; `None` while the bytes made beforehand will do.
     outgoing: Option<Box<Outgoing>>,
 }

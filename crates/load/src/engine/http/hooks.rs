@@ -29,22 +29,37 @@ pub(super) fn has_after(vuser: &Vuser, request: &Request) -> bool {
     !request.after_response.is_empty() || scenario(vuser).is_some_and(|scenario| !scenario.after_response.is_empty())
 }
 
-/// `beforeRequest`: the scenario's, then the request's. What they made of the parameters is the result.
-pub(super) async fn before(vuser: &mut Vuser, request: &Request) -> Result<Value, Failed> {
+/// What hooks made of a request.
+pub(super) struct Made {
+    pub(super) params: Value,
+    /// The URL and name that metrics-by-endpoint goes by: it is the last of the scenario's hooks.
+    pub(super) endpoint: (String, Option<String>),
+}
+
+/// `beforeRequest`: the scenario's, then the request's.
+pub(super) async fn before(vuser: &mut Vuser, request: &Request) -> Result<Made, Failed> {
     let mut params = params(vuser, request);
     let plan = vuser.worker.plan.clone();
     let scenario = vuser.scenario.and_then(|index| plan.scenarios.get(index));
     let scenario = scenario.filter(|scenario| scenario.engine == Engine::Http);
-    let names = scenario.map(|scenario| scenario.before_request.iter()).into_iter().flatten();
-    for name in names.chain(&request.before_request) {
+    if let Some(scenario) = scenario {
+        before_all(vuser, &scenario.before_request, &mut params).await?;
+    }
+    let endpoint = (written_url(&params), written_name(&params));
+    before_all(vuser, &request.before_request, &mut params).await?;
+    Ok(Made { params, endpoint })
+}
+
+async fn before_all(vuser: &mut Vuser, names: &[Template], params: &mut Value) -> Result<(), Failed> {
+    for name in names {
         let name = rendered(vuser, name);
         let (worker, context) = vuser.context();
         match found(worker.processor.as_deref(), &name) {
-            Some(processor) => processor.before_request(&name, &mut params, context).await?,
+            Some(processor) => processor.before_request(&name, params, context).await?,
             None => worker.say(missing(&name)),
         }
     }
-    Ok(params)
+    Ok(())
 }
 
 /// `afterResponse` of the scenario.
@@ -222,7 +237,7 @@ fn member<'v>(params: &'v Value, name: &str) -> Option<&'v Value> {
 }
 
 /// The URL hooks left, not rendered.
-pub(super) fn written_url(params: &Value) -> String {
+fn written_url(params: &Value) -> String {
     let url = member(params, "uri").or_else(|| member(params, "url"));
     url.map(|url| url.to_text().into_owned()).unwrap_or_default()
 }
