@@ -74,7 +74,14 @@ const anything = (request, answer) => {
 };
 
 const main = async () => {
-    if (app) own(path.resolve(app));
+    if (app) {
+        // As its README has it started.
+        const here = process.cwd();
+        const file = path.resolve(app);
+        process.chdir(path.dirname(file));
+        own(file);
+        process.chdir(here);
+    }
     await own('./simple.js')(3003);
     await at(9090, own('./simple_ws.js'));
     await at(9091, own('./simple_socketio.js'));

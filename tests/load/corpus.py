@@ -43,6 +43,8 @@ LIMIT_S = 90
 PHASE_S, PHASE_ARRIVALS = 2, 60
 # Of Artillery, which needs seconds to start, before an interrupt is counted.
 START_S = 6
+# Of a reason or a difference, in characters.
+SHOWN = 300
 COLUMNS = ["file", "engine", "outcome", "reason", "beside Artillery"]
 
 
@@ -110,7 +112,7 @@ def judge(options, name, fact):
         run, reason = attempt(options, name, fact)
         is_as_meant = True
     except Wrong as wrong:
-        run, reason, is_as_meant = wrong.run, " ".join(str(wrong).split())[:300], False
+        run, reason, is_as_meant = wrong.run, " ".join(str(wrong).split())[:SHOWN], False
     compared = beside(options, name, fact, run) if options.artillery and run else ""
     return engine, "as meant" if is_as_meant else "not", reason, compared
 
@@ -164,7 +166,7 @@ def beside(options, name, fact, ours):
         with tempfile.TemporaryDirectory() as room:
             theirs = measure(options, command, env, fact, room, START_S)
     except Wrong as wrong:
-        return "Artillery: " + " ".join(str(wrong).split())[:200]
+        return "Artillery: " + " ".join(str(wrong).split())[:SHOWN]
     codes = ours[0].returncode, theirs[0].returncode
     differences = [] if codes[0] == codes[1] else [f"exit {codes[0]}, theirs {codes[1]}"]
     for kind in ("counters", "rates", "summaries"):
@@ -175,7 +177,7 @@ def beside(options, name, fact, ours):
             pair = {"counters": lambda all: all[key], "rates": lambda all: 0, "summaries": lambda all: all[key]["count"]}[kind]
             if pair(mine) != pair(other) and "interrupt_s" not in fact and not key.endswith("_bytes"):
                 differences.append(f"{key}: {pair(mine)}, theirs {pair(other)}")
-    return "; ".join(differences) or "the same names and counts"
+    return "; ".join(differences)[:SHOWN] or "the same names and counts"
 
 
 def weigh(fact, created, run, report):
