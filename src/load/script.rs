@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use weir_load::output::console::Console;
 use weir_load::output::ensure::{self, Apdex, Check};
@@ -157,13 +157,14 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
     print!("{}", ensure::print(&checks, &teller.console));
     // A closed stdout cannot be told anything.
     let _ = std::io::stdout().flush();
-    if let Err(message) = run::after(&run, outcome.before, &mut teller) {
+    let after = run::after(&run, outcome.before, &mut teller);
+    if let Err(message) = &after {
         eprintln!("weir load: {message}");
     }
     let is_limited = args.fail_if_limited && !facts.self_check.limits().is_empty();
     Ok(match () {
         () if outcome.is_interrupted => exit::INTERRUPTED,
-        () if ensure::has_failed(&checks) => exit::FAILED,
+        () if after.is_err() || ensure::has_failed(&checks) => exit::FAILED,
         () if result.whole.counter("plugins.expect.failed") > 0 => exit::EXPECT,
         () if is_limited => exit::LIMITED,
         () => 0,
@@ -196,16 +197,25 @@ fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     }
 }
 
+/// A signal this soon after the first is the same wish: coreutils' `timeout` sends two, and npm passes on what the
+/// terminal has sent already.
+const SAME_WISH: Duration = Duration::from_millis(500);
+
 pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
     let signals = process::signals().map_err(|error| format!("signals cannot be caught: {error}"))?;
     let wait = move || {
-        let mut told = false;
+        let mut told = None;
         for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
-            if std::mem::replace(&mut told, true) {
+            let now = clock::precise();
+            match told {
+                None => {
+                    told = Some(now);
+                    stop.stop();
+                }
+                Some(first) if now - first < SAME_WISH => {}
                 // Twice is meant.
-                std::process::exit(i32::from(exit::INTERRUPTED));
+                Some(_) => std::process::exit(i32::from(exit::INTERRUPTED)),
             }
-            stop.stop();
         }
     };
     worker::block_aside("signals", wait).map_err(|error| format!("signals cannot be caught: {error}"))

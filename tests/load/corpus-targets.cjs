@@ -46,8 +46,23 @@ const pets = () => {
     });
 };
 
+const users = Array.from({ length: 1000 }, (_, n) => ({ username: `user${n}`, password: `secret${n}` }));
+// Upstash's Redis speaks JSON over HTTP; the values it holds are texts, here in base64 as its client asks.
+const redis = (request, answer) => {
+    let text = '';
+    request.on('data', (part) => (text += part)).on('end', () => {
+        const [command, key, count] = JSON.parse(text);
+        const found = command === 'lpop' && key === 'users' ? users.splice(0, count) : [];
+        const result = found.map((user) => Buffer.from(JSON.stringify(user)).toString('base64'));
+        answer.setHeader('content-type', 'application/json');
+        answer.end(JSON.stringify({ result }));
+    });
+};
+
 const anything = (request, answer) => {
+    if (request.headers.host === 'redis.example') return redis(request, answer);
     request.resume().on('end', () => {
+        if (request.url === '/v1/dino') return answer.end('<a dino of a stand-in>\n');
         if (request.headers.accept?.includes('json') || request.headers['content-type']?.includes('json')) {
             answer.setHeader('content-type', 'application/json');
             return answer.end('{"data":{"createUser":{"id":"1"},"user":{"username":"a","email":"b"}},"id":1}');
@@ -59,7 +74,14 @@ const anything = (request, answer) => {
 };
 
 const main = async () => {
-    if (app) own(path.resolve(app));
+    if (app) {
+        // As its README has it started.
+        const here = process.cwd();
+        const file = path.resolve(app);
+        process.chdir(path.dirname(file));
+        own(file);
+        process.chdir(here);
+    }
     await own('./simple.js')(3003);
     await at(9090, own('./simple_ws.js'));
     await at(9091, own('./simple_socketio.js'));

@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
 """Runs Artillery's own example and test scripts with weir, and judges each.
 
-  tests/load/corpus.py --checkout DIR [--weir BIN] [--jobs N] [--out FILE.csv] [PART_OF_A_NAME...]
+  tests/load/corpus.py --checkout DIR [--weir BIN] [--artillery BIN] [--jobs N] [--out FILE.csv] [PART_OF_A_NAME...]
 
-DIR is a checkout of github.com/artilleryio/artillery with a `node_modules` beside it that has what its targets and
-examples need (see docs/scores.md). Each script runs in a network and mount namespace of its own (root): every host
-name of the scripts leads to loopback there, every port is free, nothing can leave. The servers are the repository's.
+DIR is a checkout of github.com/artilleryio/artillery whose `node_modules` has what its targets and examples need: that
+of corpus-npm (`npm install --no-package-lock --prefix tests/load/corpus-npm`, then a link to it). Each script runs in a network
+and mount namespace of its own (root): every host name of the scripts leads to loopback there, every port is free,
+nothing can leave. The servers are the repository's.
 
 A script passes when
-  - it is read (`--check`), with its config file where the repository runs it with one;
+  - it is read (`--check`), with its config file where the repository runs it with one, or refused as Artillery does;
   - it ends with the exit code that is expected (0, or what FILE's own test expects);
   - it created as many virtual users as its phases say (phases are made short: at most 2 s each);
   - all of them completed, unless FACTS says which do not; its counters are those of FACTS;
-  - no error is counted that FACTS does not name.
+  - no error is counted that FACTS (corpus_facts.py) does not name.
+
+With --artillery each script that runs as meant is run by Artillery in the same room too, and the last column says what
+differs: names of counters, rates and summaries, counts (not bytes), the exit code. A different count is no fault by
+itself: weights, `probability` and the clock differ from run to run in either.
+
+--out keeps the rows of scripts that were not run, so a file can be made in slices, and the last column without --artillery.
 """
 import argparse
 import concurrent.futures
@@ -25,215 +32,63 @@ import subprocess
 import sys
 import tempfile
 
+from corpus_facts import ANY, JUDGED_ANYWAY, LEFT_OUT, facts
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOSTS = """asciiart.artillery.io asciizoo.artillery.io artillery.io www.artillery.io lab.artillery.io example.com doesntmatter
- run.mocky.io api.somewebsite.com api.someservice.com us-east-1.amazonaws.com play.artillery.io"""
+ run.mocky.io api.somewebsite.com api.someservice.com us-east-1.amazonaws.com play.artillery.io api.artillery.io redis.example"""
 # How long a script may take in all, with its servers.
 LIMIT_S = 90
 # What phases are shortened to.
 PHASE_S, PHASE_ARRIVALS = 2, 60
-T, X = "packages/artillery/test/", "examples/"
-CORE, SCRIPTS, CLOUD = T + "core/scripts/", T + "scripts/", T + "cloud-e2e/fargate/fixtures/"
-# Not judged, and why; everything else is.
-LEFT_OUT = [
-    (r"playwright|adot-cloudwatch", "needs a browser: Playwright scripts stay with Artillery"),
-    (r"engine-posthog|artillery-engine-example", "an engine from npm"),
-    (r"memory-hog", "allocates 10 GB to be killed"),
-    (r"large_payload", "the stored copy lacks the file"),
-    (r"sample_task_03", "names files that the repository lacks"),
-    (r"bom-trace", "never run by Artillery either: input of its bundler's tests"),
-]
-# A negative test that the word "playwright" would leave out.
-JUDGED_ANYWAY = SCRIPTS + "unknown_engine.json"
-
-ANY = object()
-
-
-def facts():
-    """What a script needs beside itself, and what is expected of it."""
-    table = {}
-
-    def add(name, **what):
-        table[name] = what
-
-    pets = ["-p", SCRIPTS + "pets.csv"]
-    for name in ("all_features", "captures-regexp", "iftrue", "single_payload"):
-        add(CORE + name + ".json", args=["-p", CORE + "data/pets.csv"])
-    table[CORE + "captures-regexp.json"]["count"] = {"http.codes.201": 2, "http.codes.200": 2}
-    table[CORE + "iftrue.json"]["count"] = {"http.codes.201": 2, "http.codes.404": 2, "http.requests": 4}
-    add(CORE + "hello.json", count={"http.codes.200": 2, "http.codes.201": 2})
-    add(CORE + "hello_basic_auth.json", count={"http.codes.200": 4, "http.codes.401": 2})
-    add(CORE + "hello_environments.json", args=["-e", "staging"], count={"http.codes.200": 2})
-    add(CORE + "before_test.json", count={"http.codes.200": 2})
-    add(CORE + "after_test.json", count={"http.codes.201": 1})
-    add(CORE + "cookies.json", count={"http.codes.204": 2, "http.codes.200": 2})
-    add(CORE + "cookies_socketio.json", count={"http.codes.200": ANY})
-    add(CORE + "defaults_cookies.json", count={"http.codes.200": 2})
-    add(CORE + "no_defaults_cookies.json", count={"http.codes.200": 2})
-    add(CORE + "cookies_malformed_response.json", errors=["cookie_parse_error_invalid_cookie"], count={"http.codes.200": 2})
-    add(CORE + "loop.json", count={"http.codes.200": 20})
-    add(CORE + "loop_range.json", count={"http.codes.200": 12})
-    add(CORE + "loop_nested_range.json", count={"http.codes.200": 12})
-    add(CORE + "loop_infinite.json", interrupt_s=6, exit=130, completed=False, count={"http.codes.200": ANY})
-    add(CORE + "parallel.json", count={"http.codes.200": 8})
-    add(CORE + "config_variables.json", count={"http.requests": 2})
-    add(CORE + "generators_http.json", count={"http.codes.201": 2})
-    add(CORE + "hello_ws.json", count={"websocket.messages_sent": 2 * 13})
-    add(T + "core/acceptance/ws/scripts/subprotocols.json", count={"websocket.messages_sent": 2})
-    add(T + "core/acceptance/ws/scripts/ws-tls.json", count={"websocket.messages_sent": 1})
-    add(CORE + "ws_proxy.json", count={"websocket.messages_sent": 1})
-    add(CORE + "hello_socketio_with_args.json", count={"socketio.emit": 4})
-    add(CORE + "namespaces_socketio.json", count={"socketio.emit": 4})
-    add(CORE + "tls-lax.json", count={"http.codes.200": 2})
-    add(CORE + "tls-strict.json", completed=False, errors=[ANY], count={"vusers.failed": 2})
-    for name in ("arrival_count", "arrival_rate", "ramp_to"):
-        add(CORE + f"concurrent_requests_{name}.json", phases=None, created=1, count={"vusers.skipped": ANY})
-    add(CORE + "concurrent_requests_multiple_phases.json", created=ANY, count={"http.codes.200": ANY})
-    add(CORE + "thinks_http.json", count={"vusers.completed": 2})
-    add(CORE + "hello_socketio.json", count={"socketio.emit": ANY})
-    add(CORE + "express_socketio.json", count={"vusers.completed": 2})
-
-    add(SCRIPTS + "hello.json", args=["-c", SCRIPTS + "hello_config.json"], phases=None, created=1,
-        count={"http.codes.200": 3})
-    add(SCRIPTS + "environments.yaml", args=["-e", "local"], count={"http.codes.404": 2}, out="current environment: local")
-    add(SCRIPTS + "environments2.json", args=["-e", "production", "-k"], count={"http.codes.200": 10})
-    add(SCRIPTS + "multiple_payloads.json", args=["-e", "local"])
-    add(SCRIPTS + "single_payload.json", args=pets, count={"http.codes.201": 20})
-    add(SCRIPTS + "single_payload_object.json", count={"http.codes.201": 20})
-    add(SCRIPTS + "single_payload_options.json", count={"http.codes.201": 20})
-    add(SCRIPTS + "gh_215_add_token.json", count={"http.codes.200": 1})
-    add(SCRIPTS + "hello_with_xpath.json", completed=ANY, errors=["Failed capture or match"])
-    add(SCRIPTS + "http/async_function.json", completed=ANY, errors=[ANY], count={"asyncFunctionOrder": ANY})
-    add(SCRIPTS + "http/simple_function.json", count={"simpleFunction": 1})
-    add(SCRIPTS + "http/undefined_function.json", errors=['Undefined function "undefinedFunction"'],
-        count={'errors.Undefined function "undefinedFunction"': 1})
-    add(SCRIPTS + "http/error_code_function.json", completed=False, errors=["123"], count={"errors.123": 1})
-    add(SCRIPTS + "http/error_message_function.json", completed=False, errors=["AwesomeErrorMessage"],
-        count={"errors.AwesomeErrorMessage": 1})
-    add(SCRIPTS + "ramp.json", phases=None, created=7)
-    add(SCRIPTS + "ramp-regression-1682.json", phases=None, created=10)
-    add(SCRIPTS + "scenario-async-esm-hooks/test.yml", completed=False, errors=["error_from_async_hook"],
-        count={"hey_from_esm": 2, "errors.error_from_async_hook": 2})
-    variables = json.dumps({"myVar": "abc123", "bar": "bcd456"})
-    add(SCRIPTS + "scenario-cli-variables/scenario-with-variables.yml", args=["-v", variables],
-        out="foo is abc123\nbar is bcd456\nother is abc123\nmyVar is abc123")
-    variables = json.dumps({"myVar": 40, "defaultCookie": "abc123", "anotherCookie": "hhh123"})
-    add(SCRIPTS + "scenario-cli-variables/scenario-with-other-nested-config.yml", args=["-v", variables],
-        out="HTTP timeout is: 40")
-    add(SCRIPTS + "scenario-config-different-folder/scenario.yml", created=1, out="Successfully ran with id myTestId123",
-        args=["-c", SCRIPTS + "scenario-config-different-folder/config/config.yml"],
-        env={"ARTILLERY_TEST_RUN_ID": "myTestId123"})
-    add(SCRIPTS + "scenario-named/scenario.yml", args=["--scenario-name", "Test Scenario (4)"], phases=None, created=6,
-        out="Successfully running scenario 4")
-    payload = SCRIPTS + "scenario-payload-with-envs/config/artillery-config.yml"
-    add(SCRIPTS + "scenario-payload-with-envs/scenario.yml", args=["-c", payload, "-e", "staging"], created=1,
-        out="Successfully ran with id")
-    custom = {"config": {"target": "http://asciiart.artillery.io:8080", "phases": [{"duration": 1, "arrivalCount": 1}]}}
-    add(SCRIPTS + "scenario-with-custom-plugin/custom-plugin.yml", overrides=custom, created=1, count={"http.codes.200": 1})
-    add(SCRIPTS + "scenario-with-parallel/scenario.yml", phases=None, created=2,
-        count={"http.codes.200": 6, "beforeRequestHook.Dinosaur": 2, "afterRequestHook.Pony": 2})
-    add(SCRIPTS + "scenarios-typescript/lodash.yml", count={"hey_from_ts": 2})
-    add(SCRIPTS + "scenarios-typescript/error.yml", completed=False, errors=["error_from_ts_processor"],
-        count={"errors.error_from_ts_processor": 2})
-    add(SCRIPTS + "test-calc-server.yml", args=["-e", "multiple", "-t", "http://127.0.0.1:3011"], env={"CALC": "1"},
-        count={"http.codes.200": 20})
-    add(SCRIPTS + "test-suggest-exit-code.yml", exit=17, count={"http.codes.200": 1})
-    add(SCRIPTS + "unknown_engine.json", exit=11, refused='unknown engine "playwright"')
-    add(SCRIPTS + "with-dotenv/with-dotenv.yml", args=["--dotenv", SCRIPTS + "with-dotenv/my-vars"], created=1,
-        count={"http.codes.200": 1})
-    env = {"ARRIVAL_RATE": "2", "ENVIRONMENT": "staging", "NESTED_HEADER_VALUE": "abc",
-           "URL": "http://asciiart.artillery.io:8080"}
-    for name in ("with-env", "with-processEnvironment"):
-        add(SCRIPTS + f"with-process-env/{name}.yml", env=env, phases=None, created=2, count={"http.codes.200": 2},
-            out="Environment is staging\nHeader is abc")
-    add(T + "integration/core/fixtures/http-file-upload.yml", args=["-t", "http://127.0.0.1:3010"], env={"UPLOADS": "1"},
-        count={"http.codes.200": 1})
-
-    add(CLOUD + "cli-exit-conditions/with-expect-ensure.yml", exit=1, count={"plugins.expect.failed": 2})
-    add(CLOUD + "cli-exit-conditions/with-expect.yml", exit=21, count={"plugins.expect.failed": 2})
-    # Its p95 < 1 ms may hold or not against a server this near.
-    add(CLOUD + "uses-ensure/with-ensure.yaml", exit=ANY, count={"http.codes.200": 2})
-    env = {"SECRET1": "/dino", "SECRET2": "/pony", "DOTENV1": "/armadillo", "DOTENV2": "/"}
-    add(CLOUD + "cli-kitchen-sink/kitchen-sink.yml", env=env, count={"http.codes.200": 8})
-    config = CLOUD + "mixed-hierarchy/config/config-no-file-uploads.yml"
-    for name in ("dino", "pony"):
-        add(CLOUD + f"mixed-hierarchy/scenarios/mixed-hierarchy-{name}.yml", args=["-c", config, "-e", "main"],
-            count={"http.codes.200": 2})
-    add(CLOUD + "simple-bom/simple-bom.yml", args=["-e", "test"])
-    lambdas = T + "cloud-e2e/lambda/fixtures/"
-    add(lambdas + "quick-loop-with-csv/blitz.yml", args=["-c", lambdas + "quick-loop-with-csv/config.yml"],
-        count={"http.codes.200": 18})
-    add(lambdas + "dotenv/dotenv-test.yml", env={"FRUIT": "apple"})
-
-    plugins = "packages/artillery-plugin-"
-    add(plugins + "apdex/test/fixtures/scenario.yml", count={"http.codes.200": 2})
-    add(plugins + "expect/test/parallel.yml", exit=21, count={"plugins.expect.failed": 4, "plugins.expect.ok": 8})
-    add(plugins + "expect/test/pets-fail-test.yaml", phases=None, created=1, exit=ANY, completed=ANY, errors=[ANY],
-        count={"plugins.expect.failed": 1})
-    add(plugins + "expect/test/pets-test.yaml", phases=None, created=1, exit=ANY, errors=[ANY], completed=ANY,
-        count={"plugins.expect.ok.matchesRegexp": ANY})
-    add(plugins + "expect/test/cdn-test.yml", args=["-k"], created=1, count={"plugins.expect.ok": 2})
-    add(plugins + "memory-inspector/test/fixtures/scenario.yml", env={"TEST_PORT": "3003"}, count={"http.codes.200": 2})
-    add(plugins + "publish-metrics/test/scenario.yaml", created=1, args=["-t", "http://127.0.0.1:8080"],
-        count={"http.codes.200": 1, "http.codes.404": 2})
-
-    common = ["-c", X + "multiple-scenario-specs/common-config.yml"]
-    for name in ("armadillo", "dino", "pony"):
-        add(X + f"multiple-scenario-specs/scenarios/{name}.yml", args=common, created=1, count={"plugins.expect.ok": 1})
-    add(X + "artillery-plugin-hello-world/test.yml", count={"http.codes.200": 2})
-    add(X + "automated-checks/load-test-with-automated-checks.yml", exit=ANY)
-    # Its app needs SQLite's native module: the stand-in answers 200 where the script expects 201, 204 and a name.
-    add(X + "functional-testing-with-expect-plugin/functional-load-tests.yml", args=["-e", "functional"], created=1, exit=21,
-        count={"http.requests": 3, "plugins.expect.failed": ANY})
-    for name in ("http-file-uploads", "http-socketio-server", "scenario-weights", "socket-io", "track-custom-metrics",
-                 "using-cookies", "websockets"):
-        [script] = {"http-file-uploads": ["file-uploads"], "http-socketio-server": ["http-socket"],
-                    "socket-io": ["socket-io"], "track-custom-metrics": ["custom-metrics"], "using-cookies": ["cookies"],
-                    "websockets": ["test"], "scenario-weights": ["scenario-weights"]}[name]
-        add(X + f"{name}/{script}.yml", app=X + name + "/app.js")
-    add(X + "http-set-custom-header/set-header.yml", completed=ANY, errors=["ERR_GOT_REQUEST_ERROR"])
-    add(X + "rpc-twirp-with-custom-function/test/scenario.yml", count={"twirp.requests": ANY})
-    add(X + "soap-with-custom-function/soap.yml", app=X + "soap-with-custom-function/server/app.js",
-        count={"soap.addNumbers.responses": ANY})
-    add(X + "table-driven-functional-tests/functional-test.yml", created=1, args=["-k"], count={"plugins.expect.ok": 3})
-    add(X + "refresh-auth-token/refresh.yml", created=1, count={"http.codes.200": 3}, out="Used auth token: token-")
-    add(X + "generating-vu-tokens/auth-with-token.yml", out="shared token is:")
-    add(X + "script-overrides/test.yaml", args=["-e", "smoke"], count={"http.codes.200": 2})
-    loops = {"config": {"phases": [{"duration": 1, "arrivalCount": 2}]}}
-    add(X + "using-data-from-csv/website-test.yml", overrides=loops, created=2, interrupt_s=8, exit=130, completed=ANY,
-        errors=[ANY], count={"http.requests": ANY})
-    add(X + "starter-kit/scenarios/sample_task_01.yaml", args=["-k"])
-    # `members/create` has no leading slash: the virtual user ends there.
-    add(X + "starter-kit/scenarios/sample_task_02.yaml", args=["-k"], completed=False,
-        errors=["Invalid URL - members/create"])
-    return table
+# Of Artillery, which needs seconds to start, before an interrupt is counted.
+START_S = 6
+# Of a reason or a difference, in characters.
+SHOWN = 300
+COLUMNS = ["file", "engine", "outcome", "reason", "beside Artillery"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkout", required=True)
     parser.add_argument("--weir", default=os.path.join(HERE, "../../target/release/weir"))
+    parser.add_argument("--artillery", help="its command line's file, to compare with")
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--out")
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args()
     options.weir, options.checkout = os.path.abspath(options.weir), os.path.abspath(options.checkout)
+    options.artillery = options.artillery and os.path.abspath(options.artillery)
     scripts = [name for name in find(options.checkout) if not options.parts or any(part in name for part in options.parts)]
     table = facts()
     if not options.parts:
         for name in sorted(set(table) - set(scripts)):
             print(f"# facts about a script that is not there: {name}", file=sys.stderr)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(lambda name: (name, *judge(options, name, table.get(name, {}))), scripts))
-    for name, engine, outcome, reason in rows:
-        print(f"{outcome:9} {engine:9} {name}  {reason}")
+        rows = []
+        for row in pool.map(lambda name: (name, *judge(options, name, table.get(name, {}))), scripts):
+            rows.append(row)
+            name, engine, outcome, reason, beside = row
+            print(f"{outcome:9} {engine:9} {name}  {reason}" + (f" | {beside}" if beside else ""), flush=True)
     count = {kind: sum(row[2] == kind for row in rows) for kind in ("as meant", "not", "left out")}
     print(f"{count['as meant']} of {count['as meant'] + count['not']} judged scripts run as meant; {count['left out']} left out")
     if options.out:
-        with open(options.out, "w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["file", "engine", "outcome", "reason"])
-            writer.writerows(rows)
+        write(options.out, rows)
+
+
+def write(out, rows):
+    kept = {}
+    if os.path.exists(out):
+        with open(out, newline="") as file:
+            kept = {row["file"]: [row.get(column) or "" for column in COLUMNS] for row in csv.DictReader(file)}
+    for row in rows:
+        # Without --artillery what it said last time stays.
+        before = kept.get(row[0], [""])[-1]
+        kept[row[0]] = [*row[:-1], row[-1] or before]
+    with open(out, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(kept[name] for name in sorted(kept))
 
 
 def find(checkout):
@@ -252,15 +107,19 @@ def judge(options, name, fact):
     engine = (re.search(r'"?engine"?:\s*[\'"]?(\w+)', text) or [None, "http"])[1]
     for pattern, why in LEFT_OUT:
         if re.search(pattern, name) and name != JUDGED_ANYWAY:
-            return engine, "left out", why
+            return engine, "left out", why, ""
     try:
-        return engine, "as meant", attempt(options, name, fact)
+        run, reason = attempt(options, name, fact)
+        is_as_meant = True
     except Wrong as wrong:
-        return engine, "not", " ".join(str(wrong).split())[:300]
+        run, reason, is_as_meant = wrong.run, " ".join(str(wrong).split())[:SHOWN], False
+    compared = beside(options, name, fact, run) if options.artillery and run else ""
+    return engine, "as meant" if is_as_meant else "not", reason, compared
 
 
 class Wrong(Exception):
-    pass
+    # What was measured all the same.
+    run = None
 
 
 def attempt(options, name, fact):
@@ -271,24 +130,61 @@ def attempt(options, name, fact):
     if "refused" in fact:
         if check.returncode != fact["exit"] or fact["refused"] not in check.stderr + check.stdout:
             raise Wrong(f"exit {check.returncode}: {check.stderr}")
-        return "refused as Artillery does"
+        return None, "refused as Artillery does"
     if check.returncode:
         raise Wrong(f"refused: {check.stderr}")
     overrides, created = shorten(options, name, fact)
     with tempfile.TemporaryDirectory() as room:
-        report = os.path.join(room, "report.json")
-        command = [*plain, *overrides, "-o", report]
-        run = in_namespace(options, command, env, fact, room)
-        if not os.path.exists(report):
-            raise Wrong(f"no report, exit {run.returncode}: {(run.stderr or run.stdout)[-250:]}")
-        counters = json.loads(read(report))["aggregate"]["counters"]
-    return weigh(fact, created, run, counters)
+        if "fails" in fact:
+            run = in_namespace(options, [*plain, *overrides], env, fact, room, 0)
+            if run.returncode != fact["exit"] or fact["fails"] not in run.stderr:
+                raise Wrong(f"exit {run.returncode}, not {fact['exit']}: {run.stderr}")
+            return None, f"ends as Artillery does, exit {run.returncode}"
+        run = measure(options, [*plain, *overrides], env, fact, room)
+    try:
+        return run, weigh(fact, created, *run)
+    except Wrong as wrong:
+        wrong.run = run
+        raise
 
 
-def weigh(fact, created, run, counters):
+def measure(options, command, env, fact, room, start_s=0):
+    """Runs it: the exit code and what was printed, and what is reported of the whole run."""
+    file = os.path.join(room, "report.json")
+    run = in_namespace(options, [*command, "-o", file], env, fact, room, start_s)
+    if not os.path.exists(file):
+        raise Wrong(f"no report, exit {run.returncode}: {(run.stderr or run.stdout)[-250:]}")
+    return run, json.loads(read(file))["aggregate"]
+
+
+def beside(options, name, fact, ours):
+    """What differs between a run of weir and one of Artillery."""
+    overrides, _ = shorten(options, name, fact)
+    command = [options.artillery, "run", *fact.get("args", []), name, *overrides]
+    env = dict(os.environ, **fact.get("env", {}), ARTILLERY_DISABLE_TELEMETRY="1")
+    try:
+        with tempfile.TemporaryDirectory() as room:
+            theirs = measure(options, command, env, fact, room, START_S)
+    except Wrong as wrong:
+        return "Artillery: " + " ".join(str(wrong).split())[:SHOWN]
+    codes = ours[0].returncode, theirs[0].returncode
+    differences = [] if codes[0] == codes[1] else [f"exit {codes[0]}, theirs {codes[1]}"]
+    for kind in ("counters", "rates", "summaries"):
+        mine, other = ours[1].get(kind, {}), theirs[1].get(kind, {})
+        differences += [f"only ours: {key}" for key in sorted(set(mine) - set(other))]
+        differences += [f"only theirs: {key}" for key in sorted(set(other) - set(mine))]
+        for key in sorted(set(mine) & set(other)):
+            pair = {"counters": lambda all: all[key], "rates": lambda all: 0, "summaries": lambda all: all[key]["count"]}[kind]
+            if pair(mine) != pair(other) and "interrupt_s" not in fact and not key.endswith("_bytes"):
+                differences.append(f"{key}: {pair(mine)}, theirs {pair(other)}")
+    return "; ".join(differences)[:SHOWN] or "the same names and counts"
+
+
+def weigh(fact, created, run, report):
     def differs(value, expected):
         return expected is not ANY and value != expected
 
+    counters = report["counters"]
     expected = fact.get("exit", 0)
     if differs(run.returncode, expected):
         raise Wrong(f"exit {run.returncode}, not {expected}: {run.stderr[-200:]} {errors_of(counters)}")
@@ -314,13 +210,13 @@ def errors_of(counters):
     return [key[len("errors."):] for key in counters if key.startswith("errors.")]
 
 
-def in_namespace(options, command, env, fact, room):
+def in_namespace(options, command, env, fact, room, start_s):
     hosts = os.path.join(room, "hosts")
     with open(hosts, "w") as file:
         file.write(f"127.0.0.1 localhost {' '.join(HOSTS.split())}\n")
     app = [fact["app"]] if "app" in fact else []
     targets = ["node", os.path.join(HERE, "corpus-targets.cjs"), options.checkout, *app]
-    stop = f"-s INT {fact['interrupt_s']}" if "interrupt_s" in fact else f"-k 5 {LIMIT_S - 10}"
+    stop = f"-s INT {start_s + fact['interrupt_s']}" if "interrupt_s" in fact else f"-k 5 {LIMIT_S - 10}"
     # stdin holds the two commands, NUL between the words of each.
     shell = f"""
         ip link set lo up && mount --bind {hosts} /etc/hosts || exit 97

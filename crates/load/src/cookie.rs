@@ -5,6 +5,7 @@
 use weir_wire::date::parse_http_date;
 
 use crate::url::Scheme;
+use crate::value::{Map, Value};
 
 /// Cookies one virtual user keeps; a new one beyond takes the place of the oldest.
 pub const COOKIES_MAX: usize = 300;
@@ -85,9 +86,30 @@ impl Jar {
         }
         !all.is_empty()
     }
+
+    /// Those that are alive, as npm's tough-cookie writes its own, but `expires`, which is milliseconds since 1970.
+    pub fn list(&self, now: i64) -> Value {
+        let alive = self.cookies.iter().filter(|cookie| cookie.expires.is_none_or(|at| at > now));
+        Value::from(alive.map(Cookie::listed).collect::<Vec<Value>>())
+    }
 }
 
 impl Cookie {
+    fn listed(&self) -> Value {
+        let mut map = Map::from_iter([
+            ("key".into(), Value::from(&*self.name)),
+            ("value".into(), Value::from(&*self.value)),
+            ("domain".into(), Value::from(&*self.domain)),
+            ("path".into(), Value::from(&*self.path)),
+            ("hostOnly".into(), Value::Bool(self.is_host_only)),
+            ("secure".into(), Value::Bool(self.is_secure)),
+        ]);
+        if let Some(at) = self.expires {
+            map.insert("expires".into(), Value::Number(at as f64 * 1e3));
+        }
+        Value::from(map)
+    }
+
     fn is_for(&self, scheme: Scheme, host: &str, path: &str, now: i64) -> bool {
         let host_fits = if self.is_host_only { host == self.domain } else { is_within(host, &self.domain) };
         let path_fits = path

@@ -21,6 +21,7 @@ mod wire;
 use std::path::Path;
 use std::rc::Rc;
 
+use crate::engine::http::Session;
 use crate::record::Recorder;
 use crate::value::{Map, Value};
 use crate::vars::Vars;
@@ -40,6 +41,8 @@ pub struct Context<'c> {
     pub scenario: &'c Value,
     /// `$uuid` and `context._uid`.
     pub uid: &'c str,
+    /// Its cookies: `context._jar`.
+    pub session: &'c Session,
     /// `ee.emit('counter' | 'histogram' | 'rate' | 'error', …)` ends here.
     pub recorder: &'c Recorder,
 }

@@ -36,8 +36,15 @@ pub struct Template {
 enum Kind {
     Literal(Arc<str>),
     /// One variable and nothing else.
-    Variable(Box<Reference>),
+    Variable(Box<Lone>),
     Mixed(Box<Mixed>),
+}
+
+/// A text that is one variable.
+#[derive(Clone, Debug)]
+struct Lone {
+    source: Arc<str>,
+    reference: Reference,
 }
 
 /// A text with templates in it.
@@ -73,7 +80,9 @@ impl Template {
         };
         let kind = match pieces.as_slice() {
             [] | [Piece::Text(_)] => Kind::Literal(text.into()),
-            [Piece::Variable(reference)] => Kind::Variable(Box::new(reference.clone())),
+            [Piece::Variable(reference)] => {
+                Kind::Variable(Box::new(Lone { source: text.into(), reference: reference.clone() }))
+            }
             _ => Kind::Mixed(Box::new(Mixed { source: text.into(), pieces })),
         };
         Template { kind }
@@ -96,7 +105,7 @@ impl Template {
     pub fn source(&self) -> Cow<'_, str> {
         match &self.kind {
             Kind::Literal(text) => Cow::Borrowed(text),
-            Kind::Variable(reference) => Cow::Owned(format!("{{{{ {} }}}}", reference.path.whole)),
+            Kind::Variable(lone) => Cow::Borrowed(&lone.source),
             Kind::Mixed(mixed) => Cow::Borrowed(&mixed.source),
         }
     }
@@ -117,7 +126,7 @@ impl Template {
     pub fn value(&self, vars: &Vars, functions: &dyn Functions) -> Value {
         match &self.kind {
             Kind::Literal(text) => Value::Text(text.clone()),
-            Kind::Variable(reference) => lone(reference.value(vars)),
+            Kind::Variable(only) => lone(only.reference.value(vars)),
             Kind::Mixed(mixed) => {
                 let mut out = Vec::new();
                 match mixed.write(vars, functions, &mut out) {
@@ -136,7 +145,7 @@ impl Template {
         let begin = out.len();
         match &self.kind {
             Kind::Literal(text) => out.extend_from_slice(text.as_bytes()),
-            Kind::Variable(reference) => return write_value(&lone(reference.value(vars)), out),
+            Kind::Variable(only) => return write_value(&lone(only.reference.value(vars)), out),
             Kind::Mixed(mixed) => match mixed.write(vars, functions, out) {
                 Outcome::Text => {}
                 Outcome::Undefined => {

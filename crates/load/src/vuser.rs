@@ -75,10 +75,10 @@ impl Vuser {
     pub fn context(&mut self) -> (Rc<Worker>, Context<'_>) {
         static NOTHING: Value = Value::Undefined;
         let worker = self.worker.clone();
-        let Vuser { vars, uid, scenario, worker: own, .. } = self;
+        let Vuser { vars, uid, scenario, session, worker: own, .. } = self;
         let scenario =
             scenario.and_then(|index| own.plan.scenarios.get(index)).map_or(&NOTHING, |scenario| &scenario.spec);
-        (worker, Context { vars, scenario, uid, recorder: &own.recorder })
+        (worker, Context { vars, scenario, uid, session, recorder: &own.recorder })
     }
 }
 

@@ -30,6 +30,8 @@ use crate::cookie::Jar;
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::record::Recorder;
 use crate::tls::Tls;
+use crate::url::Url;
+use crate::value::Value;
 use crate::vuser::{Failed, Vuser};
 use crate::worker::Worker;
 use after::Expects;
@@ -100,6 +102,24 @@ impl Session {
         self.0.jar.borrow_mut().get_or_insert_default().set(text, &origin.host, target, now).is_ok()
     }
 
+    /// Takes a cookie for a URL, as a processor gives it; false if it cannot be read.
+    pub fn put_cookie(&self, text: &str, url: &str) -> bool {
+        let now = clock::unix_seconds() as i64;
+        Url::parse(url).is_ok_and(|url| {
+            self.0.jar.borrow_mut().get_or_insert_default().set(text, &url.host, &url.target, now).is_ok()
+        })
+    }
+
+    /// The cookies, as a processor sees them; undefined if there are none.
+    pub fn listed_cookies(&self) -> Value {
+        self.0.jar.borrow().as_ref().map_or(Value::Undefined, |jar| jar.list(clock::unix_seconds() as i64))
+    }
+
+    /// Forgets the cookies.
+    pub fn clear_cookies(&self) {
+        self.0.jar.replace(None);
+    }
+
     /// The Cookie field's value.
     fn cookies(&self, outgoing: &Outgoing) -> Vec<u8> {
         let mut out = Vec::new();
@@ -165,9 +185,11 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
     }
     let worker = vuser.worker.clone();
     let compiled = worker.http.compiled(&worker, request);
-    let mut asked = Asked { request, compiled: &compiled, params: None, outgoing: None };
+    let mut asked = Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None };
     if hooks::has_before(vuser, request) {
-        asked.params = Some(Box::pin(hooks::before(vuser, request)).await?);
+        let made = Box::pin(hooks::before(vuser, request)).await?;
+        asked.params = Some(made.params);
+        asked.endpoint = Some(made.endpoint);
     }
     let is_ready = compiled.ready.is_some() && asked.params.is_none() && !vuser.session.0.sends_cookies.get();
     if !is_ready {
@@ -203,7 +225,9 @@ struct Asked<'r> {
     request: &'r Request,
     compiled: &'r Compiled,
     /// `requestParams`, once hooks had a look at them.
-    params: Option<crate::value::Value>,
+    params: Option<Value>,
+    /// The URL and name that metrics go by, if hooks had their say.
+    endpoint: Option<(String, Option<String>)>,
     /// Rendered; `None` while the bytes made beforehand will do.
     outgoing: Option<Box<Outgoing>>,
 }

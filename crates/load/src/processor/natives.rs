@@ -29,6 +29,7 @@ pub fn make<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> js::Result<Object<'js>> {
     variables(ctx, &native, state)?;
     calls(ctx, &native, state)?;
     system(ctx, &native, state)?;
+    cookies(ctx, &native, state)?;
     modules(ctx, &native, state)?;
     Ok(native)
 }
@@ -161,6 +162,25 @@ fn calls<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Re
     })?;
     let own = state.clone();
     add(ctx, native, "exitCode", move |code: f64| own.exit_code.set(Some(code as i32)))
+}
+
+/// `context._jar`.
+fn cookies<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
+    let own = state.clone();
+    let session = move |id: f64| own.calls.borrow().get(&(id as u64)).map(|call| call.session.share());
+    let of = session.clone();
+    add(ctx, native, "cookies", move |id: f64| {
+        Given(of(id).map(|session| session.listed_cookies()).unwrap_or_default())
+    })?;
+    let of = session.clone();
+    add(ctx, native, "putCookie", move |id: f64, text: js::String<'js>, url: js::String<'js>| {
+        of(id).is_some_and(|session| session.put_cookie(&text_of(&text), &text_of(&url)))
+    })?;
+    add(ctx, native, "clearCookies", move |id: f64| {
+        if let Some(session) = session(id) {
+            session.clear_cookies();
+        }
+    })
 }
 
 /// Clock, chance, bytes, hashes, files.

@@ -21,6 +21,7 @@ use weir_net::{Deadline, Stream};
 use super::state::{Lent, Outcome, State};
 use super::wire::{self, FRAME_MAX, begin_frame, end_frame, items, member, members};
 use super::{Context, Facts, Host, Kind};
+use crate::engine::http::Session;
 use crate::value::{Value, write_json_text};
 
 /// Time for Node to start and load a processor.
@@ -166,8 +167,8 @@ impl Node {
     /// Calls a function.
     pub async fn call(&self, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
         self.connect()?;
-        let Context { vars, scenario, uid, recorder } = context;
-        let id = self.state.begin(vars.take(), Value::Undefined, kind);
+        let Context { vars, scenario, uid, session, recorder } = context;
+        let id = self.state.begin(vars.take(), Value::Undefined, session, kind);
         let lent = Lent { state: &self.state, id, vars };
         if !self.users.borrow().contains(uid) {
             self.users.borrow_mut().insert(uid.into());
@@ -218,8 +219,13 @@ impl Node {
                 wire::write(value, &mut frame);
             }
         }
-        frame.extend_from_slice(b",\"vars\":{");
         let calls = self.state.calls.borrow();
+        let cookies = calls.get(&id).map(|call| call.session.listed_cookies()).unwrap_or_default();
+        if cookies != Value::Undefined {
+            frame.extend_from_slice(b",\"cookies\":");
+            wire::write(&cookies, &mut frame);
+        }
+        frame.extend_from_slice(b",\"vars\":{");
         let set = calls.get(&id).into_iter().flat_map(|call| call.vars.iter());
         for (index, (name, value)) in set.filter(|(_, value)| **value != Value::Undefined).enumerate() {
             if index > 0 {
@@ -410,10 +416,23 @@ fn end_call(message: &Value, state: &State) {
         for name in items(message, "gone") {
             call.vars.set_by_name(&name.to_text(), Value::Undefined);
         }
+        for cookie in items(message, "cookies") {
+            match cookie {
+                Value::List(pair) => put_cookie(&call.session, pair),
+                _ => call.session.clear_cookies(),
+            }
+        }
     }
     let outcome = match member(message, "error") {
         Some(error) => Err(error.to_string()),
         None => Ok(member(message, "value").cloned().unwrap_or_default()),
     };
     state.finish(id, outcome);
+}
+
+/// A cookie that a function set: its text and the URL it is of.
+fn put_cookie(session: &Session, pair: &[Value]) {
+    if let [text, url] = pair {
+        session.put_cookie(&text.to_text(), &url.to_text());
+    }
 }

@@ -250,8 +250,8 @@ impl Quick {
         let Some(&index) = self.functions.get(name) else {
             return Err(format!("Undefined function \"{name}\""));
         };
-        let Context { vars, scenario, uid, recorder } = context;
-        let id = self.state.begin(vars.take(), scenario.clone(), kind);
+        let Context { vars, scenario, uid, session, recorder } = context;
+        let id = self.state.begin(vars.take(), scenario.clone(), session, kind);
         let lent = Lent { state: &self.state, id, vars };
         let mut outcome = None;
         let failed = self.enter(|ctx, api| {

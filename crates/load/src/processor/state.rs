@@ -12,12 +12,14 @@ use std::time::Duration;
 use weir_net::{Instant, clock};
 
 use super::{Host, Kind};
+use crate::engine::http::Session;
 use crate::record::Recorder;
 use crate::value::Value;
 use crate::vars::Vars;
 
-/// A function that runs longer without a pause is ended.
-pub const BUSY_MAX: Duration = Duration::from_secs(5);
+/// A function that runs longer without a pause is ended. An interpreter computes some thirty times slower than Node, on a
+/// machine in use slower yet: what is ended must be what would not end by itself.
+pub const BUSY_MAX: Duration = Duration::from_secs(30);
 /// Metrics emitted and not yet counted; later ones are lost.
 pub const EMITTED_MAX: usize = 100_000;
 /// Large values made once for all virtual users.
@@ -45,6 +47,7 @@ type Kept = HashMap<Box<str>, Value>;
 pub struct Call {
     pub vars: Vars,
     pub scenario: Value,
+    pub session: Session,
     pub kind: Kind,
     pub outcome: Option<Outcome>,
     pub waker: Option<Waker>,
@@ -116,10 +119,11 @@ impl State {
     }
 
     /// Begins a call; its id is never used again.
-    pub fn begin(&self, vars: Vars, scenario: Value, kind: Kind) -> u64 {
+    pub fn begin(&self, vars: Vars, scenario: Value, session: &Session, kind: Kind) -> u64 {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
-        self.calls.borrow_mut().insert(id, Call { vars, scenario, kind, outcome: None, waker: None });
+        let call = Call { vars, scenario, session: session.share(), kind, outcome: None, waker: None };
+        self.calls.borrow_mut().insert(id, call);
         id
     }
 

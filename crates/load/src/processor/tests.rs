@@ -13,6 +13,7 @@ use std::time::Duration;
 use weir_net::worker::block_on;
 
 use super::*;
+use crate::engine::http::Session;
 use crate::value::parse_json;
 use crate::vars::Names;
 
@@ -55,6 +56,7 @@ struct User {
     said: Rc<RefCell<Vec<String>>>,
     processor: Processor,
     scenario: Value,
+    session: Session,
 }
 
 impl User {
@@ -67,6 +69,7 @@ impl User {
             said,
             processor,
             scenario: json("{\"name\": \"s\"}"),
+            session: Session::default(),
         };
         for (name, text) in [
             ("slotted", "1"),
@@ -93,8 +96,8 @@ impl User {
     }
 
     fn parts(&mut self) -> (&Processor, Context<'_>) {
-        let User { vars, recorder, processor, scenario, .. } = self;
-        (processor, Context { vars, scenario, uid: "u-1", recorder })
+        let User { vars, recorder, processor, scenario, session, .. } = self;
+        (processor, Context { vars, scenario, uid: "u-1", session, recorder })
     }
 
     async fn function(&mut self, name: &str) -> Result<(), String> {
@@ -325,6 +328,31 @@ fn request_hooks_see_and_change_requests() {
             let (processor, context) = user.parts();
             processor.ws_connect("connect", &mut arguments, context).await.unwrap();
             assert_eq!(arguments.to_json().unwrap(), "{\"target\":\"ws://h/1\"}");
+        })
+    });
+}
+
+#[test]
+fn cookies_are_seen_and_set() {
+    let source = "exports.go = async (context) => { const jar = context._jar, { vars } = context;
+        vars.before = [jar.getCookieStringSync('http://h.test/x/y?z'), jar.getCookieStringSync('http://other.test/x'),
+            JSON.stringify(jar.store).includes('\"s\":{\"key\":\"s\",\"value\":\"7\"'), (await jar.getCookies('http://h.test/x'))[0].value];
+        jar.setCookieSync('mine=1; Path=/', 'http://h.test/deep/er'); await jar.setCookie('other=2; Secure; Path=/', 'https://h.test');
+        vars.after = [jar.getCookieStringSync('http://h.test/x'), jar.getCookieStringSync('https://h.test/'), jar.toJSON().cookies.length];
+        try { jar.setCookieSync('none', 'http://h.test/'); } catch (error) { vars.error = error.message; }
+    };
+    exports.clear = (context, ee, done) => { context._jar.removeAllCookiesSync(); context.vars.left = context._jar.getCookiesSync('http://h.test/x').length; done(); };";
+    with_both(source, |user| {
+        Box::pin(async move {
+            assert!(user.session.put_cookie("s=7; Path=/x", "http://h.test/"));
+            user.function("go").await.unwrap();
+            assert_eq!(user.changed("before"), "before=[\"s=7\",\"\",true,\"7\"]");
+            assert_eq!(user.changed("after"), "after=[\"s=7; mine=1\",\"mine=1; other=2\",3]");
+            assert_eq!(user.changed("error"), "error=\"Cookie failed to parse\"");
+            let kept = user.session.listed_cookies().to_json().unwrap();
+            assert!(kept.contains("\"key\":\"mine\",\"value\":\"1\",\"domain\":\"h.test\",\"path\":\"/\""), "{kept}");
+            user.function("clear").await.unwrap();
+            assert_eq!((user.changed("left"), user.session.listed_cookies()), ("left=0".to_owned(), Value::Undefined));
         })
     });
 }
@@ -563,8 +591,13 @@ fn many_virtual_users_wait_at_once() {
                         let recorder = Recorder::default();
                         vars.set_by_name("slotted", Value::from(f64::from(number)));
                         let uid = format!("u-{number}");
-                        let context =
-                            Context { vars: &mut vars, scenario: &Value::Undefined, uid: &uid, recorder: &recorder };
+                        let context = Context {
+                            vars: &mut vars,
+                            scenario: &Value::Undefined,
+                            uid: &uid,
+                            session: &Session::default(),
+                            recorder: &recorder,
+                        };
                         processor.function(name, context).await.unwrap();
                         done.borrow_mut()
                             .push(vars.by_name("a").to_number() as i32 - if name == "go" { 3 } else { number });

@@ -39,6 +39,7 @@ fn vars(mut names: Names) -> Vars {
 fn rendered(text: &str) -> Value {
     let mut names = Names::default();
     let template = Template::parse(text, &mut names);
+    assert_eq!(template.source(), text);
     let vars = vars(names);
     let value = template.value(&vars, &Some5);
     assert_eq!(render(text, &vars, &Some5), value, "at run time: {text}");

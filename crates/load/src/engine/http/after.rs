@@ -78,8 +78,8 @@ pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Opt
         return asked.compiled.endpoint.clone();
     }
     let plan = &worker.plan;
-    let (url, name) = match &asked.params {
-        Some(params) if by_endpoint.groups => (hooks::written_url(params), hooks::written_name(params)),
+    let (url, name) = match &asked.endpoint {
+        Some(endpoint) if by_endpoint.groups => endpoint.clone(),
         _ => (asked.url(), name(vuser, worker, asked)),
     };
     by_endpoint.of(&worker.recorder, &plan.target, &compile::with_target(plan, &url), name.as_deref())

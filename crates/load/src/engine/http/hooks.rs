@@ -10,6 +10,7 @@ use crate::client::Answer;
 use crate::plan::{Body, Engine, Plan, Request, Scenario};
 use crate::processor::Processor;
 use crate::template::{Template, render_value};
+use crate::url::Url;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
 
@@ -28,22 +29,37 @@ pub(super) fn has_after(vuser: &Vuser, request: &Request) -> bool {
     !request.after_response.is_empty() || scenario(vuser).is_some_and(|scenario| !scenario.after_response.is_empty())
 }
 
-/// `beforeRequest`: the scenario's, then the request's. What they made of the parameters is the result.
-pub(super) async fn before(vuser: &mut Vuser, request: &Request) -> Result<Value, Failed> {
+/// What hooks made of a request.
+pub(super) struct Made {
+    pub(super) params: Value,
+    /// The URL and name that metrics-by-endpoint goes by: it is the last of the scenario's hooks.
+    pub(super) endpoint: (String, Option<String>),
+}
+
+/// `beforeRequest`: the scenario's, then the request's.
+pub(super) async fn before(vuser: &mut Vuser, request: &Request) -> Result<Made, Failed> {
     let mut params = params(vuser, request);
     let plan = vuser.worker.plan.clone();
     let scenario = vuser.scenario.and_then(|index| plan.scenarios.get(index));
     let scenario = scenario.filter(|scenario| scenario.engine == Engine::Http);
-    let names = scenario.map(|scenario| scenario.before_request.iter()).into_iter().flatten();
-    for name in names.chain(&request.before_request) {
+    if let Some(scenario) = scenario {
+        before_all(vuser, &scenario.before_request, &mut params).await?;
+    }
+    let endpoint = (written_url(&params), written_name(&params));
+    before_all(vuser, &request.before_request, &mut params).await?;
+    Ok(Made { params, endpoint })
+}
+
+async fn before_all(vuser: &mut Vuser, names: &[Template], params: &mut Value) -> Result<(), Failed> {
+    for name in names {
         let name = rendered(vuser, name);
         let (worker, context) = vuser.context();
         match found(worker.processor.as_deref(), &name) {
-            Some(processor) => processor.before_request(&name, &mut params, context).await?,
+            Some(processor) => processor.before_request(&name, params, context).await?,
             None => worker.say(missing(&name)),
         }
     }
-    Ok(params)
+    Ok(())
 }
 
 /// `afterResponse` of the scenario.
@@ -83,7 +99,7 @@ async fn after_all(
         return Ok(());
     }
     let params = final_params(vuser, asked);
-    let response = response(answer, body);
+    let response = response(answer, body, &params);
     for name in names {
         let name = rendered(vuser, name);
         let (worker, context) = vuser.context();
@@ -166,7 +182,9 @@ fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
 }
 
 /// `response` as hooks see it.
-fn response(answer: &Answer, body: &[u8]) -> Value {
+///
+/// `request` has what request.js gave and got keeps (`method`, `uri`, `headers`): scripts of Artillery's early days read it.
+fn response(answer: &Answer, body: &[u8], params: &Value) -> Value {
     let timings = &answer.timings;
     let ms = |time: std::time::Duration| Value::Number(time.as_millis() as f64);
     let phases = Map::from_iter([
@@ -180,11 +198,34 @@ fn response(answer: &Answer, body: &[u8]) -> Value {
         ("total".into(), ms(timings.total())),
     ]);
     let timings = Map::from_iter([("phases".into(), Value::from(phases))]);
+    let url = member(params, "url").cloned().unwrap_or_default();
+    let mut request = Map::from_iter([("uri".into(), uri(&url.to_text()))]);
+    for name in ["method", "headers"] {
+        request.insert(name.into(), member(params, name).cloned().unwrap_or_default());
+    }
     Value::from(Map::from_iter([
+        ("url".into(), url),
+        ("request".into(), Value::from(request)),
         ("statusCode".into(), Value::Number(f64::from(answer.status()))),
         ("headers".into(), Value::from(after::headers(answer))),
         ("body".into(), Value::from(&*String::from_utf8_lossy(body))),
         ("timings".into(), Value::from(timings)),
+    ]))
+}
+
+/// Node's `url.parse`, as far as anybody reads it.
+fn uri(url: &str) -> Value {
+    let Ok(parsed) = Url::parse(url) else { return Value::Undefined };
+    let (path, query) = parsed.target.split_once('?').unwrap_or((&parsed.target, ""));
+    Value::from(Map::from_iter([
+        ("href".into(), Value::from(url)),
+        ("protocol".into(), Value::from(format!("{}:", parsed.scheme.name()).as_str())),
+        ("host".into(), Value::from(&*parsed.authority)),
+        ("hostname".into(), Value::from(&*parsed.host)),
+        ("port".into(), Value::from(parsed.port.to_string().as_str())),
+        ("path".into(), Value::from(&*parsed.target)),
+        ("pathname".into(), Value::from(path)),
+        ("query".into(), Value::from(query)),
     ]))
 }
 
@@ -196,7 +237,7 @@ fn member<'v>(params: &'v Value, name: &str) -> Option<&'v Value> {
 }
 
 /// The URL hooks left, not rendered.
-pub(super) fn written_url(params: &Value) -> String {
+fn written_url(params: &Value) -> String {
     let url = member(params, "uri").or_else(|| member(params, "url"));
     url.map(|url| url.to_text().into_owned()).unwrap_or_default()
 }

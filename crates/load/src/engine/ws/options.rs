@@ -160,6 +160,7 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
         vars: &mut vuser.vars,
         scenario: spec.unwrap_or(&nothing),
         uid: &vuser.uid,
+        session: &vuser.session,
         recorder: &worker.recorder,
     };
     processor.ws_connect(name, &mut args, context).await?;

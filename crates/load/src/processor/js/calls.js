@@ -102,6 +102,14 @@ class Context {
   get funcs() {
     return (this.#call.funcs ??= functionsFor(functions, this));
   }
+  get _jar() {
+    const { id } = this.#call;
+    return (this.#call.jar ??= new Jar({
+      list: () => native.cookies(id) ?? [],
+      put: (text, url) => native.putCookie(id, text, url),
+      clear: () => native.clearCookies(id),
+    }));
+  }
   get scenario() {
     return (this.#call.scenario ??= native.scenario(this.#call.id));
   }
@@ -153,7 +161,7 @@ const replaceVars = (call, vars) => {
 const invoke = (id, index, kind, uid, first, second) => {
   const { fn, isPlain } = entries[index];
   const call = { id, uid, kind, touched: null, isOver: false, isInside: true, outcome: undefined, context: null, vars: null,
-    scenario: null, funcs: null };
+    scenario: null, funcs: null, jar: null };
   const context = new Context(call);
   call.context = context;
   call.vars = context.vars;

@@ -74,15 +74,45 @@ class Context {
     this.scenario = scenario;
     Object.defineProperty(this, 'funcs', { value: functionsFor(functions, this), configurable: true, writable: true });
     Object.defineProperty(this, 'known', { value: new Map() });
+    // What came with the last call, and what was done to it since.
+    Object.defineProperty(this, 'cookies', { value: { all: [], changes: [] } });
+    Object.defineProperty(this, '_jar', { value: new Jar(cookiesOf(this.cookies)), writable: true });
   }
 }
 
-const contextOf = ({ uid, scenario, vars }) => {
+const cookiesOf = (cookies) => ({
+  list: () => cookies.all,
+  put(text, url) {
+    const cookie = readCookie(text, url);
+    if (cookie === undefined) return false;
+    const isOther = ({ key, domain, path }) => key !== cookie.key || domain !== cookie.domain || path !== cookie.path;
+    cookies.all = [...cookies.all.filter(isOther), cookie];
+    return cookies.changes.push([text, url]) > 0;
+  },
+  clear() {
+    cookies.all = [];
+    cookies.changes.push(null);
+  },
+});
+
+/** A Set-Cookie text as far as functions of the same call see it; weir reads it again. */
+const readCookie = (text, url) => {
+  const [, key, value, rest] = /^\s*([^=;]+?)\s*=\s*([^;]*?)\s*(?:;(.*))?$/.exec(text) ?? [];
+  if (key === undefined) return undefined;
+  const { host, path } = placeOf(url);
+  const set = (name) => new RegExp(`(?:^|;)\\s*${name}\\s*=\\s*\\.?([^;]*)`, 'i').exec(rest ?? '')?.[1].trim();
+  const domain = set('domain');
+  const folder = path.slice(0, path.lastIndexOf('/')) || '/';
+  return { key, value, domain: domain || host, path: set('path') || folder, hostOnly: !domain, secure: /;\s*secure\b/i.test(text) };
+};
+
+const contextOf = ({ uid, scenario, vars, cookies }) => {
   let context = contexts.get(uid);
   if (context === undefined) {
     if (contexts.size >= CONTEXTS_MAX) contexts.delete(contexts.keys().next().value);
     contexts.set(uid, (context = new Context(uid, references[scenario])));
   }
+  context.cookies.all = cookies ?? [];
   const { known } = context;
   for (const name of Object.keys(context.vars)) if (!(name in vars) && known.has(name)) delete context.vars[name];
   for (const [name, value] of Object.entries(vars)) {
@@ -126,6 +156,8 @@ const call = async (message) => {
     flush();
     const [changed, gone] = changes(context);
     const parts = [`"op":"end","id":${id},"vars":{${changed}},"gone":${JSON.stringify(gone)}`];
+    const made = context.cookies.changes.splice(0);
+    if (made.length) parts.push(`"cookies":${JSON.stringify(made)}`);
     const named = errorName(error);
     if (named !== undefined) parts.push(`"error":${JSON.stringify(named)}`);
     const text = kind === AFTER_RESPONSE ? undefined : encode(value);

@@ -126,6 +126,77 @@ const functionsFor = (functions, context) =>
       name === '$template' ? (value) => template(value, { vars: context.vars, funcs: all }) : all[name],
   });
 
+/**
+ * `context._jar`: of npm's tough-cookie what a processor has use for. The cookies are weir's: `list()` has them all,
+ * `put(text, url)` sets one and says whether it could, `clear()` forgets them.
+ */
+class Jar {
+  #cookies;
+  constructor(cookies) {
+    this.#cookies = cookies;
+    Object.defineProperty(this, 'store', { get: storeOf(cookies), enumerable: true });
+    for (const name of ['getCookies', 'getCookieString', 'setCookie', 'removeAllCookies', 'serialize']) {
+      Object.defineProperty(this, name, { value: (...args) => answered(() => this[`${name}Sync`](...args), args.at(-1)) });
+    }
+  }
+  getCookiesSync(url) {
+    const { host, path, isSecure } = placeOf(url);
+    const isFor = (cookie) =>
+      (cookie.hostOnly ? host === cookie.domain : host === cookie.domain || host.endsWith(`.${cookie.domain}`)) &&
+      (path === cookie.path || path.startsWith(cookie.path.endsWith('/') ? cookie.path : `${cookie.path}/`)) &&
+      (isSecure || !cookie.secure);
+    return this.#cookies.list().filter(isFor).sort((a, b) => b.path.length - a.path.length).map(cookieOf);
+  }
+  getCookieStringSync(url) {
+    return this.getCookiesSync(url).map((cookie) => cookie.cookieString()).join('; ');
+  }
+  setCookieSync(cookie, url) {
+    if (!this.#cookies.put(String(cookie), String(url))) throw new Error('Cookie failed to parse');
+    return cookie;
+  }
+  removeAllCookiesSync() {
+    this.#cookies.clear();
+  }
+  serializeSync() {
+    return { version: 'tough-cookie', storeType: 'MemoryCookieStore', rejectPublicSuffixes: true, cookies: this.#cookies.list().map(cookieOf) };
+  }
+  toJSON() {
+    return this.serializeSync();
+  }
+}
+
+/** Cookies by domain, path and name. */
+const storeOf = (cookies) => () => {
+  const idx = {};
+  for (const cookie of cookies.list()) ((idx[cookie.domain] ??= {})[cookie.path] ??= {})[cookie.key] = cookieOf(cookie);
+  return { synchronous: true, idx };
+};
+
+const cookieOf = ({ expires, ...cookie }) => {
+  const made = expires === undefined ? { ...cookie } : { ...cookie, expires: new Date(expires) };
+  const cookieString = () => `${cookie.key}=${cookie.value}`;
+  const toString = () => `${cookieString()}; ${cookie.hostOnly ? '' : `Domain=${cookie.domain}; `}Path=${cookie.path}`;
+  return Object.defineProperties(made, { cookieString: { value: cookieString }, toString: { value: toString } });
+};
+
+const placeOf = (url) => {
+  const [, scheme, authority, path] = /^(?:(\w+):\/\/)?([^/?#]*)([^?#]*)/.exec(String(url));
+  const host = authority.replace(/^.*@/, '').replace(/:\d+$/, '').toLowerCase();
+  return { host, path: path || '/', isSecure: scheme === 'https' || scheme === 'wss' };
+};
+
+/** What a call without `Sync` gives: to its callback if it has one, or as a promise. */
+const answered = (work, callback) => {
+  if (typeof callback !== 'function') return new Promise((resolve) => resolve(work()));
+  let value;
+  try {
+    value = work();
+  } catch (error) {
+    return void callback(error);
+  }
+  return void callback(null, value);
+};
+
 /** `global.artillery`. */
 const makeArtillery = (facts, log, exitCode) => ({
   testRunId: facts.testRunId,
