@@ -57,6 +57,9 @@ pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     let verdict =
         if check.limits().is_empty() { console.paint(GREEN, "ok") } else { console.paint(RED, "was the limit") };
     text.push_str(&format!("\nGenerator: {verdict} ({})\n", check.figures()));
+    for caution in check.cautions() {
+        text.push_str(&format!("{}: {caution}\n", console.paint(YELLOW, "Caution")));
+    }
     text
 }
 
