@@ -51,7 +51,7 @@ fn escape(text: &str) -> String {
 fn footer(weir: &Value) -> String {
     let latencies = "Latency is counted twice: <i>response</i> from the instant a request was meant to begin, \
                      <i>service</i> from when it was sent; where the two part, requests waited to be sent.";
-    format!("<footer>Made by weir load. {}</footer>\n", if weir.is_object() { latencies } else { "" })
+    format!("<footer>Made by weir load. {}</footer>\n", if weir["response"]["count"].as_u64().unwrap_or(0) > 0 { latencies } else { "" })
 }
 
 fn head(report: &Value, title: &str) -> String {

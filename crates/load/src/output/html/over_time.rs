@@ -18,12 +18,12 @@ pub fn charts(report: &Value, lines: &Lines) -> String {
     let drawer = Drawer { lines, bands: phases(report, lines) };
     let every = format!("a second; a point each {}", chart::clock(lines.step_ms / 1000.0));
     let wide = [
-        drawer.draw("Load", &every, "/s", Shape::Lines, true, sent(lines)),
         if lines.service.is_empty() { String::new() } else { drawer.both() },
         Lines::artillerys(report).filter(|_| !has_values(&lines.service)).map_or_else(String::new, |lines| {
             let drawer = Drawer { bands: phases(report, &lines), lines: &lines };
             drawer.draw("Response time", "ms, as Artillery has it", "ms", Shape::Log, true, quantiles(&lines.response))
         }),
+        drawer.draw("Load", &every, "/s", Shape::Lines, true, sent(lines)),
     ];
     let narrow = [
         drawer.draw("Status codes", "answers a second", "/s", Shape::Stack, false, codes(lines)),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::escape;
 use crate::output::number::{grouped, js, ms};
 
-/// Errors and endpoints listed; the most frequent ones.
+/// Errors and endpoints listed; the first of their order.
 const ROWS_MAX: usize = 200;
 /// The namespace of the plugin that counts by endpoint.
 const ENDPOINTS: &str = "plugins.metrics-by-endpoint.";
@@ -118,14 +118,16 @@ pub fn endpoints(whole: &Value) -> String {
         return String::new();
     }
     let mut rows: Vec<(&str, Endpoint)> = endpoints.into_iter().collect();
-    rows.sort_by_key(|(_, endpoint)| std::cmp::Reverse(endpoint.codes.iter().map(|(_, count)| count).sum::<u64>()));
+    // What fails first, then what is slow: that is what one looks for.
+    let p99 = |endpoint: &Endpoint| endpoint.times["p99"].as_f64().unwrap_or(0.0);
+    rows.sort_by(|(_, a), (_, b)| b.errors.cmp(&a.errors).then(p99(b).total_cmp(&p99(a))));
     let all = rows.len();
     let rows: String = rows.iter().take(ROWS_MAX).map(|(label, endpoint)| endpoint_row(label, endpoint)).collect();
     let heads: String = ENDPOINT_HEADS
         .iter()
         .map(|(name, class)| format!("<th scope=\"col\" class=\"{class}\"><button type=\"button\">{name}</button></th>"))
         .collect();
-    let cut = if all > ROWS_MAX { format!(", the {ROWS_MAX} most asked of {all}") } else { String::new() };
+    let cut = if all > ROWS_MAX { format!(", {ROWS_MAX} of {all}") } else { String::new() };
     format!(
         "<h2>Endpoints <span class=\"soft\">ms, as Artillery times them{cut}</span></h2>\n{}",
         table("Endpoints", "sorts stack", &heads, &rows)
@@ -190,6 +192,7 @@ pub fn everything(report: &Value) -> String {
     [
         "<h2>Everything</h2>\n".to_owned(),
         folded("Checks", &checks.collect::<Vec<_>>()),
+        folded("Agents", &agents(&weir["generator"])),
         folded("Phases", &phases.collect::<Vec<_>>()),
         folded("Counters", &pairs(&whole["counters"])),
         folded("Rates, a second", &pairs(&whole["rates"])),
@@ -199,33 +202,42 @@ pub fn everything(report: &Value) -> String {
     .concat()
 }
 
-/// One line of what the generator looked at in itself; of agents, a sentence each.
+/// One line of what the generator looked at in itself; of agents, the worst of each figure.
 pub fn generator(generator: &Value) -> String {
-    let agents = generator["agents"].as_object().into_iter().flatten();
-    let agents: Vec<String> = agents.map(|(name, agent)| format!("{name}: {}", one_generator(agent))).collect();
-    if agents.is_empty() { one_generator(generator) } else { format!("{} agents. {}", agents.len(), agents.join(" ")) }
-}
-
-fn one_generator(generator: &Value) -> String {
+    let agents: Vec<&Value> = generator["agents"].as_object().into_iter().flatten().map(|(_, agent)| agent).collect();
+    let all = if agents.is_empty() { vec![generator] } else { agents };
+    let worst = |of: &dyn Fn(&Value) -> Option<f64>| all.iter().filter_map(|one| of(one)).reduce(f64::max);
+    let busiest = |one: &Value| {
+        one["worker_cpu"].as_array().into_iter().flatten().filter_map(Value::as_f64).reduce(f64::max)
+    };
     let mut parts = Vec::new();
-    let busiest =
-        generator["worker_cpu"].as_array().into_iter().flatten().filter_map(Value::as_f64).fold(f64::NAN, f64::max);
-    if !busiest.is_nan() {
+    if let Some(busiest) = worst(&busiest) {
         let part = if busiest < 0.01 { "under 1".to_owned() } else { format!("{:.0}", busiest * 100.0) };
-        parts.push(format!("its busiest worker used {part} % of a core"));
+        parts.push(format!("busiest worker {part} % of a core"));
     }
-    if let Some(cpu) = generator["machine_cpu"].as_f64() {
-        parts.push(format!("the machine was {:.0} % busy", cpu * 100.0));
+    if let Some(cpu) = worst(&|one| one["machine_cpu"].as_f64()) {
+        parts.push(format!("machine {:.0} % busy", cpu * 100.0));
     }
-    if let Some(lag) = generator["lag_p99_ms"].as_f64() {
-        parts.push(format!("99 % of arrivals were at most {} ms late", ms(lag)));
+    if let Some(lag) = worst(&|one| one["lag_p99_ms"].as_f64()) {
+        parts.push(format!("99 % of arrivals at most {} ms late", ms(lag)));
     }
     for (key, what) in [("ports", "ports"), ("descriptors", "descriptors")] {
-        if let (Some(used), Some(all)) = (generator[key]["used"].as_u64(), generator[key]["of"].as_u64()) {
-            parts.push(format!("{} of {} {what} in use", grouped(used), grouped(all)));
+        let fullest = all.iter().filter_map(|one| Some((one[key]["used"].as_u64()?, one[key]["of"].as_u64()?)));
+        if let Some((used, all)) = fullest.max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64))) {
+            parts.push(format!("{} of {} {what}", grouped(used), grouped(all)));
         }
     }
-    if parts.is_empty() { String::new() } else { parts.join(", ") + "." }
+    match (parts.is_empty(), generator["agents"].as_object().map_or(0, serde_json::Map::len)) {
+        (true, _) => String::new(),
+        (false, 0) => parts.join(", "),
+        (false, agents) => format!("The worst of {agents} agents: {}", parts.join(", ")),
+    }
+}
+
+/// How each agent fared.
+fn agents(generator: &Value) -> Vec<(String, String)> {
+    let agents = generator["agents"].as_object().into_iter().flatten();
+    agents.map(|(name, agent)| (name.clone(), self::generator(agent))).collect()
 }
 
 fn folded(title: &str, rows: &[(String, String)]) -> String {

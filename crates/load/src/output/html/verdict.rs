@@ -49,14 +49,13 @@ fn asked(report: &Value) -> Option<Say> {
     let created = count(report, "vusers.created");
     let missing = count(report, "vusers.skipped") + weir["dropped"].as_u64().unwrap_or(0);
     let phases: Vec<&Value> = weir["phases"].as_array().into_iter().flatten().collect();
-    let told: Vec<String> = phases.iter().take(PHASES_TOLD).map(|phase| told(phase)).collect();
-    let rest = phases.len().saturating_sub(PHASES_TOLD);
-    let rest = if rest > 0 { format!("; {rest} more") } else { String::new() };
-    let told = format!("{}{rest}", told.join("; "));
+    let mut told: Vec<String> = phases.iter().take(PHASES_TOLD).map(|phase| escape(&told(phase))).collect();
+    let rest = phases.len().saturating_sub(PHASES_TOLD) as u64;
+    told.extend((rest > 0).then(|| format!("and {}", many(rest, "more phase"))));
     let has_users = created + missing > 0;
     let title = match (has_users, phases.is_empty()) {
         (true, _) => many(created + missing, "virtual user"),
-        (false, false) => told.clone(),
+        (false, false) => told.drain(..).collect::<Vec<_>>().join("; "),
         (false, true) => return None,
     };
     let lag = &weir["schedule_lag"];
@@ -66,13 +65,13 @@ fn asked(report: &Value) -> Option<Say> {
         (0, Some(late)) => format!("all begun, 99 % at most {} ms late", ms(late)),
         (0, None) => String::new(),
     };
-    let told = if has_users { told } else { String::new() };
-    let lines = [escape(&told), begun].into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    told.push(begun);
+    told.retain(|line| !line.is_empty());
     Some(Say {
         kind: if missing > 0 { "warn" } else { "plain" },
         about: "Asked",
         title,
-        more: soft(&lines.join("<br>")),
+        more: soft(&told.join("<br>")),
     })
 }
 
@@ -95,6 +94,9 @@ fn arrived(report: &Value) -> Say {
         _ => format!("{} of {} answered", grouped(answered), many(requests, "request")),
     };
     let mut lines = Vec::new();
+    if messages > 0 && requests == 0 {
+        lines.push(format!("{} of {} completed", grouped(completed), many(created, "virtual user")));
+    }
     if !codes.is_empty() {
         let classes: Vec<_> = codes.iter().map(|(class, count)| format!("{} × {class}xx", grouped(*count))).collect();
         lines.push(format!("{}{}", classes.join(", "), cut_short(report)));
@@ -264,7 +266,7 @@ mod tests {
         );
         for words in [
             "<b class=\"plain\">1 000 virtual users</b>",
-            "1 a second for 5s; 2 a second for 5s; 3 a second for 5s; 1 more<br>all begun, 99 % at most 4.84 ms late",
+            "1 a second for 5s<br>2 a second for 5s<br>3 a second for 5s<br>and 1 more phase<br>all begun, 99 % at most 4.84 ms late",
             "1 994 of 2 000 requests answered",
             "1 990 × 2xx, 4 × 4xx; 2 cut short<br>8 × &lt;E&gt;",
         ] {
