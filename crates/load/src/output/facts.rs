@@ -108,7 +108,10 @@ impl SelfCheck {
     /// What does not make the generator the limit and still is in the figures, one sentence each.
     pub fn cautions(&self) -> Vec<String> {
         let full = self.machine_cpu.filter(|cpu| *cpu >= MACHINE_FULL).map(|cpu| {
-            format!("the machine was {:.0} % busy: what ran there had to wait for a CPU, the generator too", cpu * 100.0)
+            format!(
+                "the machine was {:.0} % busy: what ran there had to wait for a CPU, the generator too",
+                cpu * 100.0
+            )
         });
         let of = |(name, check): &(String, SelfCheck)| {
             check.cautions().into_iter().map(|caution| format!("agent {name}: {caution}")).collect::<Vec<_>>()

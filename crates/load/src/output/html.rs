@@ -51,7 +51,10 @@ fn escape(text: &str) -> String {
 fn footer(weir: &Value) -> String {
     let latencies = "Latency is counted twice: <i>response</i> from the instant a request was meant to begin, \
                      <i>service</i> from when it was sent; where the two part, requests waited to be sent.";
-    format!("<footer>Made by weir load. {}</footer>\n", if weir["response"]["count"].as_u64().unwrap_or(0) > 0 { latencies } else { "" })
+    format!(
+        "<footer>Made by weir load. {}</footer>\n",
+        if weir["response"]["count"].as_u64().unwrap_or(0) > 0 { latencies } else { "" }
+    )
 }
 
 fn head(report: &Value, title: &str) -> String {
@@ -114,7 +117,9 @@ fn rate(report: &Value) -> Option<(String, String)> {
     let ms = weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map(|(to, from)| to - from);
     match ms.filter(|ms| *ms >= 1000.0) {
         Some(ms) => Some((format!("{what} a second, mean"), short(count as f64 * 1000.0 / ms))),
-        None => whole["rates"].as_object()?.iter().next().and_then(|(name, rate)| Some((name.clone(), js(rate.as_f64()?)))),
+        None => {
+            whole["rates"].as_object()?.iter().next().and_then(|(name, rate)| Some((name.clone(), js(rate.as_f64()?))))
+        }
     }
 }
 

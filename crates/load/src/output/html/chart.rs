@@ -171,7 +171,8 @@ impl Chart {
         let bands = self.bands.iter().map(|band| {
             let (left, width) = (band.from * 100.0, (band.to - band.from).max(0.0) * 100.0);
             let (name, more) = (escape(&band.name), escape(&band.more));
-            let all = if name.is_empty() || more.is_empty() { format!("{name}{more}") } else { format!("{name} · {more}") };
+            let all =
+                if name.is_empty() || more.is_empty() { format!("{name}{more}") } else { format!("{name} · {more}") };
             let text = if self.is_wide || name.is_empty() { &all } else { &name };
             format!(r#"<span style="left:{left:.2}%;width:{width:.2}%" title="{all}">{text}</span>"#)
         });
@@ -190,7 +191,9 @@ impl Chart {
             })
             .collect();
         // Within a script element only the end of it has a meaning.
-        json!({"unit": self.unit, "labels": self.labels, "lines": lines, "columns": self.shape == Shape::Columns}).to_string().replace('<', "\\u003c")
+        json!({"unit": self.unit, "labels": self.labels, "lines": lines, "columns": self.shape == Shape::Columns})
+            .to_string()
+            .replace('<', "\\u003c")
     }
 
     fn stacked(&self, scale: &Scale) -> String {
@@ -380,7 +383,10 @@ mod tests {
     fn bands_are_named_as_far_as_there_is_room() {
         let mut chart = chart(Shape::Lines, &[&[Some(1.0), Some(2.0)]]);
         let text = chart.render();
-        assert!(text.contains("title=\"warm · 5 a second\">warm</span>") && text.contains(">5 a second</span>"), "{text}");
+        assert!(
+            text.contains("title=\"warm · 5 a second\">warm</span>") && text.contains(">5 a second</span>"),
+            "{text}"
+        );
         chart.is_wide = true;
         assert!(chart.render().contains(">warm · 5 a second</span>"));
     }

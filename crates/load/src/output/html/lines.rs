@@ -99,12 +99,7 @@ impl Lines {
         let start = |period: &Value| period["period"].as_str().and_then(|text| text.parse::<f64>().ok());
         let (first, last) = (start(periods.first()?)?, start(periods.last()?)?);
         let length = (((last - first) / PERIOD_MS) as usize).min(PLACES_MAX - 1) + 1;
-        let mut lines = Lines {
-            start_ms: first,
-            step_ms: PERIOD_MS,
-            length,
-            ..Lines::default()
-        };
+        let mut lines = Lines { start_ms: first, step_ms: PERIOD_MS, length, ..Lines::default() };
         let mut times = vec![vec![None; length]; 4];
         for period in periods {
             let Some(at) = start(period).map(|start| ((start - first) / PERIOD_MS) as usize).filter(|at| *at < length)

@@ -81,7 +81,8 @@ impl Drawer<'_> {
             of(response, 0, "response p50", "c0", Stroke::Solid),
             of(service, 0, "service p50", "c1", Stroke::Dashed),
         ];
-        let note = "ms; response from the intended start, service from the send: where they part, requests waited to be sent";
+        let note =
+            "ms; response from the intended start, service from the send: where they part, requests waited to be sent";
         self.draw("Latency", note, "ms", Shape::Log, true, lines)
     }
 }

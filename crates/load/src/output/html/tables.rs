@@ -125,7 +125,9 @@ pub fn endpoints(whole: &Value) -> String {
     let rows: String = rows.iter().take(ROWS_MAX).map(|(label, endpoint)| endpoint_row(label, endpoint)).collect();
     let heads: String = ENDPOINT_HEADS
         .iter()
-        .map(|(name, class)| format!("<th scope=\"col\" class=\"{class}\"><button type=\"button\">{name}</button></th>"))
+        .map(|(name, class)| {
+            format!("<th scope=\"col\" class=\"{class}\"><button type=\"button\">{name}</button></th>")
+        })
         .collect();
     let cut = if all > ROWS_MAX { format!(", {ROWS_MAX} of {all}") } else { String::new() };
     format!(
@@ -154,7 +156,10 @@ fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
         .map(|(code, count)| {
             let class = code.get(..1).unwrap_or("1");
             let (class, code) = (escape(class), escape(code));
-            format!("<span class=\"code\"><i class=\"mark area\" style=\"color:var(--s{class})\"></i>{code}</span> × {}", grouped(*count))
+            format!(
+                "<span class=\"code\"><i class=\"mark area\" style=\"color:var(--s{class})\"></i>{code}</span> × {}",
+                grouped(*count)
+            )
         })
         .collect();
     let figure = |name: &str| endpoint.times[name].as_f64().map_or_else(|| "–".to_owned(), js);
@@ -163,10 +168,12 @@ fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
     } else {
         "0".to_owned()
     };
-    let cells = [grouped(answers), codes.join("<br>"), errors, figure("median"), figure("p95"), figure("p99"), figure("max")];
-    let cells = cells.iter().zip(ENDPOINT_HEADS.iter().skip(1)).map(|(cell, (name, class))| {
-        format!("<td class=\"{class}\" data-k=\"{name}\">{cell}</td>")
-    });
+    let cells =
+        [grouped(answers), codes.join("<br>"), errors, figure("median"), figure("p95"), figure("p99"), figure("max")];
+    let cells = cells
+        .iter()
+        .zip(ENDPOINT_HEADS.iter().skip(1))
+        .map(|(cell, (name, class))| format!("<td class=\"{class}\" data-k=\"{name}\">{cell}</td>"));
     format!("<tr><td><code>{}</code></td>{}</tr>", escape(label), cells.collect::<String>())
 }
 
@@ -207,9 +214,8 @@ pub fn generator(generator: &Value) -> String {
     let agents: Vec<&Value> = generator["agents"].as_object().into_iter().flatten().map(|(_, agent)| agent).collect();
     let all = if agents.is_empty() { vec![generator] } else { agents };
     let worst = |of: &dyn Fn(&Value) -> Option<f64>| all.iter().filter_map(|one| of(one)).reduce(f64::max);
-    let busiest = |one: &Value| {
-        one["worker_cpu"].as_array().into_iter().flatten().filter_map(Value::as_f64).reduce(f64::max)
-    };
+    let busiest =
+        |one: &Value| one["worker_cpu"].as_array().into_iter().flatten().filter_map(Value::as_f64).reduce(f64::max);
     let mut parts = Vec::new();
     if let Some(busiest) = worst(&busiest) {
         let part = if busiest < 0.01 { "under 1".to_owned() } else { format!("{:.0}", busiest * 100.0) };
@@ -223,7 +229,9 @@ pub fn generator(generator: &Value) -> String {
     }
     for (key, what) in [("ports", "ports"), ("descriptors", "descriptors")] {
         let fullest = all.iter().filter_map(|one| Some((one[key]["used"].as_u64()?, one[key]["of"].as_u64()?)));
-        if let Some((used, all)) = fullest.max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64))) {
+        if let Some((used, all)) =
+            fullest.max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64)))
+        {
             parts.push(format!("{} of {} {what}", grouped(used), grouped(all)));
         }
     }
@@ -277,7 +285,6 @@ fn histograms(summaries: &Value) -> String {
     }
     let heads: String = figures.iter().map(|figure| head(&figure.replace("p999", "p99.9"), "")).collect();
     let body = rows.concat();
-    let table =
-        format!("<table class=\"wide\"><thead><tr><td></td>{heads}</tr></thead><tbody>{body}</tbody></table>");
+    let table = format!("<table class=\"wide\"><thead><tr><td></td>{heads}</tr></thead><tbody>{body}</tbody></table>");
     fold("Histograms", rows.len(), &table)
 }

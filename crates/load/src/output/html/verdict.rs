@@ -26,11 +26,8 @@ struct Say {
 pub fn strip(report: &Value) -> String {
     let says = [asked(report), Some(arrived(report)), Some(generator(&report["weir"]["generator"]))];
     let row: String = says.into_iter().flatten().map(|say| say.render()).collect();
-    let below: String = [incomplete(&report["weir"]), checks(&report["weir"])]
-        .into_iter()
-        .flatten()
-        .map(|say| say.render())
-        .collect();
+    let below: String =
+        [incomplete(&report["weir"]), checks(&report["weir"])].into_iter().flatten().map(|say| say.render()).collect();
     format!("<section class=\"strip\" aria-label=\"Verdicts\"><div class=\"row\">{row}</div>{below}</section>\n")
 }
 
@@ -55,7 +52,7 @@ fn asked(report: &Value) -> Option<Say> {
     let has_users = created + missing > 0;
     let title = match (has_users, phases.is_empty()) {
         (true, _) => many(created + missing, "virtual user"),
-        (false, false) => told.drain(..).collect::<Vec<_>>().join("; "),
+        (false, false) => std::mem::take(&mut told).join("; "),
         (false, true) => return None,
     };
     let lag = &weir["schedule_lag"];
@@ -108,7 +105,9 @@ fn arrived(report: &Value) -> Say {
     let unmet = count(report, "plugins.expect.failed");
     lines.extend((unmet > 0).then(|| format!("{} not met", many(unmet, "expectation"))));
     let users_failed = count(report, "vusers.failed");
-    lines.extend((users_failed > 0).then(|| format!("{} of {} failed", grouped(users_failed), many(created, "virtual user"))));
+    lines.extend(
+        (users_failed > 0).then(|| format!("{} of {} failed", grouped(users_failed), many(created, "virtual user"))),
+    );
     let broken: u64 = codes.iter().filter(|(class, _)| *class == '5').map(|(_, count)| count).sum();
     let failed = errors.iter().map(|(_, count)| count).sum::<u64>() + broken;
     let part = |failed: u64, of: u64| failed as f64 / of.max(1) as f64;
@@ -249,7 +248,10 @@ mod tests {
         ] {
             let page = said(&counters, &Value::Null);
             let arrived = page.lines().find(|line| line.contains("Arrived")).unwrap();
-            assert!(page.contains(&format!("<div class=\"say {kind}\"><div class=\"about\">Arrived")), "{kind} {arrived}");
+            assert!(
+                page.contains(&format!("<div class=\"say {kind}\"><div class=\"about\">Arrived")),
+                "{kind} {arrived}"
+            );
         }
     }
 
@@ -299,7 +301,10 @@ mod tests {
             (json!([check(true, true), check(false, true)]), "bad", "<code>p95 &lt; 5</code></li>"),
         ] {
             let page = said(&json!({}), &json!({"checks": checks}));
-            assert!(page.contains(words) && page.contains(&format!("say {kind}\"><div class=\"about\">Checks")), "{page}");
+            assert!(
+                page.contains(words) && page.contains(&format!("say {kind}\"><div class=\"about\">Checks")),
+                "{page}"
+            );
         }
     }
 }
