@@ -110,12 +110,12 @@ impl Console {
         let Some(columns) = self.columns.map(|columns| columns.max(WRAP_MIN)) else { return text.to_owned() };
         let mut out = String::new();
         let mut used = 0;
-        for word in text.split(' ') {
+        for (index, word) in text.split(' ').enumerate() {
             let length = visible(word);
-            if used > 0 && used + 1 + length > columns {
+            if index > 0 && used + 1 + length > columns {
                 out.push_str("\n  ");
                 used = 2;
-            } else if used > 0 {
+            } else if index > 0 {
                 out.push(' ');
                 used += 1;
             }
@@ -310,7 +310,7 @@ mod tests {
             console.wrap(&format!("Generator: {red} (busiest of 2)")),
             format!("Generator: {red}\n  (busiest of 2)")
         );
-        assert_eq!(console.wrap("short"), "short");
+        assert_eq!(console.wrap("  set in"), "  set in");
         assert_eq!(Console::default().wrap(&"x y ".repeat(90)), "x y ".repeat(90));
     }
 

@@ -59,8 +59,18 @@ pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     let check = &facts.self_check;
     let verdict =
         if check.limits().is_empty() { console.paint(GREEN, "ok") } else { console.paint(RED, "was the limit") };
-    text.push_str(&console.wrap(&format!("\nGenerator: {verdict} ({})", check.figures())));
+    let generators = match check.agents.is_empty() {
+        true => vec![format!("Generator: {verdict} ({})", check.figures())],
+        // A line each: together they are longer than anybody reads.
+        false => std::iter::once(format!("Generator: {verdict}"))
+            .chain(check.agents.iter().map(|(name, check)| format!("  {name}: {}", check.figures())))
+            .collect(),
+    };
     text.push('\n');
+    for line in generators {
+        text.push_str(&console.wrap(&line));
+        text.push('\n');
+    }
     for caution in check.cautions() {
         text.push_str(&console.wrap(&format!("{}: {caution}", console.paint(YELLOW, "Caution"))));
         text.push('\n');
@@ -186,6 +196,18 @@ Generator: ok (1 worker 50 % of a core)
 ";
         assert_eq!(text, expected);
         assert_eq!(block(&outcome(), &facts, &Console { is_quiet: true, ..Console::default() }), "");
+    }
+
+    #[test]
+    fn agents_have_a_line_each() {
+        let agent = SelfCheck { worker_cpu: vec![0.5], ..SelfCheck::default() };
+        let agents = ["a", "b"].map(|name| (name.to_owned(), agent.clone())).into();
+        let facts = Facts { self_check: SelfCheck { agents, ..SelfCheck::default() }, ..Facts::default() };
+        let text = block(&outcome(), &facts, &Console::default());
+        assert!(
+            text.ends_with("\nGenerator: ok\n  a: 1 worker 50 % of a core\n  b: 1 worker 50 % of a core\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod verdict;
 use serde_json::Value;
 
 use super::legacy::iso;
-use super::number::{duration, js, ms};
+use super::number::{self, duration, js, ms};
 use crate::record::Hdr;
 use chart::{Chart, Line, Shape, Stroke, short};
 use lines::Lines;
@@ -46,6 +46,11 @@ pub fn render(report: &Value) -> String {
 /// A text as HTML shows it.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+/// Thousands apart by a space at which no line breaks.
+fn grouped(count: u64) -> String {
+    number::grouped(count).replace(' ', "\u{a0}")
 }
 
 fn footer(weir: &Value) -> String {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::escape;
-use crate::output::number::{grouped, js, ms};
+use super::{escape, grouped};
+use crate::output::number::{js, ms};
 
 /// Errors and endpoints listed; the first of their order.
 const ROWS_MAX: usize = 200;

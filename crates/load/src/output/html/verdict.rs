@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{escape, tables};
-use crate::output::number::{grouped, ms};
+use super::{escape, grouped, tables};
+use crate::output::number::ms;
 
 /// Phases told one by one; of more the first and how many follow.
 const PHASES_TOLD: usize = 3;
@@ -49,8 +49,11 @@ fn asked(report: &Value) -> Option<Say> {
     let mut told: Vec<String> = phases.iter().take(PHASES_TOLD).map(|phase| escape(&told(phase))).collect();
     let rest = phases.len().saturating_sub(PHASES_TOLD) as u64;
     told.extend((rest > 0).then(|| format!("and {}", many(rest, "more phase"))));
+    // Of a run that was cut short nobody knows how many were asked.
+    let is_cut = weir["incomplete"].as_array().is_some_and(|reasons| !reasons.is_empty());
     let has_users = created + missing > 0;
     let title = match (has_users, phases.is_empty()) {
+        (true, _) if is_cut => format!("{} begun", many(created, "virtual user")),
         (true, _) => many(created + missing, "virtual user"),
         (false, false) => std::mem::take(&mut told).join("; "),
         (false, true) => return None,
@@ -58,6 +61,7 @@ fn asked(report: &Value) -> Option<Say> {
     let lag = &weir["schedule_lag"];
     let late = lag["p99"].as_f64().filter(|_| lag["count"].as_u64().unwrap_or(0) > 0);
     let begun = match (missing, late) {
+        (0, Some(late)) if is_cut => format!("99 % at most {} ms late", ms(late)),
         (1.., _) => format!("{} never begun", grouped(missing)),
         (0, Some(late)) => format!("all begun, 99 % at most {} ms late", ms(late)),
         (0, None) => String::new(),
@@ -65,7 +69,7 @@ fn asked(report: &Value) -> Option<Say> {
     told.push(begun);
     told.retain(|line| !line.is_empty());
     Some(Say {
-        kind: if missing > 0 { "warn" } else { "plain" },
+        kind: if missing > 0 || is_cut { "warn" } else { "plain" },
         about: "Asked",
         title,
         more: soft(&told.join("<br>")),
@@ -114,6 +118,7 @@ fn arrived(report: &Value) -> Say {
     let worst = part(failed, requests + messages).max(part(users_failed, created)).max(part(unmet, requests));
     let kind = match worst {
         _ if requests + messages + created == 0 => "warn",
+        0.0 if answered < requests => "warn",
         0.0 => "ok",
         _ if worst < FAILED_BAD => "warn",
         _ => "bad",
@@ -232,7 +237,7 @@ mod tests {
     use serde_json::json;
 
     fn said(counters: &Value, weir: &Value) -> String {
-        strip(&json!({"aggregate": {"counters": counters}, "weir": weir}))
+        strip(&json!({"aggregate": {"counters": counters}, "weir": weir})).replace('\u{a0}', " ")
     }
 
     #[test]
@@ -244,6 +249,7 @@ mod tests {
             (json!({"http.requests": 10, "http.codes.503": 10}), "bad"),
             (json!({"http.requests": 10, "http.codes.200": 10, "plugins.expect.failed": 1}), "bad"),
             (json!({"vusers.created": 10, "vusers.failed": 10}), "bad"),
+            (json!({"http.requests": 10, "http.codes.200": 9}), "warn"),
             (json!({}), "warn"),
         ] {
             let page = said(&counters, &Value::Null);
@@ -274,6 +280,8 @@ mod tests {
         ] {
             assert!(page.contains(words), "{words}\n{page}");
         }
+        let cut = said(&json!({"vusers.created": 8}), &json!({"incomplete": ["an agent was lost"]}));
+        assert!(cut.contains("8 virtual users begun</b>") && !cut.contains("all begun"), "{cut}");
         let page = said(&json!({"vusers.created": 8, "vusers.skipped": 1}), &json!({"dropped": 1}));
         assert!(page.contains("10 virtual users</b>") && page.contains("2 never begun"), "{page}");
     }
