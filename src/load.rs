@@ -6,6 +6,8 @@ mod metrics;
 mod quick;
 mod report;
 mod script;
+mod teller;
+mod view;
 
 use std::process::ExitCode;
 

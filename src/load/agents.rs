@@ -87,7 +87,8 @@ pub(super) fn run(
             index + 1,
             mate.workers,
             mate.cpus,
-            mate.behind_us as f64 / 1e3,
+            // Whole tenths, so that nothing is "-0.0".
+            (mate.behind_us as f64 / 100.0).round() / 10.0 + 0.0,
             mate.error_us as f64 / 1e3,
         ));
     }

@@ -39,6 +39,11 @@ pub fn run(url: &str, args: &RunArgs) -> u8 {
 const LIMIT: f64 = 0.9;
 
 fn of(url: &str, args: &RunArgs) -> Result<Quick, String> {
+    let not_here =
+        [("-o", args.output.is_some()), ("--html", args.html.is_some()), ("--prometheus", args.prometheus.is_some())];
+    if let Some((flag, _)) = not_here.iter().find(|(_, is_asked)| *is_asked) {
+        return Err(format!("{flag} takes a script: a URL alone has its summary on the console and no report"));
+    }
     let number = |text: &String| text.parse::<usize>().map_err(|_| format!("-c {text}: how many connections?"));
     let connections = args.config.as_ref().map(number).transpose()?.unwrap_or(CONNECTIONS);
     let threads = args.workers.unwrap_or_else(weir_meter::host::effective_cpus).min(connections);

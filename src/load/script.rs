@@ -1,30 +1,24 @@
 //! `weir load SCRIPT`: from flags to plan to run to report.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use weir_load::output::console::Console;
 use weir_load::output::ensure::{self, Apdex, Check};
-use weir_load::output::expose::exposition;
 use weir_load::output::facts::fingerprint;
-use weir_load::output::live::{self, Live};
-use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json, v1};
+use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json};
 use weir_load::plan::{Phase, Plan};
-use weir_load::record::{Merger, Period};
-use weir_load::run::{self, Channel, NotBegun, Progress, Run, Stop, Watch};
+use weir_load::record::Period;
+use weir_load::run::{self, Channel, NotBegun, Run, Stop};
 use weir_load::script::{self, Options};
-use weir_load::selfcheck::Sampler;
 use weir_load::{processor, random};
 use weir_net::process::{self, Signal};
 use weir_net::{clock, worker};
 
 use super::flags::RunArgs;
-use super::{agents, exit, metrics, write};
-
-/// How often the metrics that are served are made anew, in ms.
-const EXPOSE_EVERY_MS: u64 = 1_000;
+use super::teller::{Teller, now_ms};
+use super::{agents, exit, write};
 
 /// Reads the script, runs it, reports; gives the exit code.
 pub fn run(args: &RunArgs) -> u8 {
@@ -85,7 +79,6 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
     {
         return Err(failed(format!("Path does not exist: {}", folder.display())));
     }
-    let page = args.prometheus.map(metrics::serve).transpose().map_err(failed)?;
     let workers = match args.workers {
         Some(workers) => workers,
         // One worker has one state of the processor's module, as Artillery's users know it on two CPUs.
@@ -95,7 +88,7 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
     let plan = Arc::new(plan);
     let seed = args.seed.unwrap_or_else(|| random::below(usize::MAX) as u64);
     let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None, ahead_ms: None };
-    let mut teller = Teller::new(args, &plan, page);
+    let mut teller = Teller::new(args, &plan).map_err(failed)?;
     print!("{}{}", honest::first_line(&plan.targets()), teller.console.test_run_id(id));
     let channel = Channel::new();
     stop_on_signal(channel.stop()).map_err(failed)?;
@@ -107,8 +100,7 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
         NotBegun::Before(message) => (message, exit::FAILED),
         NotBegun::Worker(message) => (message, exit::WORKER),
     })?;
-    teller.clear();
-    let sampler = std::mem::take(&mut teller.sampler);
+    let sampler = teller.fared();
     let self_check = match args.agents {
         Some(_) => SelfCheck { agents: agent_checks, ..SelfCheck::default() },
         None => sampler.finish(outcome.merger.own()),
@@ -251,127 +243,4 @@ fn environment(args: &RunArgs, workers: usize, seed: u64) -> Vec<(String, String
         ("seed".to_owned(), seed.to_string()),
         ("environment".to_owned(), args.environment.clone().unwrap_or_default()),
     ]
-}
-
-fn now_ms() -> u64 {
-    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Prints what happens: reports to stdout as Artillery does, the live view to stderr.
-struct Teller {
-    console: Console,
-    is_v1: bool,
-    live: Live,
-    shows_live: bool,
-    phases: Vec<String>,
-    started_ms: Option<u64>,
-    sampler: Sampler,
-    page: Option<metrics::Page>,
-    exposed_ms: u64,
-}
-
-impl Teller {
-    fn new(args: &RunArgs, plan: &Plan, page: Option<metrics::Page>) -> Teller {
-        let is_terminal = std::io::stderr().is_terminal();
-        Teller {
-            console: Console {
-                columns: columns(),
-                is_colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-                is_quiet: args.quiet,
-                suppressed: plan.suppressed(),
-                ..Console::default()
-            },
-            is_v1: args.summary == "v1",
-            live: Live::new(is_terminal),
-            shows_live: is_terminal && !args.quiet,
-            phases: plan.phases.iter().map(|phase| phase.name.clone()).collect(),
-            started_ms: None,
-            sampler: Sampler::default(),
-            page,
-            exposed_ms: 0,
-        }
-    }
-
-    fn say(&mut self, text: &str) {
-        self.clear();
-        print!("{text}");
-        // A closed stdout cannot be told anything.
-        let _ = std::io::stdout().flush();
-    }
-
-    /// Takes the live view away, so that something can be printed.
-    fn clear(&mut self) {
-        eprint!("{}", self.live.clear());
-    }
-
-    fn summary(&mut self, whole: &Period, check: &SelfCheck) {
-        let now = now_ms();
-        let verdict = honest::verdict_first(check, &self.console);
-        let summary = match self.is_v1 {
-            true => v1::summary(&self.console, whole, now),
-            false => self.console.summary(whole, whole.stamps.first(), now),
-        };
-        self.say(&format!("{verdict}{summary}"));
-    }
-}
-
-/// Columns of the terminal on stdout, as the shell tells them.
-fn columns() -> Option<usize> {
-    std::env::var("COLUMNS").ok()?.parse().ok()
-}
-
-impl Watch for Teller {
-    fn phase_started(&mut self, index: usize, phase: &Phase) {
-        let now = now_ms();
-        self.started_ms.get_or_insert(now);
-        let text = match self.is_v1 {
-            true => v1::phase_started(&self.console, Some(&phase.name), index, &phase.shown, now),
-            false => self.console.phase_started(&phase.name, index, &phase.shown, now),
-        };
-        self.say(&text);
-    }
-
-    fn phase_completed(&mut self, index: usize, phase: &Phase) {
-        if !self.is_v1 {
-            let text = self.console.phase_completed(&phase.name, index, &phase.shown, now_ms());
-            self.say(&text);
-        }
-    }
-
-    fn line(&mut self, line: &str) {
-        self.say(&format!("{line}\n"));
-    }
-
-    fn period(&mut self, period: &Period) {
-        let text = match self.is_v1 {
-            true => v1::period(&self.console, period, self.started_ms.unwrap_or(period.start_ms)),
-            false => self.console.period(period),
-        };
-        self.say(&text);
-    }
-
-    fn late(&mut self, start_ms: u64) {
-        let text = format!("Warning: multiple batches of metrics for period {start_ms}\n");
-        self.say(&text);
-    }
-
-    fn progress(&mut self, progress: &Progress, merger: &Merger) {
-        self.sampler.look();
-        let now = now_ms();
-        if let Some(page) = &self.page
-            && now.saturating_sub(self.exposed_ms) >= EXPOSE_EVERY_MS
-        {
-            self.exposed_ms = now;
-            page.set(exposition(&merger.outcome()));
-        }
-        if !self.shows_live {
-            return;
-        }
-        let place = live::Progress {
-            elapsed_ms: u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX),
-            planned_ms: u64::try_from(progress.length.as_millis()).unwrap_or(u64::MAX),
-            phase: progress.phase.and_then(|index| self.phases.get(index).cloned()).unwrap_or_default(),
-        };
-        eprint!("{}", self.live.refresh(merger, &place, &self.console, now));
-    }
 }

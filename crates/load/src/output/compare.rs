@@ -42,14 +42,20 @@ pub fn compare(a: (&str, &Value), b: (&str, &Value)) -> String {
     }
     let head = ["", "A", "B", "B - A", "within-run 95 %"];
     text.push_str(&format!("\n{}\n", line(&head)));
+    let (in_a, in_b) = (blocks(a.1), blocks(b.1));
+    let of = format!("({} of A, {} of B)", in_a.len(), in_b.len());
+    let (in_a, in_b, figures) = match in_a.is_empty() || in_b.is_empty() {
+        true => (
+            vec![Block::whole(a.1)],
+            vec![Block::whole(b.1)],
+            format!("Figures of the whole runs: they have too few whole 10 s periods {of}."),
+        ),
+        false => (in_a, in_b, format!("Medians of whole 10 s periods {of}.")),
+    };
     for measure in MEASURES {
-        text.push_str(&format!("{}\n", row(measure, a.1, b.1)));
+        text.push_str(&format!("{}\n", row(measure, &in_a, &in_b)));
     }
-    text.push_str(&format!(
-        "\nMedians of whole 10 s periods ({} of A, {} of B).\n\n{VERDICT}",
-        blocks(a.1).len(),
-        blocks(b.1).len()
-    ));
+    text.push_str(&format!("\n{figures}\n\n{VERDICT}"));
     text
 }
 
@@ -57,7 +63,7 @@ pub fn compare(a: (&str, &Value), b: (&str, &Value)) -> String {
 struct Measure {
     name: &'static str,
     is_ms: bool,
-    of: fn(&Block) -> Option<f64>,
+    of: fn(&Block<'_>) -> Option<f64>,
 }
 
 const MEASURES: &[Measure] = &[
@@ -83,13 +89,23 @@ const MEASURES: &[Measure] = &[
 struct Block<'a> {
     period: &'a Value,
     own: Option<&'a Value>,
+    seconds: f64,
 }
 
-impl Block<'_> {
+impl<'a> Block<'a> {
+    /// A whole run.
+    fn whole(report: &'a Value) -> Block<'a> {
+        let (whole, own) = (&report["aggregate"], &report["weir"]);
+        let ms = |of: &Value, from: &str, to: &str| Some(of[to].as_f64()? - of[from].as_f64()?);
+        let ms = ms(own, "started_ms", "ended_ms").or_else(|| ms(whole, "firstMetricAt", "lastMetricAt"));
+        let seconds = ms.filter(|ms| *ms > 0.0).map_or(f64::NAN, |ms| ms / 1000.0);
+        Block { period: whole, own: Some(own), seconds }
+    }
+
     fn rate(&self) -> Option<f64> {
         let sent = ["http.requests", "websocket.messages_sent", "socketio.emit"];
         let sum = sent.iter().filter_map(|name| self.period["counters"][*name].as_f64()).reduce(|a, b| a + b)?;
-        Some(sum / 10.0)
+        Some(sum / self.seconds)
     }
 
     fn own(&self, kind: &str, figure: &str) -> Option<f64> {
@@ -100,7 +116,7 @@ impl Block<'_> {
     fn errors(&self) -> f64 {
         let counters = self.period["counters"].as_object().into_iter().flatten();
         let errors = counters.filter(|(name, _)| name.starts_with("errors.")).filter_map(|(_, count)| count.as_f64());
-        errors.sum::<f64>() / 10.0
+        errors.sum::<f64>() / self.seconds
     }
 }
 
@@ -113,12 +129,12 @@ fn blocks(report: &Value) -> Vec<Block<'_>> {
         let start = period["period"].as_str()?.parse::<u64>().ok()?;
         own.iter().copied().find(|window| window["period"].as_u64() == Some(start))
     };
-    inner.iter().take(BLOCKS_MAX).map(|period| Block { period, own: find(period) }).collect()
+    inner.iter().take(BLOCKS_MAX).map(|period| Block { period, own: find(period), seconds: 10.0 }).collect()
 }
 
-fn row(measure: &Measure, a: &Value, b: &Value) -> String {
-    let values = |report| -> Vec<f64> {
-        blocks(report).iter().filter_map(measure.of).filter(|value| value.is_finite()).collect()
+fn row(measure: &Measure, a: &[Block<'_>], b: &[Block<'_>]) -> String {
+    let values = |blocks: &[Block<'_>]| -> Vec<f64> {
+        blocks.iter().filter_map(measure.of).filter(|value| value.is_finite()).collect()
     };
     let (a, b) = (values(a), values(b));
     let shown = |value: f64| if measure.is_ms { ms(value) } else { js(tenths(value)) };
@@ -254,6 +270,23 @@ mod tests {
         assert!(text.contains("too few periods"));
         let artillery = json!({"aggregate": {}, "intermediate": []});
         assert!(compare(("a", &artillery), ("b", &artillery)).contains("A was not made by weir"));
+    }
+
+    #[test]
+    fn short_runs_show_their_whole() {
+        let mut a = report(2, 10.0, "http://x");
+        a["aggregate"] = json!({"counters": {"http.requests": 300}, "summaries": {"http.response_time": {"p50": 7}}});
+        a["weir"]["started_ms"] = json!(1000);
+        a["weir"]["ended_ms"] = json!(4000);
+        a["weir"]["service"] = json!({"count": 300, "p50": 6.5, "p99": 8.0});
+        let text = compare(("a", &a), ("b", &report(12, 1.0, "http://x")));
+        let cells = |name: &str| {
+            let row = text.lines().find(|line| line.starts_with(name)).unwrap();
+            row.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(cells("requests/s")[1], "100");
+        assert_eq!((&*cells("service p50")[3], &*cells("http.response_time p50")[2]), ("6.50", "7.00"));
+        assert!(text.contains("Figures of the whole runs") && text.contains("(0 of A, 10 of B)"), "{text}");
     }
 
     #[test]

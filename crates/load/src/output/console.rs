@@ -9,6 +9,10 @@ use crate::record::{Period, Summary, WINDOW_MS};
 const WIDTH: usize = 79;
 /// The least of it, on a narrow terminal.
 const WIDTH_MIN: usize = 50;
+/// Room for a value, so that it does not wrap: 79 and a value are more than the usual 80 columns.
+const VALUE: usize = 13;
+/// Narrower terminals wrap by themselves.
+const WRAP_MIN: usize = 20;
 
 /// How to print. Every function gives whole lines, or nothing when it is quiet.
 #[derive(Clone, Debug)]
@@ -98,7 +102,27 @@ impl Console {
 
     /// A text in a colour, on a terminal that has some.
     pub fn paint(&self, colour: u8, text: &str) -> String {
-        if self.is_colour && !text.is_empty() { format!("\x1b[{colour}m{text}\x1b[39m") } else { text.to_owned() }
+        paint(self.is_colour, colour, text)
+    }
+
+    /// A text in lines that fit the terminal, broken at spaces, the later ones set in; elsewhere as it is.
+    pub fn wrap(&self, text: &str) -> String {
+        let Some(columns) = self.columns.map(|columns| columns.max(WRAP_MIN)) else { return text.to_owned() };
+        let mut out = String::new();
+        let mut used = 0;
+        for (index, word) in text.split(' ').enumerate() {
+            let length = visible(word);
+            if index > 0 && used + 1 + length > columns {
+                out.push_str("\n  ");
+                used = 2;
+            } else if index > 0 {
+                out.push(' ');
+                used += 1;
+            }
+            out.push_str(word);
+            used += length;
+        }
+        out
     }
 
     fn phase(&self, what: &str, name: &str, index: usize, shown: &str, now_ms: u64) -> String {
@@ -145,7 +169,8 @@ impl Console {
 
     /// A name, dots, and a value; lengths are JavaScript's: UTF-16 units.
     fn line(&self, name: &str, value: &str) -> String {
-        let width = self.columns.unwrap_or(WIDTH).clamp(WIDTH_MIN, WIDTH);
+        let room = self.columns.map_or(WIDTH, |columns| columns.saturating_sub(VALUE));
+        let width = room.clamp(WIDTH_MIN, WIDTH);
         let length = name.encode_utf16().count();
         if length > width {
             let units: Vec<u16> = name.encode_utf16().take(width - 3).collect();
@@ -163,6 +188,23 @@ pub const RED: u8 = 31;
 pub const YELLOW: u8 = 33;
 /// For what matters less.
 pub const GRAY: u8 = 90;
+
+/// A text in a colour if colours are shown.
+pub fn paint(is_colour: bool, colour: u8, text: &str) -> String {
+    if is_colour && !text.is_empty() { format!("\x1b[{colour}m{text}\x1b[39m") } else { text.to_owned() }
+}
+
+/// Characters of a text that are seen: its colours are not.
+fn visible(text: &str) -> usize {
+    let mut in_colour = false;
+    text.chars()
+        .filter(|c| {
+            let was = in_colour;
+            in_colour = if in_colour { *c != 'm' } else { *c == '\x1b' };
+            !was && *c != '\x1b'
+        })
+        .count()
+}
 
 /// JavaScript's order of strings.
 fn code_units(a: &str, b: &str) -> Ordering {
@@ -255,7 +297,21 @@ mod tests {
         let line = |columns, is_colour| Console { columns, is_colour, ..console() }.line("n:", "1");
         assert_eq!(line(Some(20), false), format!("n: {} 1", ".".repeat(48)));
         assert_eq!(line(Some(200), false), format!("n: {} 1", ".".repeat(77)));
-        assert_eq!(line(Some(60), true), format!("n: \x1b[90m{}\x1b[39m 1", ".".repeat(58)));
+        assert_eq!(line(Some(73), true), format!("n: \x1b[90m{}\x1b[39m 1", ".".repeat(58)));
+        assert_eq!(line(Some(80), false), format!("n: {} 1", ".".repeat(65)));
+        assert_eq!(line(None, false), format!("n: {} 1", ".".repeat(77)));
+    }
+
+    #[test]
+    fn long_lines_break_at_spaces() {
+        let console = Console { columns: Some(24), is_colour: true, ..console() };
+        let red = console.paint(RED, "failed");
+        assert_eq!(
+            console.wrap(&format!("Generator: {red} (busiest of 2)")),
+            format!("Generator: {red}\n  (busiest of 2)")
+        );
+        assert_eq!(console.wrap("  set in"), "  set in");
+        assert_eq!(Console::default().wrap(&"x y ".repeat(90)), "x y ".repeat(90));
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub struct SelfCheck {
 const CPU_MAX: f64 = 0.9;
 /// Arrivals later than this distort what they measure, ms.
 const LAG_MAX_MS: f64 = 10.0;
+/// A machine this busy lets everything on it wait.
+const MACHINE_FULL: f64 = 0.95;
 /// Part of ports or descriptors beyond which the next may fail.
 const ROOM_MAX: f64 = 0.9;
 
@@ -101,6 +103,20 @@ impl SelfCheck {
             limits.extend(check.limits().into_iter().map(|limit| format!("agent {name}: {limit}")));
         }
         limits
+    }
+
+    /// What does not make the generator the limit and still is in the figures, one sentence each.
+    pub fn cautions(&self) -> Vec<String> {
+        let full = self.machine_cpu.filter(|cpu| *cpu >= MACHINE_FULL).map(|cpu| {
+            format!(
+                "the machine was {:.0} % busy: what ran there had to wait for a CPU, the generator too",
+                cpu * 100.0
+            )
+        });
+        let of = |(name, check): &(String, SelfCheck)| {
+            check.cautions().into_iter().map(|caution| format!("agent {name}: {caution}")).collect::<Vec<_>>()
+        };
+        full.into_iter().chain(self.agents.iter().flat_map(of)).collect()
     }
 
     /// One line of what was looked at.
@@ -162,6 +178,16 @@ mod tests {
             "busiest of 2 workers 43 % of a core, arrivals late p99 0.200 ms, 120 of 28232 ports, 130 of 1024 descriptors"
         );
         assert_eq!(SelfCheck::default().figures(), "not looked at");
+    }
+
+    #[test]
+    fn a_full_machine_is_a_caution_and_no_limit() {
+        let full = SelfCheck { machine_cpu: Some(0.98), ..SelfCheck::default() };
+        let of_agents = SelfCheck { agents: vec![("a".into(), full.clone())], ..SelfCheck::default() };
+        assert_eq!((full.limits(), of_agents.limits()), (vec![], vec![]));
+        assert!(full.cautions()[0].starts_with("the machine was 98 % busy"), "{:?}", full.cautions());
+        assert!(of_agents.cautions()[0].starts_with("agent a: the machine was"));
+        assert!(SelfCheck { machine_cpu: Some(0.9), ..full }.cautions().is_empty());
     }
 
     #[test]

@@ -35,35 +35,98 @@ pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     }
     let own = &outcome.own;
     let mut text = format!("\nLoad went to: {}\n\n", facts.targets.join(", "));
-    let head =
-        format!("{:<22}{:>9}{:>9}{:>9}{:>9}{:>9}{:>12}", "Latency, ms", "p50", "p90", "p99", "p99.9", "max", "count");
-    text.push_str(&format!("{}\n", console.paint(GRAY, &head)));
+    let layout = Layout::of(console);
+    text.push_str(&format!("{}\n", console.paint(GRAY, &layout.head())));
     let rows = [
         ("response", &own.response, "from the intended start"),
         ("service", &own.service, "from the send"),
         ("schedule lag", &own.lag, "how late arrivals began"),
     ];
     for (name, hdr, meaning) in rows.into_iter().filter(|(_, hdr, _)| hdr.count() > 0) {
-        text.push_str(&format!("{}  {}\n", row(name, &Figures::of(hdr)), console.paint(GRAY, meaning)));
+        let row = layout.row(name, &Figures::of(hdr));
+        let meaning =
+            if layout == Layout::Wide { format!("  {}", console.paint(GRAY, meaning)) } else { String::new() };
+        text.push_str(&format!("{row}{meaning}\n"));
     }
-    let dropped = format!("{:<22}{:>9}", "dropped arrivals", grouped(own.dropped));
+    let dropped = format!("{:<1$}{2:>3$}", "dropped arrivals", layout.name(), grouped(own.dropped), layout.figure());
     text.push_str(&if own.dropped > 0 { console.paint(YELLOW, &dropped) } else { dropped });
     text.push('\n');
     text.push_str(&failures(outcome, console));
     for reason in &facts.incomplete {
-        text.push_str(&format!("{}: {reason}\n", console.paint(YELLOW, "Incomplete")));
+        text.push_str(&console.wrap(&format!("{}: {reason}", console.paint(YELLOW, "Incomplete"))));
+        text.push('\n');
     }
     let check = &facts.self_check;
     let verdict =
         if check.limits().is_empty() { console.paint(GREEN, "ok") } else { console.paint(RED, "was the limit") };
-    text.push_str(&format!("\nGenerator: {verdict} ({})\n", check.figures()));
+    let generators = match check.agents.is_empty() {
+        true => vec![format!("Generator: {verdict} ({})", check.figures())],
+        // A line each: together they are longer than anybody reads.
+        false => std::iter::once(format!("Generator: {verdict}"))
+            .chain(check.agents.iter().map(|(name, check)| format!("  {name}: {}", check.figures())))
+            .collect(),
+    };
+    text.push('\n');
+    for line in generators {
+        text.push_str(&console.wrap(&line));
+        text.push('\n');
+    }
+    for caution in check.cautions() {
+        text.push_str(&console.wrap(&format!("{}: {caution}", console.paint(YELLOW, "Caution"))));
+        text.push('\n');
+    }
     text
 }
 
-fn row(name: &str, figures: &Figures) -> String {
-    let Figures { count, p50, p90, p99, p999, max, .. } = *figures;
-    let times: String = [p50, p90, p99, p999, max].iter().map(|time| format!("{:>9}", ms(*time))).collect();
-    format!("{name:<22}{times}{:>12}", grouped(count))
+/// How much there is room for: what latencies are, all figures, or the most asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    Wide,
+    Plain,
+    Narrow,
+}
+
+impl Layout {
+    /// Columns that the first two of them need.
+    const WIDE: usize = 104;
+    const PLAIN: usize = 79;
+
+    fn of(console: &Console) -> Layout {
+        match console.columns {
+            None | Some(Layout::WIDE..) => Layout::Wide,
+            Some(Layout::PLAIN..) => Layout::Plain,
+            Some(_) => Layout::Narrow,
+        }
+    }
+
+    fn name(self) -> usize {
+        if self == Layout::Narrow { 16 } else { 22 }
+    }
+
+    fn figure(self) -> usize {
+        if self == Layout::Narrow { 8 } else { 9 }
+    }
+
+    fn head(self) -> String {
+        match self {
+            Layout::Narrow => format!("{:<16}{:>8}{:>8}{:>8}", "Latency, ms", "p50", "p99", "max"),
+            _ => format!(
+                "{:<22}{:>9}{:>9}{:>9}{:>9}{:>9}{:>12}",
+                "Latency, ms", "p50", "p90", "p99", "p99.9", "max", "count"
+            ),
+        }
+    }
+
+    fn row(self, name: &str, figures: &Figures) -> String {
+        let Figures { count, p50, p90, p99, p999, max, .. } = *figures;
+        let times = |times: &[f64]| -> String {
+            times.iter().map(|time| format!("{:>1$}", ms(*time), self.figure())).collect()
+        };
+        match self {
+            Layout::Narrow => format!("{name:<16}{}", times(&[p50, p99, max])),
+            _ => format!("{name:<22}{}{:>12}", times(&[p50, p90, p99, p999, max]), grouped(count)),
+        }
+    }
 }
 
 /// Errors by place, the most frequent first.
@@ -133,6 +196,34 @@ Generator: ok (1 worker 50 % of a core)
 ";
         assert_eq!(text, expected);
         assert_eq!(block(&outcome(), &facts, &Console { is_quiet: true, ..Console::default() }), "");
+    }
+
+    #[test]
+    fn agents_have_a_line_each() {
+        let agent = SelfCheck { worker_cpu: vec![0.5], ..SelfCheck::default() };
+        let agents = ["a", "b"].map(|name| (name.to_owned(), agent.clone())).into();
+        let facts = Facts { self_check: SelfCheck { agents, ..SelfCheck::default() }, ..Facts::default() };
+        let text = block(&outcome(), &facts, &Console::default());
+        assert!(
+            text.ends_with("\nGenerator: ok\n  a: 1 worker 50 % of a core\n  b: 1 worker 50 % of a core\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn it_fits_its_terminal() {
+        let facts = Facts {
+            self_check: SelfCheck { worker_cpu: vec![0.5], machine_cpu: Some(0.99), ..SelfCheck::default() },
+            incomplete: vec!["agent a (share 1 of 2) was lost after 3.5 s".to_owned()],
+            ..Facts::default()
+        };
+        for columns in [40, 60, 79, 80, 103, 104, 200] {
+            let text = block(&outcome(), &facts, &Console { columns: Some(columns), ..Console::default() });
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            // Errors keep their three columns: the names in them are worth a wrapped line.
+            assert!(widest <= Some(columns.max(61)), "{columns}\n{text}");
+            assert_eq!(text.contains("from the send"), columns >= 104, "{text}");
+        }
     }
 
     #[test]

@@ -4,19 +4,19 @@
 
 mod chart;
 mod lines;
+mod over_time;
 mod tables;
+mod verdict;
 
 use serde_json::Value;
 
 use super::legacy::iso;
-use super::number::{duration, grouped, js, ms};
+use super::number::{self, duration, js, ms};
 use crate::record::Hdr;
-use chart::{Chart, Line, Shape, short, time_ticks};
+use chart::{Chart, Line, Shape, Stroke, short};
 use lines::Lines;
 
 const TEMPLATE: &str = include_str!("html/template.html");
-/// Kinds of errors drawn over time; the most frequent ones.
-const ERRORS_DRAWN: usize = 6;
 /// Columns of the picture of latencies, and the decades they cover.
 const BARS: usize = 72;
 const BAR_LOW_NS: f64 = 1e4;
@@ -29,10 +29,10 @@ pub fn render(report: &Value) -> String {
     let lines = Lines::of(report).unwrap_or_default();
     let body = [
         head(report, title),
-        verdicts(report),
+        verdict::strip(report),
         tiles(report),
-        charts(report, &lines),
-        latencies(weir),
+        over_time::charts(report, &lines),
+        latencies(report),
         tables::errors(report),
         tables::endpoints(&report["aggregate"]),
         tables::everything(report),
@@ -48,10 +48,18 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
+/// Thousands apart by a space at which no line breaks.
+fn grouped(count: u64) -> String {
+    number::grouped(count).replace(' ', "\u{a0}")
+}
+
 fn footer(weir: &Value) -> String {
     let latencies = "Latency is counted twice: <i>response</i> from the instant a request was meant to begin, \
                      <i>service</i> from when it was sent; where the two part, requests waited to be sent.";
-    format!("<footer>Made by weir load. {}</footer>\n", if weir.is_object() { latencies } else { "" })
+    format!(
+        "<footer>Made by weir load. {}</footer>\n",
+        if weir["response"]["count"].as_u64().unwrap_or(0) > 0 { latencies } else { "" }
+    )
 }
 
 fn head(report: &Value, title: &str) -> String {
@@ -81,199 +89,54 @@ fn head(report: &Value, title: &str) -> String {
     out
 }
 
-/// What must be known before any figure is read.
-fn verdicts(report: &Value) -> String {
-    let weir = &report["weir"];
-    let mut says = Vec::new();
-    let texts = |value: &Value| {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(escape).collect::<Vec<_>>()
-    };
-    let list = |items: Vec<String>| items.iter().map(|item| format!("<li>{item}</li>")).collect::<String>();
-    let generator = &weir["generator"];
-    if generator["is_limit"].as_bool() == Some(true) {
-        let why = list(texts(&generator["limits"]));
-        says.push(("bad", format!("<b class=\"bad\">The generator was the limit.</b> These figures tell of it, not of the target.<ul>{why}</ul>")));
-    } else if generator.is_object() {
-        says.push((
-            "ok",
-            format!(
-                "<b class=\"ok\">The generator kept up.</b> <span class=\"soft\">{}</span>",
-                escape(&tables::generator(generator))
-            ),
-        ));
-    } else {
-        says.push((
-            "warn",
-            "<b class=\"warn\">Nobody looked at the generator.</b> The report does not say whether it was the limit."
-                .to_owned(),
-        ));
-    }
-    let incomplete = texts(&weir["incomplete"]);
-    if !incomplete.is_empty() {
-        says.push(("warn", format!("<b class=\"warn\">Incomplete.</b><ul>{}</ul>", list(incomplete))));
-    }
-    let checks: Vec<&Value> = weir["checks"].as_array().into_iter().flatten().collect();
-    if !checks.is_empty() {
-        let failed: Vec<String> = checks
-            .iter()
-            .filter(|check| check["ok"].as_bool() != Some(true))
-            .map(|check| {
-                let optional = if check["strict"].as_bool() == Some(false) { " (optional)" } else { "" };
-                format!("<code>{}</code>{optional}", escape(check["check"].as_str().unwrap_or_default()))
-            })
-            .collect();
-        let all = checks.len();
-        says.push(if failed.is_empty() {
-            ("ok", format!("<b class=\"ok\">All {all} checks met.</b>"))
-        } else {
-            ("bad", format!("<b class=\"bad\">{} of {all} checks not met.</b><ul>{}</ul>", failed.len(), list(failed)))
-        });
-    }
-    let says: String =
-        says.into_iter().map(|(kind, text)| format!("<div class=\"say {kind}\">{text}</div>\n")).collect();
-    format!("<div class=\"strip\">{says}</div>\n")
-}
-
+/// The figures a reader looks for first.
 fn tiles(report: &Value) -> String {
     let (weir, whole) = (&report["weir"], &report["aggregate"]);
-    let count = |name: &str| whole["counters"][name].as_u64();
-    let mut tiles: Vec<(String, String, bool)> = Vec::new();
-    let mut add =
-        |key: &str, text: Option<String>, is_bad: bool| tiles.extend(text.map(|text| (key.to_owned(), text, is_bad)));
-    for (key, names) in [
-        ("virtual users", &["vusers.created"][..]),
-        ("requests", &["http.requests"]),
-        ("messages sent", &["websocket.messages_sent", "socketio.emit"]),
-    ] {
-        add(key, names.iter().find_map(|name| count(name)).map(grouped), false);
+    let mut tiles: Vec<(String, String)> = Vec::new();
+    tiles.extend(rate(report));
+    let own = ["response", "service"].into_iter().filter(|key| weir[*key]["count"].as_u64().unwrap_or(0) > 0);
+    let mut places: Vec<(&str, &Value)> = own.map(|key| (key, &weir[key])).collect();
+    if places.is_empty() {
+        places.extend(response_time(report).map(|name| (name, &whole["summaries"][name])));
     }
-    let rate = whole["rates"].as_object().and_then(|rates| rates.values().next()).and_then(Value::as_f64);
-    add("a second", rate.map(js), false);
-    let failed = count("vusers.failed");
-    add("virtual users failed", failed.map(grouped), failed.unwrap_or(0) > 0);
-    let skipped = count("vusers.skipped").unwrap_or(0) + weir["dropped"].as_u64().unwrap_or(0);
-    add("arrivals not begun", (skipped > 0).then(|| grouped(skipped)), true);
-    let has_own = weir["response"]["count"].as_u64().unwrap_or(0) > 0;
-    for (figure, name) in [("p50", "median"), ("p99", "p99"), ("max", "max")] {
-        let (value, word) = if has_own {
-            (&weir["response"][figure], "response")
-        } else {
-            (&whole["summaries"]["http.response_time"][figure], "response time")
-        };
-        add(&format!("{word} {name}, ms"), value.as_f64().map(ms), false);
+    for (key, figures) in places {
+        for figure in ["p50", "p99", "max"].into_iter().filter(|figure| *figure != "max" || key != "service") {
+            let value = figures[figure].as_f64().map(|value| format!("{}<small> ms</small>", ms(value)));
+            tiles.extend(value.map(|value| (format!("{key} {figure}"), value)));
+        }
     }
-    let tiles: String = tiles
-        .into_iter()
-        .map(|(key, text, is_bad)| {
-            let bad = if is_bad { " bad-ink" } else { "" };
-            format!(
-                "<div class=\"tile\"><div class=\"n{bad}\">{text}</div><div class=\"k\">{}</div></div>\n",
-                escape(&key)
-            )
-        })
-        .collect();
-    format!("<div class=\"tiles\">{tiles}</div>\n")
+    let tile = |(key, text): (String, String)| {
+        format!("<div class=\"tile\"><div class=\"n\">{text}</div><div class=\"k\">{}</div></div>\n", escape(&key))
+    };
+    format!("<div class=\"tiles\">{}</div>\n", tiles.into_iter().map(tile).collect::<String>())
 }
 
-fn charts(report: &Value, lines: &Lines) -> String {
-    if lines.length == 0 {
-        return String::new();
+/// How much was sent in a second: of the whole run where its length is known, else as Artillery has it.
+fn rate(report: &Value) -> Option<(String, String)> {
+    let (weir, whole) = (&report["weir"], &report["aggregate"]);
+    let sent = [("requests", &["http.requests"][..]), ("messages sent", &["websocket.messages_sent", "socketio.emit"])];
+    let (what, count) = sent.into_iter().find_map(|(what, names)| {
+        let count: u64 = names.iter().filter_map(|name| whole["counters"][*name].as_u64()).sum();
+        (count > 0).then_some((what, count))
+    })?;
+    let ms = weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map(|(to, from)| to - from);
+    match ms.filter(|ms| *ms >= 1000.0) {
+        Some(ms) => Some((format!("{what} a second, mean"), short(count as f64 * 1000.0 / ms))),
+        None => {
+            whole["rates"].as_object()?.iter().next().and_then(|(name, rate)| Some((name.clone(), js(rate.as_f64()?))))
+        }
     }
-    let some = |values: &[f64]| {
-        values.iter().copied().map(|value| Some(value).filter(|value| value.is_finite())).collect::<Vec<_>>()
-    };
-    let line = |name: &str, color: &str, values: Vec<Option<f64>>| Line {
-        name: name.to_owned(),
-        color: color.to_owned(),
-        is_thin: false,
-        values,
-    };
-    let bands = phases(report, lines);
-    let chart = |title: &str, note: &str, unit: &'static str, shape: Shape, drawn: Vec<Line>| {
-        let (labels, ticks) = (lines.labels(), time_ticks(lines.seconds()));
-        let has_line = drawn.iter().any(|line| line.values.iter().any(Option::is_some));
-        let chart = Chart {
-            title: title.to_owned(),
-            note: note.to_owned(),
-            unit,
-            lines: drawn,
-            labels,
-            ticks,
-            bands: bands.clone(),
-            shape,
-        };
-        if has_line { chart.render() } else { String::new() }
-    };
-    let every = format!("every {}", chart::clock(lines.step_ms / 1000.0));
-    let sent = [
-        ("http.requests", "requests", "c0"),
-        ("websocket.messages_sent", "messages sent", "c1"),
-        ("websocket.messages_received", "messages received", "c7"),
-        ("socketio.emit", "emits", "c4"),
-    ];
-    let sent =
-        sent.iter().filter_map(|(name, shown, color)| Some(line(shown, color, some(lines.rate(name)?)))).collect();
-    let quantiles = |four: &[Vec<Option<f64>>]| -> Vec<Line> {
-        let colors = ["c1", "c0", "c2", "c5"];
-        let drawn = four.iter().zip(lines.quantiles).zip(colors);
-        drawn
-            .map(|((values, name), color)| Line { is_thin: name == "max", ..line(name, color, values.clone()) })
-            .collect()
-    };
-    let codes = lines.rates("http.codes.").into_iter();
-    let codes =
-        codes.map(|(code, values)| line(&code, &format!("s{}", code.get(..1).unwrap_or("1")), some(values))).collect();
-    let total = |values: &[f64]| values.iter().filter(|value| value.is_finite()).sum::<f64>();
-    let mut errors = lines.rates("errors.");
-    errors.sort_by(|a, b| total(b.1).total_cmp(&total(a.1)));
-    let errors = errors.into_iter().take(ERRORS_DRAWN).zip(["c3", "c2", "c4", "c6", "c7", "c5"]);
-    let errors = errors.map(|((name, values), color)| line(&name, color, some(values))).collect();
-    let active = lines.active.clone().map(|values| line("active", "c4", values)).into_iter().collect();
-    let arrived = lines.rate("vusers.created").map(|values| line("created", "c0", some(values))).into_iter();
-    let skipped = lines.rate("vusers.skipped").map(|values| line("skipped", "c3", some(values)));
-    let own = !lines.service.is_empty();
-    format!(
-        "<h2>Over time</h2>\n{}{}{}<div class=\"two\">{}{}{}{}</div>\n",
-        chart("Load", &format!("a second, {every}"), "/s", Shape::Lines, sent),
-        chart(
-            "Response latency",
-            if own { "ms, from the intended start" } else { "ms, http.response_time" },
-            "ms",
-            Shape::Log,
-            quantiles(&lines.response)
-        ),
-        chart("Service latency", "ms, from the send", "ms", Shape::Log, quantiles(&lines.service)),
-        chart("Status codes", "a second", "/s", Shape::Stack, codes),
-        chart("Errors", "a second", "/s", Shape::Lines, errors),
-        chart("Virtual users", "at once", "", Shape::Lines, active),
-        chart("Arrivals", "a second", "/s", Shape::Lines, arrived.chain(skipped).collect()),
-    )
 }
 
-/// The phases as parts of the time axis.
-fn phases(report: &Value, lines: &Lines) -> Vec<(f64, f64, String)> {
-    let seconds = lines.seconds();
-    let phases: Vec<&Value> = report["weir"]["phases"].as_array().into_iter().flatten().collect();
-    let Some(mut at) = report["weir"]["started_ms"].as_f64().filter(|_| seconds > 0.0) else { return Vec::new() };
-    at = (at - lines.start_ms) / 1000.0;
-    let mut bands = Vec::new();
-    for phase in phases {
-        let text = |key: &str| phase[key].as_str().unwrap_or_default();
-        let end = at + phase["duration_ms"].as_f64().unwrap_or(0.0) / 1000.0;
-        let name = if text("name") == "unnamed" {
-            text("arrivals").to_owned()
-        } else {
-            format!("{} · {}", text("name"), text("arrivals"))
-        };
-        let (from, to) = ((at / seconds).clamp(0.0, 1.0), (end / seconds).clamp(0.0, 1.0));
-        bands.push((from, to, name));
-        at = end;
-    }
-    bands
+/// The response time of Artillery's that the report has.
+fn response_time(report: &Value) -> Option<&'static str> {
+    let names = ["http.response_time", "socketio.response_time"];
+    names.into_iter().find(|name| report["aggregate"]["summaries"][*name].is_object())
 }
 
 /// How often each latency was, and the figures beside it.
-fn latencies(weir: &Value) -> String {
+fn latencies(report: &Value) -> String {
+    let weir = &report["weir"];
     let hdr = |key: &str| weir[key]["hdr_ns"].as_str().and_then(Hdr::decode).filter(|hdr| hdr.count() > 0);
     let known = [("response", "c2"), ("service", "c0")].map(|(key, color)| (key, color, hdr(key)));
     let (low, high) =
@@ -292,7 +155,7 @@ fn latencies(weir: &Value) -> String {
         let hdr = hdr.as_ref()?;
         let all = hdr.count() as f64;
         let values = hdr.bars(&bounds).into_iter().map(|count| Some(count as f64 / all * 100.0)).collect();
-        Some(Line { name: (*name).to_owned(), color: (*color).to_owned(), is_thin: false, values })
+        Some(Line { name: (*name).to_owned(), color: (*color).to_owned(), stroke: Stroke::Solid, values })
     });
     let label = |ns: u64| ms(ns as f64 / 1e6);
     let chart = Chart {
@@ -306,6 +169,7 @@ fn latencies(weir: &Value) -> String {
             .collect(),
         bands: Vec::new(),
         shape: Shape::Columns,
+        is_wide: true,
     };
     format!("<h2>Latency</h2>\n{}{}", tables::latency(weir), chart.render())
 }
@@ -375,8 +239,7 @@ mod tests {
         for part in [
             "The generator kept up",
             "Load went to",
-            "Response latency",
-            "Service latency",
+            "service p99",
             "Status codes",
             "Errors",
             "Virtual users",

@@ -1,24 +1,37 @@
-//! What is seen while the load runs: a few lines that change in place on a terminal, one line now and then elsewhere.
+//! What is seen on a terminal while the load runs: a few lines that change in place.
 //!
-//! The caller writes the text to stderr, so that stdout stays Artillery's.
+//! The caller writes the text to stderr, so that stdout stays Artillery's. Lines are as wide as the terminal at most:
+//! one that wraps would be two, and going up to the first would end in the middle.
 
-use super::console::{Console, GRAY, RED};
+use super::console::{GRAY, RED, paint};
 use super::number::{grouped, ms};
 use crate::record::{Merger, Point};
 
-/// Cells of the bar.
-const BAR: usize = 28;
-/// Elsewhere than on a terminal, a line each so many ms.
-const PLAIN_EVERY_MS: u64 = 5_000;
+/// Cells of the bar, on a terminal with room for it.
+const BAR_MAX: usize = 28;
+/// Fewer columns than this have no room for all quantiles.
+const ROOMY: usize = 60;
 /// Kinds of errors named.
 const ERRORS_SHOWN: usize = 3;
+/// Lines stop at the edge, so that what is wider than it seems does not wrap; and wrap again (DECAWM, `console_codes(4)`).
+const WRAP_OFF: &str = "\x1b[?7l";
+const WRAP_ON: &str = "\x1b[?7h";
 
 /// The view; it remembers how many lines it drew.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    is_terminal: bool,
     drawn: usize,
-    said_ms: u64,
+}
+
+/// The terminal that is drawn on.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// Its width.
+    pub columns: usize,
+    /// Its height: the view is lower by a line.
+    pub rows: usize,
+    /// Whether it shows colours.
+    pub is_colour: bool,
 }
 
 /// Where the run is.
@@ -33,83 +46,80 @@ pub struct Progress {
 }
 
 impl Live {
-    /// A view for a terminal, or for what is none.
-    pub fn new(is_terminal: bool) -> Live {
-        Live { is_terminal, ..Live::default() }
-    }
-
-    /// What to write now; empty if it is not yet time.
-    pub fn refresh(&mut self, merger: &Merger, progress: &Progress, console: &Console, now_ms: u64) -> String {
-        if console.is_quiet {
-            return String::new();
-        }
+    /// What to write now: it goes over what was drawn before.
+    pub fn refresh(&mut self, merger: &Merger, progress: &Progress, screen: Screen, now_ms: u64) -> String {
         let point = merger.last_point(now_ms).unwrap_or_default();
-        if !self.is_terminal {
-            if now_ms.saturating_sub(self.said_ms) < PLAIN_EVERY_MS {
-                return String::new();
-            }
-            self.said_ms = now_ms;
-            return format!("{}\n", plain(merger, progress, &point));
-        }
-        let lines = drawing(merger, progress, &point, console);
-        let text = self.clear() + &lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let mut lines = drawing(merger, progress, &point, screen);
+        lines.truncate(screen.rows.saturating_sub(1));
+        let mut text = self.up() + WRAP_OFF;
+        // To the end of each line, and what is below the last, erased after it is written: nothing flickers.
+        lines.iter().for_each(|line| text.push_str(&format!("{line}\x1b[K\n")));
+        text.push_str("\x1b[J");
+        text.push_str(WRAP_ON);
         self.drawn = lines.len();
         text
     }
 
     /// What takes the lines away, before anything else is written.
     pub fn clear(&mut self) -> String {
-        match std::mem::take(&mut self.drawn) {
-            0 => String::new(),
-            // Up to the first line drawn, then erase to the end of the screen.
-            drawn => format!("\x1b[{drawn}A\r\x1b[J"),
-        }
+        let up = self.up();
+        self.drawn = 0;
+        if up.is_empty() { up } else { up + "\x1b[J" }
+    }
+
+    /// To the first line drawn.
+    fn up(&self) -> String {
+        if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\r", self.drawn) }
     }
 }
 
-fn plain(merger: &Merger, progress: &Progress, point: &Point) -> String {
-    let latency =
-        point.response.map_or_else(String::new, |[p50, _, p99, _]| format!(", p50 {} ms, p99 {} ms", ms(p50), ms(p99)));
-    let (active, errors) = (active(merger), errors(merger).iter().map(|(_, count)| count).sum());
-    format!(
-        "{} {}: {} active, {}/s{latency}, {} errors",
-        clock(progress),
-        progress.phase,
-        grouped(active),
-        grouped(rate(merger, point)),
-        grouped(errors)
-    )
-}
-
-fn drawing(merger: &Merger, progress: &Progress, point: &Point, console: &Console) -> Vec<String> {
-    let part = progress.elapsed_ms as f64 / progress.planned_ms.max(1) as f64;
-    let full = if progress.planned_ms == 0 { 0 } else { (part.clamp(0.0, 1.0) * BAR as f64) as usize };
-    let bar = format!("{}{}", "█".repeat(full), console.paint(GRAY, &"░".repeat(BAR - full)));
-    let columns = console.columns.unwrap_or(80);
-    let phase: String = progress.phase.chars().take(columns.saturating_sub(BAR + 18)).collect();
-    let mut lines = vec![format!("{bar}  {}  {phase}", clock(progress))];
-    let key = |key: &str| console.paint(GRAY, &format!("{key:<10}"));
-    lines.push(format!(
-        "{}{} active, {} created",
-        key("vusers"),
-        grouped(active(merger)),
-        grouped(merger.counted("vusers.created"))
-    ));
-    lines.push(format!("{}{}/s", key("load"), grouped(rate(merger, point))));
-    let quantiles = |four: Option<[f64; 4]>| {
-        four.map_or_else(
-            || "–".to_owned(),
-            |[p50, p90, p99, max]| format!("p50 {}  p90 {}  p99 {}  max {} ms", ms(p50), ms(p90), ms(p99), ms(max)),
-        )
+fn drawing(merger: &Merger, progress: &Progress, point: &Point, screen: Screen) -> Vec<String> {
+    let is_roomy = screen.columns >= ROOMY;
+    let quantiles = |four: Option<[f64; 4]>| match four {
+        None => "–".to_owned(),
+        Some([p50, p90, p99, max]) if is_roomy => {
+            format!("p50 {}  p90 {}  p99 {}  max {} ms", ms(p50), ms(p90), ms(p99), ms(max))
+        }
+        Some([p50, _, p99, max]) => format!("p50 {}  p99 {}  max {}", ms(p50), ms(p99), ms(max)),
     };
-    lines.push(format!("{}{}", key("response"), quantiles(point.response)));
-    lines.push(format!("{}{}", key("service"), quantiles(point.service)));
     let errors = errors(merger);
     let named: Vec<String> =
         errors.iter().take(ERRORS_SHOWN).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
-    let named = if named.is_empty() { "none".to_owned() } else { console.paint(RED, &named.join("  ")) };
-    lines.push(format!("{}{named}", key("errors")));
-    lines
+    let (errors, colour) = if named.is_empty() { ("none".to_owned(), None) } else { (named.join("  "), Some(RED)) };
+    let users = format!("{} active, {} created", grouped(active(merger)), grouped(merger.counted("vusers.created")));
+    let row = |key: &str, text: &str, colour: Option<u8>| {
+        let key = format!("{key:<9}");
+        let text = cut(text, screen.columns.saturating_sub(key.len()));
+        let text = colour.map_or(text.clone(), |colour| paint(screen.is_colour, colour, &text));
+        paint(screen.is_colour, GRAY, &key) + &text
+    };
+    vec![
+        headline(progress, screen),
+        row("users", &users, None),
+        row("load", &format!("{}/s", grouped(rate(merger, point))), None),
+        row("response", &quantiles(point.response), None),
+        row("service", &quantiles(point.service), None),
+        row("errors", &errors, colour),
+    ]
+}
+
+/// A bar, the time, and the phase.
+fn headline(progress: &Progress, screen: Screen) -> String {
+    let bar = (screen.columns * 35 / 100).min(BAR_MAX);
+    let part = progress.elapsed_ms as f64 / progress.planned_ms.max(1) as f64;
+    let full = if progress.planned_ms == 0 { 0 } else { (part.clamp(0.0, 1.0) * bar as f64) as usize };
+    let (done, left) = ("█".repeat(full), paint(screen.is_colour, GRAY, &"░".repeat(bar - full)));
+    let text = cut(&format!("  {}  {}", clock(progress), progress.phase), screen.columns.saturating_sub(bar));
+    format!("{done}{left}{text}")
+}
+
+/// A text that fits. Names come from scripts and servers: what would move the cursor is shown as a dot.
+fn cut(text: &str, columns: usize) -> String {
+    let mut text: String = text.chars().map(|c| if c.is_control() { '·' } else { c }).collect();
+    if text.chars().count() > columns {
+        text = text.chars().take(columns.saturating_sub(1)).chain(['…']).collect();
+    }
+    text
 }
 
 fn clock(progress: &Progress) -> String {
@@ -163,33 +173,45 @@ mod tests {
         Progress { elapsed_ms: 45_000, planned_ms: 90_000, phase: "ramp".to_owned() }
     }
 
+    const WIDE: Screen = Screen { columns: 80, rows: 24, is_colour: false };
+
     #[test]
     fn a_terminal_is_redrawn_in_place() {
-        let (merger, console) = (merger(), Console::default());
-        let mut live = Live::new(true);
-        let first = live.refresh(&merger, &progress(), &console, T + 1_500);
-        assert!(first.starts_with(&format!("{}{}  0:45/1:30  ramp\n", "█".repeat(14), "░".repeat(14))), "{first}");
-        for line in ["vusers    8 active, 12 created", "load      1 500/s", "errors    ECONNREFUSED 1"] {
-            assert!(first.lines().any(|seen| seen == line), "{line}\n{first}");
+        let (merger, mut live) = (merger(), Live::default());
+        let first = live.refresh(&merger, &progress(), WIDE, T + 1_500);
+        let bar = format!("\x1b[?7l{}{}  0:45/1:30  ramp\x1b[K\n", "█".repeat(14), "░".repeat(14));
+        assert!(first.starts_with(&bar) && first.ends_with("\x1b[J\x1b[?7h"), "{first:?}");
+        for line in ["users    8 active, 12 created", "load     1 500/s", "errors   ECONNREFUSED 1"] {
+            assert!(first.lines().any(|seen| seen == format!("{line}\x1b[K")), "{line}\n{first}");
         }
-        let lines = first.lines().count();
-        assert!(live.refresh(&merger, &progress(), &console, T + 1_600).starts_with(&format!("\x1b[{lines}A\r\x1b[J")));
-        assert_eq!((live.clear(), live.clear()), (format!("\x1b[{lines}A\r\x1b[J"), String::new()));
+        let second = live.refresh(&merger, &progress(), WIDE, T + 1_600);
+        assert!(second.starts_with("\x1b[6A\r\x1b[?7l"), "{second:?}");
+        assert_eq!((live.clear(), live.clear()), ("\x1b[6A\r\x1b[J".to_owned(), String::new()));
     }
 
     #[test]
-    fn elsewhere_it_is_a_line_now_and_then() {
-        let (merger, console) = (merger(), Console::default());
-        let mut live = Live::new(false);
-        let line = live.refresh(&merger, &progress(), &console, T + 1_500);
-        assert!(
-            line.starts_with("0:45/1:30 ramp: 8 active, 1 500/s, p50 ") && line.ends_with(" ms, 1 errors\n"),
-            "{line}"
-        );
-        assert_eq!(live.refresh(&merger, &progress(), &console, T + 3_000), "");
-        assert_ne!(live.refresh(&merger, &progress(), &console, T + 6_500), "");
-        assert!(!line.contains('\x1b') && live.clear().is_empty());
-        let quiet = Console { is_quiet: true, ..console };
-        assert_eq!(Live::new(true).refresh(&merger, &progress(), &quiet, T), "");
+    fn it_fits_any_terminal() {
+        let progress = Progress { phase: "a phase of many words, and then some more".to_owned(), ..progress() };
+        for (columns, rows) in [(200, 50), (80, 24), (40, 10), (40, 4), (20, 2), (3, 1), (0, 0)] {
+            let text = Live::default().refresh(&merger(), &progress, Screen { columns, rows, ..WIDE }, T + 1_500);
+            let drawn = text.replace("\x1b[?7l", "").replace("\x1b[J\x1b[?7h", "").replace("\x1b[K", "");
+            assert!(drawn.lines().count() < rows.max(1), "{rows} {drawn:?}");
+            for line in drawn.lines() {
+                // A terminal of a few columns still gets the key of a line; it is cut at the edge.
+                assert!(line.chars().count() <= columns.max(10), "{columns} {line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_do_not_move_the_cursor() {
+        assert_eq!(cut("a\x1b[2Jb\r\n", 20), "a·[2Jb··");
+        assert_eq!((cut("12345", 5), cut("123456", 5), cut("1", 0)), ("12345".into(), "1234…".into(), "…".into()));
+    }
+
+    #[test]
+    fn colours_are_asked_for() {
+        let text = |is_colour| Live::default().refresh(&merger(), &progress(), Screen { is_colour, ..WIDE }, T + 1_500);
+        assert!(text(true).contains("\x1b[31mECONNREFUSED 1\x1b[39m") && !text(false).contains("\x1b[3"));
     }
 }

@@ -81,6 +81,7 @@ fn generator(check: &SelfCheck) -> Value {
     json!({
         "is_limit": !limits.is_empty(),
         "limits": limits,
+        "cautions": check.cautions(),
         "worker_cpu": check.worker_cpu.iter().map(|cpu| number::json(thousandths(*cpu))).collect::<Vec<_>>(),
         "worker_cpu_peak": check.worker_cpu_peak.map(thousandths),
         "machine_cpu": check.machine_cpu.map(thousandths),

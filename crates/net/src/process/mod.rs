@@ -10,6 +10,7 @@ mod limits;
 mod pid;
 mod privilege;
 mod signal;
+mod terminal;
 mod upgrade;
 
 pub use daemon::{Daemon, Ready, daemonise, redirect_stderr};
@@ -17,5 +18,6 @@ pub use limits::{raise_nofile, set_nofile};
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};
 pub use privilege::{Identity, drop_privileges_this_thread, is_root, look_up, look_up_under};
 pub use signal::{Signal, Signals, SignalsHandle, send_signal, signals};
+pub use terminal::terminal_size;
 pub(crate) use upgrade::is_listening;
 pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited, is_successor};

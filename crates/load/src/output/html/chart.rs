@@ -25,9 +25,22 @@ pub struct Chart {
     pub labels: Vec<String>,
     /// Under the axis: where, 0 to 1, and what is written there.
     pub ticks: Vec<(f64, String)>,
-    /// Under those: from, to, name.
-    pub bands: Vec<(f64, f64, String)>,
+    /// Under those.
+    pub bands: Vec<Band>,
     pub shape: Shape,
+    /// Whether it has the width of the page: then bands say all they know.
+    pub is_wide: bool,
+}
+
+/// A part of the time.
+#[derive(Clone)]
+pub struct Band {
+    /// 0 to 1.
+    pub from: f64,
+    pub to: f64,
+    pub name: String,
+    /// What is said where there is room.
+    pub more: String,
 }
 
 /// How lines are drawn.
@@ -48,9 +61,27 @@ pub struct Line {
     pub name: String,
     /// A custom property of the style: `c0`.
     pub color: String,
-    pub is_thin: bool,
+    pub stroke: Stroke,
     /// One for each place.
     pub values: Vec<Option<f64>>,
+}
+
+/// How a line is drawn, and its mark in the legend.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Stroke {
+    Solid,
+    Dashed,
+    Dotted,
+}
+
+impl Stroke {
+    fn class(self) -> &'static str {
+        match self {
+            Stroke::Solid => "",
+            Stroke::Dashed => " dashed",
+            Stroke::Dotted => " dotted",
+        }
+    }
 }
 
 impl Chart {
@@ -73,10 +104,10 @@ impl Chart {
         let marks: String = self
             .bands
             .iter()
-            .filter(|(from, ..)| *from > 0.0)
-            .map(|(from, ..)| {
-                let x = from * WIDTH;
-                format!(r#"<line class="mark" x1="{x:.1}" x2="{x:.1}" y1="0" y2="{HEIGHT}"/>"#)
+            .filter(|band| band.from > 0.0)
+            .map(|band| {
+                let x = band.from * WIDTH;
+                format!(r#"<line class="at" x1="{x:.1}" x2="{x:.1}" y1="0" y2="{HEIGHT}"/>"#)
             })
             .collect();
         let y_labels: String = scale
@@ -92,12 +123,13 @@ impl Chart {
         format!(
             concat!(
                 r#"<figure class="chart card" data-n><div class="head"><h3>{title}</h3><span class="soft">{note}</span>{legend}</div>"#,
-                r#"<div class="plot"><div class="y">{y}</div><div class="area"><svg viewBox="0 0 {width} {height}" "#,
-                r#"preserveAspectRatio="none" role="img" aria-label="{title}">{grid}{marks}{drawn}</svg>"#,
-                r#"<div class="cursor"></div><div class="tip"></div></div><div class="x">{x}</div>{bands}</div>"#,
+                r#"<div class="plot"><div class="y">{y}</div><div class="area" role="img" tabindex="0" aria-label="{label}"><svg viewBox="0 0 {width} {height}" "#,
+                r#"preserveAspectRatio="none" aria-hidden="true">{grid}{marks}{drawn}</svg>"#,
+                r#"<div class="cursor"></div><div class="tip" role="status"></div></div><div class="x">{x}</div>{bands}</div>"#,
                 r#"<script type="application/json">{data}</script></figure>"#
             ),
             title = escape(&self.title),
+            label = escape(&self.label()),
             note = escape(&self.note),
             legend = self.legend(),
             y = y_labels,
@@ -112,9 +144,22 @@ impl Chart {
         )
     }
 
+    /// What is seen, in words.
+    fn label(&self) -> String {
+        let lines = self.lines.iter().filter_map(|line| {
+            let values = || line.values.iter().flatten().copied().filter(|value| value.is_finite());
+            let (low, high) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
+            Some(format!("{} {} to {} {}", line.name, short(low), short(high), self.unit).trim_end().to_owned())
+        });
+        format!("{}, {}: {}", self.title, self.note, lines.collect::<Vec<_>>().join("; "))
+    }
+
     fn legend(&self) -> String {
+        let areas = if matches!(self.shape, Shape::Stack | Shape::Columns) { " area" } else { "" };
         let entries = self.lines.iter().map(|line| {
-            format!(r#"<span><i style="background:var(--{})"></i>{}</span>"#, line.color, escape(&line.name))
+            let class = line.stroke.class();
+            let name = escape(&line.name);
+            format!(r#"<span><i class="mark{class}{areas}" style="color:var(--{})"></i>{name}</span>"#, line.color)
         });
         format!(r#"<span class="legend">{}</span>"#, entries.collect::<String>())
     }
@@ -123,9 +168,13 @@ impl Chart {
         if self.bands.is_empty() {
             return String::new();
         }
-        let bands = self.bands.iter().map(|(from, to, name)| {
-            let (left, width, name) = (from * 100.0, (to - from).max(0.0) * 100.0, escape(name));
-            format!(r#"<span style="left:{left:.2}%;width:{width:.2}%" title="{name}">{name}</span>"#)
+        let bands = self.bands.iter().map(|band| {
+            let (left, width) = (band.from * 100.0, (band.to - band.from).max(0.0) * 100.0);
+            let (name, more) = (escape(&band.name), escape(&band.more));
+            let all =
+                if name.is_empty() || more.is_empty() { format!("{name}{more}") } else { format!("{name} · {more}") };
+            let text = if self.is_wide || name.is_empty() { &all } else { &name };
+            format!(r#"<span style="left:{left:.2}%;width:{width:.2}%" title="{all}">{text}</span>"#)
         });
         format!(r#"<div class="phases">{}</div>"#, bands.collect::<String>())
     }
@@ -142,7 +191,9 @@ impl Chart {
             })
             .collect();
         // Within a script element only the end of it has a meaning.
-        json!({"unit": self.unit, "labels": self.labels, "lines": lines}).to_string().replace('<', "\\u003c")
+        json!({"unit": self.unit, "labels": self.labels, "lines": lines, "columns": self.shape == Shape::Columns})
+            .to_string()
+            .replace('<', "\\u003c")
     }
 
     fn stacked(&self, scale: &Scale) -> String {
@@ -167,21 +218,24 @@ impl Chart {
     }
 }
 
-/// A line with gaps where there is no value; a lone value is a short dash.
+/// A line with gaps where there is no value; a value between two gaps is a dot.
 fn path(line: &Line, scale: &Scale) -> String {
-    let mut d = String::new();
-    let mut is_down = false;
-    for (at, value) in line.values.iter().enumerate() {
-        let Some(value) = value else {
-            is_down = false;
-            continue;
-        };
-        let (x, y) = (scale.x(at), scale.y(*value));
-        d.push_str(&if is_down { format!("L{x:.1} {y:.2}") } else { format!("M{x:.1} {y:.2}h0.6") });
-        is_down = true;
+    let value = |at: usize| line.values.get(at).copied().flatten().filter(|value| value.is_finite());
+    let (mut d, mut dots) = (String::new(), String::new());
+    for (at, here) in (0..line.values.len()).filter_map(|at| Some((at, value(at)?))) {
+        let (x, y) = (scale.x(at), scale.y(here));
+        let follows = at.checked_sub(1).and_then(value).is_some();
+        match (follows, value(at + 1).is_some()) {
+            (false, false) => dots.push_str(&format!("M{x:.1} {y:.2}h0")),
+            (true, _) => d.push_str(&format!("L{x:.1} {y:.2}")),
+            (false, true) => d.push_str(&format!("M{x:.1} {y:.2}")),
+        }
     }
-    let thin = if line.is_thin { " thin" } else { "" };
-    format!(r#"<path class="l{thin}" d="{d}" stroke="var(--{})"/>"#, line.color)
+    let mut out = String::new();
+    for (class, d) in [(line.stroke.class(), d), (" dot", dots)].into_iter().filter(|(_, d)| !d.is_empty()) {
+        out.push_str(&format!(r#"<path class="l{class}" d="{d}" stroke="var(--{})"/>"#, line.color));
+    }
+    out
 }
 
 fn columns(line: &Line, scale: &Scale) -> String {
@@ -218,7 +272,8 @@ impl Scale {
         if chart.shape == Shape::Log {
             return Scale::log(places, values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min), high);
         }
-        let step = nice_step(if high > 0.0 { high } else { 1.0 } / 4.0);
+        let whole = if chart.unit.is_empty() { 1.0 } else { 0.0 };
+        let step = if high > 0.0 { nice_step(high / 4.0).max(whole) } else { 1.0 };
         let steps = (high / step).ceil().max(1.0);
         let ticks = (0..=steps as usize).map(|at| at as f64 * step).collect();
         Scale { places, low: 0.0, high: steps * step, is_log: false, ticks }
@@ -297,7 +352,7 @@ mod tests {
         let line = |values: &&[Option<f64>]| Line {
             name: "<a>".to_owned(),
             color: "c0".to_owned(),
-            is_thin: false,
+            stroke: Stroke::Solid,
             values: values.to_vec(),
         };
         Chart {
@@ -307,9 +362,33 @@ mod tests {
             lines: lines.iter().map(line).collect(),
             labels: vec!["</script>".to_owned(); 3],
             ticks: time_ticks(2.0),
-            bands: vec![(0.0, 0.5, "warm".to_owned()), (0.5, 1.0, "peak".to_owned())],
+            bands: [(0.0, "warm"), (0.5, "")].map(|(from, name)| band(from, name)).into(),
             shape,
+            is_wide: false,
         }
+    }
+
+    fn band(from: f64, name: &str) -> Band {
+        Band { from, to: from + 0.5, name: name.to_owned(), more: "5 a second".to_owned() }
+    }
+
+    #[test]
+    fn a_lone_value_can_be_seen() {
+        let text = chart(Shape::Lines, &[&[Some(1.0), None, Some(3.0), Some(4.0), None]]).render();
+        assert_eq!((text.matches("class=\"l dot\"").count(), text.matches("class=\"l\"").count()), (1, 1), "{text}");
+        assert!(text.contains("tabindex=\"0\" aria-label=\"t &amp; u, : &lt;a&gt; 1 to 4 ms\""), "{text}");
+    }
+
+    #[test]
+    fn bands_are_named_as_far_as_there_is_room() {
+        let mut chart = chart(Shape::Lines, &[&[Some(1.0), Some(2.0)]]);
+        let text = chart.render();
+        assert!(
+            text.contains("title=\"warm · 5 a second\">warm</span>") && text.contains(">5 a second</span>"),
+            "{text}"
+        );
+        chart.is_wide = true;
+        assert!(chart.render().contains(">warm · 5 a second</span>"));
     }
 
     #[test]
@@ -336,6 +415,7 @@ mod tests {
     fn axes_have_round_numbers() {
         let scale = Scale::of(&chart(Shape::Lines, &[&[Some(1012.0)]]));
         assert_eq!(scale.ticks, [0.0, 500.0, 1000.0, 1500.0]);
+        assert_eq!(Scale::of(&chart(Shape::Lines, &[&[Some(0.0)]])).ticks, [0.0, 1.0]);
         let scale = Scale::of(&chart(Shape::Log, &[&[Some(0.3), Some(40.0)]]));
         assert_eq!(scale.ticks, [0.1, 1.0, 10.0, 100.0]);
         assert_eq!(

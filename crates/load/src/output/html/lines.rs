@@ -14,6 +14,9 @@ const PLACES_MAX: usize = 10_000;
 /// Less of a place than this gives no rate.
 const PART_MIN: f64 = 0.25;
 
+/// Four quantiles over time, ms; empty if there are none.
+pub type Four = Vec<Vec<Option<f64>>>;
+
 /// Columns of equal length, evenly spaced.
 #[derive(Default)]
 pub struct Lines {
@@ -22,13 +25,12 @@ pub struct Lines {
     pub length: usize,
     /// By the name of the counter, each a second.
     pub counts: BTreeMap<String, Vec<f64>>,
-    /// p50, p90, p99, max in ms; empty if there are none.
-    pub response: Vec<Vec<Option<f64>>>,
-    pub service: Vec<Vec<Option<f64>>>,
+    /// p50, p90, p99, max of weir's; p50, p95, p99, max of Artillery's.
+    pub response: Four,
+    /// The same; of weir's only.
+    pub service: Four,
     /// Virtual users that had begun and not ended at the end of each place.
     pub active: Option<Vec<Option<f64>>>,
-    /// Names of those four.
-    pub quantiles: [&'static str; 4],
 }
 
 impl Lines {
@@ -45,6 +47,11 @@ impl Lines {
             lines.mend_ends(weir["started_ms"].as_f64(), weir["ended_ms"].as_f64());
         }
         Some(lines)
+    }
+
+    /// The response times of Artillery's, by its periods; `None` if it has none.
+    pub fn artillerys(report: &Value) -> Option<Lines> {
+        Lines::of_periods(report["intermediate"].as_array()?).filter(|lines| !lines.response.is_empty())
     }
 
     /// The run covers its first and last place in part only: rates are of that part, or absent where it is too short.
@@ -85,7 +92,6 @@ impl Lines {
             response: four("response"),
             service: four("service"),
             active: None,
-            quantiles: ["p50", "p90", "p99", "max"],
         })
     }
 
@@ -93,13 +99,7 @@ impl Lines {
         let start = |period: &Value| period["period"].as_str().and_then(|text| text.parse::<f64>().ok());
         let (first, last) = (start(periods.first()?)?, start(periods.last()?)?);
         let length = (((last - first) / PERIOD_MS) as usize).min(PLACES_MAX - 1) + 1;
-        let mut lines = Lines {
-            start_ms: first,
-            step_ms: PERIOD_MS,
-            length,
-            quantiles: ["p50", "p95", "p99", "max"],
-            ..Lines::default()
-        };
+        let mut lines = Lines { start_ms: first, step_ms: PERIOD_MS, length, ..Lines::default() };
         let mut times = vec![vec![None; length]; 4];
         for period in periods {
             let Some(at) = start(period).map(|start| ((start - first) / PERIOD_MS) as usize).filter(|at| *at < length)
@@ -116,7 +116,7 @@ impl Lines {
             if let Some(summary) =
                 names.iter().map(|name| &period["summaries"][*name]).find(|summary| summary.is_object())
             {
-                for (column, figure) in times.iter_mut().zip(lines.quantiles) {
+                for (column, figure) in times.iter_mut().zip(["p50", "p95", "p99", "max"]) {
                     if let Some(slot) = column.get_mut(at) {
                         *slot = summary[figure].as_f64();
                     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::escape;
-use crate::output::number::{grouped, js, ms};
+use super::{escape, grouped};
+use crate::output::number::{js, ms};
 
-/// Errors and endpoints listed; the most frequent ones.
+/// Errors and endpoints listed; the first of their order.
 const ROWS_MAX: usize = 200;
 /// The namespace of the plugin that counts by endpoint.
 const ENDPOINTS: &str = "plugins.metrics-by-endpoint.";
@@ -19,7 +19,8 @@ pub fn latency(weir: &Value) -> String {
         ("service", "Service", "from the send"),
         ("schedule_lag", "Schedule lag", "how late arrivals began"),
     ];
-    let figures = ["count", "min", "mean", "p50", "p90", "p95", "p99", "p999", "max"];
+    // The figures that are asked for first come first: a narrow screen shows the left ones.
+    let figures = ["p50", "p90", "p95", "p99", "p999", "max", "mean", "min", "count"];
     let rows =
         rows.iter().filter(|(key, ..)| weir[*key]["count"].as_u64().unwrap_or(0) > 0).map(|(key, name, meaning)| {
             let cells = figures.iter().map(|figure| match &weir[*key][*figure] {
@@ -30,8 +31,20 @@ pub fn latency(weir: &Value) -> String {
             format!("<tr><td>{name} <span class=\"soft\">{meaning}</span></td>{cells}</tr>")
         });
     let rows: String = rows.collect();
-    let heads: String = figures.iter().map(|figure| format!("<th>{}</th>", figure.replace("p999", "p99.9"))).collect();
-    format!("<div class=\"card scroll\"><table><tr><th>ms</th>{heads}</tr>{rows}</table></div>\n")
+    let heads: String = figures.iter().map(|figure| head(&figure.replace("p999", "p99.9"), "")).collect();
+    table("Latency", "wide", &format!("{}{heads}", head("ms", "")), &rows)
+}
+
+/// A table in a frame that can be scrolled, by keyboard too.
+fn table(label: &str, class: &str, heads: &str, rows: &str) -> String {
+    format!(
+        "<div class=\"card scroll\" role=\"region\" aria-label=\"{label}\" tabindex=\"0\"><table class=\"{class}\">\
+         <thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>\n"
+    )
+}
+
+fn head(text: &str, class: &str) -> String {
+    if text.is_empty() { "<td></td>".to_owned() } else { format!("<th scope=\"col\" class=\"{class}\">{text}</th>") }
 }
 
 /// What went wrong, by hop, phase and name; of Artillery's report, by name.
@@ -70,14 +83,12 @@ pub fn errors(report: &Value) -> String {
         .into_iter()
         .take(ROWS_MAX)
         .map(|(count, cells)| {
-            let width = count as f64 / most * 160.0;
-            format!("<tr>{cells}<td>{}</td><td class=\"t\"><span class=\"bar\" style=\"width:{width:.0}px\"></span></td></tr>", grouped(count))
+            let width = count as f64 / most * 100.0;
+            format!("<tr>{cells}<td>{}</td><td class=\"t bars\"><span class=\"bar\" style=\"width:{width:.0}%\"></span></td></tr>", grouped(count))
         })
         .collect();
-    format!(
-        "<h2>Errors</h2>\n<div class=\"card scroll\"><table><tr><th>error</th><th class=\"t\">hop</th><th class=\"t\">phase</th>\
-         <th>count</th><th class=\"t\"></th></tr>{rows}</table></div>\n"
-    )
+    let heads = [head("error", ""), head("hop", "t"), head("phase", "t"), head("count", ""), head("", "")].concat();
+    format!("<h2>Errors</h2>\n{}", table("Errors", "", &heads, &rows))
 }
 
 #[derive(Default)]
@@ -107,13 +118,35 @@ pub fn endpoints(whole: &Value) -> String {
         return String::new();
     }
     let mut rows: Vec<(&str, Endpoint)> = endpoints.into_iter().collect();
-    rows.sort_by_key(|(_, endpoint)| std::cmp::Reverse(endpoint.codes.iter().map(|(_, count)| count).sum::<u64>()));
+    // What fails first, then what is slow: that is what one looks for.
+    let p99 = |endpoint: &Endpoint| endpoint.times["p99"].as_f64().unwrap_or(0.0);
+    rows.sort_by(|(_, a), (_, b)| b.errors.cmp(&a.errors).then(p99(b).total_cmp(&p99(a))));
+    let all = rows.len();
     let rows: String = rows.iter().take(ROWS_MAX).map(|(label, endpoint)| endpoint_row(label, endpoint)).collect();
+    let heads: String = ENDPOINT_HEADS
+        .iter()
+        .map(|(name, class)| {
+            format!("<th scope=\"col\" class=\"{class}\"><button type=\"button\">{name}</button></th>")
+        })
+        .collect();
+    let cut = if all > ROWS_MAX { format!(", {ROWS_MAX} of {all}") } else { String::new() };
     format!(
-        "<h2>Endpoints</h2>\n<div class=\"card scroll\"><table><tr><th>endpoint</th><th>answers</th><th class=\"t\">codes</th><th>errors</th>\
-         <th>median</th><th>p95</th><th>p99</th><th>max, ms</th></tr>{rows}</table></div>\n"
+        "<h2>Endpoints <span class=\"soft\">ms, as Artillery times them{cut}</span></h2>\n{}",
+        table("Endpoints", "sorts stack", &heads, &rows)
     )
 }
+
+/// What is told of an endpoint; a click on one sorts by it.
+const ENDPOINT_HEADS: &[(&str, &str)] = &[
+    ("endpoint", ""),
+    ("answers", ""),
+    ("codes", "t"),
+    ("errors", ""),
+    ("median", ""),
+    ("p95", ""),
+    ("p99", ""),
+    ("max", ""),
+];
 
 fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
     let answers: u64 = endpoint.codes.iter().map(|(_, count)| count).sum();
@@ -122,7 +155,11 @@ fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
         .iter()
         .map(|(code, count)| {
             let class = code.get(..1).unwrap_or("1");
-            format!("<span style=\"color:var(--s{})\">{}</span> {}", escape(class), escape(code), grouped(*count))
+            let (class, code) = (escape(class), escape(code));
+            format!(
+                "<span class=\"code\"><i class=\"mark area\" style=\"color:var(--s{class})\"></i>{code}</span> × {}",
+                grouped(*count)
+            )
         })
         .collect();
     let figure = |name: &str| endpoint.times[name].as_f64().map_or_else(|| "–".to_owned(), js);
@@ -131,16 +168,13 @@ fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
     } else {
         "0".to_owned()
     };
-    format!(
-        "<tr><td><code>{}</code></td><td>{}</td><td class=\"t\">{}</td><td>{errors}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-        escape(label),
-        grouped(answers),
-        codes.join(" · "),
-        figure("median"),
-        figure("p95"),
-        figure("p99"),
-        figure("max"),
-    )
+    let cells =
+        [grouped(answers), codes.join("<br>"), errors, figure("median"), figure("p95"), figure("p99"), figure("max")];
+    let cells = cells
+        .iter()
+        .zip(ENDPOINT_HEADS.iter().skip(1))
+        .map(|(cell, (name, class))| format!("<td class=\"{class}\" data-k=\"{name}\">{cell}</td>"));
+    format!("<tr><td><code>{}</code></td>{}</tr>", escape(label), cells.collect::<String>())
 }
 
 /// Every metric, the checks, the phases and the environment, folded.
@@ -165,6 +199,7 @@ pub fn everything(report: &Value) -> String {
     [
         "<h2>Everything</h2>\n".to_owned(),
         folded("Checks", &checks.collect::<Vec<_>>()),
+        folded("Agents", &agents(&weir["generator"])),
         folded("Phases", &phases.collect::<Vec<_>>()),
         folded("Counters", &pairs(&whole["counters"])),
         folded("Rates, a second", &pairs(&whole["rates"])),
@@ -174,26 +209,43 @@ pub fn everything(report: &Value) -> String {
     .concat()
 }
 
-/// One line of what the generator looked at in itself.
+/// One line of what the generator looked at in itself; of agents, the worst of each figure.
 pub fn generator(generator: &Value) -> String {
-    let mut parts = Vec::new();
+    let agents: Vec<&Value> = generator["agents"].as_object().into_iter().flatten().map(|(_, agent)| agent).collect();
+    let all = if agents.is_empty() { vec![generator] } else { agents };
+    let worst = |of: &dyn Fn(&Value) -> Option<f64>| all.iter().filter_map(|one| of(one)).reduce(f64::max);
     let busiest =
-        generator["worker_cpu"].as_array().into_iter().flatten().filter_map(Value::as_f64).fold(f64::NAN, f64::max);
-    if !busiest.is_nan() {
-        parts.push(format!("Its busiest worker used {:.0} % of a core", busiest * 100.0));
+        |one: &Value| one["worker_cpu"].as_array().into_iter().flatten().filter_map(Value::as_f64).reduce(f64::max);
+    let mut parts = Vec::new();
+    if let Some(busiest) = worst(&busiest) {
+        let part = if busiest < 0.01 { "under 1".to_owned() } else { format!("{:.0}", busiest * 100.0) };
+        parts.push(format!("busiest worker {part} % of a core"));
     }
-    if let Some(cpu) = generator["machine_cpu"].as_f64() {
-        parts.push(format!("the machine was {:.0} % busy", cpu * 100.0));
+    if let Some(cpu) = worst(&|one| one["machine_cpu"].as_f64()) {
+        parts.push(format!("machine {:.0} % busy", cpu * 100.0));
     }
-    if let Some(lag) = generator["lag_p99_ms"].as_f64() {
-        parts.push(format!("99 % of arrivals were at most {} ms late", ms(lag)));
+    if let Some(lag) = worst(&|one| one["lag_p99_ms"].as_f64()) {
+        parts.push(format!("99 % of arrivals at most {} ms late", ms(lag)));
     }
     for (key, what) in [("ports", "ports"), ("descriptors", "descriptors")] {
-        if let (Some(used), Some(all)) = (generator[key]["used"].as_u64(), generator[key]["of"].as_u64()) {
-            parts.push(format!("{} of {} {what} in use", grouped(used), grouped(all)));
+        let fullest = all.iter().filter_map(|one| Some((one[key]["used"].as_u64()?, one[key]["of"].as_u64()?)));
+        if let Some((used, all)) =
+            fullest.max_by(|a, b| (a.0 as f64 / a.1 as f64).total_cmp(&(b.0 as f64 / b.1 as f64)))
+        {
+            parts.push(format!("{} of {} {what}", grouped(used), grouped(all)));
         }
     }
-    if parts.is_empty() { String::new() } else { parts.join(", ") + "." }
+    match (parts.is_empty(), generator["agents"].as_object().map_or(0, serde_json::Map::len)) {
+        (true, _) => String::new(),
+        (false, 0) => parts.join(", "),
+        (false, agents) => format!("The worst of {agents} agents: {}", parts.join(", ")),
+    }
+}
+
+/// How each agent fared.
+fn agents(generator: &Value) -> Vec<(String, String)> {
+    let agents = generator["agents"].as_object().into_iter().flatten();
+    agents.map(|(name, agent)| (name.clone(), self::generator(agent))).collect()
 }
 
 fn folded(title: &str, rows: &[(String, String)]) -> String {
@@ -204,9 +256,13 @@ fn folded(title: &str, rows: &[(String, String)]) -> String {
         .iter()
         .map(|(name, value)| format!("<tr><td><code>{}</code></td><td>{}</td></tr>", escape(name), escape(value)))
         .collect();
+    fold(title, rows.len(), &format!("<table>{body}</table>"))
+}
+
+fn fold(title: &str, rows: usize, table: &str) -> String {
     format!(
-        "<details><summary>{title} <span class=\"soft\">{}</span></summary><div class=\"scroll\"><table>{body}</table></div></details>\n",
-        rows.len()
+        "<details><summary>{title} <span class=\"soft\">{rows}</span></summary>\
+         <div class=\"scroll\" role=\"region\" aria-label=\"{title}\" tabindex=\"0\">{table}</div></details>\n"
     )
 }
 
@@ -227,10 +283,8 @@ fn histograms(summaries: &Value) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let heads: String = figures.iter().map(|figure| format!("<th>{}</th>", figure.replace("p999", "p99.9"))).collect();
-    format!(
-        "<details><summary>Histograms <span class=\"soft\">{}</span></summary><div class=\"scroll\"><table><tr><th></th>{heads}</tr>{}</table></div></details>\n",
-        rows.len(),
-        rows.concat(),
-    )
+    let heads: String = figures.iter().map(|figure| head(&figure.replace("p999", "p99.9"), "")).collect();
+    let body = rows.concat();
+    let table = format!("<table class=\"wide\"><thead><tr><td></td>{heads}</tr></thead><tbody>{body}</tbody></table>");
+    fold("Histograms", rows.len(), &table)
 }

@@ -1,0 +1,23 @@
+//! The terminal that somebody looks at.
+
+use std::os::fd::AsFd;
+
+use rustix::termios::tcgetwinsize;
+
+/// Columns and rows of the terminal behind a descriptor; `None` if there is none, or it does not say (`tty_ioctl(4)`,
+/// TIOCGWINSZ). It is asked each time: windows change.
+pub fn terminal_size(of: impl AsFd) -> Option<(usize, usize)> {
+    let size = tcgetwinsize(of).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)?;
+    Some((usize::from(size.ws_col), usize::from(size.ws_row)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_no_terminal() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(terminal_size(file), None);
+    }
+}

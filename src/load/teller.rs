@@ -1,0 +1,144 @@
+//! What is told while a script runs: reports to stdout as Artillery's, a live view to stderr, metrics to who asked.
+
+use std::io::IsTerminal;
+use std::time::UNIX_EPOCH;
+
+use weir_load::output::console::Console;
+use weir_load::output::expose::exposition;
+use weir_load::output::live;
+use weir_load::output::{SelfCheck, honest, v1};
+use weir_load::plan::{Phase, Plan};
+use weir_load::record::{Merger, Period};
+use weir_load::run::{Progress, Watch};
+use weir_load::selfcheck::Sampler;
+use weir_net::clock;
+use weir_net::process::terminal_size;
+
+use super::flags::RunArgs;
+use super::metrics;
+use super::view::{View, has_colours};
+
+/// How often the metrics that are served are made anew, in ms.
+const EXPOSE_EVERY_MS: u64 = 1_000;
+
+/// Prints what happens: reports to stdout as Artillery does, the live view to stderr.
+pub(super) struct Teller {
+    /// How reports look.
+    pub console: Console,
+    /// When the first phase began.
+    pub started_ms: Option<u64>,
+    is_v1: bool,
+    view: View,
+    phases: Vec<String>,
+    sampler: Sampler,
+    page: Option<metrics::Page>,
+    exposed_ms: u64,
+}
+
+impl Teller {
+    /// Who tells of a run of the plan; the error is for the user.
+    pub fn new(args: &RunArgs, plan: &Plan) -> Result<Teller, String> {
+        let stdout = std::io::stdout();
+        Ok(Teller {
+            console: Console {
+                columns: terminal_size(&stdout).map(|(columns, _)| columns),
+                is_colour: stdout.is_terminal() && has_colours(),
+                is_quiet: args.quiet,
+                suppressed: plan.suppressed(),
+                ..Console::default()
+            },
+            is_v1: args.summary == "v1",
+            view: View::new(args.quiet),
+            phases: plan.phases.iter().map(|phase| phase.name.clone()).collect(),
+            started_ms: None,
+            sampler: Sampler::default(),
+            page: args.prometheus.map(metrics::serve).transpose()?,
+            exposed_ms: 0,
+        })
+    }
+
+    /// The run is over: how the generator fared.
+    pub fn fared(&mut self) -> Sampler {
+        self.clear();
+        std::mem::take(&mut self.sampler)
+    }
+
+    fn say(&mut self, text: &str) {
+        self.view.say(text);
+    }
+
+    /// Takes the live view away, so that something can be printed.
+    fn clear(&mut self) {
+        self.view.clear();
+    }
+
+    /// The report of the whole run.
+    pub fn summary(&mut self, whole: &Period, check: &SelfCheck) {
+        let now = now_ms();
+        let verdict = honest::verdict_first(check, &self.console);
+        let summary = match self.is_v1 {
+            true => v1::summary(&self.console, whole, now),
+            false => self.console.summary(whole, whole.stamps.first(), now),
+        };
+        self.say(&format!("{verdict}{summary}"));
+        self.clear();
+    }
+}
+
+impl Watch for Teller {
+    fn phase_started(&mut self, index: usize, phase: &Phase) {
+        let now = now_ms();
+        self.started_ms.get_or_insert(now);
+        let text = match self.is_v1 {
+            true => v1::phase_started(&self.console, Some(&phase.name), index, &phase.shown, now),
+            false => self.console.phase_started(&phase.name, index, &phase.shown, now),
+        };
+        self.say(&text);
+    }
+
+    fn phase_completed(&mut self, index: usize, phase: &Phase) {
+        if !self.is_v1 {
+            let text = self.console.phase_completed(&phase.name, index, &phase.shown, now_ms());
+            self.say(&text);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.say(&format!("{line}\n"));
+    }
+
+    fn period(&mut self, period: &Period) {
+        let text = match self.is_v1 {
+            true => v1::period(&self.console, period, self.started_ms.unwrap_or(period.start_ms)),
+            false => self.console.period(period),
+        };
+        self.say(&text);
+    }
+
+    fn late(&mut self, start_ms: u64) {
+        let text = format!("Warning: multiple batches of metrics for period {start_ms}\n");
+        self.say(&text);
+    }
+
+    fn progress(&mut self, progress: &Progress, merger: &Merger) {
+        self.sampler.look();
+        let now = now_ms();
+        if let Some(page) = &self.page
+            && now.saturating_sub(self.exposed_ms) >= EXPOSE_EVERY_MS
+        {
+            self.exposed_ms = now;
+            page.set(exposition(&merger.outcome()));
+        }
+        let place = live::Progress {
+            elapsed_ms: u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX),
+            planned_ms: u64::try_from(progress.length.as_millis()).unwrap_or(u64::MAX),
+            phase: progress.phase.and_then(|index| self.phases.get(index).cloned()).unwrap_or_default(),
+        };
+        self.view.draw(merger, &place, now);
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
+    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}

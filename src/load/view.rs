@@ -1,0 +1,75 @@
+//! The live view on stderr, and what is printed to stdout between its drawings.
+
+use std::io::{IsTerminal, Write};
+
+use weir_load::output::live::{Live, Progress, Screen};
+use weir_load::record::Merger;
+use weir_net::process::terminal_size;
+
+/// Bytes that wait for the next drawing at most; more are printed at once.
+const WAITING_MAX: usize = 64 * 1024;
+
+/// Prints to stdout; where stderr is a terminal, with a view below.
+pub(super) struct View {
+    /// Where there is one.
+    live: Option<Live>,
+    /// Whether stdout is a terminal too: then its lines come between the drawings.
+    shares: bool,
+    /// Lines for stdout that the next drawing brings along: drawing anew for each would be a flood.
+    waiting: String,
+}
+
+impl View {
+    /// Of this process's terminal. None is shown if quiet is asked for.
+    pub fn new(is_quiet: bool) -> View {
+        let is_shown = std::io::stderr().is_terminal() && !is_dumb() && !is_quiet;
+        View { live: is_shown.then(Live::default), shares: std::io::stdout().is_terminal(), waiting: String::new() }
+    }
+
+    /// Prints to stdout, with the next drawing if there is one.
+    pub fn say(&mut self, text: &str) {
+        if self.live.is_none() || !self.shares {
+            return print(text);
+        }
+        self.waiting.push_str(text);
+        if self.waiting.len() > WAITING_MAX {
+            self.clear();
+        }
+    }
+
+    /// Takes the view away and prints what waited for it.
+    pub fn clear(&mut self) {
+        if let Some(live) = &mut self.live {
+            eprint!("{}", live.clear());
+        }
+        print(&std::mem::take(&mut self.waiting));
+    }
+
+    /// Draws, below what waited.
+    pub fn draw(&mut self, merger: &Merger, progress: &Progress, now_ms: u64) {
+        let Some(live) = &mut self.live else { return };
+        let Some((columns, rows)) = terminal_size(std::io::stderr()) else { return };
+        let cleared = if self.waiting.is_empty() { String::new() } else { live.clear() };
+        let drawn = live.refresh(merger, progress, Screen { columns, rows, is_colour: has_colours() }, now_ms);
+        if !self.waiting.is_empty() {
+            eprint!("{cleared}");
+            print(&std::mem::take(&mut self.waiting));
+        }
+        eprint!("{drawn}");
+    }
+}
+
+/// Not with `NO_COLOR` (no-color.org: set and not empty), nor on a terminal that knows no sequences.
+pub(super) fn has_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb()
+}
+
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+fn print(text: &str) {
+    print!("{text}");
+    // A closed stdout cannot be told anything.
+    let _ = std::io::stdout().flush();
+}

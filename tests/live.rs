@@ -1,0 +1,174 @@
+//! The live view of `weir load` in a terminal of `script(1)`: it neither tears nor floods, and leaves nothing behind.
+//!
+//! What is written is drawn on a screen of this test's own, which knows no more than the view uses.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::collections::VecDeque;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+/// Lines that the script's virtual users print.
+const LINES: usize = 60;
+
+/// Nobody listens at the target: each virtual user prints a line, and fails.
+const SCRIPT: &str = "config:
+  target: 'http://127.0.0.1:PORT'
+  phases: [{duration: 2, arrivalCount: 60, name: 'a phase with a name that no narrow terminal has room for'}]
+scenarios:
+  - flow: [{log: 'line {{ $uuid }} end'}, {get: {url: '/'}}]
+";
+
+#[test]
+fn it_stays_in_its_place() {
+    for (columns, rows) in [(80, 24), (40, 10), (30, 5)] {
+        let Some((text, took)) = run("live", columns, rows, "") else { return };
+        let mut screen = Screen::new(columns, rows);
+        let mut frames = 0;
+        for part in text.split_inclusive("\x1b[?7h") {
+            screen.write(part);
+            if part.ends_with("\x1b[?7h") {
+                frames += 1;
+                let views = screen.seen().filter(|line| line.starts_with("users    ")).count();
+                assert_eq!(views, 1, "{columns} x {rows}\n{}", screen.text());
+                assert!(screen.seen().all(|line| line.chars().count() <= columns), "{}", screen.text());
+            }
+        }
+        // Four a second; what the machine takes its time for only makes fewer of them.
+        assert!((2..=took.as_millis() as usize / 250 + 8).contains(&frames), "{frames} frames in {took:?}");
+        screen.scroll_out();
+        assert!(!screen.seen().any(|line| line.starts_with("users    ")), "{}", screen.text());
+        let all = screen.text().replace('\n', "");
+        assert_eq!((all.matches("line ").count(), all.matches(" end").count()), (LINES, LINES), "{}", screen.text());
+    }
+}
+
+#[test]
+fn colours_and_movements_can_be_refused() {
+    let Some((text, _)) = run("live-plain", 80, 24, "NO_COLOR=1") else { return };
+    assert!(text.contains("\x1b[?7l") && !text.contains("\x1b[3") && !text.contains("\x1b[9"), "{text:?}");
+    for env in ["TERM=dumb", "QUIET=-q"] {
+        let Some((text, _)) = run("live-dumb", 80, 24, env) else { return };
+        assert!(!text.contains('\x1b'), "{env} {text:?}");
+    }
+}
+
+/// What a run wrote to a terminal of this size, and how long it took; `None` without script(1).
+fn run(name: &str, columns: usize, rows: usize, env: &str) -> Option<(String, Duration)> {
+    let dir = support::scratch(name);
+    let path = dir.join("live.yml");
+    std::fs::write(&path, SCRIPT.replace("PORT", &support::free_port().to_string())).unwrap();
+    let shown = path.display();
+    let command = format!("stty cols {columns} rows {rows}; env {env} sh -c 'exec {WEIR} load $QUIET {shown}'");
+    let begun = Instant::now();
+    let mut script = Command::new("script");
+    script.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR").stdin(Stdio::null());
+    let Ok(output) = script.output() else {
+        eprintln!("skipped: script(1) is not installed");
+        return None;
+    };
+    let _ = std::fs::remove_dir_all(&dir);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{} {text}", output.status);
+    Some((text, begun.elapsed()))
+}
+
+/// A terminal: lines that scrolled out, and rows; what it does not know fails the test.
+struct Screen {
+    columns: usize,
+    gone: Vec<String>,
+    rows: VecDeque<Vec<char>>,
+    at: (usize, usize),
+    wraps: bool,
+}
+
+impl Screen {
+    fn new(columns: usize, rows: usize) -> Screen {
+        Screen { columns, gone: Vec::new(), rows: vec![Vec::new(); rows].into(), at: (0, 0), wraps: true }
+    }
+
+    /// The rows, without what has scrolled out.
+    fn seen(&self) -> impl Iterator<Item = String> + '_ {
+        self.rows.iter().map(|row| row.iter().collect::<String>())
+    }
+
+    fn text(&self) -> String {
+        self.gone.iter().cloned().chain(self.seen()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What is left on it joins what is gone.
+    fn scroll_out(&mut self) {
+        (0..self.rows.len()).for_each(|_| self.scroll());
+    }
+
+    fn scroll(&mut self) {
+        let first = self.rows.pop_front().unwrap();
+        self.gone.push(first.into_iter().collect());
+        self.rows.push_back(Vec::new());
+    }
+
+    fn write(&mut self, text: &str) {
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '\r' => self.at.1 = 0,
+                '\n' => self.down(),
+                '\x1b' => {
+                    assert_eq!(chars.next(), Some('['));
+                    let mut number = String::new();
+                    while let Some(c) = chars.next_if(|c| !c.is_ascii_alphabetic()) {
+                        number.push(c);
+                    }
+                    self.control(chars.next().unwrap(), &number);
+                }
+                _ => self.put(c),
+            }
+        }
+    }
+
+    fn control(&mut self, what: char, number: &str) {
+        let (row, column) = self.at;
+        match (what, number) {
+            ('A', _) => {
+                let up: usize = number.parse().unwrap();
+                assert!(up <= row, "above the screen\n{}", self.text());
+                self.at.0 -= up;
+            }
+            ('K', "") => self.rows[row].truncate(column),
+            ('J', "") => {
+                self.rows[row].truncate(column);
+                self.rows.iter_mut().skip(row + 1).for_each(Vec::clear);
+            }
+            ('l' | 'h', "?7") => self.wraps = what == 'h',
+            ('m', _) => {}
+            _ => panic!("ESC [ {number} {what}"),
+        }
+    }
+
+    fn put(&mut self, c: char) {
+        if self.at.1 == self.columns {
+            if self.wraps {
+                self.at.1 = 0;
+                self.down();
+            } else {
+                self.at.1 -= 1;
+            }
+        }
+        let row = &mut self.rows[self.at.0];
+        row.resize(row.len().max(self.at.1 + 1), ' ');
+        row[self.at.1] = c;
+        self.at.1 += 1;
+    }
+
+    fn down(&mut self) {
+        if self.at.0 + 1 < self.rows.len() {
+            self.at.0 += 1;
+        } else {
+            self.scroll();
+        }
+    }
+}
