@@ -6,6 +6,7 @@ mod metrics;
 mod quick;
 mod report;
 mod script;
+mod teller;
 
 use std::process::ExitCode;
 

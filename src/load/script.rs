@@ -1,30 +1,23 @@
 //! `weir load SCRIPT`: from flags to plan to run to report.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
-use weir_load::output::console::Console;
 use weir_load::output::ensure::{self, Apdex, Check};
-use weir_load::output::expose::exposition;
 use weir_load::output::facts::fingerprint;
-use weir_load::output::live::{self, Live};
-use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json, v1};
+use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json};
 use weir_load::plan::{Phase, Plan};
-use weir_load::record::{Merger, Period};
-use weir_load::run::{self, Channel, NotBegun, Progress, Run, Stop, Watch};
+use weir_load::record::{Outcome, Period};
+use weir_load::run::{self, Channel, NotBegun, Run, Stop};
 use weir_load::script::{self, Options};
-use weir_load::selfcheck::Sampler;
 use weir_load::{processor, random};
 use weir_net::process::{self, Signal};
-use weir_net::{clock, worker};
+use weir_net::worker;
 
 use super::flags::RunArgs;
-use super::{agents, exit, metrics, write};
-
-/// How often the metrics that are served are made anew, in ms.
-const EXPOSE_EVERY_MS: u64 = 1_000;
+use super::teller::{Teller, now_ms};
+use super::{agents, exit, write};
 
 /// Reads the script, runs it, reports; gives the exit code.
 pub fn run(args: &RunArgs) -> u8 {
@@ -78,54 +71,27 @@ fn test_run_id() -> String {
     format!("t{}_{}_{}", part(4), part(29), part(4))
 }
 
-fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
+fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, Ended> {
     let failed = |message| (message, exit::FAILED);
     if let Some(folder) = args.output.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty())
         && !folder.is_dir()
     {
         return Err(failed(format!("Path does not exist: {}", folder.display())));
     }
-    let page = args.prometheus.map(metrics::serve).transpose().map_err(failed)?;
-    let workers = match args.workers {
-        Some(workers) => workers,
-        // One worker has one state of the processor's module, as Artillery's users know it on two CPUs.
-        None if plan.processor.is_some() => 1,
-        None => weir_meter::host::effective_cpus(),
-    };
     let plan = Arc::new(plan);
+    let workers = workers(args, &plan);
     let seed = args.seed.unwrap_or_else(|| random::below(usize::MAX) as u64);
     let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None, ahead_ms: None };
-    let mut teller = Teller::new(args, &plan, page);
+    let mut teller = Teller::new(args, &plan).map_err(failed)?;
     print!("{}{}", honest::first_line(&plan.targets()), teller.console.test_run_id(id));
-    let channel = Channel::new();
-    stop_on_signal(channel.stop()).map_err(failed)?;
-    let ran = match &args.agents {
-        Some(url) => agents::run(url, args, options, &run, &channel, &mut teller),
-        None => run::run(&run, channel, &mut teller).map(Ran::here),
-    };
-    let Ran { outcome, checks: agent_checks, mut incomplete } = ran.map_err(|error| match error {
-        NotBegun::Before(message) => (message, exit::FAILED),
-        NotBegun::Worker(message) => (message, exit::WORKER),
-    })?;
-    teller.clear();
-    let sampler = std::mem::take(&mut teller.sampler);
+    let ran = go(args, options, &run, &mut teller)?;
     let self_check = match args.agents {
-        Some(_) => SelfCheck { agents: agent_checks, ..SelfCheck::default() },
-        None => sampler.finish(outcome.merger.own()),
+        Some(_) => SelfCheck { agents: ran.checks.clone(), ..SelfCheck::default() },
+        None => teller.fared().finish(ran.outcome.merger.own()),
     };
-    if outcome.is_interrupted {
-        incomplete.push("stopped by a signal before its time".to_owned());
-    }
-    if outcome.is_cut {
-        let limit = run::DRAIN_MAX.as_secs();
-        incomplete.push(format!("virtual users were left {limit} s after the last phase, and were ended"));
-    }
-    if outcome.lines_lost > 0 {
-        incomplete.push(format!("{} lines of `log` steps were too many at once to be printed", outcome.lines_lost));
-    }
-    let result = outcome.merger.outcome();
+    let is_interrupted = ran.outcome.is_interrupted;
+    let result = ran.outcome.merger.outcome();
     let apdex = plan.plugins.apdex.and_then(|_| Apdex::of(&result.whole));
-    let checks = checks(&plan, &result.whole, apdex.as_ref());
     let facts = Facts {
         targets: plan.targets(),
         script: plan.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -136,39 +102,103 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
         ended_ms: now_ms(),
         environment: environment(args, workers, seed),
         self_check,
-        incomplete,
-        checks: checks.clone(),
+        incomplete: incomplete(&ran),
+        checks: checks(&plan, &result.whole, apdex.as_ref()),
     };
+    report(args, &result, &facts, apdex.as_ref(), &mut teller).map_err(failed)?;
+    if let Err(message) = run::after(&run, ran.outcome.before, &mut teller) {
+        eprintln!("weir load: {message}");
+    }
+    teller.publish_rest();
+    Ok(match () {
+        () if is_interrupted => exit::INTERRUPTED,
+        () => verdict(args, &facts, &result.whole, teller.exit_code),
+    })
+}
+
+fn workers(args: &RunArgs, plan: &Plan) -> usize {
+    match args.workers {
+        Some(workers) => workers,
+        // One worker has one state of the processor's module, as Artillery's users know it on two CPUs.
+        None if plan.processor.is_some() => 1,
+        None => weir_meter::host::effective_cpus(),
+    }
+}
+
+/// Runs it, here or on agents, until it is over.
+fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Result<Ran, Ended> {
+    let channel = Channel::new();
+    stop_on_signal(channel.stop()).map_err(|message| (message, exit::FAILED))?;
+    let ran = match &args.agents {
+        Some(url) => agents::run(url, args, options, run, &channel, teller),
+        None => run::run(run, channel, teller).map(Ran::here),
+    };
+    ran.map_err(|error| match error {
+        NotBegun::Before(message) => (message, exit::FAILED),
+        NotBegun::Worker(message) => (message, exit::WORKER),
+    })
+}
+
+/// Why the figures are not of the whole run that was asked for, one sentence each.
+fn incomplete(ran: &Ran) -> Vec<String> {
+    let mut reasons = ran.incomplete.clone();
+    if ran.outcome.is_interrupted {
+        reasons.push("stopped by a signal before its time".to_owned());
+    }
+    if ran.outcome.is_cut {
+        let limit = run::DRAIN_MAX.as_secs();
+        reasons.push(format!("virtual users were left {limit} s after the last phase, and were ended"));
+    }
+    if ran.outcome.lines_lost > 0 {
+        reasons.push(format!("{} lines of `log` steps were too many at once to be printed", ran.outcome.lines_lost));
+    }
+    reasons
+}
+
+/// Prints the summary and what follows it, and writes the files that were asked for.
+fn report(
+    args: &RunArgs,
+    result: &Outcome,
+    facts: &Facts,
+    apdex: Option<&Apdex>,
+    teller: &mut Teller,
+) -> Result<(), String> {
     teller.summary(&result.whole, &facts.self_check);
     if let Some(path) = &args.output {
         let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
-            Some(_) => json::write_legacy(&result, &facts, &serde_json::Value::Null),
-            None => json::write(&result, &facts),
+            Some(_) => json::write_legacy(result, facts, &serde_json::Value::Null),
+            None => json::write(result, facts),
         };
-        write(path, &text).map_err(failed)?;
+        write(path, &text)?;
         print!("{}", teller.console.log_file(&path.to_string_lossy()));
     }
     if let Some(path) = &args.html {
-        write(path, &html::render(&json::document(&result, &facts))).map_err(failed)?;
+        write(path, &html::render(&json::document(result, facts)))?;
         print!("{}", teller.console.log_file(&path.to_string_lossy()));
     }
-    print!("{}", honest::block(&result, &facts, &teller.console));
-    print!("{}", apdex.map_or_else(String::new, |apdex| apdex.print()));
-    print!("{}", ensure::print(&checks, &teller.console));
+    print!("{}", honest::block(result, facts, &teller.console));
+    print!("{}", apdex.map_or_else(String::new, Apdex::print));
+    print!("{}", ensure::print(&facts.checks, &teller.console));
     // A closed stdout cannot be told anything.
     let _ = std::io::stdout().flush();
-    if let Err(message) = run::after(&run, outcome.before, &mut teller) {
-        eprintln!("weir load: {message}");
-    }
-    let is_limited = args.fail_if_limited && !facts.self_check.limits().is_empty();
-    Ok(match () {
-        () if outcome.is_interrupted => exit::INTERRUPTED,
-        () if ensure::has_failed(&checks) => exit::FAILED,
-        () if result.whole.counter("plugins.expect.failed") > 0 => exit::EXPECT,
-        () if is_limited => exit::LIMITED,
-        () => 0,
-    })
+    Ok(())
 }
+
+/// The exit code of a run that came to its end; of what speaks up, who would have the last word in Artillery has it.
+fn verdict(args: &RunArgs, facts: &Facts, whole: &Period, suggested: Option<i32>) -> u8 {
+    // As a process's exit code: its lowest byte.
+    let suggested = suggested.map_or(0, |code| code.rem_euclid(256) as u8);
+    match () {
+        () if ensure::has_failed(&facts.checks) => exit::FAILED,
+        () if suggested != 0 => suggested,
+        () if whole.counter("plugins.expect.failed") > 0 => exit::EXPECT,
+        () if args.fail_if_limited && !facts.self_check.limits().is_empty() => exit::LIMITED,
+        () => 0,
+    }
+}
+
+/// A message, and what to exit with.
+type Ended = (String, u8);
 
 /// What a run gave, wherever it ran.
 pub(super) struct Ran {
@@ -241,127 +271,4 @@ fn environment(args: &RunArgs, workers: usize, seed: u64) -> Vec<(String, String
         ("seed".to_owned(), seed.to_string()),
         ("environment".to_owned(), args.environment.clone().unwrap_or_default()),
     ]
-}
-
-fn now_ms() -> u64 {
-    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Prints what happens: reports to stdout as Artillery does, the live view to stderr.
-struct Teller {
-    console: Console,
-    is_v1: bool,
-    live: Live,
-    shows_live: bool,
-    phases: Vec<String>,
-    started_ms: Option<u64>,
-    sampler: Sampler,
-    page: Option<metrics::Page>,
-    exposed_ms: u64,
-}
-
-impl Teller {
-    fn new(args: &RunArgs, plan: &Plan, page: Option<metrics::Page>) -> Teller {
-        let is_terminal = std::io::stderr().is_terminal();
-        Teller {
-            console: Console {
-                columns: columns(),
-                is_colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-                is_quiet: args.quiet,
-                suppressed: plan.suppressed(),
-                ..Console::default()
-            },
-            is_v1: args.summary == "v1",
-            live: Live::new(is_terminal),
-            shows_live: is_terminal && !args.quiet,
-            phases: plan.phases.iter().map(|phase| phase.name.clone()).collect(),
-            started_ms: None,
-            sampler: Sampler::default(),
-            page,
-            exposed_ms: 0,
-        }
-    }
-
-    fn say(&mut self, text: &str) {
-        self.clear();
-        print!("{text}");
-        // A closed stdout cannot be told anything.
-        let _ = std::io::stdout().flush();
-    }
-
-    /// Takes the live view away, so that something can be printed.
-    fn clear(&mut self) {
-        eprint!("{}", self.live.clear());
-    }
-
-    fn summary(&mut self, whole: &Period, check: &SelfCheck) {
-        let now = now_ms();
-        let verdict = honest::verdict_first(check, &self.console);
-        let summary = match self.is_v1 {
-            true => v1::summary(&self.console, whole, now),
-            false => self.console.summary(whole, whole.stamps.first(), now),
-        };
-        self.say(&format!("{verdict}{summary}"));
-    }
-}
-
-/// Columns of the terminal on stdout, as the shell tells them.
-fn columns() -> Option<usize> {
-    std::env::var("COLUMNS").ok()?.parse().ok()
-}
-
-impl Watch for Teller {
-    fn phase_started(&mut self, index: usize, phase: &Phase) {
-        let now = now_ms();
-        self.started_ms.get_or_insert(now);
-        let text = match self.is_v1 {
-            true => v1::phase_started(&self.console, Some(&phase.name), index, &phase.shown, now),
-            false => self.console.phase_started(&phase.name, index, &phase.shown, now),
-        };
-        self.say(&text);
-    }
-
-    fn phase_completed(&mut self, index: usize, phase: &Phase) {
-        if !self.is_v1 {
-            let text = self.console.phase_completed(&phase.name, index, &phase.shown, now_ms());
-            self.say(&text);
-        }
-    }
-
-    fn line(&mut self, line: &str) {
-        self.say(&format!("{line}\n"));
-    }
-
-    fn period(&mut self, period: &Period) {
-        let text = match self.is_v1 {
-            true => v1::period(&self.console, period, self.started_ms.unwrap_or(period.start_ms)),
-            false => self.console.period(period),
-        };
-        self.say(&text);
-    }
-
-    fn late(&mut self, start_ms: u64) {
-        let text = format!("Warning: multiple batches of metrics for period {start_ms}\n");
-        self.say(&text);
-    }
-
-    fn progress(&mut self, progress: &Progress, merger: &Merger) {
-        self.sampler.look();
-        let now = now_ms();
-        if let Some(page) = &self.page
-            && now.saturating_sub(self.exposed_ms) >= EXPOSE_EVERY_MS
-        {
-            self.exposed_ms = now;
-            page.set(exposition(&merger.outcome()));
-        }
-        if !self.shows_live {
-            return;
-        }
-        let place = live::Progress {
-            elapsed_ms: u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX),
-            planned_ms: u64::try_from(progress.length.as_millis()).unwrap_or(u64::MAX),
-            phase: progress.phase.and_then(|index| self.phases.get(index).cloned()).unwrap_or_default(),
-        };
-        eprint!("{}", self.live.refresh(merger, &place, &self.console, now));
-    }
 }

@@ -19,6 +19,7 @@ mod jsonpath;
 pub mod output;
 pub mod plan;
 pub mod processor;
+pub mod publish;
 pub mod quick;
 pub mod random;
 pub mod record;

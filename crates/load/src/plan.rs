@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::capture::{Capture, Match};
 use crate::expression::Expression;
+use crate::publish::Reporter;
 use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
 use crate::vars::{Names, Slot};
@@ -428,8 +429,8 @@ pub struct Plugins {
     pub apdex: Option<f64>,
     /// `fake-data`, its options as written.
     pub fake_data: Option<Value>,
-    /// `publish-metrics`: each reporter's options as written.
-    pub publish: Vec<Value>,
+    /// `publish-metrics`: the reporters that are sent to.
+    pub publish: Vec<Reporter>,
     /// `slack`, `memory-inspector` and strangers: name and options, each with a warning.
     pub others: Vec<(String, Value)>,
 }

@@ -50,6 +50,8 @@ pub struct Worker {
     /// Virtual users of this worker that are under way.
     active: Cell<u64>,
     events: Sender<Event>,
+    /// The last exit code of the processor's that was told.
+    exit_code: Cell<Option<i32>>,
 }
 
 /// What all workers of a run share.
@@ -148,12 +150,23 @@ impl Worker {
             shared,
             active: Cell::new(0),
             events,
+            exit_code: Cell::new(None),
         })
     }
 
     /// Virtual users under way here.
     pub fn active(&self) -> u64 {
         self.active.get()
+    }
+
+    /// Tells of the exit code that the processor suggests, when it is another than before.
+    pub fn tell_exit_code(&self) {
+        let code = self.processor.as_ref().and_then(|processor| processor.exit_code());
+        if let Some(code) = code.filter(|_| code != self.exit_code.get()) {
+            self.exit_code.set(Some(code));
+            // Nobody listens any more: then it does not matter.
+            let _ = self.events.send(Event::ExitCode(code));
+        }
     }
 
     /// Prints a line, unless too many wait.

@@ -88,6 +88,7 @@ const OBJECTS: &[&Object] = &[
     &EXPECT_OPTIONS,
     &BY_ENDPOINT,
     &APDEX,
+    &PUBLISH,
     &SCENARIO,
     &HOOK,
     &STEP,

@@ -6,13 +6,14 @@ use super::build::Builder;
 use super::keys;
 use super::node::{Kind, Node};
 use crate::plan::{HttpConfig, Plugins, WsConfig};
+use crate::publish::{Refused, Reporter};
 use crate::value::{Map, Value};
 
 /// Connections of `pool` and `maxSockets`.
 const SOCKETS_MAX: usize = 1_000_000;
 
-/// Reporters of `publish-metrics` that are sent to.
-const REPORTERS: [&str; 5] = ["prometheus", "open-telemetry", "statsd", "influxdb-statsd", "datadog"];
+/// Reporters of `publish-metrics`.
+const REPORTERS_MAX: usize = 16;
 
 /// The threshold of `apdex`, in ms, unless set.
 const APDEX_MS: f64 = 500.0;
@@ -178,18 +179,22 @@ impl Builder<'_> {
         plugins
     }
 
-    fn reporters(&mut self, node: Option<&Node>) -> Vec<Value> {
+    fn reporters(&mut self, node: Option<&Node>) -> Vec<Reporter> {
         let mut reporters = Vec::new();
         for reporter in node.filter(|node| node.is_truthy()).map_or(&[][..], Node::one_or_more) {
-            let kind = reporter.get("type").map(Node::shown).unwrap_or_default();
-            let is_vendor = kind == "datadog" && reporter.get("apiKey").is_some();
-            if is_vendor || !REPORTERS.contains(&kind.as_str()) {
-                let why = if is_vendor { " with an `apiKey`" } else { "" };
-                let what = format!("nothing is sent to `{kind}`{why}; what can be: {}", REPORTERS.join(", "));
-                self.notes.warn(reporter.at, &what);
-                continue;
+            match Reporter::read(&reporter.value()) {
+                Ok(read) => {
+                    keys::PUBLISH.check(reporter, self.notes);
+                    reporters.push(read);
+                }
+                Err(Refused::Unsent(what)) => self.notes.warn(reporter.at, &what),
+                Err(Refused::Wrong(what)) => self.notes.refuse(reporter.at, what),
             }
-            reporters.push(reporter.value());
+        }
+        if reporters.len() > REPORTERS_MAX {
+            let what = format!("of {} reporters the first {REPORTERS_MAX} are sent to", reporters.len());
+            self.notes.say(&what);
+            reporters.truncate(REPORTERS_MAX);
         }
         reporters
     }

@@ -1,0 +1,178 @@
+//! What is told while a script runs: reports to stdout as Artillery's, a live view to stderr, metrics to who asked.
+
+use std::io::{IsTerminal, Write};
+use std::time::UNIX_EPOCH;
+
+use weir_load::output::console::Console;
+use weir_load::output::expose::exposition;
+use weir_load::output::live::{self, Live};
+use weir_load::output::{SelfCheck, honest, v1};
+use weir_load::plan::{Phase, Plan};
+use weir_load::publish::Publisher;
+use weir_load::record::{Merger, Period};
+use weir_load::run::{Progress, Watch};
+use weir_load::selfcheck::Sampler;
+use weir_net::clock;
+
+use super::flags::RunArgs;
+use super::metrics;
+
+/// How often the metrics that are served are made anew, in ms.
+const EXPOSE_EVERY_MS: u64 = 1_000;
+
+/// Prints what happens: reports to stdout as Artillery does, the live view to stderr.
+pub(super) struct Teller {
+    /// How reports look.
+    pub console: Console,
+    /// When the first phase began.
+    pub started_ms: Option<u64>,
+    /// What a processor wants the exit code to be.
+    pub exit_code: Option<i32>,
+    is_v1: bool,
+    live: Live,
+    shows_live: bool,
+    phases: Vec<String>,
+    sampler: Sampler,
+    page: Option<metrics::Page>,
+    exposed_ms: u64,
+    publisher: Option<Publisher>,
+}
+
+impl Teller {
+    /// Who tells of a run of the plan; the error is for the user.
+    pub fn new(args: &RunArgs, plan: &Plan) -> Result<Teller, String> {
+        let is_terminal = std::io::stderr().is_terminal();
+        Ok(Teller {
+            console: Console {
+                columns: columns(),
+                is_colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+                is_quiet: args.quiet,
+                suppressed: plan.suppressed(),
+                ..Console::default()
+            },
+            is_v1: args.summary == "v1",
+            live: Live::new(is_terminal),
+            shows_live: is_terminal && !args.quiet,
+            phases: plan.phases.iter().map(|phase| phase.name.clone()).collect(),
+            started_ms: None,
+            sampler: Sampler::default(),
+            exit_code: None,
+            page: args.prometheus.map(metrics::serve).transpose()?,
+            exposed_ms: 0,
+            publisher: Publisher::start(&plan.plugins.publish, &plan.target)?,
+        })
+    }
+
+    /// The run is over: how the generator fared.
+    pub fn fared(&mut self) -> Sampler {
+        self.clear();
+        std::mem::take(&mut self.sampler)
+    }
+
+    /// Waits until what is published has been sent, and says what was not.
+    pub fn publish_rest(&mut self) {
+        let said = self.publisher.take().map(Publisher::finish).unwrap_or_default();
+        said.iter().for_each(|sentence| eprintln!("{sentence}"));
+    }
+
+    fn say(&mut self, text: &str) {
+        self.clear();
+        print!("{text}");
+        // A closed stdout cannot be told anything.
+        let _ = std::io::stdout().flush();
+    }
+
+    /// Takes the live view away, so that something can be printed.
+    fn clear(&mut self) {
+        eprint!("{}", self.live.clear());
+    }
+
+    /// The report of the whole run.
+    pub fn summary(&mut self, whole: &Period, check: &SelfCheck) {
+        let now = now_ms();
+        let verdict = honest::verdict_first(check, &self.console);
+        let summary = match self.is_v1 {
+            true => v1::summary(&self.console, whole, now),
+            false => self.console.summary(whole, whole.stamps.first(), now),
+        };
+        self.say(&format!("{verdict}{summary}"));
+    }
+}
+
+/// Columns of the terminal on stdout, as the shell tells them.
+fn columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+impl Watch for Teller {
+    fn phase_started(&mut self, index: usize, phase: &Phase) {
+        let now = now_ms();
+        if self.started_ms.is_none() {
+            self.started_ms = Some(now);
+            self.publisher.iter_mut().for_each(Publisher::started);
+        }
+        let text = match self.is_v1 {
+            true => v1::phase_started(&self.console, Some(&phase.name), index, &phase.shown, now),
+            false => self.console.phase_started(&phase.name, index, &phase.shown, now),
+        };
+        self.say(&text);
+    }
+
+    fn phase_completed(&mut self, index: usize, phase: &Phase) {
+        if !self.is_v1 {
+            let text = self.console.phase_completed(&phase.name, index, &phase.shown, now_ms());
+            self.say(&text);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.say(&format!("{line}\n"));
+    }
+
+    fn period(&mut self, period: &Period) {
+        self.publisher.iter_mut().for_each(|publisher| publisher.period(period));
+        let text = match self.is_v1 {
+            true => v1::period(&self.console, period, self.started_ms.unwrap_or(period.start_ms)),
+            false => self.console.period(period),
+        };
+        self.say(&text);
+    }
+
+    fn exit_code(&mut self, code: i32) {
+        self.exit_code = Some(code);
+    }
+
+    fn late(&mut self, start_ms: u64) {
+        let text = format!("Warning: multiple batches of metrics for period {start_ms}\n");
+        self.say(&text);
+    }
+
+    fn progress(&mut self, progress: &Progress, merger: &Merger) {
+        self.sampler.look();
+        for sentence in self.publisher.as_ref().map(Publisher::sentences).unwrap_or_default() {
+            self.clear();
+            eprintln!("{sentence}");
+        }
+        let now = now_ms();
+        if let Some(page) = &self.page
+            && now.saturating_sub(self.exposed_ms) >= EXPOSE_EVERY_MS
+        {
+            self.exposed_ms = now;
+            page.set(exposition(&merger.outcome()));
+        }
+        if !self.shows_live {
+            return;
+        }
+        let place = live::Progress {
+            elapsed_ms: u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX),
+            planned_ms: u64::try_from(progress.length.as_millis()).unwrap_or(u64::MAX),
+            phase: progress.phase.and_then(|index| self.phases.get(index).cloned()).unwrap_or_default(),
+        };
+        eprint!("{}", self.live.refresh(merger, &place, &self.console, now));
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
+    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
