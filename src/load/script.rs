@@ -23,6 +23,8 @@ use super::{agents, exit, write};
 pub fn run(args: &RunArgs) -> u8 {
     let id = std::env::var("ARTILLERY_TEST_RUN_ID").unwrap_or_else(|_| test_run_id());
     let options = options(args, &id);
+    // Weights may be left to chance.
+    args.seed.iter().for_each(|seed| random::seed(*seed));
     let plan = match script::load(&options, &processor::load_script) {
         Ok(plan) => plan,
         Err(refusal) => {

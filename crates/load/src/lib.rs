@@ -8,7 +8,7 @@ pub mod agent;
 pub mod arrive;
 pub mod capture;
 pub mod client;
-mod cookie;
+pub mod cookie;
 pub mod duration;
 pub mod engine;
 pub mod expect;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capture::{Capture, Match};
+use crate::client::Proxies;
+use crate::cookie::Rules;
 use crate::expression::Expression;
 use crate::publish::Reporter;
 use crate::template::{Template, Tree};
@@ -47,6 +49,8 @@ pub struct Plan {
     pub socketio: Tree,
     /// `config.tls`.
     pub tls: Map,
+    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, for requests.
+    pub proxies: Proxies,
     /// `config.timeout`: the legacy one, which wins over `http.timeout`.
     pub timeout: Option<Duration>,
     /// `config.processor`.
@@ -400,7 +404,7 @@ pub struct HttpConfig {
     /// `distributedTracing`: sampled, prefix of the trace id.
     pub tracing: Option<(bool, String)>,
     /// `cookieJarOptions`.
-    pub cookie_options: Map,
+    pub cookie_rules: Rules,
 }
 
 /// `config.ws` (artillery.md §2.4).

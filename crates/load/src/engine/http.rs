@@ -26,7 +26,7 @@ use weir_net::{buffer, clock};
 use weir_wire::Known;
 
 use crate::client::{self, Answer, Call, Error, Origin, Origins, Resolver};
-use crate::cookie::Jar;
+use crate::cookie::{Jar, Rules};
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::record::Recorder;
 use crate::tls::Tls;
@@ -95,9 +95,9 @@ impl Session {
     }
 
     /// Takes a cookie; false if it cannot be read.
-    fn set_cookie(&self, text: &str, origin: &Origin, target: &str) -> bool {
+    fn set_cookie(&self, text: &str, origin: &Origin, target: &str, rules: Rules) -> bool {
         let now = clock::unix_seconds() as i64;
-        self.0.jar.borrow_mut().get_or_insert_default().set(text, &origin.host, target, now).is_ok()
+        self.0.jar.borrow_mut().get_or_insert_default().set(text, &origin.host, target, now, rules).is_ok()
     }
 
     /// The Cookie field's value.
@@ -114,7 +114,7 @@ impl Session {
 impl Http {
     /// Looks up what requests of this plan need.
     pub fn new(plan: &Plan, recorder: &Recorder, tls: &Rc<Tls>) -> Http {
-        let origins = Origins::new(tls.clone());
+        let origins = Origins::new(tls.clone(), plan.proxies.clone());
         Http {
             metrics: Metrics::new(plan, recorder),
             by_endpoint: ByEndpoint::new(plan),
@@ -223,7 +223,8 @@ impl Asked<'_> {
     /// `cookie` of the step and of the defaults.
     fn set_cookies(&self, vuser: &Vuser, plan: &Plan, outgoing: &Outgoing, with: With<'_>) {
         let set = |name: &str, value: &str| {
-            vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin, &outgoing.target);
+            let rules = plan.http.cookie_rules;
+            vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin, &outgoing.target, rules);
         };
         if !plan.http.cookies.is_empty() {
             vuser.session.0.sends_cookies.set(true);
@@ -359,7 +360,9 @@ fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answ
     };
     vuser.session.0.sends_cookies.set(true);
     for (_, value) in answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
-        if !vuser.session.set_cookie(&String::from_utf8_lossy(value), origin, target) && vuser.scenario.is_some() {
+        let rules = worker.plan.http.cookie_rules;
+        let is_taken = vuser.session.set_cookie(&String::from_utf8_lossy(value), origin, target, rules);
+        if !is_taken && vuser.scenario.is_some() {
             worker.count_error("cookie_parse_error_invalid_cookie");
         }
     }

@@ -28,8 +28,6 @@ use crate::template::Tree;
 use crate::value::Value;
 use crate::vuser::{Failed, Vuser};
 
-pub use self::options::unknown;
-
 /// How long a step waits for a message unless the script says.
 const WAIT: Duration = Duration::from_secs(10);
 /// Messages kept for the steps to come; later ones are counted and dropped.

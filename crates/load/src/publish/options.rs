@@ -119,7 +119,7 @@ impl Filter {
             false => list.iter().any(|known| known == name),
         };
         // StatsD heeds `excluded` only where `includeOnly` is not there.
-        let excluded = !(self.is_prefix && !self.only.is_empty()) && is_in(&self.excluded);
+        let excluded = (self.only.is_empty() || !self.is_prefix) && is_in(&self.excluded);
         !excluded && (self.only.is_empty() || is_in(&self.only))
     }
 }

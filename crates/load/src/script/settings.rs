@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::build::Builder;
 use super::keys;
 use super::node::{Kind, Node};
+use super::source::At;
+use crate::client::Proxies;
+use crate::cookie::{Prefixes, Rules};
 use crate::plan::{HttpConfig, Plugins, WsConfig};
 use crate::publish::{Refused, Reporter};
 use crate::value::{Map, Value};
@@ -44,7 +47,26 @@ impl Builder<'_> {
                 _ => None,
             }),
             tracing: http.get("distributedTracing").and_then(|node| self.tracing(node)),
-            cookie_options: http.get("cookieJarOptions").map(Node::value_map).unwrap_or_default(),
+            cookie_rules: http.get("cookieJarOptions").map(|node| self.cookie_rules(node)).unwrap_or_default(),
+        }
+    }
+
+    fn cookie_rules(&mut self, node: &Node) -> Rules {
+        keys::COOKIE_JAR.check(node, self.notes);
+        let prefixes = match node.get("prefixSecurity").map(Node::shown).as_deref() {
+            None | Some("silent") => Prefixes::Silent,
+            Some("strict") => Prefixes::Strict,
+            Some("unsafe-disabled") => Prefixes::Unsafe,
+            Some(_) => {
+                self.notes
+                    .warn(node.at, "`prefixSecurity` is `silent`, `strict` or `unsafe-disabled`; it is `silent` here");
+                Prefixes::Silent
+            }
+        };
+        Rules {
+            is_loose: node.get("looseMode").is_some_and(Node::is_truthy),
+            rejects_public: node.get("rejectPublicSuffixes").is_none_or(Node::is_truthy),
+            prefixes,
         }
     }
 
@@ -96,6 +118,24 @@ impl Builder<'_> {
         let Some(tls) = config.get("tls") else { return Map::new() };
         keys::TLS.check(tls, self.notes);
         tls.value_map()
+    }
+
+    /// What the environment says of proxies.
+    pub fn proxies(&mut self, at: At, globals: &[(String, Value)]) -> Proxies {
+        let environment = globals.iter().find(|(name, _)| name == "$env").map(|(_, value)| value);
+        let variable = |name: &str| match environment {
+            Some(Value::Map(map)) => map.get(name).map(|value| value.to_text().into_owned()),
+            _ => None,
+        };
+        let proxies = Proxies::read(&variable).unwrap_or_else(|why| {
+            self.notes.refuse(at, why);
+            Proxies::default()
+        });
+        if !proxies.named().is_empty() {
+            let what = "requests go through the proxy that the environment names (HTTP_PROXY, HTTPS_PROXY)";
+            self.notes.say(&format!("{what}: {}", proxies.named().join(", ")));
+        }
+        proxies
     }
 
     /// A number of seconds.
