@@ -138,6 +138,11 @@ impl Watch for Teller {
         self.say(&text);
     }
 
+    fn debug(&mut self, line: &str) {
+        self.clear();
+        eprintln!("  {line}");
+    }
+
     fn exit_code(&mut self, code: i32) {
         self.exit_code = Some(code);
     }

@@ -9,6 +9,7 @@ pub mod arrive;
 pub mod capture;
 pub mod client;
 pub mod cookie;
+pub mod debug;
 pub mod duration;
 pub mod engine;
 pub mod expect;

@@ -74,6 +74,10 @@ pub trait Watch {
     fn taken(&mut self, taken: &Taken, before_ms: u64) {
         let _ = (taken, before_ms);
     }
+    /// A line that `DEBUG` asks for.
+    fn debug(&mut self, line: &str) {
+        let _ = line;
+    }
     /// A processor set `artillery.suggestedExitCode`; the last one counts.
     fn exit_code(&mut self, code: i32) {
         let _ = code;
@@ -147,6 +151,8 @@ pub enum Event {
     },
     /// A worker could not begin.
     Failed(String),
+    /// A line that `DEBUG` asks for.
+    Debug(String),
     /// A processor set `artillery.suggestedExitCode`.
     ExitCode(i32),
     /// The run is to end.
@@ -324,6 +330,7 @@ fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
     while let Ok(event) = channel.receiver.try_recv() {
         match event {
             Event::Line(line) => watch.line(&line),
+            Event::Debug(line) => watch.debug(&line),
             Event::ExitCode(code) => watch.exit_code(code),
             _ => {}
         }
@@ -532,6 +539,10 @@ impl<'r> Hearing<'r> {
                 }
             }
             Event::Failed(error) => return Err(error),
+            Event::Debug(line) => {
+                self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
+                watch.debug(&line);
+            }
             Event::ExitCode(code) => watch.exit_code(code),
             Event::Stop => {
                 self.is_interrupted = true;

@@ -284,7 +284,7 @@ async fn refused(vuser: &mut Vuser, mut asked: Asked<'_>, failed: Failed) -> Res
 /// Sends it, follows redirects, counts, and looks at the last answer.
 async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) -> Result<(), Failed> {
     let counts = vuser.scenario.is_some();
-    let wants_body = asked.compiled.looks || hooks::has_after(vuser, asked.request);
+    let wants_body = asked.compiled.looks || worker.debug.speaks_http || hooks::has_after(vuser, asked.request);
     let mut hops = 0;
     loop {
         let answer = match send(vuser, worker, &asked, wants_body).await {
@@ -292,6 +292,9 @@ async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) 
             Err(error) => return Err(Box::pin(fail(vuser, &mut asked, error)).await),
         };
         take_cookies(vuser, worker, &asked, &answer);
+        if worker.debug.speaks_http {
+            after::debug(worker, &asked, &answer);
+        }
         if counts {
             worker.http.metrics.answer(&worker.recorder, &answer);
             note_latency(vuser, worker, &answer);
@@ -340,6 +343,9 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     if vuser.scenario.is_some() {
         worker.http.metrics.request(&worker.recorder);
     }
+    if worker.debug.speaks_http {
+        worker.say_debug(worker.debug.request(&format!("{}://{}", origin.scheme.name(), origin.authority), head, body));
+    }
     let sockets = vuser.session.sockets(&worker.http, &worker.plan);
     let mut permit = sockets.acquire(origin).await;
     let timeout = worker.http.timeout;
@@ -384,6 +390,7 @@ async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed 
     {
         worker.http.metrics.head(&worker.recorder, *status, timings);
     }
+    worker.say_debug(worker.debug.error(&error.name));
     hooks::on_error(vuser, asked, &error.name).await;
     if let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) {
         expects.error(&worker, &error.name);
