@@ -78,6 +78,7 @@ impl Bench {
         for (name, port) in &self.servers.ports {
             command.env(name.to_uppercase(), port.to_string());
         }
+        command.envs(meant.environment.iter().map(|(name, value)| (name, value)));
         command.current_dir(script.parent().unwrap()).stdin(Stdio::null()).output().expect("weir runs")
     }
 }
@@ -86,6 +87,7 @@ impl Bench {
 #[derive(Default)]
 struct Meant {
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     exit: i32,
     prints: Vec<String>,
     counters: BTreeMap<String, String>,
@@ -99,6 +101,10 @@ impl Meant {
             let (word, rest) = line.split_once(": ").unwrap_or((line, ""));
             match word {
                 "flags" => meant.arguments = rest.split(' ').map(str::to_owned).collect(),
+                "env" => {
+                    let (name, value) = rest.split_once('=').expect("NAME=value");
+                    meant.environment.push((name.to_owned(), value.to_owned()));
+                }
                 "exit" => meant.exit = rest.parse().expect("an exit code"),
                 "prints" => meant.prints.push(rest.to_owned()),
                 "summary" => meant.summaries.push(rest.to_owned()),

@@ -9,7 +9,7 @@ use weir_load::output::ensure::{self, Apdex, Check};
 use weir_load::output::facts::fingerprint;
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json};
 use weir_load::plan::{Phase, Plan};
-use weir_load::record::Period;
+use weir_load::record::{Outcome, Period};
 use weir_load::run::{self, Channel, NotBegun, Run, Stop};
 use weir_load::script::{self, Options};
 use weir_load::{processor, random};
@@ -24,6 +24,8 @@ use super::{agents, exit, write};
 pub fn run(args: &RunArgs) -> u8 {
     let id = std::env::var("ARTILLERY_TEST_RUN_ID").unwrap_or_else(|_| test_run_id());
     let options = options(args, &id);
+    // Weights may be left to chance.
+    args.seed.iter().for_each(|seed| random::seed(*seed));
     let plan = match script::load(&options, &processor::load_script) {
         Ok(plan) => plan,
         Err(refusal) => {
@@ -72,52 +74,27 @@ fn test_run_id() -> String {
     format!("t{}_{}_{}", part(4), part(29), part(4))
 }
 
-fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, (String, u8)> {
+fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, Ended> {
     let failed = |message| (message, exit::FAILED);
     if let Some(folder) = args.output.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty())
         && !folder.is_dir()
     {
         return Err(failed(format!("Path does not exist: {}", folder.display())));
     }
-    let workers = match args.workers {
-        Some(workers) => workers,
-        // One worker has one state of the processor's module, as Artillery's users know it on two CPUs.
-        None if plan.processor.is_some() => 1,
-        None => weir_meter::host::effective_cpus(),
-    };
     let plan = Arc::new(plan);
+    let workers = workers(args, &plan);
     let seed = args.seed.unwrap_or_else(|| random::below(usize::MAX) as u64);
     let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None, ahead_ms: None };
     let mut teller = Teller::new(args, &plan).map_err(failed)?;
     print!("{}{}", honest::first_line(&plan.targets()), teller.console.test_run_id(id));
-    let channel = Channel::new();
-    stop_on_signal(channel.stop()).map_err(failed)?;
-    let ran = match &args.agents {
-        Some(url) => agents::run(url, args, options, &run, &channel, &mut teller),
-        None => run::run(&run, channel, &mut teller).map(Ran::here),
-    };
-    let Ran { outcome, checks: agent_checks, mut incomplete } = ran.map_err(|error| match error {
-        NotBegun::Before(message) => (message, exit::FAILED),
-        NotBegun::Worker(message) => (message, exit::WORKER),
-    })?;
-    let sampler = teller.fared();
+    let ran = go(args, options, &run, &mut teller)?;
     let self_check = match args.agents {
-        Some(_) => SelfCheck { agents: agent_checks, ..SelfCheck::default() },
-        None => sampler.finish(outcome.merger.own()),
+        Some(_) => SelfCheck { agents: ran.checks.clone(), ..SelfCheck::default() },
+        None => teller.fared().finish(ran.outcome.merger.own()),
     };
-    if outcome.is_interrupted {
-        incomplete.push("stopped by a signal before its time".to_owned());
-    }
-    if outcome.is_cut {
-        let limit = run::DRAIN_MAX.as_secs();
-        incomplete.push(format!("virtual users were left {limit} s after the last phase, and were ended"));
-    }
-    if outcome.lines_lost > 0 {
-        incomplete.push(format!("{} lines of `log` steps were too many at once to be printed", outcome.lines_lost));
-    }
-    let result = outcome.merger.outcome();
+    let is_interrupted = ran.outcome.is_interrupted;
+    let result = ran.outcome.merger.outcome();
     let apdex = plan.plugins.apdex.and_then(|_| Apdex::of(&result.whole));
-    let checks = checks(&plan, &result.whole, apdex.as_ref());
     let facts = Facts {
         targets: plan.targets(),
         script: plan.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -128,40 +105,105 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
         ended_ms: now_ms(),
         environment: environment(args, workers, seed),
         self_check,
-        incomplete,
-        checks: checks.clone(),
+        incomplete: incomplete(&ran),
+        checks: checks(&plan, &result.whole, apdex.as_ref()),
     };
-    teller.summary(&result.whole, &facts.self_check);
-    if let Some(path) = &args.output {
-        let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
-            Some(_) => json::write_legacy(&result, &facts, &serde_json::Value::Null),
-            None => json::write(&result, &facts),
-        };
-        write(path, &text).map_err(failed)?;
-        print!("{}", teller.console.log_file(&path.to_string_lossy()));
-    }
-    if let Some(path) = &args.html {
-        write(path, &html::render(&json::document(&result, &facts))).map_err(failed)?;
-        print!("{}", teller.console.log_file(&path.to_string_lossy()));
-    }
-    print!("{}", honest::block(&result, &facts, &teller.console));
-    print!("{}", apdex.map_or_else(String::new, |apdex| apdex.print()));
-    print!("{}", ensure::print(&checks, &teller.console));
-    // A closed stdout cannot be told anything.
-    let _ = std::io::stdout().flush();
-    let after = run::after(&run, outcome.before, &mut teller);
+    report(args, &result, &facts, apdex.as_ref(), &mut teller).map_err(failed)?;
+    let after = run::after(&run, ran.outcome.before, &mut teller);
     if let Err(message) = &after {
         eprintln!("weir load: {message}");
     }
-    let is_limited = args.fail_if_limited && !facts.self_check.limits().is_empty();
+    teller.publish_rest();
     Ok(match () {
-        () if outcome.is_interrupted => exit::INTERRUPTED,
-        () if after.is_err() || ensure::has_failed(&checks) => exit::FAILED,
-        () if result.whole.counter("plugins.expect.failed") > 0 => exit::EXPECT,
-        () if is_limited => exit::LIMITED,
-        () => 0,
+        () if is_interrupted => exit::INTERRUPTED,
+        () if after.is_err() => exit::FAILED,
+        () => verdict(args, &facts, &result.whole, teller.exit_code),
     })
 }
+
+fn workers(args: &RunArgs, plan: &Plan) -> usize {
+    match args.workers {
+        Some(workers) => workers,
+        // One worker has one state of the processor's module, as Artillery's users know it on two CPUs.
+        None if plan.processor.is_some() => 1,
+        None => weir_meter::host::effective_cpus(),
+    }
+}
+
+/// Runs it, here or on agents, until it is over.
+fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Result<Ran, Ended> {
+    let channel = Channel::new();
+    stop_on_signal(channel.stop()).map_err(|message| (message, exit::FAILED))?;
+    let ran = match &args.agents {
+        Some(url) => agents::run(url, args, options, run, &channel, teller),
+        None => run::run(run, channel, teller).map(Ran::here),
+    };
+    ran.map_err(|error| match error {
+        NotBegun::Before(message) => (message, exit::FAILED),
+        NotBegun::Worker(message) => (message, exit::WORKER),
+    })
+}
+
+/// Why the figures are not of the whole run that was asked for, one sentence each.
+fn incomplete(ran: &Ran) -> Vec<String> {
+    let mut reasons = ran.incomplete.clone();
+    if ran.outcome.is_interrupted {
+        reasons.push("stopped by a signal before its time".to_owned());
+    }
+    if ran.outcome.is_cut {
+        let limit = run::DRAIN_MAX.as_secs();
+        reasons.push(format!("virtual users were left {limit} s after the last phase, and were ended"));
+    }
+    if ran.outcome.lines_lost > 0 {
+        reasons.push(format!("{} lines of `log` steps were too many at once to be printed", ran.outcome.lines_lost));
+    }
+    reasons
+}
+
+/// Prints the summary and what follows it, and writes the files that were asked for.
+fn report(
+    args: &RunArgs,
+    result: &Outcome,
+    facts: &Facts,
+    apdex: Option<&Apdex>,
+    teller: &mut Teller,
+) -> Result<(), String> {
+    teller.summary(&result.whole, &facts.self_check);
+    if let Some(path) = &args.output {
+        let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
+            Some(_) => json::write_legacy(result, facts, &serde_json::Value::Null),
+            None => json::write(result, facts),
+        };
+        write(path, &text)?;
+        print!("{}", teller.console.log_file(&path.to_string_lossy()));
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::render(&json::document(result, facts)))?;
+        print!("{}", teller.console.log_file(&path.to_string_lossy()));
+    }
+    print!("{}", honest::block(result, facts, &teller.console));
+    print!("{}", apdex.map_or_else(String::new, Apdex::print));
+    print!("{}", ensure::print(&facts.checks, &teller.console));
+    // A closed stdout cannot be told anything.
+    let _ = std::io::stdout().flush();
+    Ok(())
+}
+
+/// The exit code of a run that came to its end; of what speaks up, who would have the last word in Artillery has it.
+fn verdict(args: &RunArgs, facts: &Facts, whole: &Period, suggested: Option<i32>) -> u8 {
+    // As a process's exit code: its lowest byte.
+    let suggested = suggested.map_or(0, |code| code.rem_euclid(256) as u8);
+    match () {
+        () if ensure::has_failed(&facts.checks) => exit::FAILED,
+        () if suggested != 0 => suggested,
+        () if whole.counter("plugins.expect.failed") > 0 => exit::EXPECT,
+        () if args.fail_if_limited && !facts.self_check.limits().is_empty() => exit::LIMITED,
+        () => 0,
+    }
+}
+
+/// A message, and what to exit with.
+type Ended = (String, u8);
 
 /// What a run gave, wherever it ran.
 pub(super) struct Ran {

@@ -8,6 +8,7 @@ use weir_load::output::expose::exposition;
 use weir_load::output::live;
 use weir_load::output::{SelfCheck, honest, v1};
 use weir_load::plan::{Phase, Plan};
+use weir_load::publish::Publisher;
 use weir_load::record::{Merger, Period};
 use weir_load::run::{Progress, Watch};
 use weir_load::selfcheck::Sampler;
@@ -27,12 +28,15 @@ pub(super) struct Teller {
     pub console: Console,
     /// When the first phase began.
     pub started_ms: Option<u64>,
+    /// What a processor wants the exit code to be.
+    pub exit_code: Option<i32>,
     is_v1: bool,
     view: View,
     phases: Vec<String>,
     sampler: Sampler,
     page: Option<metrics::Page>,
     exposed_ms: u64,
+    publisher: Option<Publisher>,
 }
 
 impl Teller {
@@ -51,9 +55,11 @@ impl Teller {
             view: View::new(args.quiet),
             phases: plan.phases.iter().map(|phase| phase.name.clone()).collect(),
             started_ms: None,
+            exit_code: None,
             sampler: Sampler::default(),
             page: args.prometheus.map(metrics::serve).transpose()?,
             exposed_ms: 0,
+            publisher: Publisher::start(&plan.plugins.publish, &plan.target)?,
         })
     }
 
@@ -61,6 +67,12 @@ impl Teller {
     pub fn fared(&mut self) -> Sampler {
         self.clear();
         std::mem::take(&mut self.sampler)
+    }
+
+    /// Waits until what is published has been sent, and says what was not.
+    pub fn publish_rest(&mut self) {
+        let said = self.publisher.take().map(Publisher::finish).unwrap_or_default();
+        said.iter().for_each(|sentence| eprintln!("{sentence}"));
     }
 
     fn say(&mut self, text: &str) {
@@ -88,7 +100,10 @@ impl Teller {
 impl Watch for Teller {
     fn phase_started(&mut self, index: usize, phase: &Phase) {
         let now = now_ms();
-        self.started_ms.get_or_insert(now);
+        if self.started_ms.is_none() {
+            self.started_ms = Some(now);
+            self.publisher.iter_mut().for_each(Publisher::started);
+        }
         let text = match self.is_v1 {
             true => v1::phase_started(&self.console, Some(&phase.name), index, &phase.shown, now),
             false => self.console.phase_started(&phase.name, index, &phase.shown, now),
@@ -108,11 +123,21 @@ impl Watch for Teller {
     }
 
     fn period(&mut self, period: &Period) {
+        self.publisher.iter_mut().for_each(|publisher| publisher.period(period));
         let text = match self.is_v1 {
             true => v1::period(&self.console, period, self.started_ms.unwrap_or(period.start_ms)),
             false => self.console.period(period),
         };
         self.say(&text);
+    }
+
+    fn debug(&mut self, line: &str) {
+        self.clear();
+        eprintln!("  {line}");
+    }
+
+    fn exit_code(&mut self, code: i32) {
+        self.exit_code = Some(code);
     }
 
     fn late(&mut self, start_ms: u64) {
@@ -122,6 +147,10 @@ impl Watch for Teller {
 
     fn progress(&mut self, progress: &Progress, merger: &Merger) {
         self.sampler.look();
+        for sentence in self.publisher.as_ref().map(Publisher::sentences).unwrap_or_default() {
+            self.clear();
+            eprintln!("{sentence}");
+        }
         let now = now_ms();
         if let Some(page) = &self.page
             && now.saturating_sub(self.exposed_ms) >= EXPOSE_EVERY_MS

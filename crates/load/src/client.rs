@@ -13,6 +13,7 @@ mod error;
 mod incoming;
 mod open;
 mod origin;
+mod proxy;
 mod resolve;
 mod session;
 
@@ -21,5 +22,6 @@ pub use coding::{Decoded, decode};
 pub use error::Error;
 pub use open::Link;
 pub use origin::{Origin, Origins};
+pub use proxy::Proxies;
 pub use resolve::Resolver;
 pub use session::{Call, Kept, exchange};

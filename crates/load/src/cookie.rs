@@ -30,6 +30,34 @@ struct Cookie {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
+/// `cookieJarOptions`: those of npm's tough-cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `looseMode`: cookies without a name are taken.
+    pub is_loose: bool,
+    /// `rejectPublicSuffixes`: nobody sets cookies for a whole `com`.
+    pub rejects_public: bool,
+    /// `prefixSecurity`.
+    pub prefixes: Prefixes,
+}
+
+/// What becomes of a cookie whose name begins with `__Secure-` or `__Host-` without being so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefixes {
+    /// `silent`: it is passed over.
+    Silent,
+    /// `strict`: it is an error.
+    Strict,
+    /// `unsafe-disabled`: it is taken.
+    Unsafe,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { is_loose: false, rejects_public: true, prefixes: Prefixes::Silent }
+    }
+}
+
 /// The cookies of one virtual user, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Jar {
@@ -39,8 +67,15 @@ pub struct Jar {
 impl Jar {
     /// Takes the value of a Set-Cookie field, or `name=value`, from a host, asked for a target; `now` in seconds since
     /// 1970.
-    pub fn set(&mut self, text: &str, host: &str, target: &str, now: i64) -> Result<(), Refused> {
-        let cookie = parse(text, host, target, now)?;
+    pub fn set(&mut self, text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result<(), Refused> {
+        let cookie = parse(text, host, target, now, rules)?;
+        if !cookie.keeps_its_prefix() {
+            match rules.prefixes {
+                Prefixes::Silent => return Ok(()),
+                Prefixes::Strict => return Err(Refused),
+                Prefixes::Unsafe => {}
+            }
+        }
         let is_same =
             |known: &Cookie| (&known.name, &known.domain, &known.path) == (&cookie.name, &cookie.domain, &cookie.path);
         let is_over = cookie.expires.is_some_and(|at| at <= now);
@@ -110,6 +145,15 @@ impl Cookie {
         Value::from(map)
     }
 
+    /// What `__Secure-` and `__Host-` promise (RFC 6265bis §4.1.3).
+    fn keeps_its_prefix(&self) -> bool {
+        match &self.name {
+            name if name.starts_with("__Secure-") => self.is_secure,
+            name if name.starts_with("__Host-") => self.is_secure && self.is_host_only && self.path == "/",
+            _ => true,
+        }
+    }
+
     fn is_for(&self, scheme: Scheme, host: &str, path: &str, now: i64) -> bool {
         let host_fits = if self.is_host_only { host == self.domain } else { is_within(host, &self.domain) };
         let path_fits = path
@@ -128,13 +172,17 @@ fn is_within(host: &str, domain: &str) -> bool {
 }
 
 /// RFC 6265 §5.2 and §5.3.
-fn parse(text: &str, host: &str, target: &str, now: i64) -> Result<Cookie, Refused> {
+fn parse(text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result<Cookie, Refused> {
     let mut parts = text.split(';');
     let pair = parts.next().unwrap_or_default().trim();
-    let (name, value) = pair.split_once('=').ok_or(Refused)?;
+    let (name, value) = match rules.is_loose {
+        // tough-cookie: one `=` at the start is passed over, and a text without any is a value.
+        true => pair.strip_prefix('=').unwrap_or(pair).split_once('=').unwrap_or(("", pair.trim_start_matches('='))),
+        false => pair.split_once('=').ok_or(Refused)?,
+    };
     let (name, value) = (name.trim(), value.trim());
     let is_bad = |byte: u8| byte < b' ' || byte == 0x7f;
-    if name.is_empty() || pair.len() > COOKIE_BYTES_MAX || pair.bytes().any(is_bad) {
+    if (name.is_empty() && !rules.is_loose) || pair.len() > COOKIE_BYTES_MAX || pair.bytes().any(is_bad) {
         return Err(Refused);
     }
     let folder = target.split('?').next().unwrap_or("/").rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -155,7 +203,7 @@ fn parse(text: &str, host: &str, target: &str, now: i64) -> Result<Cookie, Refus
             "domain" => {
                 let domain = value.strip_prefix('.').unwrap_or(value).to_ascii_lowercase();
                 if !domain.is_empty() {
-                    let is_public = !domain.contains('.') && domain != host;
+                    let is_public = rules.rejects_public && !domain.contains('.') && domain != host;
                     if is_public || !is_within(host, &domain) {
                         return Err(Refused);
                     }
@@ -194,7 +242,7 @@ mod tests {
         let mut jar = Jar::default();
         let from = Url::parse(from).unwrap();
         for text in set {
-            let _ = jar.set(text, &from.host, &from.target, 1000);
+            let _ = jar.set(text, &from.host, &from.target, 1000, Rules::default());
         }
         let to = Url::parse(to).unwrap();
         let mut out = Vec::new();
@@ -228,6 +276,33 @@ mod tests {
     }
 
     #[test]
+    fn the_rules_of_the_jar() {
+        let usual = Rules::default();
+        let (loose, open) = (Rules { is_loose: true, ..usual }, Rules { rejects_public: false, ..usual });
+        let strict = Rules { prefixes: Prefixes::Strict, ..usual };
+        let off = Rules { prefixes: Prefixes::Unsafe, ..usual };
+        for (text, rules, expect) in [
+            ("nonsense; Path=/", usual, Err(Refused)),
+            ("nonsense; Path=/", loose, Ok("nonsense")),
+            ("=x; Path=/", loose, Ok("x")),
+            ("=a=b; Path=/", loose, Ok("a=b")),
+            ("a=1; Path=/; Domain=test", usual, Err(Refused)),
+            ("a=1; Path=/; Domain=test", open, Ok("a=1")),
+            ("__Host-a=1; Path=/", usual, Ok("")),
+            ("__Host-a=1; Path=/", strict, Err(Refused)),
+            ("__Host-a=1; Path=/", off, Ok("__Host-a=1")),
+            ("__Host-a=1; Path=/; Secure", strict, Ok("__Host-a=1")),
+            ("__Secure-a=1; Path=/; Secure", usual, Ok("__Secure-a=1")),
+        ] {
+            let mut jar = Jar::default();
+            let mut out = Vec::new();
+            let set = jar.set(text, "a.test", "/", 0, rules);
+            jar.write(Scheme::Https, "a.test", "/", 0, &mut out);
+            assert_eq!(set.map(|()| String::from_utf8(out).unwrap()), expect.map(str::to_owned), "{text} {rules:?}");
+        }
+    }
+
+    #[test]
     fn cookies_end() {
         assert_eq!(sent(&["a=1; Path=/; Max-Age=10"], "http://a/", "http://a/", 1009), "a=1");
         assert_eq!(sent(&["a=1; Path=/; Max-Age=10"], "http://a/", "http://a/", 1010), "");
@@ -237,7 +312,7 @@ mod tests {
     fn there_are_not_endlessly_many() {
         let mut jar = Jar::default();
         for number in 0..COOKIES_MAX + 5 {
-            jar.set(&format!("c{number}=1"), "a", "/", 0).unwrap();
+            jar.set(&format!("c{number}=1"), "a", "/", 0, Rules::default()).unwrap();
         }
         assert_eq!(jar.cookies.len(), COOKIES_MAX);
         assert_eq!(jar.cookies.first().unwrap().name, "c5");

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capture::{Capture, Match};
+use crate::client::Proxies;
+use crate::cookie::Rules;
 use crate::expression::Expression;
+use crate::publish::Reporter;
 use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
 use crate::vars::{Names, Slot};
@@ -46,6 +49,8 @@ pub struct Plan {
     pub socketio: Tree,
     /// `config.tls`.
     pub tls: Map,
+    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, for requests.
+    pub proxies: Proxies,
     /// `config.timeout`: the legacy one, which wins over `http.timeout`.
     pub timeout: Option<Duration>,
     /// `config.processor`.
@@ -399,7 +404,7 @@ pub struct HttpConfig {
     /// `distributedTracing`: sampled, prefix of the trace id.
     pub tracing: Option<(bool, String)>,
     /// `cookieJarOptions`.
-    pub cookie_options: Map,
+    pub cookie_rules: Rules,
 }
 
 /// `config.ws` (artillery.md §2.4).
@@ -428,8 +433,8 @@ pub struct Plugins {
     pub apdex: Option<f64>,
     /// `fake-data`, its options as written.
     pub fake_data: Option<Value>,
-    /// `publish-metrics`: each reporter's options as written.
-    pub publish: Vec<Value>,
+    /// `publish-metrics`: the reporters that are sent to.
+    pub publish: Vec<Reporter>,
     /// `slack`, `memory-inspector` and strangers: name and options, each with a warning.
     pub others: Vec<(String, Value)>,
 }

@@ -74,6 +74,14 @@ pub trait Watch {
     fn taken(&mut self, taken: &Taken, before_ms: u64) {
         let _ = (taken, before_ms);
     }
+    /// A line that `DEBUG` asks for.
+    fn debug(&mut self, line: &str) {
+        let _ = line;
+    }
+    /// A processor set `artillery.suggestedExitCode`; the last one counts.
+    fn exit_code(&mut self, code: i32) {
+        let _ = code;
+    }
 }
 
 /// How far a run is.
@@ -143,6 +151,10 @@ pub enum Event {
     },
     /// A worker could not begin.
     Failed(String),
+    /// A line that `DEBUG` asks for.
+    Debug(String),
+    /// A processor set `artillery.suggestedExitCode`.
+    ExitCode(i32),
     /// The run is to end.
     Stop,
 }
@@ -308,14 +320,19 @@ async fn walk(
 ) -> Result<Vec<(Arc<str>, Value)>, Failed> {
     let worker = Rc::new(Worker::new(run.plan.clone(), shared, events, run.seed)?);
     let Some(hook) = which(&run.plan) else { return Ok(Vec::new()) };
-    let vars = vuser::hook(worker.vuser(None, clock::precise()), hook).await?;
+    let vars = vuser::hook(worker.vuser(None, clock::precise()), hook).await;
+    worker.tell_exit_code();
+    let vars = vars?;
     Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
     while let Ok(event) = channel.receiver.try_recv() {
-        if let Event::Line(line) = event {
-            watch.line(&line);
+        match event {
+            Event::Line(line) => watch.line(&line),
+            Event::Debug(line) => watch.debug(&line),
+            Event::ExitCode(code) => watch.exit_code(code),
+            _ => {}
         }
     }
 }
@@ -432,6 +449,7 @@ fn report(worker: &Worker, index: usize, events: &Sender<Event>, in_parts: bool,
     let before_ms = if is_last { u64::MAX } else { worker.recorder.now_ms() };
     if let Some(processor) = &worker.processor {
         processor.flush(&worker.recorder);
+        worker.tell_exit_code();
     }
     let taken = worker.recorder.take(if in_parts { u64::MAX } else { before_ms });
     // Nobody listens any more: then it does not matter.
@@ -521,6 +539,11 @@ impl<'r> Hearing<'r> {
                 }
             }
             Event::Failed(error) => return Err(error),
+            Event::Debug(line) => {
+                self.shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
+                watch.debug(&line);
+            }
+            Event::ExitCode(code) => watch.exit_code(code),
             Event::Stop => {
                 self.is_interrupted = true;
                 self.shared.is_ending.store(true, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use weir_net::clock::{self, Instant};
 use weir_meter::host::{file_limit, local_ports, open_files, threads, waiting_sockets};
 
 use crate::output::SelfCheck;
+use crate::output::facts::LAG_ARRIVALS_MIN;
 use crate::record::Own;
 
 /// How often it looks.
@@ -96,7 +97,7 @@ impl Sampler {
             worker_cpu: self.workers.iter().map(cpu).collect(),
             worker_cpu_peak: self.peak,
             machine_cpu: self.machine.and_then(spent).filter(|_| clock::precise() - self.began >= EVERY),
-            lag_p99_ms: has_lag.then(|| ms(own.lag.quantile(0.99))),
+            lag_p99_ms: (own.lag.count() >= LAG_ARRIVALS_MIN).then(|| ms(own.lag.quantile(0.99))),
             lag_max_ms: has_lag.then(|| ms(own.lag.max())),
             ports: local_ports().map(|all| (self.ports, all)),
             descriptors: file_limit().map(|limit| (self.descriptors, limit.soft)),
@@ -127,5 +128,19 @@ mod tests {
         assert_eq!((check.machine_cpu, check.lag_p99_ms, check.dropped), (None, None, 0));
         assert!(check.descriptors.is_some_and(|(open, limit)| open >= 3 && limit >= open), "{:?}", check.descriptors);
         assert_eq!(check.limits(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_few_late_arrivals_are_no_percentile() {
+        let mut own = Own::default();
+        for arrivals in 1..=LAG_ARRIVALS_MIN {
+            own.lag.add(Duration::from_millis(40));
+            let check = Sampler::default().finish(&own);
+            let is_limited = check.limits().iter().any(|limit| limit.contains("late"));
+            assert_eq!(
+                (check.lag_p99_ms.is_some(), is_limited),
+                (arrivals == LAG_ARRIVALS_MIN, arrivals == LAG_ARRIVALS_MIN)
+            );
+        }
     }
 }

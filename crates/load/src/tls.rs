@@ -2,11 +2,15 @@
 
 use std::cell::OnceCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_net::tls::{Client, ClientOptions, Failure, Identity, OptionError, Sessions};
 use weir_net::{Deadline, Stream, TlsStream, Transport};
 
 use crate::value::{Map, Value};
+
+/// What a connection's own options may say of it.
+const OWN: [&str; 7] = ["ca", "cert", "key", "pfx", "passphrase", "servername", "rejectUnauthorized"];
 
 /// TLS as a script asks for it; made ready when the first connection needs it.
 #[derive(Debug, Default)]
@@ -15,6 +19,8 @@ pub struct Tls {
     /// Asked for and expected instead of the host.
     server_name: Option<Rc<str>>,
     client: OnceCell<Client>,
+    /// As it was written.
+    written: Map,
 }
 
 impl Tls {
@@ -42,6 +48,7 @@ impl Tls {
             options: ClientOptions { accepts_anyone: accepts_anyone(map), authorities, identity, alpn: Vec::new() },
             server_name: server_name.map(|name| name.to_text().into()),
             client: OnceCell::new(),
+            written: map.clone(),
         };
         if tls.options.identity.is_some() || !tls.options.authorities.is_empty() {
             // What is written in the script is right or wrong before the first connection.
@@ -61,15 +68,26 @@ impl Tls {
     /// The same, with any certificate accepted.
     pub fn accepting_anyone(&self) -> Rc<Tls> {
         let options = ClientOptions { accepts_anyone: true, ..self.options.clone() };
-        Rc::new(Tls { options, server_name: self.server_name.clone(), client: OnceCell::new() })
+        let (server_name, written) = (self.server_name.clone(), self.written.clone());
+        Rc::new(Tls { options, server_name, client: OnceCell::new(), written })
     }
 
-    /// What a connection with these options of its own uses: `rejectUnauthorized` counts there too.
-    pub fn with(self: &Rc<Tls>, options: &Map) -> Rc<Tls> {
-        match options.get("rejectUnauthorized") {
-            Some(Value::Bool(false)) => self.accepting_anyone(),
-            _ => self.clone(),
+    /// What a connection with options of its own uses: as Node's TLS takes them, they count before `config.tls`.
+    pub fn with(self: &Rc<Tls>, options: &Map) -> Result<Rc<Tls>, String> {
+        let own = OWN.iter().filter_map(|name| Some((Arc::from(*name), options.get(*name)?.clone())));
+        let own: Map = own.collect();
+        if own.is_empty() {
+            return Ok(self.clone());
         }
+        let mut all = self.written.clone();
+        // Else `config.tls` had the first word under got's name.
+        for (node, got) in [("ca", "certificateAuthority"), ("cert", "certificate")] {
+            if own.contains_key(node) {
+                all.shift_remove(got);
+            }
+        }
+        all.extend(own);
+        Tls::new(&all)
     }
 
     /// Shakes hands with `host` over a connected stream.
@@ -151,6 +169,18 @@ mod tests {
         ] {
             assert_eq!(Tls::new(&map(json)).unwrap().options.accepts_anyone, wanted, "{json}");
         }
+    }
+
+    #[test]
+    fn a_connections_own_options_count_before_the_configuration() {
+        let tls = Tls::new(&map(r#"{"rejectUnauthorized": true, "servername": "a"}"#)).unwrap();
+        assert!(Rc::ptr_eq(&tls.with(&map(r#"{"path": "/x"}"#)).unwrap(), &tls));
+        let own = tls.with(&map(r#"{"rejectUnauthorized": false}"#)).unwrap();
+        assert_eq!((own.options.accepts_anyone, own.server_name.as_deref()), (true, Some("a")));
+        let own = tls.with(&map(r#"{"servername": "b"}"#)).unwrap();
+        assert_eq!((own.options.accepts_anyone, own.server_name.as_deref()), (false, Some("b")));
+        let error = tls.with(&map(r#"{"ca": "none"}"#)).unwrap_err();
+        assert!(error.contains("has no certificate in it"), "{error}");
     }
 
     fn map(json: &str) -> Map {

@@ -72,6 +72,11 @@ impl Vars {
         Vars { names: self.names.clone(), values, others }
     }
 
+    /// The name of a slot.
+    pub fn name(&self, slot: Slot) -> &str {
+        self.names.names.get(slot.0 as usize).map_or("", |name| name)
+    }
+
     /// The value in a slot.
     pub fn get(&self, slot: Slot) -> &Value {
         self.values.get(slot.0 as usize).unwrap_or(&UNDEFINED)

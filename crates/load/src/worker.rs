@@ -9,6 +9,7 @@ use weir_net::Instant;
 
 use weir_net::worker::spawn;
 
+use crate::debug::Debug;
 use crate::engine::{http, socketio, ws};
 use crate::fake::Fake;
 use crate::plan::{Initial, Plan};
@@ -47,9 +48,13 @@ pub struct Worker {
     pub functions: Box<dyn Functions>,
     /// What the workers of a run share.
     pub shared: Arc<Shared>,
+    /// What `DEBUG` asks for.
+    pub debug: Debug,
     /// Virtual users of this worker that are under way.
     active: Cell<u64>,
     events: Sender<Event>,
+    /// The last exit code of the processor's that was told.
+    exit_code: Cell<Option<i32>>,
 }
 
 /// What all workers of a run share.
@@ -125,7 +130,7 @@ impl Worker {
         let host = Host {
             say: {
                 let (shared, events) = (shared.clone(), events.clone());
-                Rc::new(move |line| say(&shared, &events, line))
+                Rc::new(move |line| say(&shared, &events, Event::Line(line)))
             },
             test_run_id: test_id(&plan),
             ..Host::default()
@@ -147,7 +152,9 @@ impl Worker {
             processor,
             shared,
             active: Cell::new(0),
+            debug: std::env::var("DEBUG").map(|text| Debug::read(&text)).unwrap_or_default(),
             events,
+            exit_code: Cell::new(None),
         })
     }
 
@@ -156,9 +163,24 @@ impl Worker {
         self.active.get()
     }
 
+    /// Tells of the exit code that the processor suggests, when it is another than before.
+    pub fn tell_exit_code(&self) {
+        let code = self.processor.as_ref().and_then(|processor| processor.exit_code());
+        if let Some(code) = code.filter(|_| code != self.exit_code.get()) {
+            self.exit_code.set(Some(code));
+            // Nobody listens any more: then it does not matter.
+            let _ = self.events.send(Event::ExitCode(code));
+        }
+    }
+
     /// Prints a line, unless too many wait.
     pub fn say(&self, line: String) {
-        say(&self.shared, &self.events, line);
+        say(&self.shared, &self.events, Event::Line(line));
+    }
+
+    /// Prints lines that `DEBUG` asks for, unless too many wait.
+    pub fn say_debug(&self, lines: impl IntoIterator<Item = String>) {
+        lines.into_iter().for_each(|line| say(&self.shared, &self.events, Event::Debug(line)));
     }
 
     /// Counts `errors.NAME`.
@@ -257,9 +279,9 @@ impl Worker {
 }
 
 /// Prints a line, unless too many wait.
-fn say(shared: &Shared, events: &Sender<Event>, line: String) {
+fn say(shared: &Shared, events: &Sender<Event>, line: Event) {
     let waiting = shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
-    if waiting >= LINES_MAX || events.send(Event::Line(line)).is_err() {
+    if waiting >= LINES_MAX || events.send(line).is_err() {
         shared.lines_waiting.fetch_sub(1, Ordering::Relaxed);
         shared.lines_lost.fetch_add(1, Ordering::Relaxed);
     }

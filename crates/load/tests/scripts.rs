@@ -266,7 +266,7 @@ const RICH: &str = r#"config:
   phases: [{duration: 5m, arrivalRate: 1, rampTo: 5, name: warm}, {pause: 1}, {duration: 0.5, arrivalCount: 3}]
   variables: {a: [1, 2], b: {c: 1}}
   http: {timeout: 5, pool: 10, defaults: {headers: {x: "{{ y }}"}, think: {jitter: "20%"}}, distributedTracing: {sampled: false}}
-  plugins: {ensure: {thresholds: [{p99: 5}]}, expect: {}, publish-metrics: [{type: prometheus}]}
+  plugins: {ensure: {thresholds: [{p99: 5}]}, expect: {}, publish-metrics: [{type: prometheus, pushgateway: "http://a:1"}]}
   environments: {e: {target: x}}
 before: {flow: [{get: {url: /b}}]}
 scenarios:

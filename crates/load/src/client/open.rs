@@ -2,14 +2,19 @@
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
+use std::time::Duration;
+
 use weir_net::Instant;
 
 use weir_meter::Step;
 use weir_net::tls::Sessions;
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
+use super::answer::Timings;
 use super::error::Error;
+use super::incoming::{Incoming, is_passing};
 use super::origin::Origin;
+use super::proxy::Proxy;
 use super::resolve::Resolver;
 use crate::url::Scheme;
 
@@ -39,6 +44,25 @@ pub(super) async fn open(
     sessions: Option<&Sessions>,
     deadline: &Deadline,
 ) -> Result<Opened, Error> {
+    let proxy = origin.proxy.as_deref();
+    let (stream, resolved) = reach(proxy.map_or(origin, |proxy| &proxy.origin), resolver, deadline).await?;
+    let stream = match proxy {
+        Some(proxy) => tunnel(stream, proxy, origin, deadline).await?,
+        None => stream,
+    };
+    let connected = clock::precise();
+    if origin.scheme != Scheme::Https {
+        let link = Link { stream: stream.into() };
+        return Ok(Opened { link, resolved, connected, secured: None });
+    }
+    // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
+    let stream = Box::pin(origin.tls.open(stream, &origin.host, sessions, deadline)).await;
+    let stream = stream.map_err(|error| Error::io(Step::TlsOrigin, &error))?;
+    Ok(Opened { link: Link { stream }, resolved, connected, secured: Some(clock::precise()) })
+}
+
+/// Connects to one of the addresses, and says when they were known.
+async fn reach(origin: &Origin, resolver: &Resolver, deadline: &Deadline) -> Result<(Stream, Instant), Error> {
     let addresses = addresses(origin, resolver, deadline).await?;
     let resolved = clock::precise();
     let first = origin.preferred.get();
@@ -51,15 +75,7 @@ pub(super) async fn open(
         match connect(&Address::Tcp(*address), deadline).await {
             Ok(stream) => {
                 origin.preferred.set(index);
-                let connected = clock::precise();
-                if origin.scheme != Scheme::Https {
-                    let link = Link { stream: stream.into() };
-                    return Ok(Opened { link, resolved, connected, secured: None });
-                }
-                // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
-                let stream = Box::pin(origin.tls.open(stream, &origin.host, sessions, deadline)).await;
-                let stream = stream.map_err(|error| Error::io(Step::TlsOrigin, &error))?;
-                return Ok(Opened { link: Link { stream }, resolved, connected, secured: Some(clock::precise()) });
+                return Ok((stream, resolved));
             }
             Err(error) => failed = Error::io(Step::Connect, &error),
         }
@@ -68,6 +84,40 @@ pub(super) async fn open(
         }
     }
     Err(failed)
+}
+
+/// Asks a proxy for a tunnel; the connection is then one to the origin.
+async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline) -> Result<Stream, Error> {
+    let link = Link { stream: stream.into() };
+    let request = proxy.request(to);
+    let mut left = request.as_slice();
+    while !left.is_empty() {
+        match link.try_write(left) {
+            Ok(len) => left = left.get(len..).unwrap_or_default(),
+            Err(error) if is_passing(&error) => {
+                link.writable(deadline).await.map_err(|_| Error::timed_out(Step::Connect))?;
+            }
+            Err(error) => return Err(Error::io(Step::Connect, &error)),
+        }
+    }
+    let now = clock::precise();
+    let none = Duration::ZERO;
+    let timings =
+        Timings { started: now, dns: none, tcp: none, tls: None, is_fresh: true, sent: now, head: now, end: now };
+    let read = Incoming::new(&link, deadline).answer(b"CONNECT", false, timings).await;
+    match read.map_err(|error| Error { step: Step::Connect, ..error })?.answer.status() {
+        // What follows is the origin's, which says nothing before it is asked.
+        200 => {}
+        // hpagent's words.
+        status => {
+            let name = format!("Bad response: {status}").into();
+            return Err(Error { name, ..Error::named(Step::Connect, "") });
+        }
+    }
+    match link.stream {
+        Transport::Plain(stream) => Ok(stream),
+        Transport::Tls(_) => Err(Error::named(Step::Connect, "EPROTO")),
+    }
 }
 
 async fn addresses(

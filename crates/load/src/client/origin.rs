@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
+use super::proxy::{Proxies, Proxy};
 use crate::tls::Tls;
 use crate::url::{Scheme, Url};
 
@@ -24,6 +25,8 @@ pub struct Origin {
     pub tail: Vec<u8>,
     /// The Host field's value.
     pub authority: String,
+    /// What stands between, if anything does.
+    pub(super) proxy: Option<Rc<Proxy>>,
     /// How TLS is spoken with it.
     pub(super) tls: Rc<Tls>,
     /// Addresses found, in the order they are tried.
@@ -43,6 +46,7 @@ impl Origin {
             port: url.port,
             tail: format!("Host: {}\r\nConnection: keep-alive\r\n\r\n", url.authority).into_bytes(),
             authority: url.authority.clone(),
+            proxy: None,
             tls: tls.clone(),
             addresses: RefCell::new(addresses.into()),
             preferred: Cell::new(0),
@@ -60,12 +64,13 @@ impl Origin {
 pub struct Origins {
     all: RefCell<HashMap<(Scheme, String), Rc<Origin>>>,
     tls: Rc<Tls>,
+    proxies: Proxies,
 }
 
 impl Origins {
-    /// None yet.
-    pub fn new(tls: Rc<Tls>) -> Origins {
-        Origins { all: RefCell::default(), tls }
+    /// None yet; those that a proxy is for are reached through it.
+    pub fn new(tls: Rc<Tls>, proxies: Proxies) -> Origins {
+        Origins { all: RefCell::default(), tls, proxies }
     }
 
     /// The origin of a URL; the same one each time.
@@ -75,7 +80,8 @@ impl Origins {
         if let Some(origin) = all.get(&key) {
             return origin.clone();
         }
-        let origin = Rc::new(Origin::of(url, &self.tls));
+        let proxy = self.proxies.of(url).map(|proxy| Rc::new(Proxy::new(proxy)));
+        let origin = Rc::new(Origin { proxy, ..Origin::of(url, &self.tls) });
         if all.len() < ORIGINS_MAX {
             all.insert(key, origin.clone());
         }

@@ -23,6 +23,12 @@ pub struct Resolver {
     shared: Arc<Mutex<Shared>>,
 }
 
+impl std::fmt::Debug for Resolver {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Resolver").field("names", &lock(&self.shared).known.len()).finish()
+    }
+}
+
 #[derive(Default)]
 struct Shared {
     known: HashMap<(String, u16), Arc<[SocketAddr]>>,

@@ -2,15 +2,14 @@
 //!
 //! Failures have the message and the code that Node gives them, since reports name both.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 
 use weir_meter::Step;
 use weir_net::{Address, ConnectOptions, Deadline, Lease, Stream, Transport};
 use weir_wire::{Parser, Progress, ResponseHead};
 
+use crate::client::Resolver;
 use crate::tls::Tls;
 
 /// The longest URL, in bytes.
@@ -19,8 +18,6 @@ const URL_BYTES_MAX: usize = 64 << 10;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Read at once.
 pub(crate) const READ_BYTES: usize = 16 << 10;
-/// Names whose addresses a worker remembers.
-const NAMES_MAX: usize = 1000;
 
 /// Where a URL points.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,15 +142,42 @@ fn code(error: &io::Error) -> &'static str {
     }
 }
 
-/// Connects, from the local address `bind` if one is given.
-pub(crate) async fn dial(host: &str, port: u16, bind: Option<IpAddr>, deadline: &Deadline) -> Result<Stream, Refused> {
-    let address = resolve(host, port)?;
+/// Connects, from the local address `bind` if one is given. Of several addresses each is tried.
+pub(crate) async fn dial(
+    host: &str,
+    port: u16,
+    bind: Option<IpAddr>,
+    resolver: &Resolver,
+    deadline: &Deadline,
+) -> Result<Stream, Refused> {
+    let options = ConnectOptions { bind: bind.map(|ip| SocketAddr::new(ip, 0)), ..ConnectOptions::default() };
+    if let Ok(ip) = host.parse() {
+        return connect(SocketAddr::new(ip, port), &options, deadline).await;
+    }
+    let found = resolver.resolve(host, port, deadline).await.map_err(|error| {
+        let code = if error.name == "EAI_AGAIN" { "EAI_AGAIN" } else { "ENOTFOUND" };
+        let code = if error.name == "ETIMEDOUT" { "ETIMEDOUT" } else { code };
+        Refused::new(Step::Resolve, Some(code), format!("getaddrinfo {code} {host}"))
+    })?;
+    let mut refused = Refused::new(Step::Resolve, Some("ENOTFOUND"), format!("getaddrinfo ENOTFOUND {host}"));
+    for address in found.iter() {
+        match connect(*address, &options, deadline).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => refused = error,
+        }
+        if deadline.poll_expired().is_ready() {
+            break;
+        }
+    }
+    Err(refused)
+}
+
+async fn connect(address: SocketAddr, options: &ConnectOptions, deadline: &Deadline) -> Result<Stream, Refused> {
     let failed = |error: io::Error| {
         let code = code(&error);
         Refused::new(Step::Connect, Some(code), format!("connect {code} {address}"))
     };
-    let options = ConnectOptions { bind: bind.map(|ip| SocketAddr::new(ip, 0)), ..ConnectOptions::default() };
-    let stream = Stream::connect(&Address::Tcp(address), &options).map_err(failed)?;
+    let stream = Stream::connect(&Address::Tcp(address), options).map_err(failed)?;
     stream.connected(deadline).await.map_err(failed)?;
     Ok(stream)
 }
@@ -171,29 +195,6 @@ pub(crate) async fn secure(
     // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
     let opened = Box::pin(tls.open(stream, &place.host, None, deadline)).await;
     opened.map_err(|error| Refused::of_io(Step::TlsOrigin, "read", &error))
-}
-
-fn resolve(host: &str, port: u16) -> Result<SocketAddr, Refused> {
-    thread_local! {
-        static KNOWN: RefCell<HashMap<String, IpAddr>> = RefCell::new(HashMap::new());
-    }
-    if let Ok(ip) = host.parse() {
-        return Ok(SocketAddr::new(ip, port));
-    }
-    if let Some(ip) = KNOWN.with_borrow(|known| known.get(host).copied()) {
-        return Ok(SocketAddr::new(ip, port));
-    }
-    let unknown = || Refused::new(Step::Resolve, Some("ENOTFOUND"), format!("getaddrinfo ENOTFOUND {host}"));
-    let mut all: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| unknown())?.collect();
-    // `localhost` may name ::1 first while the server listens on 127.0.0.1 only.
-    all.sort_by_key(SocketAddr::is_ipv6);
-    let address = all.first().copied().ok_or_else(unknown)?;
-    KNOWN.with_borrow_mut(|known| {
-        if known.len() < NAMES_MAX {
-            known.insert(host.to_owned(), address.ip());
-        }
-    });
-    Ok(address)
 }
 
 /// Writes all of it.
@@ -295,9 +296,13 @@ mod tests {
     fn a_refused_connection_is_named_as_node_names_it() {
         let refused = weir_net::worker::block_on(async {
             let deadline = Deadline::new();
-            dial("127.0.0.1", 1, None, &deadline).await.unwrap_err()
+            let resolver = Resolver::default();
+            let unknown = dial("no-such-name.invalid", 1, None, &resolver, &deadline).await.unwrap_err();
+            (dial("127.0.0.1", 1, None, &resolver, &deadline).await.unwrap_err(), unknown)
         });
-        let refused = refused.unwrap();
+        let (refused, unknown) = refused.unwrap();
+        assert!(["ENOTFOUND", "EAI_AGAIN"].contains(&unknown.code.unwrap()), "{unknown:?}");
+        assert_eq!(unknown.message, format!("getaddrinfo {} no-such-name.invalid", unknown.code.unwrap()));
         assert_eq!(refused.code, Some("ECONNREFUSED"));
         assert_eq!(refused.message, "connect ECONNREFUSED 127.0.0.1:1");
         assert_eq!(refused.step, Step::Connect);

@@ -26,7 +26,7 @@ use weir_net::{buffer, clock};
 use weir_wire::Known;
 
 use crate::client::{self, Answer, Call, Error, Origin, Origins, Resolver};
-use crate::cookie::Jar;
+use crate::cookie::{Jar, Rules};
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::record::Recorder;
 use crate::tls::Tls;
@@ -97,16 +97,21 @@ impl Session {
     }
 
     /// Takes a cookie; false if it cannot be read.
-    fn set_cookie(&self, text: &str, origin: &Origin, target: &str) -> bool {
+    fn set_cookie(&self, text: &str, origin: &Origin, target: &str, rules: Rules) -> bool {
         let now = clock::unix_seconds() as i64;
-        self.0.jar.borrow_mut().get_or_insert_default().set(text, &origin.host, target, now).is_ok()
+        self.0.jar.borrow_mut().get_or_insert_default().set(text, &origin.host, target, now, rules).is_ok()
     }
 
-    /// Takes a cookie for a URL, as a processor gives it; false if it cannot be read.
+    /// Takes a cookie for a URL, as a processor gives it, by the jar's usual rules; false if it cannot be read.
     pub fn put_cookie(&self, text: &str, url: &str) -> bool {
         let now = clock::unix_seconds() as i64;
         Url::parse(url).is_ok_and(|url| {
-            self.0.jar.borrow_mut().get_or_insert_default().set(text, &url.host, &url.target, now).is_ok()
+            self.0
+                .jar
+                .borrow_mut()
+                .get_or_insert_default()
+                .set(text, &url.host, &url.target, now, Rules::default())
+                .is_ok()
         })
     }
 
@@ -134,7 +139,7 @@ impl Session {
 impl Http {
     /// Looks up what requests of this plan need.
     pub fn new(plan: &Plan, recorder: &Recorder, tls: &Rc<Tls>) -> Http {
-        let origins = Origins::new(tls.clone());
+        let origins = Origins::new(tls.clone(), plan.proxies.clone());
         Http {
             metrics: Metrics::new(plan, recorder),
             by_endpoint: ByEndpoint::new(plan),
@@ -247,7 +252,8 @@ impl Asked<'_> {
     /// `cookie` of the step and of the defaults.
     fn set_cookies(&self, vuser: &Vuser, plan: &Plan, outgoing: &Outgoing, with: With<'_>) {
         let set = |name: &str, value: &str| {
-            vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin, &outgoing.target);
+            let rules = plan.http.cookie_rules;
+            vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin, &outgoing.target, rules);
         };
         if !plan.http.cookies.is_empty() {
             vuser.session.0.sends_cookies.set(true);
@@ -307,7 +313,7 @@ async fn refused(vuser: &mut Vuser, mut asked: Asked<'_>, failed: Failed) -> Res
 /// Sends it, follows redirects, counts, and looks at the last answer.
 async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) -> Result<(), Failed> {
     let counts = vuser.scenario.is_some();
-    let wants_body = asked.compiled.looks || hooks::has_after(vuser, asked.request);
+    let wants_body = asked.compiled.looks || worker.debug.speaks_http || hooks::has_after(vuser, asked.request);
     let mut hops = 0;
     loop {
         let answer = match send(vuser, worker, &asked, wants_body).await {
@@ -315,6 +321,9 @@ async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) 
             Err(error) => return Err(Box::pin(fail(vuser, &mut asked, error)).await),
         };
         take_cookies(vuser, worker, &asked, &answer);
+        if worker.debug.speaks_http {
+            after::debug(worker, &asked, &answer);
+        }
         if counts {
             worker.http.metrics.answer(&worker.recorder, &answer);
             note_latency(vuser, worker, &answer);
@@ -363,6 +372,9 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     if vuser.scenario.is_some() {
         worker.http.metrics.request(&worker.recorder);
     }
+    if worker.debug.speaks_http {
+        worker.say_debug(worker.debug.request(&format!("{}://{}", origin.scheme.name(), origin.authority), head, body));
+    }
     let sockets = vuser.session.sockets(&worker.http, &worker.plan);
     let mut permit = sockets.acquire(origin).await;
     let timeout = worker.http.timeout;
@@ -383,7 +395,9 @@ fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answ
     };
     vuser.session.0.sends_cookies.set(true);
     for (_, value) in answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
-        if !vuser.session.set_cookie(&String::from_utf8_lossy(value), origin, target) && vuser.scenario.is_some() {
+        let rules = worker.plan.http.cookie_rules;
+        let is_taken = vuser.session.set_cookie(&String::from_utf8_lossy(value), origin, target, rules);
+        if !is_taken && vuser.scenario.is_some() {
             worker.count_error("cookie_parse_error_invalid_cookie");
         }
     }
@@ -405,6 +419,7 @@ async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed 
     {
         worker.http.metrics.head(&worker.recorder, *status, timings);
     }
+    worker.say_debug(worker.debug.error(&error.name));
     hooks::on_error(vuser, asked, &error.name).await;
     if let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) {
         expects.error(&worker, &error.name);

@@ -33,8 +33,6 @@ use crate::template::{Template, Tree};
 use crate::value::{Value, parse_json};
 use crate::vuser::{Failed, Vuser};
 
-pub use self::options::unknown;
-
 /// How long a step waits for its response unless the script says.
 const WAIT: Duration = Duration::from_secs(10);
 

@@ -28,8 +28,6 @@ use crate::template::Tree;
 use crate::value::Value;
 use crate::vuser::{Failed, Vuser};
 
-pub use self::options::unknown;
-
 /// How long a step waits for a message unless the script says.
 const WAIT: Duration = Duration::from_secs(10);
 /// Messages kept for the steps to come; later ones are counted and dropped.
@@ -163,7 +161,10 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
     }
     let begin = then.map(|_| clock::precise());
     match value {
-        Value::Text(text) => link.socket.send_text(text.as_bytes()),
+        Value::Text(text) => {
+            debug(vuser, "send", text.as_bytes());
+            link.socket.send_text(text.as_bytes());
+        }
         value => {
             let mut text = weir_net::buffer::lease(1);
             match value {
@@ -173,6 +174,7 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
                 Value::Undefined => {}
                 value => value.write_text(&mut text),
             }
+            debug(vuser, "send", &text);
             link.socket.send_text(&text);
         }
     }
@@ -182,6 +184,14 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
             link.socket.sent().await;
             Ok(())
         }
+    }
+}
+
+/// What `DEBUG=ws` wants to know.
+fn debug(vuser: &Vuser, what: &str, message: &[u8]) {
+    if vuser.worker.debug.ws {
+        let message = String::from_utf8_lossy(message);
+        vuser.worker.say_debug([format!("ws WS {what}: {message}")]);
     }
 }
 
@@ -196,6 +206,7 @@ async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<Inst
         let took = clock::precise().saturating_duration_since(begin);
         vuser.worker.recorder.latency(took, took);
     }
+    debug(vuser, "receive", &message.payload);
     if message.is_text && message.payload.is_empty() {
         return Err(Failed("Empty response from WS server".into()));
     }

@@ -51,7 +51,8 @@ pub struct SelfCheck {
     pub worker_cpu_peak: Option<f64>,
     /// CPU of the whole machine, 0 to 1 of all cores.
     pub machine_cpu: Option<f64>,
-    /// 99 % of arrivals were no later than this against their schedule, ms.
+    /// 99 % of arrivals were no later than this against their schedule, ms; absent where there were fewer than
+    /// [`LAG_ARRIVALS_MIN`].
     pub lag_p99_ms: Option<f64>,
     /// The latest arrival, ms.
     pub lag_max_ms: Option<f64>,
@@ -71,6 +72,10 @@ const CPU_MAX: f64 = 0.9;
 const LAG_MAX_MS: f64 = 10.0;
 /// A machine this busy lets everything on it wait.
 const MACHINE_FULL: f64 = 0.95;
+/// With fewer arrivals than this, the latest of them says nothing of one in a hundred.
+pub const LAG_ARRIVALS_MIN: u64 = 20;
+/// What the latest of few arrivals may be late: a moment without the CPU happens to anybody, ms.
+const LAG_FEW_MAX_MS: f64 = 100.0;
 /// Part of ports or descriptors beyond which the next may fail.
 const ROOM_MAX: f64 = 0.9;
 
@@ -86,6 +91,9 @@ impl SelfCheck {
         }
         if let Some(lag) = self.lag_p99_ms.filter(|lag| *lag > LAG_MAX_MS) {
             limits.push(format!("one arrival in a hundred began {} ms late or more", super::number::ms(lag)));
+        }
+        if let (None, Some(lag)) = (self.lag_p99_ms, self.lag_max_ms.filter(|lag| *lag > LAG_FEW_MAX_MS)) {
+            limits.push(format!("of a few arrivals the latest began {} ms late", super::number::ms(lag)));
         }
         if self.dropped > 0 {
             limits.push(format!("{} scheduled arrivals were never begun", super::number::grouped(self.dropped)));
@@ -131,8 +139,10 @@ impl SelfCheck {
         if let Some(cpu) = self.machine_cpu {
             parts.push(format!("machine {:.0} %", cpu * 100.0));
         }
-        if let Some(lag) = self.lag_p99_ms {
-            parts.push(format!("arrivals late p99 {} ms", super::number::ms(lag)));
+        match (self.lag_p99_ms, self.lag_max_ms) {
+            (Some(lag), _) => parts.push(format!("arrivals late p99 {} ms", super::number::ms(lag))),
+            (None, Some(lag)) => parts.push(format!("latest arrival {} ms late", super::number::ms(lag))),
+            (None, None) => {}
         }
         for (room, what) in [(self.ports, "ports"), (self.descriptors, "descriptors")] {
             if let Some((used, all)) = room {
@@ -178,6 +188,8 @@ mod tests {
             "busiest of 2 workers 43 % of a core, arrivals late p99 0.200 ms, 120 of 28232 ports, 130 of 1024 descriptors"
         );
         assert_eq!(SelfCheck::default().figures(), "not looked at");
+        let few = SelfCheck { lag_max_ms: Some(30.0), ..SelfCheck::default() };
+        assert_eq!((few.limits(), few.figures()), (Vec::new(), "latest arrival 30.0 ms late".to_owned()));
     }
 
     #[test]
@@ -196,6 +208,7 @@ mod tests {
         let table = [
             (SelfCheck { worker_cpu: vec![0.1, 0.97], ..none.clone() }, "worker 1 used 97 % of its core"),
             (SelfCheck { lag_p99_ms: Some(12.0), ..none.clone() }, "began 12.0 ms late"),
+            (SelfCheck { lag_max_ms: Some(120.0), ..none.clone() }, "the latest began 120 ms late"),
             (SelfCheck { dropped: 1200, ..none.clone() }, "1 200 scheduled arrivals were never begun"),
             (SelfCheck { ports: Some((28_000, 28_232)), ..none.clone() }, "28000 of 28232 local ports"),
             (

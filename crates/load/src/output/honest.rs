@@ -28,10 +28,10 @@ pub fn verdict_first(check: &SelfCheck, console: &Console) -> String {
     format!("{}\n{lines}\n", console.paint(RED, title))
 }
 
-/// The block after the summary.
+/// The block after the summary. Of a quiet console only what makes the figures less than they seem.
 pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     if console.is_quiet {
-        return String::new();
+        return incomplete(facts, console);
     }
     let own = &outcome.own;
     let mut text = format!("\nLoad went to: {}\n\n", facts.targets.join(", "));
@@ -52,10 +52,7 @@ pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     text.push_str(&if own.dropped > 0 { console.paint(YELLOW, &dropped) } else { dropped });
     text.push('\n');
     text.push_str(&failures(outcome, console));
-    for reason in &facts.incomplete {
-        text.push_str(&console.wrap(&format!("{}: {reason}", console.paint(YELLOW, "Incomplete"))));
-        text.push('\n');
-    }
+    text.push_str(&incomplete(facts, console));
     let check = &facts.self_check;
     let verdict =
         if check.limits().is_empty() { console.paint(GREEN, "ok") } else { console.paint(RED, "was the limit") };
@@ -129,6 +126,11 @@ impl Layout {
     }
 }
 
+fn incomplete(facts: &Facts, console: &Console) -> String {
+    let line = |reason: &String| console.wrap(&format!("{}: {reason}", console.paint(YELLOW, "Incomplete"))) + "\n";
+    facts.incomplete.iter().map(line).collect()
+}
+
 /// Errors by place, the most frequent first.
 fn failures(outcome: &Outcome, console: &Console) -> String {
     let mut failures: Vec<_> = outcome.own.failures.iter().collect();
@@ -195,7 +197,9 @@ Incomplete: stopped by Ctrl-C
 Generator: ok (1 worker 50 % of a core)
 ";
         assert_eq!(text, expected);
-        assert_eq!(block(&outcome(), &facts, &Console { is_quiet: true, ..Console::default() }), "");
+        let quiet = Console { is_quiet: true, ..Console::default() };
+        assert_eq!(block(&outcome(), &facts, &quiet), "Incomplete: stopped by Ctrl-C\n");
+        assert_eq!(block(&outcome(), &Facts::default(), &quiet), "");
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
     let socketio = builder.tree(socketio);
     let tls = builder.tls(config);
     let timeout = builder.seconds(config.get("timeout"));
+    let proxies = builder.proxies(config.at, globals);
     let plugins = builder.plugins(config);
     let names = Arc::new(std::mem::take(&mut builder.names));
     Plan {
@@ -91,6 +92,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
         ws,
         socketio,
         tls,
+        proxies,
         timeout,
         processor,
         plugins,

@@ -75,6 +75,7 @@ const OBJECTS: &[&Object] = &[
     &PHASE,
     &PAYLOAD,
     &HTTP,
+    &COOKIE_JAR,
     &DISTRIBUTED_TRACING,
     &DEFAULTS,
     &DEFAULTS_THINK,
@@ -88,6 +89,7 @@ const OBJECTS: &[&Object] = &[
     &EXPECT_OPTIONS,
     &BY_ENDPOINT,
     &APDEX,
+    &PUBLISH,
     &SCENARIO,
     &HOOK,
     &STEP,
@@ -126,6 +128,15 @@ impl Object {
                 None if self.is_open => {}
                 None => self.unknown(name, member.at, notes),
             }
+        }
+    }
+
+    /// The same where the keys of another object may stand too.
+    pub fn check_or(&self, other: &Object, node: &Node, notes: &mut Notes) {
+        for (name, member) in node.map().into_iter().flatten() {
+            let object = if self.key(name).is_none() && other.key(name).is_some() { other } else { self };
+            let one = [(name.clone(), member.clone())].into_iter().collect();
+            object.check(&Node::new(member.at, super::node::Kind::Map(one)), notes);
         }
     }
 

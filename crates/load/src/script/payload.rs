@@ -100,6 +100,7 @@ struct Options {
     casts: bool,
     trims: bool,
     is_ragged: bool,
+    keeps_empty: bool,
 }
 
 impl Options {
@@ -112,9 +113,7 @@ impl Options {
             }
         }
         let raw = |key: &str| raw.and_then(|raw| raw.get(key));
-        if node.get("skipEmptyLines").is_some_and(Node::is_no) {
-            notes.warn(node.at, "empty lines are passed over though `skipEmptyLines` is false");
-        }
+        let skips = raw("skip_empty_lines").or(node.get("skipEmptyLines"));
         let delimiter = raw("delimiter").or(node.get("delimiter").filter(|delimiter| delimiter.is_truthy()));
         let line = |key: &str| raw(key).map(Node::number).filter(|line| *line >= 1.0).map(|line| line as u64);
         let is_on = |key: &str| raw(key).is_some_and(Node::is_truthy);
@@ -129,6 +128,7 @@ impl Options {
             casts: raw("cast").or(node.get("cast")).is_none_or(Node::is_truthy),
             trims: is_on("trim") || (is_on("ltrim") && is_on("rtrim")),
             is_ragged: is_on("relax_column_count"),
+            keeps_empty: skips.is_some_and(|skips| !skips.is_truthy() || skips.is_no()),
         })
     }
 
@@ -140,21 +140,41 @@ impl Options {
         let mut reader = builder.from_reader(bytes);
         let mut rows: Vec<Vec<Value>> = Vec::new();
         let mut record = csv::ByteRecord::new();
-        while reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
-            let line = record.position().map_or(0, csv::Position::line);
-            if line < self.from_line || line > self.to_line {
-                continue;
+        loop {
+            let at = reader.position();
+            let line = at.line();
+            let empty = if self.keeps_empty { empty_lines(bytes, at.byte()) } else { 0 };
+            for index in 0..empty {
+                self.push(&mut rows, line + index, &mut [b"".as_slice()].into_iter())?;
             }
-            if let Some(expected) = rows.first().map(Vec::len)
-                && expected != record.len()
-                && !self.is_ragged
-            {
-                let got = record.len();
-                return Err(format!("Invalid Record Length: expect {expected}, got {got} on line {line}"));
+            if !reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
+                return Ok(rows);
             }
-            rows.push(record.iter().map(|field| self.value(field)).collect());
+            let line = record.position().map_or(0, csv::Position::line) + empty;
+            self.push(&mut rows, line, &mut record.iter())?;
         }
-        Ok(rows)
+    }
+
+    fn push(
+        &self,
+        rows: &mut Vec<Vec<Value>>,
+        line: u64,
+        fields: &mut dyn Iterator<Item = &[u8]>,
+    ) -> Result<(), String> {
+        if line < self.from_line || line > self.to_line {
+            return Ok(());
+        }
+        let row: Vec<Value> = fields.map(|field| self.value(field)).collect();
+        match rows.first().map(Vec::len) {
+            Some(expected) if expected != row.len() && !self.is_ragged => {
+                let got = row.len();
+                Err(format!("Invalid Record Length: expect {expected}, got {got} on line {line}"))
+            }
+            _ => {
+                rows.push(row);
+                Ok(())
+            }
+        }
     }
 
     fn value(&self, field: &[u8]) -> Value {
@@ -168,6 +188,22 @@ impl Options {
         }
         Value::from(text.as_ref())
     }
+}
+
+/// Empty lines from a place on where a record ended.
+fn empty_lines(bytes: &[u8], at: u64) -> u64 {
+    let at = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    let (before, mut rest) = bytes.split_at_checked(at).unwrap_or_default();
+    if before.last() == Some(&b'\r') {
+        // The second half of the record's own end.
+        rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+    }
+    let mut lines = 0;
+    while let Some(next) = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")) {
+        lines += 1;
+        rest = next;
+    }
+    lines
 }
 
 /// Options of csv-parse that are done.
@@ -226,6 +262,19 @@ mod tests {
             Ok(vec![vec![t(""), Value::from(0.0), Value::from(1000.0), t("Infinity"),]])
         );
         assert_eq!(rows("{}", ""), Ok(vec![]));
+    }
+
+    #[test]
+    fn empty_lines_are_rows_where_they_are_wanted() {
+        let t = |text: &str| vec![Value::from(text)];
+        let kept = "{skipEmptyLines: false}";
+        for csv in ["\na\n\n\nb\n\n", "\r\na\r\n\r\n\r\nb\r\n\r\n"] {
+            assert_eq!(rows("{}", csv), Ok(vec![t("a"), t("b")]), "{csv:?}");
+            assert_eq!(rows(kept, csv), Ok(vec![t(""), t("a"), t(""), t(""), t("b"), t("")]), "{csv:?}");
+        }
+        assert_eq!(rows(kept, "a\nb"), Ok(vec![t("a"), t("b")]));
+        assert_eq!(rows(kept, "a,b\n\n"), Err("Invalid Record Length: expect 2, got 1 on line 2".to_owned()));
+        assert_eq!(rows("{options: {skip_empty_lines: false}}", "a\n\n"), Ok(vec![t("a"), t("")]));
     }
 
     #[test]

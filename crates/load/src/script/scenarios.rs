@@ -8,7 +8,7 @@ use super::node::Node;
 use super::number;
 use super::source::Problem;
 use crate::plan::{Engine, Flow, Hook, Initial, Payload, Scenario, Step};
-use crate::random::Builtins;
+use crate::random::{self, Builtins};
 use crate::template::Template;
 use crate::value::Value;
 use crate::vars::{Slot, Vars};
@@ -191,7 +191,7 @@ impl Builder<'_> {
         Hook { engine, flow }
     }
 
-    /// Weights are rendered once, with the first row and the first of several values.
+    /// Weights are rendered once, each with a row of every payload and one of several values, at random.
     fn weigh(
         &mut self,
         scenarios: &mut [Scenario],
@@ -212,17 +212,19 @@ impl Builder<'_> {
         for (name, value) in globals {
             vars.set_by_name(name, value.clone());
         }
-        for payload in payloads {
-            let row = payload.rows.first().into_iter().flatten();
-            payload.fields.iter().zip(row).for_each(|(slot, value)| vars.set(*slot, value.clone()));
-        }
-        for (slot, initial) in variables {
-            match initial {
-                Initial::Fixed(value) => vars.set(*slot, value.clone()),
-                Initial::OneOf(values) => vars.set(*slot, values.first().cloned().unwrap_or_default()),
-            }
-        }
         for (scenario, weight) in scenarios.iter_mut().zip(weights) {
+            for payload in payloads {
+                let row = if payload.is_sequence { payload.rows.first() } else { random::one_of(&payload.rows) };
+                let row = row.into_iter().flatten();
+                payload.fields.iter().zip(row).for_each(|(slot, value)| vars.set(*slot, value.clone()));
+            }
+            for (slot, initial) in variables {
+                let value = match initial {
+                    Initial::Fixed(value) => Some(value),
+                    Initial::OneOf(values) => random::one_of(values),
+                };
+                vars.set(*slot, value.cloned().unwrap_or_default());
+            }
             let value = Node::of(&weight.value(&vars, &Builtins), super::source::At::default());
             scenario.weight = read_weight(&value.shown());
         }

@@ -5,14 +5,18 @@ use std::time::Duration;
 use super::build::Builder;
 use super::keys;
 use super::node::{Kind, Node};
+use super::source::At;
+use crate::client::Proxies;
+use crate::cookie::{Prefixes, Rules};
 use crate::plan::{HttpConfig, Plugins, WsConfig};
+use crate::publish::{Refused, Reporter};
 use crate::value::{Map, Value};
 
 /// Connections of `pool` and `maxSockets`.
 const SOCKETS_MAX: usize = 1_000_000;
 
-/// Reporters of `publish-metrics` that are sent to.
-const REPORTERS: [&str; 5] = ["prometheus", "open-telemetry", "statsd", "influxdb-statsd", "datadog"];
+/// Reporters of `publish-metrics`.
+const REPORTERS_MAX: usize = 16;
 
 /// The threshold of `apdex`, in ms, unless set.
 const APDEX_MS: f64 = 500.0;
@@ -43,7 +47,26 @@ impl Builder<'_> {
                 _ => None,
             }),
             tracing: http.get("distributedTracing").and_then(|node| self.tracing(node)),
-            cookie_options: http.get("cookieJarOptions").map(Node::value_map).unwrap_or_default(),
+            cookie_rules: http.get("cookieJarOptions").map(|node| self.cookie_rules(node)).unwrap_or_default(),
+        }
+    }
+
+    fn cookie_rules(&mut self, node: &Node) -> Rules {
+        keys::COOKIE_JAR.check(node, self.notes);
+        let prefixes = match node.get("prefixSecurity").map(Node::shown).as_deref() {
+            None | Some("silent") => Prefixes::Silent,
+            Some("strict") => Prefixes::Strict,
+            Some("unsafe-disabled") => Prefixes::Unsafe,
+            Some(_) => {
+                self.notes
+                    .warn(node.at, "`prefixSecurity` is `silent`, `strict` or `unsafe-disabled`; it is `silent` here");
+                Prefixes::Silent
+            }
+        };
+        Rules {
+            is_loose: node.get("looseMode").is_some_and(Node::is_truthy),
+            rejects_public: node.get("rejectPublicSuffixes").is_none_or(Node::is_truthy),
+            prefixes,
         }
     }
 
@@ -95,6 +118,24 @@ impl Builder<'_> {
         let Some(tls) = config.get("tls") else { return Map::new() };
         keys::TLS.check(tls, self.notes);
         tls.value_map()
+    }
+
+    /// What the environment says of proxies.
+    pub fn proxies(&mut self, at: At, globals: &[(String, Value)]) -> Proxies {
+        let environment = globals.iter().find(|(name, _)| name == "$env").map(|(_, value)| value);
+        let variable = |name: &str| match environment {
+            Some(Value::Map(map)) => map.get(name).map(|value| value.to_text().into_owned()),
+            _ => None,
+        };
+        let proxies = Proxies::read(&variable).unwrap_or_else(|why| {
+            self.notes.refuse(at, why);
+            Proxies::default()
+        });
+        if !proxies.named().is_empty() {
+            let what = "requests go through the proxy that the environment names (HTTP_PROXY, HTTPS_PROXY)";
+            self.notes.say(&format!("{what}: {}", proxies.named().join(", ")));
+        }
+        proxies
     }
 
     /// A number of seconds.
@@ -178,18 +219,22 @@ impl Builder<'_> {
         plugins
     }
 
-    fn reporters(&mut self, node: Option<&Node>) -> Vec<Value> {
+    fn reporters(&mut self, node: Option<&Node>) -> Vec<Reporter> {
         let mut reporters = Vec::new();
         for reporter in node.filter(|node| node.is_truthy()).map_or(&[][..], Node::one_or_more) {
-            let kind = reporter.get("type").map(Node::shown).unwrap_or_default();
-            let is_vendor = kind == "datadog" && reporter.get("apiKey").is_some();
-            if is_vendor || !REPORTERS.contains(&kind.as_str()) {
-                let why = if is_vendor { " with an `apiKey`" } else { "" };
-                let what = format!("nothing is sent to `{kind}`{why}; what can be: {}", REPORTERS.join(", "));
-                self.notes.warn(reporter.at, &what);
-                continue;
+            match Reporter::read(&reporter.value()) {
+                Ok(read) => {
+                    keys::PUBLISH.check(reporter, self.notes);
+                    reporters.push(read);
+                }
+                Err(Refused::Unsent(what)) => self.notes.warn(reporter.at, &what),
+                Err(Refused::Wrong(what)) => self.notes.refuse(reporter.at, what),
             }
-            reporters.push(reporter.value());
+        }
+        if reporters.len() > REPORTERS_MAX {
+            let what = format!("of {} reporters the first {REPORTERS_MAX} are sent to", reporters.len());
+            self.notes.say(&what);
+            reporters.truncate(REPORTERS_MAX);
         }
         reporters
     }

@@ -265,7 +265,10 @@ impl Builder<'_> {
             return Connect::Function(function.shown());
         }
         match node.map() {
-            Some(_) => Connect::Options(self.tree(node)),
+            Some(_) => {
+                keys::CONNECT.check_or(&keys::WS, node, self.notes);
+                Connect::Options(self.tree(node))
+            }
             None => Connect::Url(self.template(node)),
         }
     }

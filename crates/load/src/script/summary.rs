@@ -74,6 +74,9 @@ impl fmt::Display for Plan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total: Duration = self.phases.iter().map(|phase| phase.duration).sum();
         writeln!(out, "target {}", self.target)?;
+        for reporter in &self.plugins.publish {
+            writeln!(out, "metrics go to {reporter}")?;
+        }
         writeln!(out, "{}, {}", counted(self.phases.len(), "phase"), seconds(total))?;
         for phase in self.phases.iter().take(LINES_MAX) {
             write!(out, "  {}: {}, {}", phase.name, seconds(phase.duration), phase.arrivals)?;

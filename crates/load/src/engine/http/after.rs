@@ -47,6 +47,14 @@ pub(super) async fn look(
             &*worker.functions,
             worker.plan.http.strict_capture,
         );
+    if worker.debug.speaks_http {
+        let captured = request.captures.iter().map(|capture| {
+            let value = vuser.vars.get(capture.slot);
+            let text = value.to_json().filter(|_| value.is_object()).unwrap_or_else(|| value.to_text().into_owned());
+            (vuser.vars.name(capture.slot).to_owned(), text)
+        });
+        worker.say_debug(worker.debug.captures(&captured.collect::<Vec<_>>()));
+    }
     if has_hooks {
         Box::pin(hooks::after_scenario(vuser, &mut asked, &answer, &body)).await?;
     }
@@ -56,6 +64,14 @@ pub(super) async fn look(
         Box::pin(hooks::after_request(vuser, &mut asked, &answer, &body)).await?;
     }
     if taken { Ok(()) } else { Err(Failed(Cow::Borrowed("Failed capture or match"))) }
+}
+
+/// What `DEBUG` wants to know of an answer.
+pub(super) fn debug(worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
+    let coding = answer.value(Known::ContentEncoding).filter(|_| asked.decompresses());
+    let body = decode(answer.body(), coding);
+    let body = body.as_deref().unwrap_or(answer.body());
+    worker.say_debug(worker.debug.response(answer.status(), answer.fields(), body));
 }
 
 /// metrics-by-endpoint and apdex.

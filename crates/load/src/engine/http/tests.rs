@@ -98,6 +98,7 @@ impl Script {
         };
         let mut names = Names::default();
         let plan = Plan {
+            proxies: client::Proxies::default(),
             file: "/s.yml".into(),
             dir: "/".into(),
             target: target.into(),
@@ -374,4 +375,70 @@ fn a_failed_capture_ends_the_flow_and_sets_nothing() {
     let (outcome, counters, token) = script.run();
     assert_eq!((outcome, token), (Err("Failed capture or match".to_owned()), Value::Undefined));
     assert_eq!(counted(&counters, "plugins.metrics-by-endpoint./json.codes.200"), 1);
+}
+
+/// A forward proxy that knows CONNECT only, and one user.
+fn proxy() -> (String, Heard) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let heard = Heard::default();
+    let ear = heard.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let Some((head, _)) = read(&mut stream) else { continue };
+            let to = head.split(' ').nth(1).unwrap().to_owned();
+            let knows = head.contains("\r\nProxy-Authorization: Basic bWU6cHc=\r\n");
+            ear.lock().unwrap().push(head);
+            if !knows {
+                stream.write_all(b"HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n").unwrap();
+                continue;
+            }
+            let mut origin = TcpStream::connect(to).unwrap();
+            stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").unwrap();
+            let (mut back, mut forth) = (origin.try_clone().unwrap(), stream.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut back, &mut forth));
+            std::thread::spawn(move || std::io::copy(&mut stream, &mut origin));
+        }
+    });
+    (address, heard)
+}
+
+fn through(proxy: &str, none: &str) -> client::Proxies {
+    let variable = |name: &str| match name {
+        "HTTP_PROXY" => Some(format!("http://{proxy}")),
+        "NO_PROXY" => Some(none.to_owned()),
+        _ => None,
+    };
+    client::Proxies::read(&variable).unwrap()
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_asked_for_a_tunnel_once_a_connection() {
+    let ((target, heard), (address, asked)) = (serve(), proxy());
+    let mut script = Script::new(&target);
+    script.plan.proxies = through(&format!("me:pw@{address}"), "");
+    script.step("GET", "/a");
+    script.step("GET", "/b");
+    let (outcome, counters, _) = script.run();
+    assert_eq!((outcome, counters["http.codes.200"]), (Ok(()), 2));
+    let asked = asked.lock().unwrap();
+    let authority = target.trim_start_matches("http://");
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].starts_with(&format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n")), "{}", asked[0]);
+    assert!(heard.lock().unwrap()[0].starts_with("GET /a HTTP/1.1\r\n"));
+}
+
+#[test]
+fn a_proxy_that_refuses_is_named_and_one_that_is_not_wanted_is_not_asked() {
+    let ((target, _), (address, asked)) = (serve(), proxy());
+    let mut script = Script::new(&target);
+    script.plan.proxies = through(&address, "");
+    script.step("GET", "/a");
+    assert_eq!(script.run().0, Err("Bad response: 407".to_owned()));
+    let mut script = Script::new(&target);
+    script.plan.proxies = through(&address, "127.0.0.1");
+    script.step("GET", "/a");
+    assert_eq!(script.run().0, Ok(()));
+    assert_eq!(asked.lock().unwrap().len(), 1);
 }

@@ -3,36 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::client::Resolver;
 use crate::engine::dial::Place;
-use crate::plan::Plan;
 use crate::tls::Tls;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
-
-/// Options that are heeded, or that change nothing here.
-const KNOWN: &[&str] = &[
-    "query",
-    "path",
-    "addTrailingSlash",
-    "extraHeaders",
-    "transports",
-    "tryAllTransports",
-    "upgrade",
-    "auth",
-    "reconnection",
-    "reconnectionAttempts",
-    "reconnectionDelay",
-    "reconnectionDelayMax",
-    "randomizationFactor",
-    "timeout",
-    "forceNew",
-    "force new connection",
-    "multiplex",
-    "timestampRequests",
-    "timestampParam",
-    "rejectUnauthorized",
-    "perMessageDeflate",
-];
 
 /// What carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +21,8 @@ pub(super) enum Transport {
 pub(super) struct Options {
     /// For `https` and `wss`.
     pub(super) tls: Rc<Tls>,
+    /// The names of the run.
+    pub(super) resolver: Resolver,
     pub(super) place: Place,
     /// Path and query up to the transport: `/socket.io/?a=b&EIO=4&transport=`.
     pub(super) begin: String,
@@ -71,20 +48,6 @@ pub(super) struct Options {
     pub(super) namespace: String,
 }
 
-/// Names in `config.socketio` and in the scenarios' own that mean nothing to weir, each as a sentence for the user.
-pub fn unknown(plan: &Plan) -> Vec<String> {
-    let trees = std::iter::once(&plan.socketio).chain(plan.scenarios.iter().filter_map(|one| one.socketio.as_ref()));
-    let mut sentences = Vec::new();
-    for tree in trees {
-        if let Some(Value::Map(map)) = tree.literal() {
-            for name in map.keys().filter(|name| !KNOWN.contains(&&***name)) {
-                sentences.push(format!("socketio: \"{name}\" is no option that weir knows; it is not heeded"));
-            }
-        }
-    }
-    sentences
-}
-
 /// Whether the options are the same for all virtual users of this one's scenario.
 pub(super) fn are_fixed(vuser: &Vuser) -> bool {
     let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
@@ -102,7 +65,8 @@ pub(super) fn of(vuser: &Vuser) -> Result<Options, Failed> {
         }
     }
     let mut options = read(&plan.target, &all)?;
-    options.tls = vuser.worker.tls.with(&all);
+    options.tls = vuser.worker.tls.with(&all)?;
+    options.resolver = vuser.worker.http.resolver().clone();
     Ok(options)
 }
 
@@ -130,6 +94,7 @@ fn read(target: &str, map: &Map) -> Result<Options, String> {
     };
     Ok(Options {
         tls: Rc::default(),
+        resolver: Resolver::default(),
         begin: begin(map, query),
         headers,
         transports: transports(map.get("transports"))?,

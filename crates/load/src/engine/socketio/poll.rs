@@ -45,7 +45,7 @@ impl Poller {
                 outcome => return outcome,
             }
         }
-        let stream = dial(&options.place.host, options.place.port, None, deadline).await?;
+        let stream = dial(&options.place.host, options.place.port, None, &options.resolver, deadline).await?;
         let stream = secure(stream, &options.place, &options.tls, deadline).await?;
         self.exchange(stream, &out, method, deadline).await
     }

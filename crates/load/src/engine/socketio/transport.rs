@@ -116,6 +116,7 @@ async fn open(options: &Options, target: String) -> Option<Rc<Socket>> {
     let how = websocket::Options {
         headers: options.headers.clone(),
         tls: options.tls.clone(),
+        resolver: options.resolver.clone(),
         ..websocket::Options::default()
     };
     websocket::open(&place, &how).await.ok().map(Rc::new)

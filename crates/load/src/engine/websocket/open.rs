@@ -12,6 +12,7 @@ use weir_wire::ResponseHead;
 use weir_wire::websocket::{DeflateOffer, Key, check_answer};
 
 use super::{Deflating, MESSAGE_BYTES_MAX, Socket};
+use crate::client::Resolver;
 use crate::engine::dial::{Place, READ_BYTES, Refused, dial, read_head, secure, write_all};
 use crate::tls::Tls;
 
@@ -37,6 +38,8 @@ pub(crate) struct Options {
     pub(crate) proxy: Option<Place>,
     /// For `wss`.
     pub(crate) tls: Rc<Tls>,
+    /// The names of the run.
+    pub(crate) resolver: Resolver,
 }
 
 impl Default for Options {
@@ -50,6 +53,7 @@ impl Default for Options {
             bind: None,
             proxy: None,
             tls: Rc::default(),
+            resolver: Resolver::default(),
         }
     }
 }
@@ -71,10 +75,11 @@ pub(crate) async fn open(place: &Place, options: &Options) -> Result<Socket, Ref
 
 async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Result<Transport, Refused> {
     let Some(proxy) = &options.proxy else {
-        let stream = dial(&place.host, place.port, options.bind, deadline).await?;
+        let stream = dial(&place.host, place.port, options.bind, &options.resolver, deadline).await?;
         return secure(stream, place, &options.tls, deadline).await;
     };
-    let stream = Transport::from(dial(&proxy.host, proxy.port, options.bind, deadline).await?);
+    let stream = dial(&proxy.host, proxy.port, options.bind, &options.resolver, deadline).await?;
+    let stream = Transport::from(stream);
     // As https-proxy-agent asks: the port always, IPv6 in brackets.
     let host = if place.host.contains(':') { format!("[{}]", place.host) } else { place.host.clone() };
     let mut request = format!("CONNECT {host}:{0} HTTP/1.1\r\nHost: {host}:{0}\r\nConnection: close\r\n", place.port);

@@ -9,31 +9,13 @@ use weir_wire::websocket::DeflateOffer;
 
 use crate::engine::dial::Place;
 use crate::engine::websocket::Options;
-use crate::plan::{Connect, Plan, Step};
+use crate::plan::{Connect, Step};
 use crate::processor::Context;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
 
 /// Messages shorter than this are sent as they are: npm's `ws`.
 const DEFLATE_THRESHOLD_BYTES: usize = 1024;
-
-/// Options of npm's `ws` that weir heeds, or that change nothing here.
-const KNOWN: &[&str] = &[
-    "handshakeTimeout",
-    "perMessageDeflate",
-    "origin",
-    "maxPayload",
-    "protocolVersion",
-    "localAddress",
-    "auth",
-    "proxy",
-    "headers",
-    "subprotocols",
-    "timeout",
-    "target",
-    "rejectUnauthorized",
-    "skipUTF8Validation",
-];
 
 /// Where to connect, and how.
 pub(super) struct Target {
@@ -46,26 +28,6 @@ pub(super) struct Target {
 pub(super) struct Places {
     place: RefCell<Option<(Box<str>, Rc<Place>)>>,
     options: RefCell<Option<Rc<Options>>>,
-}
-
-/// Names in `config.ws` and in a `connect` that mean nothing to weir, each as a sentence for the user.
-pub fn unknown(plan: &Plan) -> Vec<String> {
-    let mut sentences = Vec::new();
-    let mut look = |place: &str, map: &Map| {
-        for name in map.keys().filter(|name| !KNOWN.contains(&&***name)) {
-            sentences.push(format!("{place}: \"{name}\" is no option that weir's ws engine knows; it is not heeded"));
-        }
-    };
-    look("config.ws", &plan.ws.options);
-    for scenario in &plan.scenarios {
-        if let Some(Step::Connect(connect)) = scenario.flow.first()
-            && let Connect::Options(tree) = &**connect
-            && let Some(Value::Map(map)) = tree.literal()
-        {
-            look("connect", map);
-        }
-    }
-    sentences
 }
 
 /// What the flow's first step asks for; otherwise what the configuration does.
@@ -179,7 +141,8 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
 /// Options with the run's TLS; npm's own `rejectUnauthorized` among them counts too.
 fn made(vuser: &Vuser, map: &Map) -> Result<Rc<Options>, Failed> {
     let mut options = read(map)?;
-    options.tls = vuser.worker.tls.with(map);
+    options.tls = vuser.worker.tls.with(map)?;
+    options.resolver = vuser.worker.http.resolver().clone();
     Ok(Rc::new(options))
 }
 

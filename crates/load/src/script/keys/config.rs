@@ -85,7 +85,7 @@ pub(crate) const PAYLOAD: Object = Object {
         yes("skipHeader", "`true` passes over the first line"),
         yes("delimiter", "`,` unless set; one ASCII character"),
         yes("cast", "columns that are numbers become numbers, unless `false`"),
-        partly("skipEmptyLines", "empty lines are always passed over"),
+        yes("skipEmptyLines", "`false` makes a row of one empty field of an empty line"),
         yes("loadAll", "all rows become one variable, named by `name`"),
         yes("name", "the variable of `loadAll`"),
         partly(
@@ -110,6 +110,24 @@ pub(crate) const HTTP: Object = Object {
         yes("defaults", "what every request begins with"),
         yes("cookieJarOptions", "options of the cookie jar"),
         yes("distributedTracing", "send a `traceparent` header"),
+    ],
+};
+
+pub(crate) const COOKIE_JAR: Object = Object {
+    path: "config.http.cookieJarOptions",
+    about: "Options of npm's tough-cookie.",
+    is_open: false,
+    keys: &[
+        yes("looseMode", "`true` takes cookies without a name"),
+        partly(
+            "rejectPublicSuffixes",
+            "`false` takes cookies for a domain of one label; other public suffixes are not known",
+        ),
+        yes(
+            "prefixSecurity",
+            "`silent`, `strict` or `unsafe-disabled`: cookies named `__Secure-` or `__Host-` that are not so",
+        ),
+        nothing("allowSpecialUseDomain", "`localhost`, `test` and such are names as others are"),
     ],
 };
 
@@ -162,9 +180,12 @@ pub(crate) const WS: Object = Object {
         yes("ca", "as in `config.tls`"),
         yes("cert", "as in `config.tls`"),
         yes("key", "as in `config.tls`"),
-        yes("pfx", "as in `config.tls`"),
-        yes("passphrase", "as in `config.tls`"),
         yes("servername", "as in `config.tls`"),
+        no("pfx", "PKCS #12 bundles are not read: write `cert` and `key`"),
+        no("passphrase", "encrypted keys are not read: write them out without a passphrase"),
+        yes("localAddress", "the address to connect from"),
+        yes("auth", "`user:password` of the opening request"),
+        nothing("skipUTF8Validation", "texts that are no UTF-8 end the connection"),
         no("agent", "a processor's object; connections are weir's own"),
         no("protocolVersion", "always 13"),
     ],
@@ -187,11 +208,21 @@ pub(crate) const SOCKETIO: Object = Object {
         partly("forceNew", "every virtual user has its own connection"),
         partly("multiplex", "namespaces share the virtual user's connection"),
         no("parser", "another parser needs its code"),
-        no("reconnection", "a lost connection ends the virtual user"),
-        no("reconnectionAttempts", "a lost connection ends the virtual user"),
-        no("reconnectionDelay", "a lost connection ends the virtual user"),
-        no("reconnectionDelayMax", "a lost connection ends the virtual user"),
-        no("randomizationFactor", "a lost connection ends the virtual user"),
+        yes("force new connection", "the older name of `forceNew`"),
+        yes("addTrailingSlash", "`false` leaves `path` without the slash at its end"),
+        yes("tryAllTransports", "`true` tries the next transport when one fails"),
+        yes("timestampRequests", "`false` sends polls without the parameter that keeps caches away"),
+        yes("timestampParam", "its name; `t` unless set"),
+        yes("ca", "as in `config.tls`"),
+        yes("cert", "as in `config.tls`"),
+        yes("key", "as in `config.tls`"),
+        yes("servername", "as in `config.tls`"),
+        nothing("perMessageDeflate", "messages are sent as they are"),
+        yes("reconnection", "`false` leaves a lost connection lost"),
+        yes("reconnectionAttempts", "without end unless set"),
+        yes("reconnectionDelay", "milliseconds, doubled with each attempt; 1000 unless set"),
+        yes("reconnectionDelayMax", "milliseconds; 5000 unless set"),
+        yes("randomizationFactor", "chance in the delays, 0 to 1; 0.5 unless set"),
     ],
 };
 

@@ -200,7 +200,7 @@ pub(crate) const WAIT: Object = Object {
 pub(crate) const CONNECT: Object = Object {
     path: "flow[].connect",
     about: "ws: a URL, or these. Options of `config.ws` may stand here too.",
-    is_open: true,
+    is_open: false,
     keys: &[
         yes("target", "the URL"),
         yes("headers", "of the opening request"),

@@ -1,6 +1,6 @@
 //! Keys of plugins.
 
-use super::{Object, no, nothing, yes};
+use super::{Object, no, nothing, partly, yes};
 
 pub(crate) const PLUGINS: Object = Object {
     path: "config.plugins",
@@ -12,7 +12,10 @@ pub(crate) const PLUGINS: Object = Object {
         yes("metrics-by-endpoint", "numbers for each URL; always runs"),
         yes("apdex", "the Apdex score"),
         yes("fake-data", "functions that make up data"),
-        no("publish-metrics", "nothing is sent yet; `--prometheus ADDR` serves the numbers, `-o` writes them"),
+        partly(
+            "publish-metrics",
+            "every period sent to Prometheus, OpenTelemetry, StatsD, Telegraf or Datadog's agent; no traces",
+        ),
         no("slack", "nothing is posted; take the exit code, or the JSON report"),
         no("memory-inspector", "processes are not looked at; `weir lab` is"),
     ],
@@ -77,4 +80,33 @@ pub(crate) const APDEX: Object = Object {
     about: "The Apdex score; `config.apdex` counts first.",
     is_open: false,
     keys: &[yes("threshold", "milliseconds; 500 unless set")],
+};
+
+pub(crate) const PUBLISH: Object = Object {
+    path: "config.plugins.publish-metrics[]",
+    about: "Who is sent every period of the report. Of other types than those of `type` nothing is sent, with a warning.",
+    is_open: false,
+    keys: &[
+        partly(
+            "type",
+            "`prometheus`, `open-telemetry`, `statsd`, `influxdb-statsd`, or `datadog` without `apiKey`; not the interfaces of vendors",
+        ),
+        yes("pushgateway", "prometheus: the URL of the Pushgateway; required"),
+        yes("ca", "prometheus: a file of authorities to trust"),
+        yes("prefix", "of every name: `artillery` for prometheus, `artillery.` for the others of UDP"),
+        yes("tags", "a list of `name:value`, with every metric"),
+        yes("host", "of UDP: `127.0.0.1` unless set"),
+        yes("port", "of UDP: 8125 unless set"),
+        yes("includeOnly", "of UDP: only metrics whose names begin so"),
+        yes("excluded", "of UDP: no metrics whose names begin so; not heeded beside `includeOnly`"),
+        yes("event", "of UDP: `send`, `title`, `text`, `tags` and their kin, said at start and end"),
+        partly(
+            "metrics",
+            "open-telemetry: `exporter` (`otlp-http` or `otlp-proto`, not `otlp-grpc`), `endpoint`, `headers`, `meterName`, `attributes`, `includeOnly`, `exclude`",
+        ),
+        yes("serviceName", "open-telemetry: `Artillery-test` unless set"),
+        yes("resourceAttributes", "open-telemetry: of the resource"),
+        no("traces", "spans are not sent"),
+        no("appKey", "the interfaces of vendors are not spoken"),
+    ],
 };

@@ -1,0 +1,154 @@
+//! Proxies that the environment names: `HTTP_PROXY`, `HTTPS_PROXY`, and where not to use them, `NO_PROXY`.
+//!
+//! As in Artillery (its agents are hpagent's): requests go through a tunnel made by CONNECT, those to `http://` too;
+//! `HTTPS_PROXY` is for `https://` only, and `HTTP_PROXY` for it as well where there is no other.
+
+use std::rc::Rc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::tls::Tls;
+use crate::url::{Scheme, Url};
+
+use super::origin::Origin;
+
+/// The proxies of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proxies {
+    http: Option<Url>,
+    https: Option<Url>,
+    /// Hosts reached without one: `*`, a name and all below it, or an address; perhaps with a port.
+    none: Vec<String>,
+}
+
+impl Proxies {
+    /// Reads the environment; the error is for the user.
+    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Proxies, String> {
+        let url = |name: &str| {
+            let Some(text) = variable(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+            let url = Url::parse(&text).map_err(|error| format!("{name}: {error}"))?;
+            match url.scheme {
+                Scheme::Http => Ok(Some(url)),
+                Scheme::Https => Err(format!("{name}: a proxy is spoken to in the clear; write http://")),
+            }
+        };
+        let (http, https) = (url("HTTP_PROXY")?, url("HTTPS_PROXY")?);
+        let none = variable("NO_PROXY").unwrap_or_default();
+        let none = none.split([',', ' ']).map(|host| host.trim_start_matches('.').to_ascii_lowercase());
+        let https = https.or_else(|| http.clone());
+        Ok(Proxies { http, https, none: none.filter(|host| !host.is_empty()).collect() })
+    }
+
+    /// The proxy for a URL; `None` is straight to it.
+    pub fn of(&self, url: &Url) -> Option<&Url> {
+        let proxy = match url.scheme {
+            Scheme::Http => self.http.as_ref(),
+            Scheme::Https => self.https.as_ref(),
+        };
+        proxy.filter(|_| !self.none.iter().any(|host| is_at(host, url)))
+    }
+
+    /// The proxies there are, each once, as `http://host:port`.
+    pub fn named(&self) -> Vec<String> {
+        let mut named: Vec<String> = self.http.iter().chain(&self.https).map(Url::origin).collect();
+        named.dedup();
+        named
+    }
+}
+
+/// Whether an entry of `NO_PROXY` means the host of a URL.
+fn is_at(entry: &str, url: &Url) -> bool {
+    if entry == "*" || entry == url.host {
+        return true;
+    }
+    let (host, port) = match entry.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') => (host, port.parse().ok()),
+        _ => (entry, None),
+    };
+    let is_below = || url.host.strip_suffix(host).is_some_and(|below| below.ends_with('.'));
+    port.is_none_or(|port: u16| port == url.port) && (host == url.host || is_below())
+}
+
+/// A proxy of one worker's.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    /// Where it is.
+    pub(super) origin: Rc<Origin>,
+    /// `Proxy-Authorization`, from the user in its URL.
+    authorization: Option<String>,
+}
+
+impl Proxy {
+    pub(super) fn new(url: &Url) -> Proxy {
+        let authorization = url.user.as_ref().map(|user| format!("Basic {}", STANDARD.encode(user)));
+        Proxy { origin: Rc::new(Origin::of(url, &Rc::new(Tls::default()))), authorization }
+    }
+
+    /// The request for a tunnel to an origin (RFC 9110 §9.3.6).
+    pub(super) fn request(&self, to: &Origin) -> Vec<u8> {
+        // IPv6 in brackets, and the port always.
+        let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
+        let port = to.port;
+        let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: keep-alive\r\n");
+        if let Some(authorization) = &self.authorization {
+            head.push_str(&format!("Proxy-Authorization: {authorization}\r\n"));
+        }
+        head.push_str("\r\n");
+        head.into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Proxies, String> {
+        Proxies::read(&|name| pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()))
+    }
+
+    fn of(pairs: &[(&str, &str)], url: &str) -> Option<String> {
+        read(pairs).unwrap().of(&Url::parse(url).unwrap()).map(Url::origin)
+    }
+
+    #[test]
+    fn the_proxy_of_http_serves_https_unless_that_has_its_own() {
+        let (http, https) = (("HTTP_PROXY", "http://p:3128"), ("HTTPS_PROXY", "http://s:3128"));
+        let (p, s) = (Some("http://p:3128".to_owned()), Some("http://s:3128".to_owned()));
+        for (variables, plain, tls) in [
+            (&[][..], None, None),
+            (&[http], p.clone(), p.clone()),
+            (&[https], None, s.clone()),
+            (&[http, https], p.clone(), s.clone()),
+            (&[("HTTP_PROXY", "")], None, None),
+        ] {
+            assert_eq!((of(variables, "http://a/"), of(variables, "https://a/")), (plain, tls), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_without_proxy() {
+        for (entries, url, is_straight) in [
+            ("a.b", "http://a.b/", true),
+            ("a.b", "http://x.a.b/", true),
+            (".a.b", "http://x.a.b/", true),
+            ("a.b", "http://xa.b/", false),
+            ("c, a.b:81", "http://a.b:81/", true),
+            ("a.b:81", "http://a.b:82/", false),
+            ("127.0.0.1", "http://127.0.0.1:8080/", true),
+            ("::1", "http://[::1]:8080/", true),
+            ("*", "http://z/", true),
+            ("", "http://z/", false),
+        ] {
+            let proxy = of(&[("HTTP_PROXY", "http://p:1"), ("NO_PROXY", entries)], url);
+            assert_eq!(proxy.is_none(), is_straight, "{entries} {url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_proxy_is_named() {
+        assert!(read(&[("HTTP_PROXY", "p:3128")]).unwrap_err().starts_with("HTTP_PROXY: \"p:3128\" cannot be loaded"));
+        assert!(read(&[("HTTPS_PROXY", "https://p")]).unwrap_err().ends_with("write http://"));
+    }
+}

@@ -1,0 +1,195 @@
+//! `publish-metrics`: every period of the report sent to who keeps metrics (artillery.md §5.6).
+//!
+//! ```text
+//!   the thread that watches ─ period ─► queue ─► thread "publish" ─► Pushgateway | StatsD | OpenTelemetry
+//! ```
+//!
+//! A run never waits for a receiver: what finds the queue full is dropped and counted, and a receiver that fails is
+//! named once. Names and numbers are those of Artillery's plugin. Not here: traces, vendors' own interfaces.
+
+mod options;
+mod otlp;
+mod post;
+mod prometheus;
+mod protobuf;
+mod statsd;
+
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::time::Duration;
+
+use weir_net::worker;
+
+use crate::record::Period;
+use otlp::Otlp;
+use prometheus::Pushgateway;
+use statsd::StatsD;
+
+pub use options::{Kind, Refused, Reporter};
+
+/// Periods that wait to be sent; the next is dropped. A period lasts 10 s, so ten minutes.
+pub const PERIODS_MAX: usize = 60;
+/// How long the end of a run waits for what is still to be sent.
+pub const FINISH_MAX: Duration = Duration::from_secs(20);
+/// Sentences for the user that wait; there is one for each reporter at most.
+const SENTENCES_MAX: usize = 64;
+
+/// Sends periods to the reporters of a script, from a thread of its own.
+pub struct Publisher {
+    queue: SyncSender<Message>,
+    sentences: Receiver<String>,
+    tallies: Receiver<Vec<Tally>>,
+    dropped: u64,
+}
+
+enum Message {
+    /// The first phase has begun.
+    Started,
+    Period(Box<Period>),
+}
+
+/// How one reporter fared.
+struct Tally {
+    name: String,
+    failed: u64,
+    periods: u64,
+    last: String,
+}
+
+impl Publisher {
+    /// Begins; `None` if there is nobody to send to. `target` is what the load goes to, for events.
+    ///
+    /// The error is for the user.
+    pub fn start(reporters: &[Reporter], target: &str) -> Result<Option<Publisher>, String> {
+        if reporters.is_empty() {
+            return Ok(None);
+        }
+        let (queue, messages) = mpsc::sync_channel(PERIODS_MAX);
+        let (say, sentences) = mpsc::sync_channel(SENTENCES_MAX);
+        let (tell, tallies) = mpsc::sync_channel(1);
+        let reporters = reporters.iter().map(|reporter| Sender::new(reporter, target)).collect();
+        worker::block_aside("publish", move || {
+            // Who does not listen any more does not matter.
+            let _ = tell.send(serve(reporters, &messages, &say));
+        })
+        .map_err(|error| format!("publish-metrics: no thread: {error}"))?;
+        Ok(Some(Publisher { queue, sentences, tallies, dropped: 0 }))
+    }
+
+    /// The first phase has begun: events say so where the script wants them.
+    pub fn started(&mut self) {
+        self.put(Message::Started);
+    }
+
+    /// Takes a period that is over; never waits.
+    pub fn period(&mut self, period: &Period) {
+        self.put(Message::Period(Box::new(period.clone())));
+    }
+
+    fn put(&mut self, message: Message) {
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(message) {
+            self.dropped += 1;
+        }
+    }
+
+    /// What the user is to know by now: each failing receiver once.
+    pub fn sentences(&self) -> Vec<String> {
+        self.sentences.try_iter().collect()
+    }
+
+    /// Waits until everything is sent, for [`FINISH_MAX`] at most; says what was not.
+    pub fn finish(self) -> Vec<String> {
+        let Publisher { queue, sentences, tallies, dropped } = self;
+        drop(queue);
+        let told = tallies.recv_timeout(FINISH_MAX);
+        let mut said: Vec<String> = sentences.try_iter().collect();
+        match told {
+            Ok(tallies) => said.extend(tallies.iter().filter(|tally| tally.failed > 0).map(Tally::sentence)),
+            Err(_) => said.push(format!(
+                "publish-metrics: not everything was sent within {} s after the end; the rest is given up",
+                FINISH_MAX.as_secs()
+            )),
+        }
+        if dropped > 0 {
+            said.push(format!("publish-metrics: {dropped} periods were dropped, because {PERIODS_MAX} waited"));
+        }
+        said
+    }
+}
+
+impl Tally {
+    fn sentence(&self) -> String {
+        let Tally { name, failed, periods, last } = self;
+        format!("publish-metrics: {failed} of {periods} periods did not reach {name}: {last}")
+    }
+}
+
+/// A reporter at work.
+struct Sender {
+    tally: Tally,
+    to: To,
+}
+
+enum To {
+    Pushgateway(Box<Pushgateway>),
+    StatsD(Box<StatsD>),
+    Otlp(Box<Otlp>),
+}
+
+impl Sender {
+    fn new(reporter: &Reporter, target: &str) -> Sender {
+        let to = match &reporter.kind {
+            Kind::Prometheus(options) => To::Pushgateway(Box::new(Pushgateway::new(options.clone()))),
+            Kind::StatsD(options) => To::StatsD(Box::new(StatsD::new(options.clone(), target))),
+            Kind::OpenTelemetry(options) => To::Otlp(Box::new(Otlp::new(options.clone()))),
+        };
+        Sender { tally: Tally { name: reporter.to_string(), failed: 0, periods: 0, last: String::new() }, to }
+    }
+
+    fn period(&mut self, period: &Period) -> Result<(), String> {
+        match &mut self.to {
+            To::Pushgateway(gateway) => gateway.push(period),
+            To::StatsD(statsd) => statsd.send(period),
+            To::Otlp(otlp) => otlp.export(period),
+        }
+    }
+
+    /// The run has begun, or is over.
+    fn event(&mut self, what: &str) {
+        if let To::StatsD(statsd) = &mut self.to {
+            statsd.event(what);
+        }
+    }
+}
+
+/// Sends until nobody gives any more.
+fn serve(mut senders: Vec<Sender>, messages: &Receiver<Message>, say: &SyncSender<String>) -> Vec<Tally> {
+    let mut has_started = false;
+    for message in messages {
+        for sender in &mut senders {
+            let period = match &message {
+                Message::Started => {
+                    sender.event("Started");
+                    continue;
+                }
+                Message::Period(period) => period,
+            };
+            sender.tally.periods += 1;
+            let Err(why) = sender.period(period) else { continue };
+            sender.tally.failed += 1;
+            if sender.tally.failed == 1 {
+                let name = &sender.tally.name;
+                // A reader that does not read has enough already.
+                let _ = say.try_send(format!("publish-metrics: {name}: {why} (said once; the run goes on)"));
+            }
+            sender.tally.last = why;
+        }
+        has_started |= matches!(message, Message::Started);
+    }
+    if has_started {
+        senders.iter_mut().for_each(|sender| sender.event("Finished"));
+    }
+    senders.into_iter().map(|sender| sender.tally).collect()
+}
+
+#[cfg(test)]
+mod tests;

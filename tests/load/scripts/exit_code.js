@@ -1,0 +1,7 @@
+'use strict';
+module.exports = {
+  judge(context, events, done) {
+    global.artillery.suggestedExitCode = 7;
+    return done();
+  },
+};
