@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import loads
 import peers
 
 READY_SECONDS = 60          # valgrind starts a binary with debug information in seconds
@@ -50,7 +51,7 @@ def arguments():
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--short", type=int, default=1, help="seconds of the short run")
     parser.add_argument("--long", type=int, default=4, help="seconds of the long run")
-    parser.add_argument("--keep", help="leaves callgrind's files of the long run in this directory")
+    parser.add_argument("--keep", help="a directory in which callgrind's files are left, for callgrind_annotate")
     return parser.parse_args()
 
 
@@ -76,9 +77,8 @@ def run(peer, args, work, seconds):
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
-    counts = [re.search(r"^(?:totals|summary): (\d+)", file.read_text(errors="replace"), re.M)
-              for file in work.glob("callgrind.out.*")]
-    return sum(int(found[1]) for found in counts if found), requests
+    files = work.glob("callgrind.out.*")
+    return sum(parse_callgrind(file.read_text(errors="replace")) for file in files), requests
 
 
 def start(peer, work, listen, origin):
@@ -115,12 +115,18 @@ def await_listener(listen, process):
 
 def load(listen, path, connections, seconds):
     """Keeps the peer full; how many requests it answered."""
-    out = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}", f"http://{listen}{path}"],
-                         capture_output=True, text=True).stdout
-    done = re.search(r"(\d+) requests in", out)
-    if not done or "Non-2xx" in out or "Socket errors" in out:
-        raise peers.PeerFailed(f"wrk: {out}")
-    return int(done[1])
+    done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}", f"http://{listen}{path}"],
+                          capture_output=True, text=True)
+    counted = loads.parse_wrk(done.stdout)
+    if not counted["requests"] or counted["errors"]:
+        raise peers.PeerFailed(f"wrk: {done.stdout}{done.stderr}")
+    return counted["requests"]
+
+
+def parse_callgrind(text):
+    """The instructions of one output file; none in one that was cut short."""
+    found = re.search(r"^(?:totals|summary): (\d+)$", text, re.M)
+    return int(found[1]) if found else 0
 
 
 if __name__ == "__main__":
