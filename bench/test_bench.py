@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import instructions
 import loads
 import proc
 import run
@@ -31,6 +32,13 @@ class Stats(unittest.TestCase):
         self.assertLessEqual(ratio.low, ratio.median)
         self.assertLessEqual(ratio.median, ratio.high)
         self.assertEqual(ratio, stats.ratio(ours, theirs))
+
+
+class Callgrind(unittest.TestCase):
+    def test_the_sum_of_a_file_and_none_of_a_cut_one(self):
+        self.assertEqual(instructions.parse_callgrind("events: Ir\nfn=(1) main\n+1 5\ntotals: 42270\n"), 42270)
+        self.assertEqual(instructions.parse_callgrind("events: Ir\nsummary: 7\nfn=(1) main\n"), 7)
+        self.assertEqual(instructions.parse_callgrind("events: Ir\nfn=(1) main\n+1 5\n"), 0)
 
 
 class Wrk(unittest.TestCase):

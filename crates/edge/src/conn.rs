@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-/// A client connection.
+/// A client connection. Boxed: it changes hands twice a request.
 pub struct Conn {
     /// The socket and what others may know.
     pub shared: Rc<Shared>,
@@ -159,7 +159,8 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
         proxied: OnceCell::new(),
         shared: shared.clone(),
     });
-    let conn = Conn { shared, deadline: Deadline::new(), client, socket, left: Cell::new(Duration::ZERO), served: 0 };
+    let (deadline, left) = (Deadline::new(), Cell::new(Duration::ZERO));
+    let conn = Box::new(Conn { shared, deadline, client, socket, left, served: 0 });
     conn.deadline.set(core.header_timeout);
     let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
     if is_proxied {
@@ -171,7 +172,7 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
 
 /// A connection that begins with a PROXY protocol header. What comes after that is a task of its own: this one
 /// is larger.
-async fn proxied(conn: Conn, entry: Entry) {
+async fn proxied(conn: Box<Conn>, entry: Entry) {
     let conf = entry.worker.generation().conf.clone();
     let Some(early) = proxied::read(&conn, &conf).await else { return };
     let early = (!early.is_empty()).then(|| early.into());
@@ -181,7 +182,7 @@ async fn proxied(conn: Conn, entry: Entry) {
 /// Waits and serves, in turns; `early` came before anything was read here.
 // An `async fn` holds twice what it is given (rust-lang/rust#62958), and every idle connection holds this future.
 #[allow(clippy::manual_async_fn)]
-fn live(mut conn: Conn, entry: Entry, mut early: Option<Box<[u8]>>) -> impl Future<Output = ()> {
+fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl Future<Output = ()> {
     async move {
         loop {
             // nginx closes silently a connection that sends nothing.
@@ -281,6 +282,25 @@ impl Conn {
         }
     }
 
+    /// As `write_all`, of one piece.
+    pub async fn write_piece(&mut self, mut piece: &[u8], timeout: Duration) -> Result<(), Gone> {
+        loop {
+            match self.stream().try_write(piece) {
+                Ok(written) if written >= piece.len() => return Ok(()),
+                Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
+                Ok(written) => piece = piece.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.deadline.set(timeout);
+                    if self.stream().writable(&self.deadline).await.is_err() {
+                        return Err(Gone::TimedOut);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Gone::Closed(error)),
+            }
+        }
+    }
+
     /// Writes all pieces, as many in one call as the kernel takes; waits at most `timeout` between two writes.
     pub async fn write_all(&mut self, mut pieces: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), Gone> {
         IoSlice::advance_slices(&mut pieces, 0);
@@ -306,19 +326,9 @@ impl Conn {
     }
 }
 
-/// Serves the requests that have arrived; `early` came before anything was read here.
-pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, early: Option<Box<[u8]>>) -> After {
-    let mut parts = worker.lease_parts();
-    if let Some(early) = early {
-        parts.request().bytes.extend_from_slice(&early);
-    }
-    let (parts, after) = burst(conn, worker, parts).await;
-    worker.return_parts(parts);
-    after
-}
-
-/// Request by request, for as long as the next is there.
-async fn burst(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
+/// Serves the requests that have arrived, one by one for as long as the next is there. `parts` hold nothing but bytes
+/// that came before anything was read here, and nothing afterwards but bytes that nobody answers.
+pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
     loop {
         let generation = worker.generation();
         if !conn.follow(&generation) {
@@ -474,7 +484,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
         Ok(()) => {}
     }
     if exchange.keeps_alive {
-        if body::discard(exchange, conn).await.is_err() {
+        if !body::is_consumed(exchange) && body::discard(exchange, conn).await.is_err() {
             return After::Close;
         }
         return After::Idle(exchange.location.values.core.keepalive_timeout.0);

@@ -299,10 +299,9 @@ impl Origin {
         self.head.value(&self.bytes, known)
     }
 
-    /// Forgets the answer; the room for its fields stays.
+    /// Forgets the answer; the room for its fields stays, and with it the last head until the next is parsed.
     pub fn clear(&mut self) {
         self.bytes = Lease::none();
-        self.head.clear();
         self.parser.reset();
     }
 }

@@ -63,8 +63,8 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
     let mut began = !request.bytes.is_empty();
     if began {
         request.started = Some(clock::now());
-        conn.deadline.set(core.header_timeout);
     }
+    let mut is_timed = false;
     loop {
         if !request.bytes.is_empty() {
             match request.parser.request(&request.bytes, &policy, &mut request.head) {
@@ -92,6 +92,11 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
                     if request.bytes.len() as u64 >= core.header_buffer + u64::from(count) * size {
                         return Head::Refused(Refused::Violation(Violation::HeadTooLarge));
                     }
+                    // nginx: one timer for the whole head. The usual one comes whole and needs none.
+                    if !is_timed {
+                        is_timed = true;
+                        conn.deadline.set(core.header_timeout);
+                    }
                 }
                 Err(violation) => return Head::Refused(Refused::Violation(violation)),
             }
@@ -104,8 +109,6 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
                 if !began {
                     began = true;
                     request.started = Some(clock::now());
-                    // nginx: one timer for the whole head.
-                    conn.deadline.set(core.header_timeout);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -56,14 +56,7 @@ pub async fn run(
         Pace::new(std::str::from_utf8(&text).ok().and_then(crate::value::size_of).unwrap_or(0))
     });
     if let Some(result) = whole(exchange, conn, &mut source, framing, head, timeout, pace.is_none()).await {
-        match result {
-            Ok(()) => source.finish_if_open(exchange),
-            Err(gone) => {
-                source.finish_if_open(exchange);
-                return Err(gone);
-            }
-        }
-        return Ok(());
+        return result;
     }
     let mut relay = Relay {
         queue: VecDeque::new(),
@@ -148,7 +141,7 @@ async fn whole(
     let sent = head.len() as u64 + length;
     let result = if body.len() <= COPY_MAX {
         head.extend_from_slice(body);
-        conn.write_all(&mut [IoSlice::new(head)], timeout).await
+        conn.write_piece(head, timeout).await
     } else {
         conn.write_all(&mut [IoSlice::new(head), IoSlice::new(body)], timeout).await
     };

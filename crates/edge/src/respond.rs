@@ -135,6 +135,10 @@ async fn send_with(
     head(exchange, framing, out);
     exchange.head_bytes_sent = out.len() as u64;
     exchange.step = weir_meter::Step::SendResponse;
+    let source = match source {
+        Some(source) if framing != Framing::Bodiless => return relay::run(exchange, conn, source, framing, out).await,
+        other => other,
+    };
     let body = std::mem::take(&mut exchange.response.body);
     let timeout = exchange.location.values.core.send_timeout;
     match (body, source) {
@@ -157,8 +161,8 @@ async fn send_with(
             send_file(exchange, conn, framing, out, &file, offset, length).await
         }
         (Body::Parts { file, parts, end }, None) => send_parts(exchange, conn, out, &file, &parts, &end).await,
-        (_, Some(source)) => relay::run(exchange, conn, source, framing, out).await,
-        (Body::Origin, None) => Err(Gone::Cut),
+        // What has a source was sent above.
+        (Body::Origin, _) | (_, Some(_)) => Err(Gone::Cut),
     }
 }
 

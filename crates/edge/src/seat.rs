@@ -11,7 +11,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::conn::{self, After, Conn};
-use crate::worker::Worker;
+use crate::exchange::Parts;
+use crate::worker::{SPARE_BYTES_MAX, Worker};
 
 /// One place to be served at.
 pub struct Seat {
@@ -23,7 +24,7 @@ pub struct Seat {
 /// A connection that has something to say.
 pub struct Guest {
     /// The connection.
-    pub conn: Conn,
+    pub conn: Box<Conn>,
     /// The worker it belongs to.
     pub worker: Rc<Worker>,
     /// Bytes of its that were read already.
@@ -33,7 +34,7 @@ pub struct Guest {
 #[derive(Default)]
 struct Table {
     guest: Cell<Option<Guest>>,
-    served: Cell<Option<(Conn, After)>>,
+    served: Cell<Option<(Box<Conn>, After)>>,
 }
 
 impl Seat {
@@ -50,7 +51,7 @@ impl Seat {
     }
 
     /// Serves to the end of the requests that came; gives the connection back, and what becomes of it.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<(Conn, After)> {
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<(Box<Conn>, After)> {
         match (self.future.as_mut().poll(context), self.table.served.take()) {
             (_, Some(served)) => Poll::Ready(served),
             (_, None) => Poll::Pending,
@@ -65,6 +66,7 @@ impl Default for Seat {
 }
 
 async fn serve(table: Rc<Table>) {
+    let mut parts = Parts::default();
     loop {
         let Guest { mut conn, worker, early } = poll_fn(|_| match table.guest.take() {
             Some(guest) => Poll::Ready(guest),
@@ -72,7 +74,17 @@ async fn serve(table: Rc<Table>) {
             None => Poll::Pending,
         })
         .await;
-        let after = conn::active(&mut conn, &worker, early).await;
+        if let Some(early) = early {
+            parts.request().bytes.extend_from_slice(&early);
+        }
+        let after;
+        (parts, after) = conn::active(&mut conn, &worker, parts).await;
+        if parts.capacity() > SPARE_BYTES_MAX {
+            parts = Parts::default();
+        } else if !parts.request().bytes.is_empty() {
+            // What the client sent behind its last request, or of a request that did not become whole.
+            parts.clear();
+        }
         table.served.set(Some((conn, after)));
     }
 }

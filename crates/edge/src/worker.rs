@@ -74,7 +74,7 @@ const SPARE_MAX: usize = 256;
 const SEATS_MAX: usize = 256;
 
 /// Larger buffers than this are not kept.
-const SPARE_BYTES_MAX: usize = 64 << 10;
+pub const SPARE_BYTES_MAX: usize = 64 << 10;
 
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);

@@ -28,6 +28,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -45,13 +46,14 @@ pub(crate) const HOOKS_MAX: usize = 64;
 const BELL: u64 = u64::MAX;
 
 thread_local! {
-    static CORE: Core = const { Core::new() };
+    // Without a destructor no access need ask whether it ran; an exchange makes some twenty. `Core::end` frees it.
+    static CORE: ManuallyDrop<Core> = const { ManuallyDrop::new(Core::new()) };
 }
 
-/// Calls `f` with this thread's core; `None` only while the thread is torn down.
+/// Calls `f` with this thread's core.
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
-    CORE.try_with(f).ok()
+    CORE.try_with(|core| f(core)).ok()
 }
 
 type PanicHook = Rc<dyn Fn(&str)>;
@@ -191,6 +193,10 @@ impl Core {
         self.mailbox.take();
         self.epoll.take();
         self.clock.stop();
+        self.cloned.take();
+        self.tasks.take();
+        self.sockets.take();
+        self.wheel.replace(Wheel::new());
     }
 
     // Tasks.

@@ -1,12 +1,14 @@
 //! One field line out of a buffer: the inner loop of both head parsers and of
 //! the trailer section.
 //!
-//! Two scans and no more: the name through a table up to its colon, the value
-//! with one `memchr3` that finds its end and every forbidden byte on the way. A
-//! line that is cut off, odd or bad goes through a second, slower reading.
+//! Two scans and no more: one to the colon, and one through the value that finds
+//! its end and every forbidden byte on the way. A name that the table knows needs
+//! no other look. A line that is cut off, odd or bad goes through a second, slower
+//! reading.
 
 use crate::head::{Field, Span};
 use crate::known::Known;
+use crate::word;
 
 /// What one look at a line found.
 #[derive(Clone, Copy, Debug)]
@@ -96,28 +98,44 @@ pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: Side) ->
     unusual(buf, start, resume, side)
 }
 
+/// Names longer than this, in bytes, are read byte by byte.
+const USUAL_NAME_MAX: usize = 64;
+
 /// The line that nearly all are: there as a whole, in plain spelling, with nothing to forgive or to refuse; or the
 /// empty line of such a section. `None` for any other.
 #[inline]
 fn usual(buf: &[u8], start: usize) -> Option<Line> {
     let rest = buf.get(start..)?;
-    let length = rest.iter().position(|&byte| class(byte) != 0)?;
-    if length == 0 {
-        return rest.starts_with(b"\r\n").then_some(Line::End { next: start + 2 });
+    if rest.starts_with(b"\r\n") {
+        return Some(Line::End { next: start + 2 });
     }
-    let (name, rest) = rest.split_at_checked(length)?;
-    let value = rest.strip_prefix(b":")?;
-    let end = memchr::memchr3(b'\n', b'\r', 0, value)?;
+    let (name, after) = rest.split_at_checked(word::find(rest, b':', USUAL_NAME_MAX)?)?;
+    let known = Known::of(name);
+    // A name of the table is spelt plainly, or it would not have been found.
+    if known.is_none() && (name.is_empty() || name.iter().any(|&byte| class(byte) != 0)) {
+        return None;
+    }
+    let value = after.get(1..)?;
+    let end = value_end(value)?;
     if !value.get(end..)?.starts_with(b"\r\n") {
         return None;
     }
-    let colon = start + length;
-    let field = Field {
-        name: Span::new(start, colon),
-        value: trimmed(buf, colon + 1, colon + 1 + end),
-        known: Known::of(name),
-    };
+    let colon = start + name.len();
+    let field = Field { name: Span::new(start, colon), value: trimmed(buf, colon + 1, colon + 1 + end), known };
     Some(Line::Field { field, spelling: Spelling::Plain, next: colon + 1 + end + 2 })
+}
+
+/// Values up to this many bytes are searched here: calling `memchr` costs more than they do.
+const SHORT_VALUE_MAX: usize = 48;
+
+/// Where the first LF, CR or NUL is.
+#[inline]
+fn value_end(value: &[u8]) -> Option<usize> {
+    let ends = |byte: u8| matches!(byte, b'\n' | b'\r' | 0);
+    match word::find_below(value, b'\r' + 1, SHORT_VALUE_MAX) {
+        Some(at) if value.get(at).copied().is_some_and(ends) => Some(at),
+        Some(_) | None => memchr::memchr3(b'\n', b'\r', 0, value),
+    }
 }
 
 /// What a byte is in a name: 0 for those of a plain spelling.

@@ -120,10 +120,10 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
     }
     let mut length = 0u64;
     for &byte in value {
-        if !byte.is_ascii_digit() {
+        if !byte.is_ascii_digit() || length > CONTENT_LENGTH_MAX / 10 {
             return None;
         }
-        length = length.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+        length = length * 10 + u64::from(byte - b'0');
         if length > CONTENT_LENGTH_MAX {
             return None;
         }

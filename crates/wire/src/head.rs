@@ -110,11 +110,26 @@ impl RequestHead {
 
     /// Forgets the last head; the allocations stay.
     pub fn clear(&mut self) {
-        let mut fields = std::mem::take(&mut self.fields);
-        let mut ignored = std::mem::take(&mut self.ignored);
+        let RequestHead {
+            method,
+            target,
+            path,
+            scheme,
+            authority,
+            protocol,
+            version,
+            fields,
+            ignored,
+            line,
+            len,
+            seen,
+        } = self;
+        for span in [method, target, path, protocol, line] {
+            *span = Span::default();
+        }
+        (*scheme, *authority, *version, *len, *seen) = Default::default();
         fields.clear();
         ignored.clear();
-        *self = RequestHead { fields, ignored, ..RequestHead::default() };
     }
 
     /// The first field of this name.
@@ -173,9 +188,9 @@ impl ResponseHead {
 
     /// Forgets the last head; the allocations stay.
     pub fn clear(&mut self) {
-        let mut fields = std::mem::take(&mut self.fields);
+        let ResponseHead { version, status, reason, status_line, fields, len, seen } = self;
+        (*version, *status, *reason, *status_line, *len, *seen) = Default::default();
         fields.clear();
-        *self = ResponseHead { fields, ..ResponseHead::default() };
     }
 
     /// The first field of this name.

@@ -44,13 +44,10 @@ pub fn request_host(buf: &[u8], head: &RequestHead) -> Result<Option<Host>, Viol
 pub fn validate(buf: &[u8], span: Span) -> Option<Host> {
     let text = span.of(buf);
     let (length, upper) = if text.first() == Some(&b'[') {
-        let close = memchr::memchr(b']', text)?;
-        let upper = check_name(text.get(1..close)?, true)?;
-        (close + 1, upper)
+        let (length, upper) = read_name(text.get(1..)?, LITERAL)?;
+        (text.get(length + 1) == Some(&b']')).then_some((length + 2, upper))?
     } else {
-        let length = memchr::memchr(b':', text).unwrap_or(text.len());
-        let upper = check_name(text.get(..length)?, false)?;
-        (length, upper)
+        read_name(text, NAME)?
     };
     let port = match text.get(length) {
         None => None,
@@ -66,26 +63,27 @@ pub fn validate(buf: &[u8], span: Span) -> Option<Host> {
     Some(Host { name: Span::new(start, start + name.len()), port, has_upper: upper })
 }
 
-/// Checks each byte and that no two dots meet; tells whether one is upper-case.
-fn check_name(name: &[u8], literal: bool) -> Option<bool> {
-    let allowed = if literal { LITERAL } else { NAME };
-    let (mut all, mut any) = (allowed, 0);
-    let mut before = 0;
-    for &byte in name {
+/// How many bytes at the start are `allowed` in a name, and whether one is upper-case; `None` if two dots meet.
+#[inline]
+fn read_name(text: &[u8], allowed: u8) -> Option<(usize, bool)> {
+    let (mut length, mut any, mut dots, mut before) = (0, 0, 0, 0);
+    for &byte in text {
         let class = BYTES.get(byte as usize).copied().unwrap_or_default();
-        all &= class;
-        any |= class | (before & class & DOT) << 1;
+        if class & allowed == 0 {
+            break;
+        }
+        any |= class;
+        dots |= class & before;
         before = class;
+        length += 1;
     }
-    (all & allowed != 0 && any & DOTS == 0).then_some(any & UPPER != 0)
+    (dots & DOT == 0).then_some((length, any & UPPER != 0))
 }
 
 const NAME: u8 = 1;
 const LITERAL: u8 = 2;
 const UPPER: u8 = 4;
 const DOT: u8 = 8;
-/// Two dots side by side: the bit above `DOT`.
-const DOTS: u8 = DOT << 1;
 
 static BYTES: [u8; 256] = host_bytes();
 
@@ -109,14 +107,17 @@ const fn host_bytes() -> [u8; 256] {
 
 /// Digits up to 65535; an empty port and 0 are no port, as in nginx.
 fn port(digits: &[u8]) -> Option<Option<u16>> {
-    let mut port = 0u16;
+    let mut port = 0u32;
     for &byte in digits {
         if !byte.is_ascii_digit() {
             return None;
         }
-        port = port.checked_mul(10)?.checked_add(u16::from(byte - b'0'))?;
+        port = port * 10 + u32::from(byte - b'0');
+        if port > u32::from(u16::MAX) {
+            return None;
+        }
     }
-    Some((port != 0).then_some(port))
+    Some((port != 0).then_some(port as u16))
 }
 
 #[cfg(test)]

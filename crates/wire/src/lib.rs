@@ -28,6 +28,7 @@ pub mod proxy_protocol;
 pub mod target;
 pub mod violation;
 pub mod websocket;
+mod word;
 
 pub use connection::{ConnectionTokens, keeps_alive};
 pub use framing::{BodyLength, request_body, request_method, response_body};

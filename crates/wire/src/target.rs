@@ -88,7 +88,7 @@ fn clean(raw: &[u8]) -> Option<Normalised> {
         after_slash = byte == b'/';
     }
     let args = (path_len < raw.len()).then(|| path_len + 1..raw.len());
-    if memchr::memchr(b'#', raw.get(path_len..)?).is_some() {
+    if args.is_some() && memchr::memchr(b'#', raw.get(path_len..)?).is_some() {
         return None;
     }
     Some(Normalised { complex: false, quoted: false, plus, args, exten: range(exten, path_len), path_len })

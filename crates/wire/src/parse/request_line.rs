@@ -6,6 +6,7 @@
 
 use crate::head::{RequestHead, Span, Version};
 use crate::violation::Violation;
+use crate::word;
 
 /// What is wrong, and at which byte of the line.
 pub(super) struct Bad {
@@ -17,6 +18,16 @@ type Parsed<T> = Result<T, Bad>;
 
 /// Fills `out` from the line; its spans are moved by `base`.
 pub(super) fn parse(line: &[u8], base: usize, out: &mut RequestHead) -> Parsed<()> {
+    if let Some((method_end, end)) = usual(line) {
+        let span = |from: usize, to: usize| Span::new(base + from, base + to);
+        out.method = span(0, method_end);
+        out.target = span(method_end + 1, end);
+        out.path = out.target;
+        (out.scheme, out.authority) = (None, None);
+        out.protocol = span(end + 1, line.len());
+        out.version = Version::Http11;
+        return Ok(());
+    }
     let method_end = count(line, 0, is_method_byte);
     if method_end == 0 || line.get(method_end) != Some(&b' ') {
         return Err(Bad { at: method_end, violation: Violation::InvalidMethod });
@@ -46,6 +57,22 @@ pub(super) fn parse(line: &[u8], base: usize, out: &mut RequestHead) -> Parsed<(
     Ok(())
 }
 
+/// The line that nearly all are: `METHOD /path HTTP/1.1` with single spaces. Where its method and its target end.
+fn usual(line: &[u8]) -> Option<(usize, usize)> {
+    let rest = line.strip_suffix(b" HTTP/1.1")?;
+    let method_end = rest.iter().position(|byte| !byte.is_ascii_uppercase())?;
+    let target = rest.get(method_end..)?.strip_prefix(b" ")?;
+    let plain = word::visible(target);
+    let is_plain = target.get(plain..)?.iter().all(|&byte| is_target_byte(byte));
+    let is_usual = method_end > 0 && is_plain && target.starts_with(b"/") && rest.get(..method_end)? != b"CONNECT";
+    is_usual.then_some((method_end, rest.len()))
+}
+
+#[inline]
+fn is_target_byte(byte: u8) -> bool {
+    byte > b' ' && byte != 0x7f
+}
+
 /// Bytes of a method; lower case is refused, as nginx does.
 #[inline]
 pub(super) fn is_method_byte(byte: u8) -> bool {
@@ -61,7 +88,7 @@ struct Target {
 
 /// From a `/` or `?` to the next space; returns the target's end.
 fn path(line: &[u8], start: usize, target: &mut Target) -> Parsed<usize> {
-    let end = count(line, start, |b| b > b' ' && b != 0x7f);
+    let end = count(line, start, is_target_byte);
     match line.get(end) {
         Some(b' ') | None => {
             target.path = Some((start, end));

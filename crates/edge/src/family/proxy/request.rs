@@ -10,7 +10,7 @@ use crate::variable::{Names, Template};
 #[derive(Default)]
 pub struct Plan {
     /// `proxy_set_header`s, nginx's defaults first where they are not overridden.
-    set: Vec<(Box<[u8]>, Template)>,
+    set: Vec<Set>,
     /// The host of the default `Host`, when no `proxy_set_header Host` is written.
     default_host: bool,
     /// Names of the client's fields that are not passed: those set above, and those of one hop.
@@ -18,6 +18,14 @@ pub struct Plan {
     skipped_names: Vec<Box<[u8]>>,
     /// `Connection` and `Upgrade` were not written: a WebSocket may be passed through by weir's own doing.
     upgrades: bool,
+}
+
+/// Of what is set, a piece that is sent as it stands, or a field whose value is to be found.
+enum Set {
+    /// Whole lines.
+    Lines(Vec<u8>),
+    /// The name with the colon and space behind it, and what makes the value.
+    Field(Box<[u8]>, Template),
 }
 
 /// How the request's body is told.
@@ -59,9 +67,24 @@ impl Plan {
                 Some(known) => plan.skipped.insert(known),
                 None => plan.skipped_names.push(name.as_bytes().into()),
             }
-            plan.set.push((name.as_bytes().into(), template.clone()));
+            plan.set(name, template);
         }
         plan
+    }
+
+    fn set(&mut self, name: &str, template: &Template) {
+        let name = [name.as_bytes(), b": "].concat();
+        let value = match template.literal() {
+            // nginx: a field whose value is empty is not sent at all.
+            Some(b"") => return,
+            Some(value) => value,
+            None => return self.set.push(Set::Field(name.into(), template.clone())),
+        };
+        let line = [&name, value, b"\r\n"].concat();
+        match self.set.last_mut() {
+            Some(Set::Lines(lines)) => lines.extend_from_slice(&line),
+            Some(Set::Field(..)) | None => self.set.push(Set::Lines(line)),
+        }
     }
 
     fn skips(&self, known: Option<Known>, name: &[u8]) -> bool {
@@ -112,13 +135,19 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     if !proxy.http11 && plan.upgrades {
         out.extend_from_slice(b"Connection: close\r\n");
     }
-    for (name, template) in &plan.set {
+    for set in &plan.set {
+        let (name, template) = match set {
+            Set::Lines(lines) => {
+                out.extend_from_slice(lines);
+                continue;
+            }
+            Set::Field(name, template) => (name, template),
+        };
         let start = out.len();
         out.extend_from_slice(name);
-        out.extend_from_slice(b": ");
         let value = out.len();
         template.eval(exchange, out);
-        // nginx: a field whose value is empty is not sent at all.
+        // As above: what is empty is not sent.
         if out.len() == value { out.truncate(start) } else { out.extend_from_slice(b"\r\n") }
     }
     if passes_upgrade(exchange) {

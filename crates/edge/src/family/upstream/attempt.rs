@@ -133,9 +133,8 @@ pub async fn exchange_heads(
         body::welcome(exchange, conn).await.map_err(Failure::Client)?;
     }
     let mut heads =
-        Heads { link, progressed, streams, sending: Sending::new(outgoing, body), reading: Reading::default() };
+        Heads { link, progressed, streams, is_timed: false, sending: Sending::new(outgoing, body), reading: Reading::default() };
     exchange.step = Step::SendRequest;
-    link.deadline.set(exchange.location.values.proxy.send_timeout);
     if streams {
         conn.deadline.set(exchange.location.values.core.body_timeout);
     }
@@ -148,6 +147,8 @@ struct Heads<'h> {
     progressed: &'h mut Progressed,
     /// The body passes through as the client sends it.
     streams: bool,
+    /// A deadline stands: requests that leave at once need none for being sent.
+    is_timed: bool,
     sending: Sending<'h>,
     reading: Reading,
 }
@@ -168,8 +169,10 @@ impl Heads<'_> {
                     _ => return Poll::Ready(Err(Failure::Send(error))),
                 },
                 Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                Poll::Pending if !self.is_timed => link.deadline.set(proxy.send_timeout),
                 Poll::Pending => {}
             }
+            self.is_timed = true;
         }
         if let Poll::Ready(result) = self.reading.poll(exchange, link, self.progressed) {
             return Poll::Ready(result);
@@ -257,19 +260,16 @@ impl<'h> Sending<'h> {
                 (BodyState::Memory(from), RequestBody::Memory(bytes)) => bytes.get(*from..).unwrap_or_default(),
                 _ => &[],
             };
-            let pieces = [
-                IoSlice::new(self.head.get(self.head_sent..).unwrap_or_default()),
-                IoSlice::new(self.piece.get(self.piece_sent..).unwrap_or_default()),
-                IoSlice::new(memory),
-            ];
-            let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
+            let head = self.head.get(self.head_sent..).unwrap_or_default();
+            let piece = self.piece.get(self.piece_sent..).unwrap_or_default();
+            let wanted = head.len() + piece.len() + memory.len();
             if wanted == 0 {
                 return Poll::Ready(Ok(()));
             }
             // Most requests have no body: one piece needs no vector.
-            let written = match pieces.iter().filter(|piece| !piece.is_empty()).count() {
-                1 => link.stream.try_write(pieces.iter().find(|piece| !piece.is_empty()).map_or(&[], |piece| piece)),
-                _ => link.stream.try_write_vectored(&pieces),
+            let written = match [head, piece, memory] {
+                [only, [], []] | [[], only, []] | [[], [], only] => link.stream.try_write(only),
+                pieces => link.stream.try_write_vectored(&pieces.map(IoSlice::new)),
             };
             match written {
                 Ok(count) => {

@@ -248,7 +248,8 @@ impl<'g> Walk<'g> {
             Some(template) => template.text(exchange),
             None => Vec::new(),
         };
-        let client = exchange.remote().tcp().map(|address| address.ip());
+        let is_single = self.upstream.group.is_single();
+        let client = if is_single { None } else { exchange.remote().tcp().map(|address| address.ip()) };
         let worker = exchange.worker;
         let mut random = |below: u32| worker.random(below);
         let affinity = Affinity { key: &key, client };

@@ -235,7 +235,9 @@ impl Group {
         random: &mut dyn FnMut(u32) -> u32,
         now_s: u64,
     ) -> Result<Picked, NoLivePeers> {
-        self.release(selection, Outcome::Abandoned, now_s);
+        if selection.held.is_some() {
+            self.release(selection, Outcome::Abandoned, now_s);
+        }
         let picked = match self.single() {
             Some(slot) => (!slot.peer.down && slot.enter()).then_some(Picked {
                 peer: 0,
@@ -348,6 +350,12 @@ impl Group {
                 effective_weight: state.effective_weight,
             })
             .collect()
+    }
+
+    /// Whether there is but one peer: no key and no client's address decides about it.
+    #[must_use]
+    pub fn is_single(&self) -> bool {
+        self.single().is_some()
     }
 
     /// The only peer of a group of one, which failures never eject.

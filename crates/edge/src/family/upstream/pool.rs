@@ -73,7 +73,8 @@ impl Pools {
         for _ in 0..DEAD_LINKS_MAX {
             let index = idle.iter().rposition(|idle| idle.link.peer == peer && idle.link.bound == bound)?;
             // The order of the rest is the order of use: keep it.
-            let Idle { link, until } = idle.remove(index)?;
+            let last = index + 1 == idle.len();
+            let Idle { link, until } = if last { idle.pop_back() } else { idle.remove(index) }?;
             if clock::now() < until && !link.stream.peek_closed() {
                 return Some(link);
             }
@@ -95,7 +96,7 @@ impl Pools {
         if !policy.may_keep(&finished) {
             return;
         }
-        link.deadline.clear();
+        // Its deadline stays as it is: nobody asks about it before it is moved, and moving it twice an exchange costs.
         let Some(link) = self.hand_over(group, link) else { return };
         let mut groups = self.groups.borrow_mut();
         if groups.len() <= group {

@@ -37,6 +37,12 @@ impl Selection {
         self.tries
     }
 
+    /// Whether a peer is held.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Attempts made so far, the one under way included.
     #[must_use]
     pub fn picks(&self) -> u32 {

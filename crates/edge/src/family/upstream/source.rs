@@ -54,7 +54,9 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.release(Outcome::Abandoned);
+        if self.selection.holds() {
+            self.release(Outcome::Abandoned);
+        }
     }
 }
 

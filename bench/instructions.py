@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""What one proxied exchange costs in user instructions: weir, nginx and the floor relay under callgrind.
+
+    python3 bench/instructions.py --weir target/release/weir [--only weir-tuned,floor] [--path /1k]
+
+Time on a shared machine is noise; instructions are not. Each peer serves a short and a long run of wrk under
+callgrind (Debian's `valgrind`); the difference of what they executed, divided by the difference of requests, is
+one exchange, with starting, accepting and stopping taken off. The kernel's part is not in it: see `run.py` for that.
+"""
+
+import argparse
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import loads
+import peers
+
+READY_SECONDS = 60          # valgrind starts a binary with debug information in seconds
+CONNECTIONS = 64
+
+
+def main():
+    args = arguments()
+    for tool in ("valgrind", "wrk"):
+        if not shutil.which(tool):
+            sys.exit(f"{tool} is needed: apt install {tool}")
+    wanted = args.only.split(",") if args.only else ["floor", "nginx-tuned", "weir-tuned"]
+    print(f"user instructions of one exchange: GET {args.path}, {args.connections} connections kept, "
+          f"a run of {args.short} s taken from one of {args.long} s")
+    floor = None
+    with tempfile.TemporaryDirectory(prefix="weir-instructions-") as work:
+        for peer in [peer for peer in peers.all_peers(args.weir, None) if peer.name in wanted]:
+            cost = exchange(peer, args, Path(args.keep or work))
+            floor = cost if peer.name == "floor" else floor
+            ratio = f"  {cost / floor:.2f} of the floor" if floor else ""
+            print(f"{peer.name:12} {cost:8.0f}{ratio}", flush=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", help="the binary; left out without it")
+    parser.add_argument("--only", help="some peers, by run.py's names, separated by commas")
+    parser.add_argument("--path", default="/1k", help="of floor's origin: /1k, /64k, /1m")
+    parser.add_argument("--connections", type=int, default=CONNECTIONS)
+    parser.add_argument("--short", type=int, default=1, help="seconds of the short run")
+    parser.add_argument("--long", type=int, default=4, help="seconds of the long run")
+    parser.add_argument("--keep", help="a directory in which callgrind's files are left, for callgrind_annotate")
+    return parser.parse_args()
+
+
+def exchange(peer, args, work):
+    """Instructions of one exchange: those of the long run without those of the short one."""
+    (short, few), (long, many) = (run(peer, args, work / f"{peer.name}-{seconds}", seconds)
+                                  for seconds in (args.short, args.long))
+    return (long - short) / (many - few)
+
+
+def run(peer, args, work, seconds):
+    """All instructions of a peer, its children included, from start to stop, and the requests it answered."""
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "logs").mkdir(parents=True)
+    for directory in (work, work.parent):
+        directory.chmod(0o777)      # nginx's worker is nobody, and writes a file of its own
+    listen, origin = free_address(), free_address()
+    with peers.start_origin(origin, work):
+        process = start(peer, work, listen, origin)
+        try:
+            await_listener(listen, process)
+            requests = load(listen, args.path, args.connections, seconds)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(READY_SECONDS)
+    files = work.glob("callgrind.out.*")
+    return sum(parse_callgrind(file.read_text(errors="replace")) for file in files), requests
+
+
+def start(peer, work, listen, origin):
+    conf = work / "peer.conf"
+    if peer.conf:
+        text = (peers.HERE / "conf" / peer.conf).read_text()
+        conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
+    values = dict(program=peer.program, conf=conf, prefix=f"{work}/", listen=listen, origin=origin)
+    argv = [part.format(**values) for part in peer.argv]
+    with open(work / "output.log", "ab") as log:
+        return subprocess.Popen(
+            ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes",
+             f"--callgrind-out-file={work}/callgrind.out.%p", *argv],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def await_listener(listen, process):
+    host, port = listen.split(":")
+    give_up = time.monotonic() + READY_SECONDS
+    while time.monotonic() < give_up and process.poll() is None:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise peers.PeerFailed(f"{process.args} did not start")
+
+
+def load(listen, path, connections, seconds):
+    """Keeps the peer full; how many requests it answered."""
+    done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}", f"http://{listen}{path}"],
+                          capture_output=True, text=True)
+    counted = loads.parse_wrk(done.stdout)
+    if not counted["requests"] or counted["errors"]:
+        raise peers.PeerFailed(f"wrk: {done.stdout}{done.stderr}")
+    return counted["requests"]
+
+
+def parse_callgrind(text):
+    """The instructions of one output file; none in one that was cut short."""
+    found = re.search(r"^(?:totals|summary): (\d+)$", text, re.M)
+    return int(found[1]) if found else 0
+
+
+if __name__ == "__main__":
+    main()

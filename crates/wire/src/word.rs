@@ -1,0 +1,91 @@
+//! Bytes looked for eight at a time, where calling `memchr` would cost more than the search.
+//!
+//! Heads are short pieces: names, hosts, paths. Each function reads whole words only and tells the first place,
+//! or that it saw none in the words it read; what is left of the text is the caller's.
+
+const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+
+/// The first `byte` among the first `max` bytes, as far as whole words go.
+#[inline]
+pub(crate) fn find(text: &[u8], byte: u8, max: usize) -> Option<usize> {
+    let wanted = LOW * u64::from(byte);
+    find_by(text, max, |word| zeros(word ^ wanted))
+}
+
+/// The first byte below `limit`, which is at most 128, among the first `max` bytes, as far as whole words go.
+#[inline]
+pub(crate) fn find_below(text: &[u8], limit: u8, max: usize) -> Option<usize> {
+    let limit = LOW * u64::from(limit);
+    find_by(text, max, |word| word.wrapping_sub(limit) & !word & HIGH)
+}
+
+/// How many bytes at the start are in words without a space, a control byte or DEL: of a target, all are plain.
+#[inline]
+pub(crate) fn visible(text: &[u8]) -> usize {
+    let (blank, del) = (LOW * (u64::from(b' ') + 1), LOW * 0x7f);
+    let marks = |word: u64| (word.wrapping_sub(blank) & !word & HIGH) | zeros(word ^ del);
+    text.chunks_exact(8).take_while(|chunk| chunk.first_chunk().is_some_and(|chunk| marks(word(chunk)) == 0)).count()
+        * 8
+}
+
+/// Marks the first byte that is zero by its highest bit; what is marked above that may be wrong.
+#[inline]
+fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(LOW) & !word & HIGH
+}
+
+/// The first byte that `marks` marks.
+#[inline]
+fn find_by(text: &[u8], max: usize, marks: impl Fn(u64) -> u64) -> Option<usize> {
+    let mut at = 0;
+    while at < max {
+        let marked = marks(word(text.get(at..)?.first_chunk()?));
+        if marked != 0 {
+            return Some(at + (marked.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    None
+}
+
+#[inline]
+fn word(bytes: &[u8; 8]) -> u64 {
+    u64::from_le_bytes(*bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the functions promise, said byte by byte.
+    fn first(text: &[u8], max: usize, wanted: impl Fn(u8) -> bool) -> Option<usize> {
+        let words = (text.len() / 8).min(max.div_ceil(8)) * 8;
+        text.iter().take(words).position(|&byte| wanted(byte))
+    }
+
+    #[test]
+    fn every_byte_at_every_place() {
+        for around in [0x00, 0x09, b' ', b'!', b'9', b';', b'a', 0x7e, 0x80, 0xff] {
+            for byte in 0..=255u8 {
+                for at in 0..20 {
+                    let mut text = [around; 20];
+                    text[at] = byte;
+                    for max in [8, 16, 64] {
+                        assert_eq!(find(&text, b':', max), first(&text, max, |b| b == b':'));
+                        assert_eq!(find_below(&text, 14, max), first(&text, max, |b| b < 14));
+                    }
+                    let hidden = first(&text, 64, |b| b <= b' ' || b == 0x7f);
+                    assert_eq!(visible(&text), hidden.map_or(16, |at| at / 8 * 8));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn short_texts_have_no_word() {
+        assert_eq!(find(b"a:", b':', 64), None);
+        assert_eq!(find_below(b"", 14, 64), None);
+        assert_eq!(visible(b"abc"), 0);
+    }
+}
