@@ -1,0 +1,201 @@
+//! The one who fetches: a leader says what came of it, a fill takes the body as it comes.
+//!
+//! Dropping either without a word gives up: a waiter leads then, and who read along learns that the body was cut.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use weir_net::Instant;
+
+use super::Zone;
+use super::flight::Flight;
+use super::growth::Growth;
+use super::label::{Label, TAGS_MAX, Tag, VARY_BYTES_MAX, Variant};
+use super::object::{Body, Head, Object, Times};
+
+/// A response that may be stored, before its body.
+#[derive(Default)]
+pub struct Draft {
+    /// Its head.
+    pub head: Head,
+    /// Its times.
+    pub times: Times,
+    /// The selecting fields as normalised by the rules, and the variant this request makes of them.
+    pub vary: Option<(Box<[u8]>, Variant)>,
+    /// Its tags.
+    pub tags: Vec<Tag>,
+    /// How long the body will be, if the origin said so.
+    pub length: Option<u64>,
+}
+
+/// Why the store does not take a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Larger than the memory tier takes, and there is no disk to put it on.
+    TooLarge,
+    /// More tags than [`TAGS_MAX`], or names in `Vary` longer than [`VARY_BYTES_MAX`].
+    TooManyNames,
+    /// A purge named it while it was fetched.
+    Purged,
+    /// It took so long that another began to fetch it.
+    Overtaken,
+}
+
+impl Refused {
+    /// A sentence for `$weir_cache_reason`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Refused::TooLarge => "not stored: larger than the memory tier takes and not on disk",
+            Refused::TooManyNames => "not stored: too many tags or names in Vary",
+            Refused::Purged => "not stored: purged while it was fetched",
+            Refused::Overtaken => "not stored: fetched again by another, this took too long",
+        }
+    }
+}
+
+/// The right, and the duty, to fetch for all who wait.
+pub struct Leader {
+    zone: Arc<Zone>,
+    flight: Arc<Flight>,
+    turn: u32,
+    /// Purges made before the fetch began.
+    born: u32,
+    is_done: bool,
+}
+
+impl Leader {
+    pub(super) fn new(zone: Arc<Zone>, flight: Arc<Flight>, turn: u32, born: u32) -> Leader {
+        Leader { zone, flight, turn, born, is_done: false }
+    }
+
+    /// The response may be stored: from now on waiters read along. When refused, waiters ask the origin themselves.
+    pub fn fill(self, draft: Draft) -> Result<Fill, Refused> {
+        let vary_bytes = draft.vary.as_ref().map_or(0, |(names, _)| names.len());
+        let refused = if draft.tags.len() > TAGS_MAX || vary_bytes > VARY_BYTES_MAX {
+            Some(Refused::TooManyNames)
+        } else if draft.length.is_some_and(|length| !self.zone.takes(length)) {
+            Some(Refused::TooLarge)
+        } else {
+            None
+        };
+        if let Some(refused) = refused {
+            self.pass();
+            return Err(refused);
+        }
+        let (vary, variant) = draft.vary.unwrap_or_default();
+        let label = Label { key: self.flight.key.as_ref().into(), variant, vary, tags: draft.tags.into() };
+        let growth = Arc::new(Growth::new());
+        let body = Body::Growing(growth.clone());
+        let object = self.object(Arc::new(label), draft.head, draft.times, body);
+        self.flight.filling(self.turn, &object);
+        Ok(Fill { leader: self, object, growth, is_over: false })
+    }
+
+    /// The origin confirmed a stored object (304), or the head that is kept with it changed: it lives on with another
+    /// head and other times. `None` when a purge named it meanwhile.
+    pub fn confirm(
+        mut self,
+        old: &Arc<Object>,
+        head: Head,
+        times: Times,
+        now: Instant,
+    ) -> Result<Arc<Object>, Refused> {
+        let object = self.object(old.label.clone(), head, times, old.body.clone());
+        let stored = self.store(&object, now);
+        match stored {
+            Ok(()) => self.flight.stored(self.turn, &object),
+            Err(_) => self.flight.passed(self.turn),
+        }
+        self.land();
+        stored.map(|()| object)
+    }
+
+    /// The response is not to be shared: waiters ask the origin themselves, all at once.
+    pub fn pass(mut self) {
+        self.flight.passed(self.turn);
+        self.land();
+    }
+
+    fn object(&self, label: Arc<Label>, head: Head, times: Times, body: Body) -> Arc<Object> {
+        let soft_purged = AtomicBool::new(false);
+        Arc::new(Object { label, head, times, body, serial: self.zone.next_serial(), born: self.born, soft_purged })
+    }
+
+    fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {
+        if self.flight.is_purged.load(Ordering::Acquire) {
+            return Err(Refused::Purged);
+        }
+        if !self.flight.is_led_by(self.turn) {
+            return Err(Refused::Overtaken);
+        }
+        self.zone.store(object, now)
+    }
+
+    fn land(&mut self) {
+        self.is_done = true;
+        if self.flight.is_led_by(self.turn) {
+            self.zone.land(&self.flight);
+        }
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if !self.is_done && self.flight.vacate(self.turn) {
+            self.zone.land_if_vacant(&self.flight);
+        }
+    }
+}
+
+/// A response whose body is coming.
+pub struct Fill {
+    leader: Leader,
+    object: Arc<Object>,
+    growth: Arc<Growth>,
+    is_over: bool,
+}
+
+impl Fill {
+    /// The object as waiters see it: its body grows.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// The next bytes of the body; they are copied. When refused the fill is over and waiters are cut.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        if self.is_over {
+            return Err(Refused::TooLarge);
+        }
+        if !self.leader.zone.takes(self.growth.len() + bytes.len() as u64) {
+            self.is_over = true;
+            self.growth.end(false);
+            return Err(Refused::TooLarge);
+        }
+        self.growth.push(bytes);
+        Ok(())
+    }
+
+    /// The body is whole: it is stored, and the object is what requests find from now on.
+    pub fn finish(mut self, now: Instant) -> Result<Arc<Object>, Refused> {
+        if self.is_over {
+            return Err(Refused::TooLarge);
+        }
+        self.is_over = true;
+        self.growth.end(true);
+        let Some(body) = self.growth.to_body() else { return Err(Refused::TooLarge) };
+        let old = &self.object;
+        let whole = self.leader.object(old.label.clone(), old.head.clone(), old.times, body);
+        let stored = self.leader.store(&whole, now);
+        self.leader.flight.stored(self.leader.turn, &whole);
+        self.leader.land();
+        stored.map(|()| whole)
+    }
+}
+
+impl Drop for Fill {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.growth.end(false);
+        }
+    }
+}
