@@ -15,38 +15,59 @@
 
 mod ban;
 pub mod counters;
+pub mod directory;
+mod file;
 pub mod fill;
 pub mod flight;
 pub mod growth;
+mod index;
+pub mod keeper;
 pub mod label;
 mod list;
 pub mod object;
+pub mod purges;
+pub mod queue;
 mod shard;
+pub mod spool;
+#[cfg(test)]
+mod tests;
+mod tier;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::hash::RandomState;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use weir_net::{Instant, clock};
 
 use ban::Bans;
 pub use ban::{BANS_MAX, Force, Purge};
 pub use counters::{Counters, Figures, Served, Status};
+pub use directory::Directory;
 pub use fill::{Draft, Fill, Leader, Refused};
 use flight::{FLIGHTS_MAX, Flight};
 pub use flight::{Waited, Waiter};
 pub use growth::{Cut, Growth, Piece, Reader};
+use index::Looked;
+use keeper::Keeper;
+pub use keeper::Tuning;
 pub use label::{KEY_BYTES_MAX, Label, TAGS_MAX, Tag, Variant};
 pub use object::{Body, Chunk, FileBody, Head, Object, Times};
+use queue::Queue;
 pub use shard::VARIANTS_MAX;
-use shard::{Bounds, Gone, Shard, Variants};
+use shard::{Bounds, Gone, Shard};
+use tier::Tier;
 
 /// A zone has at most this many shards.
 const SHARDS_MAX: usize = 64;
 
 /// No shard has less memory than this: it bounds the largest object in memory, which is half of it.
 const SHARD_MEMORY_MIN: u64 = 4 << 20;
+
+/// What of an object's share of memory is left for its head.
+const HEAD_SHARE: u64 = 8 << 10;
 
 /// No shard has less room for keys than this.
 const SHARD_KEYS_MIN: u64 = 256 << 10;
@@ -60,6 +81,8 @@ pub struct Settings {
     pub keys_bytes: u64,
     /// Bytes of objects in memory.
     pub memory_bytes: u64,
+    /// Where files are; `None` for a zone in memory only.
+    pub directory: Option<Directory>,
 }
 
 /// A key and its hash in one zone.
@@ -80,8 +103,27 @@ pub struct Place {
 pub enum Found {
     /// The object, whole; fresh or not is for the caller to say.
     Object(Arc<Object>),
+    /// An object that is only on disk: load it.
+    Cold(Cold),
     /// Nothing.
     Nothing,
+}
+
+/// An object on disk, or one that may be there while the directory has not been read.
+pub struct Cold {
+    zone: Arc<Zone>,
+    place: Place,
+    label: Arc<Label>,
+    serial: u64,
+}
+
+impl Cold {
+    /// Has the zone's thread read it; `None` when it is not there, corrupt, or purged meanwhile. All who ask at a time
+    /// get what one read gave.
+    pub async fn load(self) -> Option<Arc<Object>> {
+        let answer = self.zone.queue.load(self.place, &self.label, self.serial)?;
+        std::future::poll_fn(|context| answer.poll(context)).await
+    }
 }
 
 /// What to do about a response that has to be fetched.
@@ -101,7 +143,7 @@ pub struct Zone {
     settings: Settings,
     hasher: RandomState,
     shards: Box<[Mutex<Shard>]>,
-    flights: Box<[Mutex<HashMap<Place, Arc<Flight>>>]>,
+    flights: Box<[Flights]>,
     flying: AtomicUsize,
     bans: Bans,
     counters: Counters,
@@ -111,7 +153,14 @@ pub struct Zone {
     /// The beginning of its time.
     epoch: Instant,
     object_bytes_max: u64,
+    body_bytes_max: u64,
+    tuning: RwLock<Tuning>,
+    queue: Arc<Queue>,
+    tier: Option<Tier>,
+    is_started: AtomicBool,
 }
+
+type Flights = Mutex<HashMap<Place, Arc<Flight>>>;
 
 impl std::hash::Hash for Place {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
@@ -127,6 +176,7 @@ impl Zone {
         let parts = count as u64;
         let bounds = Bounds { memory: settings.memory_bytes / parts, keys: settings.keys_bytes / parts };
         let shards: Box<[_]> = (0..count).map(|_| Mutex::new(Shard::new(bounds))).collect();
+        let tier = settings.directory.clone().map(Tier::new);
         Arc::new(Zone {
             settings,
             hasher: RandomState::new(),
@@ -140,7 +190,30 @@ impl Zone {
             contended: AtomicU64::new(0),
             epoch: clock::now(),
             object_bytes_max: bounds.memory / 2,
+            body_bytes_max: (bounds.memory / 2).saturating_sub(HEAD_SHARE),
+            tuning: RwLock::default(),
+            queue: Arc::default(),
+            tier,
+            is_started: AtomicBool::new(false),
         })
+    }
+
+    /// Opens the directory and starts the zone's thread; once, further calls do nothing. A directory that cannot be
+    /// used is a line in the log, and the zone is in memory only. Fails when the thread cannot be started.
+    pub fn start(self: &Arc<Zone>) -> io::Result<()> {
+        if self.is_started.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.open();
+        let (zone, queue) = (Arc::downgrade(self), self.queue.clone());
+        let name = format!("cache {}", self.settings.name);
+        weir_net::worker::block_aside(&name, move || keep(&zone, &queue))
+    }
+
+    /// What may change with a reload.
+    pub fn retune(&self, tuning: Tuning) {
+        *self.tuning.write().unwrap_or_else(PoisonError::into_inner) = tuning;
+        self.queue.wake();
     }
 
     /// What it was made with.
@@ -161,18 +234,20 @@ impl Zone {
     /// What is stored for a request, and the place where it is or would be. `select` makes the variant out of the
     /// selecting fields, in the text the rules gave with the object stored last; `None` if this request cannot be served
     /// from the cache.
-    pub fn find(&self, key: &Key<'_>, now: Instant, select: impl FnOnce(&[u8]) -> Option<Variant>) -> (Place, Found) {
+    pub fn find(
+        self: &Arc<Zone>,
+        key: &Key<'_>,
+        now: Instant,
+        select: impl FnOnce(&[u8]) -> Option<Variant>,
+    ) -> (Place, Found) {
         let vary = match self.look(key.place, key.bytes, now) {
-            Looked::Object(object) => return (key.place, Found::Object(object)),
-            Looked::Nothing => return (key.place, Found::Nothing),
             Looked::Varies(vary) => vary,
+            looked => return (key.place, self.found(looked, key, key.place, &[])),
         };
         let Some(variant) = select(&vary) else { return (key.place, Found::Nothing) };
         let place = self.place_of(key.bytes, variant);
-        match self.look(place, key.bytes, now) {
-            Looked::Object(object) if *object.label.vary == *vary => (place, Found::Object(object)),
-            _ => (place, Found::Nothing),
-        }
+        let looked = self.look(place, key.bytes, now);
+        (place, self.found(looked, key, place, &vary))
     }
 
     /// Begins to fetch what `find` did not find, or found stale, at a place: or learns who does. `seen` is the serial
@@ -227,7 +302,11 @@ impl Zone {
             self.purge_flights(key);
             return self.purge_key(key, force);
         }
-        self.bans.add(purge, force);
+        let ban = self.bans.add(purge, force);
+        if let Some(tier) = &self.tier {
+            tier.note_purge(&ban, || self.bans.all());
+        }
+        self.queue.wake();
         true
     }
 
@@ -238,8 +317,14 @@ impl Zone {
             bans: self.bans.len() as u64,
             contended: self.contended.load(Ordering::Relaxed),
             flights: self.flying.load(Ordering::Relaxed) as u64,
+            max_size: self.tuning().max_size,
+            cold: self.is_cold(),
             ..Figures::default()
         };
+        if let Some(tier) = &self.tier {
+            figures.disk_errors = tier.errors.load(Ordering::Relaxed);
+            figures.disk_skipped = tier.skipped.load(Ordering::Relaxed);
+        }
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             figures.objects += shard.objects;
@@ -251,232 +336,30 @@ impl Zone {
         figures
     }
 
-    /// Whether a body of that length can be kept.
-    pub fn takes(&self, length: u64) -> bool {
-        length <= self.object_bytes_max
+    /// Whether a body of that length can be kept now: in memory, or on a disk that works.
+    pub fn takes(&self, length: u64, now: Instant) -> bool {
+        self.takes_in_memory(length) || self.spools(length, now)
     }
 }
 
-/// What one place of the index holds.
-enum Looked {
-    Object(Arc<Object>),
-    Varies(Arc<[u8]>),
-    Nothing,
+impl Drop for Zone {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
 }
 
-impl Zone {
-    fn look(&self, place: Place, key: &[u8], now: Instant) -> Looked {
-        let mut gone = Gone::default();
-        let mut shard = self.shard(place);
-        let looked = self.look_in(&mut shard, place, key, now, &mut gone);
-        drop(shard);
-        self.finish(gone);
-        looked
-    }
-
-    fn look_in(&self, shard: &mut Shard, place: Place, key: &[u8], now: Instant, gone: &mut Gone) -> Looked {
-        let Some(at) = shard.find(place.hash, key, place.variant) else { return Looked::Nothing };
-        if !self.survives(shard, at, gone) {
-            return Looked::Nothing;
-        }
-        shard.touch(at, self.second(now));
-        let Some(node) = shard.node(at) else { return Looked::Nothing };
-        match (&node.memory, &node.variants) {
-            (Some(object), _) => Looked::Object(object.clone()),
-            (None, Some(variants)) => Looked::Varies(variants.vary.clone()),
-            (None, None) => Looked::Nothing,
-        }
-    }
-
-    /// Applies to a node the purges it has not seen; false when it is gone.
-    fn survives(&self, shard: &mut Shard, at: u32, gone: &mut Gone) -> bool {
-        let Some(node) = shard.node(at) else { return false };
-        if node.checked == self.bans.newest() {
-            return true;
-        }
-        let (force, checked) = self.bans.judge(node.checked, &node.label);
-        node.checked = checked;
-        match force {
-            // What only points to variants is not an object: they are judged one by one.
-            _ if node.serial == 0 => true,
-            Some(Force::Hard) => {
-                shard.remove(at, gone);
-                self.purged.fetch_add(1, Ordering::Relaxed);
-                false
-            }
-            Some(Force::Soft) => {
-                node.soft_purge();
-                true
-            }
-            None => true,
-        }
-    }
-
-    /// Puts a whole object where requests find it.
-    fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {
-        let label = &object.label;
-        let (force, checked) = self.bans.judge(object.born, label);
-        match force {
-            Some(Force::Hard) => return Err(Refused::Purged),
-            Some(Force::Soft) => object.soft_purged.store(true, Ordering::Release),
-            None => {}
-        }
-        let place = self.place_of(&label.key, label.variant);
-        let mut gone = Gone::default();
-        let mut shard = self.shard(place);
-        let at = shard.place(place.hash, label, self.second(now), &mut gone);
-        shard.relabel(at, label);
-        if let Some(node) = shard.node(at) {
-            node.serial = object.serial;
-            node.checked = checked;
-            node.soft_purged = object.is_soft_purged();
-            if let Some(variants) = node.variants.take() {
-                gone.variants.push((label.clone(), variants.known));
-            }
-        }
-        let is_kept = shard.admit(at, object.clone(), &mut gone);
-        if !is_kept {
-            shard.remove(at, &mut gone);
-        }
-        drop(shard);
-        self.finish(gone);
-        if is_kept && label.variant != Variant::NONE {
-            self.note_variant(label, now);
-        }
-        if is_kept { Ok(()) } else { Err(Refused::TooLarge) }
-    }
-
-    /// Lets the key's own place lead to a variant.
-    fn note_variant(&self, label: &Arc<Label>, now: Instant) {
-        let place = self.place_of(&label.key, Variant::NONE);
-        let primary = Arc::new(Label { key: label.key.clone(), ..Label::default() });
-        let mut gone = Gone::default();
-        let mut shard = self.shard(place);
-        let at = shard.place(place.hash, &primary, self.second(now), &mut gone);
-        // A response without Vary that was there before is not what this origin answers any more.
-        shard.strip(at, &mut gone);
-        let checked = self.bans.newest();
-        if let Some(node) = shard.node(at) {
-            node.checked = checked;
-            let variants = node
-                .variants
-                .get_or_insert_with(|| Box::new(Variants { vary: label.vary.as_ref().into(), known: Vec::new() }));
-            if *variants.vary != *label.vary {
-                variants.vary = label.vary.as_ref().into();
-            }
-            variants.known.retain(|known| *known != label.variant);
-            variants.known.push(label.variant);
-            if variants.known.len() > VARIANTS_MAX {
-                let oldest = variants.known.remove(0);
-                gone.variants.push((primary.clone(), vec![oldest]));
-            }
-        }
-        drop(shard);
-        self.finish(gone);
-    }
-
-    /// Removes, outside any lock, what a shard let go of.
-    fn finish(&self, gone: Gone) {
-        for (label, variants) in gone.variants {
-            for variant in variants {
-                let place = self.place_of(&label.key, variant);
-                let mut more = Gone::default();
-                let mut shard = self.shard(place);
-                if let Some(at) = shard.find(place.hash, &label.key, variant) {
-                    shard.remove(at, &mut more);
-                }
-            }
-        }
-    }
-
-    fn purge_key(&self, key: &[u8], force: Force) -> bool {
-        let place = self.place_of(key, Variant::NONE);
-        let mut shard = self.shard(place);
-        let Some(at) = shard.find(place.hash, key, Variant::NONE) else { return false };
-        let variants = shard.node(at).and_then(|node| node.variants.as_ref()).map(|known| known.known.clone());
-        let mut gone = Gone::default();
-        let mut was_there = shard.purge(at, force, &mut gone);
-        drop(shard);
-        gone.variants.clear();
-        for variant in variants.unwrap_or_default() {
-            let place = self.place_of(key, variant);
-            let mut shard = self.shard(place);
-            if let Some(at) = shard.find(place.hash, key, variant) {
-                was_there |= shard.purge(at, force, &mut gone);
-            }
-        }
-        self.purged.fetch_add(gone.objects, Ordering::Relaxed);
-        self.finish(gone);
-        was_there
-    }
-
-    /// What is being fetched for a key now is not stored.
-    fn purge_flights(&self, key: &[u8]) {
-        if self.flying.load(Ordering::Acquire) == 0 {
+/// The thread of a zone, as long as the zone lives.
+fn keep(zone: &Weak<Zone>, queue: &Queue) {
+    let mut keeper = Keeper::default();
+    loop {
+        let Some(zone) = zone.upgrade() else { return };
+        let idle = keeper.turn(&zone, clock::now());
+        drop(zone);
+        if !queue.sleep(idle.min(SLEEP_MAX)) {
             return;
         }
-        for flights in &self.flights {
-            let flights = flights.lock().unwrap_or_else(PoisonError::into_inner);
-            for flight in flights.values().filter(|flight| *flight.key == *key) {
-                flight.is_purged.store(true, Ordering::Release);
-            }
-        }
-    }
-
-    /// A flight is over.
-    fn land(&self, flight: &Arc<Flight>) {
-        let mut flights = self.flights_of(flight.place);
-        self.strike(&mut flights, flight);
-    }
-
-    /// A flight is over, unless somebody took it up meanwhile.
-    fn land_if_vacant(&self, flight: &Arc<Flight>) {
-        let mut flights = self.flights_of(flight.place);
-        if flight.is_deserted() {
-            self.strike(&mut flights, flight);
-        }
-    }
-
-    fn strike(&self, flights: &mut HashMap<Place, Arc<Flight>>, flight: &Arc<Flight>) {
-        if flights.get(&flight.place).is_some_and(|known| Arc::ptr_eq(known, flight)) {
-            flights.remove(&flight.place);
-            self.flying.fetch_sub(1, Ordering::Release);
-        }
-    }
-
-    fn purges(&self) -> u32 {
-        self.bans.newest()
-    }
-
-    fn next_serial(&self) -> u64 {
-        self.serial.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn second(&self, now: Instant) -> u32 {
-        u32::try_from(now.saturating_duration_since(self.epoch).as_secs()).unwrap_or(u32::MAX)
-    }
-
-    fn place_of(&self, key: &[u8], variant: Variant) -> Place {
-        let hash = match variant {
-            Variant::NONE => self.hasher.hash_one(key),
-            Variant(bytes) => self.hasher.hash_one((key, bytes)),
-        };
-        Place { hash, variant }
-    }
-
-    fn shard(&self, place: Place) -> MutexGuard<'_, Shard> {
-        let shard = &self.shards[(place.hash >> 32) as usize % self.shards.len()];
-        match shard.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                self.contended.fetch_add(1, Ordering::Relaxed);
-                shard.lock().unwrap_or_else(PoisonError::into_inner)
-            }
-        }
-    }
-
-    fn flights_of(&self, place: Place) -> MutexGuard<'_, HashMap<Place, Arc<Flight>>> {
-        self.flights[place.hash as usize % self.flights.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The thread looks around at least so often.
+const SLEEP_MAX: Duration = Duration::from_secs(10);

@@ -2,8 +2,9 @@
 //!
 //! Dropping either without a word gives up: a waiter leads then, and who read along learns that the body was cut.
 
-use std::sync::Arc;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use weir_net::Instant;
 
@@ -11,7 +12,9 @@ use super::Zone;
 use super::flight::Flight;
 use super::growth::Growth;
 use super::label::{Label, TAGS_MAX, Tag, VARY_BYTES_MAX, Variant};
-use super::object::{Body, Head, Object, Times};
+use super::object::{Body, FileBody, Head, Object, Times};
+use super::queue::Job;
+use super::spool::{AHEAD_BYTES_MAX, Spool};
 
 /// A response that may be stored, before its body.
 #[derive(Default)]
@@ -69,11 +72,11 @@ impl Leader {
     }
 
     /// The response may be stored: from now on waiters read along. When refused, waiters ask the origin themselves.
-    pub fn fill(self, draft: Draft) -> Result<Fill, Refused> {
+    pub fn fill(self, draft: Draft, now: Instant) -> Result<Fill, Refused> {
         let vary_bytes = draft.vary.as_ref().map_or(0, |(names, _)| names.len());
         let refused = if draft.tags.len() > TAGS_MAX || vary_bytes > VARY_BYTES_MAX {
             Some(Refused::TooManyNames)
-        } else if draft.length.is_some_and(|length| !self.zone.takes(length)) {
+        } else if draft.length.is_some_and(|length| !self.zone.takes(length, now)) {
             Some(Refused::TooLarge)
         } else {
             None
@@ -86,9 +89,9 @@ impl Leader {
         let label = Label { key: self.flight.key.as_ref().into(), variant, vary, tags: draft.tags.into() };
         let growth = Arc::new(Growth::new());
         let body = Body::Growing(growth.clone());
-        let object = self.object(Arc::new(label), draft.head, draft.times, body);
+        let object = Arc::new(self.object(Arc::new(label), draft.head, draft.times, body));
         self.flight.filling(self.turn, &object);
-        Ok(Fill { leader: self, object, growth, is_over: false })
+        Ok(Fill { leader: Some(self), object, growth, spool: None, is_over: false })
     }
 
     /// The origin confirmed a stored object (304), or the head that is kept with it changed: it lives on with another
@@ -100,7 +103,7 @@ impl Leader {
         times: Times,
         now: Instant,
     ) -> Result<Arc<Object>, Refused> {
-        let object = self.object(old.label.clone(), head, times, old.body.clone());
+        let object = Arc::new(self.object(old.label.clone(), head, times, old.body.clone()));
         let stored = self.store(&object, now);
         match stored {
             Ok(()) => self.flight.stored(self.turn, &object),
@@ -116,9 +119,24 @@ impl Leader {
         self.land();
     }
 
-    fn object(&self, label: Arc<Label>, head: Head, times: Times, body: Body) -> Arc<Object> {
+    /// The spooled body is in its file.
+    pub(super) fn keep(mut self, growing: &Arc<Object>, body: FileBody, now: Instant) -> Result<(), Refused> {
+        let mut whole = self.object(growing.label.clone(), growing.head.clone(), growing.times, Body::File(body));
+        whole.is_spooled = true;
+        let whole = Arc::new(whole);
+        let stored = self.store(&whole, now);
+        if stored.is_err() {
+            self.zone.drop_file(&whole.label);
+        }
+        self.flight.stored(self.turn, &whole);
+        self.land();
+        stored
+    }
+
+    fn object(&self, label: Arc<Label>, head: Head, times: Times, body: Body) -> Object {
         let soft_purged = AtomicBool::new(false);
-        Arc::new(Object { label, head, times, body, serial: self.zone.next_serial(), born: self.born, soft_purged })
+        let (serial, is_spooled) = (self.zone.next_serial(), false);
+        Object { label, head, times, body, serial, born: self.born, soft_purged, is_spooled }
     }
 
     fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {
@@ -149,9 +167,12 @@ impl Drop for Leader {
 
 /// A response whose body is coming.
 pub struct Fill {
-    leader: Leader,
+    /// Until it is finished.
+    leader: Option<Leader>,
     object: Arc<Object>,
     growth: Arc<Growth>,
+    /// Once the body is longer than the memory tier takes.
+    spool: Option<Arc<Spool>>,
     is_over: bool,
 }
 
@@ -162,40 +183,92 @@ impl Fill {
     }
 
     /// The next bytes of the body; they are copied. When refused the fill is over and waiters are cut.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Refused> {
-        if self.is_over {
-            return Err(Refused::TooLarge);
-        }
-        if !self.leader.zone.takes(self.growth.len() + bytes.len() as u64) {
-            self.is_over = true;
-            self.growth.end(false);
-            return Err(Refused::TooLarge);
+    pub fn push(&mut self, bytes: &[u8], now: Instant) -> Result<(), Refused> {
+        let refused = match &self.leader {
+            Some(leader) if !self.is_over => {
+                let len = self.growth.len() + bytes.len() as u64;
+                // The disk may have failed meanwhile.
+                let fits = leader.zone.takes_in_memory(len) || self.spool.is_some() || leader.zone.spools(len, now);
+                if fits && self.growth.is_whole().is_ok() { None } else { Some(Refused::TooLarge) }
+            }
+            _ => Some(Refused::TooLarge),
+        };
+        if let Some(refused) = refused {
+            self.give_up();
+            return Err(refused);
         }
         self.growth.push(bytes);
+        self.spool_on()
+    }
+
+    /// Waits while too much of a long body is ahead of its file: the origin is to be read no faster than the disk
+    /// writes.
+    pub async fn ready(&self) {
+        if self.spool.is_some() {
+            let noted = Cell::new(0);
+            std::future::poll_fn(|context| self.growth.poll_below(AHEAD_BYTES_MAX, context, &noted)).await;
+        }
+    }
+
+    /// The body is whole: it is stored, and is what requests find from now on. A long one is found once its file is
+    /// in place; until then what this returns still grows.
+    pub fn finish(mut self, now: Instant) -> Result<Arc<Object>, Refused> {
+        if self.is_over || self.growth.is_whole().is_err() {
+            return Err(Refused::TooLarge);
+        }
+        let Some(mut leader) = self.leader.take() else { return Err(Refused::TooLarge) };
+        self.is_over = true;
+        self.growth.end(true);
+        if let Some(spool) = &self.spool {
+            let zone = leader.zone.clone();
+            spool.give_leader(leader, now);
+            zone.queue.wake();
+            return Ok(self.object.clone());
+        }
+        let Some(body) = self.growth.to_body() else { return Err(Refused::TooLarge) };
+        let old = &self.object;
+        let whole = Arc::new(leader.object(old.label.clone(), old.head.clone(), old.times, body));
+        let stored = leader.store(&whole, now);
+        leader.flight.stored(leader.turn, &whole);
+        leader.land();
+        stored.map(|()| whole)
+    }
+
+    /// Has the body written as it comes, once it is too long for memory.
+    fn spool_on(&mut self) -> Result<(), Refused> {
+        let Some(leader) = &self.leader else { return Ok(()) };
+        if self.spool.is_some() {
+            leader.zone.queue.wake();
+            return Ok(());
+        }
+        if leader.zone.takes_in_memory(self.growth.len()) {
+            return Ok(());
+        }
+        let (object, growth) = (self.object.clone(), self.growth.clone());
+        let spool = Arc::new(Spool { object, growth, leader: Mutex::new(None) });
+        if leader.zone.queue.push(Job::Spool(spool.clone())).is_err() {
+            self.give_up();
+            return Err(Refused::TooLarge);
+        }
+        self.spool = Some(spool);
         Ok(())
     }
 
-    /// The body is whole: it is stored, and the object is what requests find from now on.
-    pub fn finish(mut self, now: Instant) -> Result<Arc<Object>, Refused> {
-        if self.is_over {
-            return Err(Refused::TooLarge);
-        }
+    fn give_up(&mut self) {
         self.is_over = true;
-        self.growth.end(true);
-        let Some(body) = self.growth.to_body() else { return Err(Refused::TooLarge) };
-        let old = &self.object;
-        let whole = self.leader.object(old.label.clone(), old.head.clone(), old.times, body);
-        let stored = self.leader.store(&whole, now);
-        self.leader.flight.stored(self.leader.turn, &whole);
-        self.leader.land();
-        stored.map(|()| whole)
+        self.growth.end(false);
+        if let Some(leader) = &self.leader
+            && self.spool.is_some()
+        {
+            leader.zone.queue.wake();
+        }
     }
 }
 
 impl Drop for Fill {
     fn drop(&mut self) {
         if !self.is_over {
-            self.growth.end(false);
+            self.give_up();
         }
     }
 }

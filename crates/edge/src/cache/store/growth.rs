@@ -3,6 +3,7 @@
 //! Pieces that are in a file already may leave memory, so a long body takes little of it. Invariant: what has been
 //! pushed can be read until the last reader is gone, from memory or from the file.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,8 @@ struct Grown {
     /// Where what left memory is.
     file: Option<FileBody>,
     readers: Vec<Waker>,
+    /// How often the readers have been woken: a reader that is noted in this round need not be again.
+    round: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +51,14 @@ enum End {
 
 impl Growth {
     pub(super) fn new() -> Growth {
-        Growth(Mutex::new(Grown { pieces: VecDeque::new(), len: 0, end: End::Open, file: None, readers: Vec::new() }))
+        Growth(Mutex::new(Grown {
+            pieces: VecDeque::new(),
+            len: 0,
+            end: End::Open,
+            file: None,
+            readers: Vec::new(),
+            round: 1,
+        }))
     }
 
     /// What there is of it now.
@@ -132,14 +142,18 @@ impl Growth {
         wake(grown);
     }
 
-    /// What there is in memory of it.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let grown = self.lock();
-        grown.pieces.front().map_or(0, |(at, _)| grown.len - at)
+    /// Pending while more than so many bytes of it are in memory, unless it is over.
+    pub(super) fn poll_below(&self, bytes: u64, context: &Context<'_>, noted: &Cell<u64>) -> Poll<()> {
+        let mut grown = self.lock();
+        let ahead = grown.pieces.front().map_or(0, |(at, _)| grown.len - at);
+        if ahead <= bytes || grown.end != End::Open || !grown.wait(context, noted) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
     }
 
     /// The piece at `from`; pending while the origin has not sent it, and then `context`'s task is woken.
-    fn poll_at(&self, from: u64, context: &Context<'_>) -> Poll<Option<Result<Piece, Cut>>> {
+    fn poll_at(&self, from: u64, context: &Context<'_>, noted: &Cell<u64>) -> Poll<Option<Result<Piece, Cut>>> {
         let mut grown = self.lock();
         if let Some((chunk, skip)) = grown.in_memory(from) {
             return Poll::Ready(Some(Ok(Piece::Memory(chunk, skip))));
@@ -154,13 +168,9 @@ impl Growth {
             End::Cut => return Poll::Ready(Some(Err(Cut))),
             End::Open => {}
         }
-        if grown.readers.iter().any(|known| known.will_wake(context.waker())) {
-            return Poll::Pending;
-        }
-        if grown.readers.len() >= READERS_MAX {
+        if !grown.wait(context, noted) {
             return Poll::Ready(Some(Err(Cut)));
         }
-        grown.readers.push(context.waker().clone());
         Poll::Pending
     }
 
@@ -170,6 +180,18 @@ impl Growth {
 }
 
 impl Grown {
+    /// Notes who waits, once a round; false when too many do.
+    fn wait(&mut self, context: &Context<'_>, noted: &Cell<u64>) -> bool {
+        if noted.replace(self.round) == self.round {
+            return true;
+        }
+        let fits = self.readers.len() < READERS_MAX;
+        if fits {
+            self.readers.push(context.waker().clone());
+        }
+        fits
+    }
+
     fn in_memory(&self, from: u64) -> Option<(Chunk, usize)> {
         let after = self.pieces.partition_point(|(at, _)| *at <= from);
         let (at, chunk) = self.pieces.get(after.checked_sub(1)?)?;
@@ -181,6 +203,7 @@ impl Grown {
 /// Wakes the readers, once the lock is given back.
 fn wake(mut grown: MutexGuard<'_, Grown>) {
     let readers = std::mem::take(&mut grown.readers);
+    grown.round += 1;
     drop(grown);
     readers.into_iter().for_each(Waker::wake);
 }
@@ -223,16 +246,17 @@ impl Piece {
     }
 }
 
-/// Reads an object's body from any place on, whether it is whole or still grows.
+/// Reads an object's body from any place on, whether it is whole or still grows. One task's.
 pub struct Reader {
     object: Arc<Object>,
     at: u64,
+    noted: Cell<u64>,
 }
 
 impl Reader {
     /// From offset `from` on.
     pub fn new(object: Arc<Object>, from: u64) -> Reader {
-        Reader { object, at: from }
+        Reader { object, at: from, noted: Cell::new(0) }
     }
 
     /// The object.
@@ -255,7 +279,7 @@ impl Reader {
     /// Pending while a growing body has no more; the context's task is woken when it has, or has ended.
     pub fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Result<Piece, Cut>>> {
         match &self.object.body {
-            Body::Growing(growth) => growth.poll_at(self.at, context),
+            Body::Growing(growth) => growth.poll_at(self.at, context, &self.noted),
             Body::File(file) if self.at < file.len => {
                 Poll::Ready(Some(Ok(Piece::File(file.part(self.at, file.len - self.at)))))
             }
@@ -287,7 +311,7 @@ mod tests {
 
     fn poll(growth: &Growth, at: u64) -> Poll<Option<Result<Vec<u8>, Cut>>> {
         growth
-            .poll_at(at, &Context::from_waker(Waker::noop()))
+            .poll_at(at, &Context::from_waker(Waker::noop()), &Cell::new(0))
             .map(|piece| piece.map(|piece| piece.map(|piece| piece.bytes().unwrap_or(b"in a file").to_vec())))
     }
 
@@ -336,8 +360,12 @@ mod tests {
         growth.push(&[2; 8192]);
         let file = Arc::new(File::open("/dev/null").unwrap());
         growth.spill(&file, 100, 8192);
-        assert_eq!(growth.memory_bytes(), 8192);
-        let Poll::Ready(Some(Ok(Piece::File(part)))) = growth.poll_at(192, &Context::from_waker(Waker::noop())) else {
+        assert_eq!(growth.lock().pieces.len(), 1);
+        assert!(growth.poll_below(8191, &Context::from_waker(Waker::noop()), &Cell::new(0)).is_pending());
+        assert!(growth.poll_below(8192, &Context::from_waker(Waker::noop()), &Cell::new(0)).is_ready());
+        let Poll::Ready(Some(Ok(Piece::File(part)))) =
+            growth.poll_at(192, &Context::from_waker(Waker::noop()), &Cell::new(0))
+        else {
             panic!("not from the file");
         };
         assert_eq!((part.offset, part.len), (292, 8000));

@@ -130,6 +130,8 @@ pub struct Object {
     /// How many purges had been made when its fetch began: later ones apply to it.
     pub(super) born: u32,
     pub(super) soft_purged: AtomicBool,
+    /// Its file is in place already.
+    pub(super) is_spooled: bool,
 }
 
 impl Object {

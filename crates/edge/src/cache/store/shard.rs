@@ -38,6 +38,8 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 pub(super) enum Disk {
     /// Not there.
     None,
+    /// About to be written; an older object's file may be there.
+    Pending,
     /// In its file, of so many blocks.
     Blocks(u32),
 }
@@ -81,8 +83,11 @@ pub(super) struct Node {
 
 impl Node {
     /// The object is stale from now on.
-    pub fn soft_purge(&mut self) {
+    pub fn soft_purge(&mut self, gone: &mut Gone) {
         self.soft_purged = true;
+        if self.disk != Disk::None {
+            gone.marks.push(self.label.clone());
+        }
         if let Some(object) = &self.memory {
             object.soft_purged.store(true, Ordering::Release);
         }
@@ -94,6 +99,8 @@ impl Node {
 pub(super) struct Gone {
     /// Files to remove.
     pub files: Vec<Arc<Label>>,
+    /// Files to mark as purged softly.
+    pub marks: Vec<Arc<Label>>,
     /// Keys whose variants have to go too.
     pub variants: Vec<(Arc<Label>, Vec<Variant>)>,
     /// How many objects.
@@ -239,6 +246,21 @@ impl Shard {
         true
     }
 
+    /// Lets a node whose body is in a file be found while that file's header is written: it takes no part in the
+    /// queues.
+    pub fn hold(&mut self, at: u32, object: Arc<Object>) {
+        let Some(node) = self.nodes.get_mut(at) else { return };
+        self.objects += u64::from(node.memory.is_none() && node.disk == Disk::None);
+        node.memory = Some(object);
+    }
+
+    /// Ends what `hold` began.
+    pub fn release(&mut self, at: u32) {
+        if self.nodes.get(at).is_some_and(|node| node.queue == Queue::None) {
+            self.dismiss(at);
+        }
+    }
+
     /// The largest object the memory tier takes.
     pub fn object_bytes_max(&self) -> u64 {
         self.bounds.memory / 2
@@ -299,7 +321,7 @@ impl Shard {
         let Some(node) = self.nodes.get_mut(at) else { return false };
         let was_there = node.serial != 0;
         match force {
-            Force::Soft => node.soft_purge(),
+            Force::Soft => node.soft_purge(gone),
             Force::Hard => self.remove(at, gone),
         }
         was_there
@@ -402,7 +424,7 @@ fn cost_of(label: &Label) -> u64 {
 
 fn blocks_of(disk: Disk) -> u64 {
     match disk {
-        Disk::None => 0,
+        Disk::None | Disk::Pending => 0,
         Disk::Blocks(blocks) => u64::from(blocks),
     }
 }
