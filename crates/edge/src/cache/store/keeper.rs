@@ -270,6 +270,9 @@ impl Zone {
             (node.serial, node.checked) = (serial, checked);
             node.soft_purged = record.soft_purged || force == Some(Force::Soft);
         }
+        if force == Some(Force::Soft) {
+            gone.marks.push(label.clone());
+        }
         shard.set_disk(at, Disk::Blocks(blocks(record.body_at + record.body_len)));
         drop(shard);
         self.finish(gone);

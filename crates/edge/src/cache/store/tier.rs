@@ -202,7 +202,11 @@ impl Zone {
                 };
                 self.thaw(load.place, serial, record, body, now)
             }
-            Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound && load.serial == 0 => None,
+            Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                // Somebody emptied the directory, as one does with caches.
+                self.forget_file(&load.label, load.serial);
+                None
+            }
             Err(unread) => {
                 self.drop_corrupt(tier, &path, &unread, true);
                 self.forget_file(&load.label, load.serial);
