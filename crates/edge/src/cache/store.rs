@@ -350,6 +350,8 @@ impl Drop for Zone {
 
 /// The thread of a zone, as long as the zone lives.
 fn keep(zone: &Weak<Zone>, queue: &Queue) {
+    // Should it panic, the zone goes on in memory.
+    let _closes = CloseOnDrop(queue);
     let mut keeper = Keeper::default();
     loop {
         let Some(zone) = zone.upgrade() else { return };
@@ -358,6 +360,14 @@ fn keep(zone: &Weak<Zone>, queue: &Queue) {
         if !queue.sleep(idle.min(SLEEP_MAX)) {
             return;
         }
+    }
+}
+
+struct CloseOnDrop<'a>(&'a Queue);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -217,11 +217,11 @@ mod tests {
             hidden_from: head.len() as u32,
             bytes: head.into(),
             etag: 1..numbers.1,
-            last_modified: (numbers.1 % 2 == 0).then_some(-5),
+            last_modified: numbers.1.is_multiple_of(2).then_some(-5),
         };
         let times = Times { stored_ms: numbers.0, fresh_until_ms: 7, flags: 3, ..Times::default() };
         let body_at = header_len(&label, &head) as u64;
-        let soft_purged = numbers.2 % 2 == 0;
+        let soft_purged = numbers.2.is_multiple_of(2);
         Record {
             label: Arc::new(label),
             head,

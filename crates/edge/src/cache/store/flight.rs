@@ -62,7 +62,8 @@ enum Phase {
 
 /// What came of waiting.
 pub enum Waited {
-    /// The response is on its way and may be stored: read along.
+    /// The response is on its way and may be stored: read along, if its `label.vary` makes the same variant of this
+    /// request; if not, ask again with that variant's place.
     Filling(Arc<Object>),
     /// It was stored, or the one there was confirmed.
     Stored(Arc<Object>),

@@ -75,6 +75,8 @@ pub(super) struct Keeper {
     loader: Option<Loader>,
     manage_at: Option<Instant>,
     lurk: Option<Lurk>,
+    /// The purges up to this number have been applied to all nodes.
+    lurked: Option<u32>,
 }
 
 struct Loader {
@@ -108,22 +110,34 @@ impl Keeper {
     /// Applies purges to some nodes; true when there are more.
     fn lurk(&mut self, zone: &Zone) -> bool {
         let Some(lurk) = &mut self.lurk else {
-            if zone.bans.len() > 0 && !zone.is_cold() {
-                self.lurk = Some(Lurk { up_to: zone.bans.newest(), shard: 0, at: 0 });
-            }
-            return self.lurk.is_some();
+            return self.begin_to_lurk(zone);
         };
         if let Some(places) = zone.lurk(lurk.shard, lurk.at) {
             lurk.at += LURK_NODES;
             if lurk.at >= places {
                 (lurk.shard, lurk.at) = (lurk.shard + 1, 0);
             }
-            return true;
+        } else {
+            self.lurked = Some(lurk.up_to);
+            self.lurk = None;
         }
-        let up_to = lurk.up_to;
-        self.lurk = None;
-        // Rules that a fetch under way has to be judged by stay, and are walked for again later.
-        zone.forget_purges(up_to.min(zone.oldest_fetch())) && zone.bans.len() > 0
+        true
+    }
+
+    /// Begins a walk if there are purges to apply, and lets go of those that have been; true if it has begun.
+    fn begin_to_lurk(&mut self, zone: &Zone) -> bool {
+        if zone.bans.len() == 0 || zone.is_cold() {
+            return false;
+        }
+        if let Some(lurked) = self.lurked {
+            // A fetch that began before a purge has to be judged by it when it ends.
+            zone.forget_purges(lurked.min(zone.oldest_fetch()));
+        }
+        let newest = zone.bans.newest();
+        if zone.bans.len() > 0 && self.lurked != Some(newest) {
+            self.lurk = Some(Lurk { up_to: newest, shard: 0, at: 0 });
+        }
+        self.lurk.is_some()
     }
 
     /// Reads some files of the directory; how long until the next slice.

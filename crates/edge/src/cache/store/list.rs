@@ -127,7 +127,7 @@ impl List {
     }
 
     /// Moves a node that is in it to its front.
-    pub fn to_front(&mut self, nodes: &mut Nodes, which: Which, at: u32) {
+    pub fn renew(&mut self, nodes: &mut Nodes, which: Which, at: u32) {
         if self.newest != at {
             self.remove(nodes, which, at);
             self.push(nodes, which, at);

@@ -164,10 +164,15 @@ impl Queue {
     pub fn close(&self) {
         let mut waiting = self.lock();
         waiting.is_closed = true;
-        waiting.jobs.clear();
+        let jobs = std::mem::take(&mut waiting.jobs);
         waiting.loads.clear();
         let answers = std::mem::take(&mut waiting.loading);
         self.ring(waiting);
+        for job in jobs {
+            if let Job::Spool(spool) = job {
+                spool.growth.end(false);
+            }
+        }
         answers.into_values().for_each(|answer| answer.give(None));
     }
 

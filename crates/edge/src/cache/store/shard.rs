@@ -175,13 +175,15 @@ impl Shard {
         self.used.oldest()
     }
 
-    /// A node was asked for.
+    /// A node was asked for. It moves to the front once a second: what more would say nobody asks, and every move
+    /// touches its neighbours' memory.
     pub fn touch(&mut self, at: u32, now_s: u32) {
-        if let Some(node) = self.nodes.get_mut(at) {
-            node.used_s = now_s;
-            node.hits = node.hits.saturating_add(1).min(USES_MAX);
+        let Some(node) = self.nodes.get_mut(at) else { return };
+        node.hits = node.hits.saturating_add(1).min(USES_MAX);
+        if std::mem::replace(&mut node.used_s, now_s) == now_s {
+            return;
         }
-        self.used.to_front(&mut self.nodes, Which::Used, at);
+        self.used.renew(&mut self.nodes, Which::Used, at);
     }
 
     /// The node of a label, made if there is none; another that has its hash makes room.

@@ -45,6 +45,13 @@ pub(super) struct Hand {
     has_complained: bool,
 }
 
+impl Drop for Hand {
+    /// The thread ends before its time: nobody shall wait for it.
+    fn drop(&mut self) {
+        self.writing.iter().for_each(|writing| writing.spool.growth.end(false));
+    }
+}
+
 impl Tier {
     pub fn new(directory: Directory) -> Tier {
         Tier {
