@@ -13,6 +13,7 @@ pub mod aside;
 pub mod base64;
 pub mod body;
 pub mod build;
+pub mod cache;
 pub mod cidr;
 pub mod conf;
 pub mod conn;
