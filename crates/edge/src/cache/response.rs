@@ -87,9 +87,10 @@ impl ResponseFacts {
         facts
     }
 
-    /// Whether a conditional request can be made of it.
+    /// Whether a conditional request can be made of it: 304 says that the answer would have been a 200, so a 404 that was
+    /// stored is asked for anew (RFC 9110 §15.4.5; nginx keeps validators of 200 and 206).
     pub fn has_validator(&self) -> bool {
-        self.has_etag || self.last_modified.is_some()
+        matches!(self.status, 200 | 203 | 206) && (self.has_etag || self.last_modified.is_some())
     }
 
     fn add(&mut self, known: Known, value: &[u8]) {

@@ -223,6 +223,17 @@ fn stale_answers_are_kept_for_what_they_are_good_for() {
 }
 
 #[test]
+fn only_what_a_304_can_be_about_is_kept_to_be_revalidated() {
+    let policy = Policy { revalidates: true, ..Policy::default() };
+    for (status, expected) in
+        [(200, Ok(Reason::ToRevalidate)), (203, Ok(Reason::ToRevalidate)), (404, Err(Reason::NoCache))]
+    {
+        let judged = judged(status, "", "Cache-Control: no-cache|ETag: \"a\"", &policy);
+        assert_eq!(judged.map(|(_, reason)| reason), expected, "{status}");
+    }
+}
+
+#[test]
 fn windows_of_staleness_are_kept_even_beside_x_accel_expires() {
     let windows = |response: &str| {
         judged(200, "", response, &Policy::default())
