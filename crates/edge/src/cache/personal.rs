@@ -131,6 +131,31 @@ pub fn is_session(name: &[u8]) -> bool {
         })
 }
 
+/// Whom a cache key tells apart, so that they need no guard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToldApart {
+    /// It has the credentials: `$http_authorization`, `$remote_user`.
+    pub credentials: bool,
+    /// It has the session: `$http_cookie`, or `$cookie_` and a session-like name.
+    pub sessions: bool,
+}
+
+impl ToldApart {
+    /// By the text of `proxy_cache_key` as it is written.
+    pub fn by_key(key: &str) -> ToldApart {
+        let mut told = ToldApart::default();
+        for text in key.split('$').skip(1) {
+            let text = text.strip_prefix('{').unwrap_or(text);
+            let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+            let name = text.get(..end).unwrap_or_default();
+            told.credentials |= matches!(name, "http_authorization" | "remote_user");
+            let cookie = name.strip_prefix("cookie_").is_some_and(|cookie| is_session(cookie.as_bytes()));
+            told.sessions |= name == "http_cookie" || cookie;
+        }
+        told
+    }
+}
+
 /// A number that two requests share when their cookies and credentials are the same; 0 for a request with none.
 ///
 /// Cookies of analytics and consent are left out, or every visitor would be somebody else.
@@ -224,7 +249,28 @@ mod tests {
         assert_ne!(identity([basic].into_iter()), 0);
     }
 
+    #[test]
+    fn keys_tell_persons_apart_by_what_they_name() {
+        for (key, credentials, sessions) in [
+            ("$scheme$proxy_host$request_uri", false, false),
+            ("$request_uri$http_cookie", false, true),
+            ("${cookie_PHPSESSID}$uri", false, true),
+            ("$uri$cookie_theme", false, false),
+            ("$uri|$remote_user", true, false),
+            ("$http_authorization$cookie_sessionid", true, true),
+            ("$http_cookies http_cookie", false, false),
+            ("$", false, false),
+        ] {
+            assert_eq!(ToldApart::by_key(key), ToldApart { credentials, sessions }, "{key}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn any_key_is_read(key: String) {
+            ToldApart::by_key(&key);
+        }
+
         #[test]
         fn any_bytes_are_read(value: Vec<u8>) {
             has_session(&value);

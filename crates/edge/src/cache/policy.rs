@@ -19,8 +19,10 @@ pub struct Policy<'a> {
     pub guesses: bool,
     /// `Cache-Control` and `Pragma` of requests are honoured (RFC 9111 §5.2.1), which lets any client reach the origin.
     pub obeys_requests: bool,
-    /// Answers to authorized requests and to requests with a session-like cookie are kept apart from everybody's.
-    pub guards_persons: bool,
+    /// Answers to authorized requests are kept apart from everybody's; off where the key tells credentials apart.
+    pub guards_credentials: bool,
+    /// Answers to requests with a session-like cookie are; off where the key tells sessions apart.
+    pub guards_sessions: bool,
     /// `stale-if-error` is also for answers of 500, 502, 503 and 504 (RFC 5861 §4), which nginx sends on.
     pub errors_are_statuses: bool,
     /// The key tells parts of a body from the whole (`$slice_range`, `$http_range`), so 206 may be kept.
@@ -37,7 +39,8 @@ impl Default for Policy<'_> {
             refreshes_behind: true,
             guesses: false,
             obeys_requests: false,
-            guards_persons: true,
+            guards_credentials: true,
+            guards_sessions: true,
             errors_are_statuses: false,
             keeps_parts: false,
         }

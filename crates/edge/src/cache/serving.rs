@@ -60,6 +60,14 @@ pub fn judge(stored: &Validity, request: &RequestFacts, policy: &Policy<'_>, now
     (ask_or_refuse(request, policy), Reason::Expired)
 }
 
+/// Whether the request is somebody's, so that what others fetch is not for it unless that says so.
+///
+/// Such a request neither waits for another's fetch nor has others wait for its own: it would hold them up for an answer
+/// that is most likely not for them. What it fetches may still be stored, if it says that it is for everybody.
+pub fn is_guarded(request: &RequestFacts, policy: &Policy<'_>) -> bool {
+    (policy.guards_credentials && request.is_authorized) || (policy.guards_sessions && request.has_session)
+}
+
 /// What to do when nothing is stored.
 pub fn nothing_stored(request: &RequestFacts, policy: &Policy<'_>) -> (Use, Reason) {
     match ask_or_refuse(request, policy) {
@@ -107,13 +115,10 @@ fn ask_or_refuse(request: &RequestFacts, policy: &Policy<'_>) -> Use {
 }
 
 fn persons(stored: &Validity, request: &RequestFacts, policy: &Policy<'_>) -> Result<(), Reason> {
-    if !policy.guards_persons {
-        return Ok(());
-    }
-    if request.is_authorized && !stored.marks.has(Marks::FOR_AUTHORIZED) {
+    if policy.guards_credentials && request.is_authorized && !stored.marks.has(Marks::FOR_AUTHORIZED) {
         return Err(Reason::BypassAuthorization);
     }
-    if request.has_session && !stored.marks.has(Marks::FOR_EVERYBODY) {
+    if policy.guards_sessions && request.has_session && !stored.marks.has(Marks::FOR_EVERYBODY) {
         return Err(Reason::BypassSession);
     }
     Ok(())

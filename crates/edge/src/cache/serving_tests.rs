@@ -65,8 +65,9 @@ fn persons_get_only_what_is_for_everybody() {
         (marked(bare(), Marks::FOR_EVERYBODY), session, (Use::Serve, Reason::Fresh)),
     ] {
         assert_eq!(judge(&stored, &request, &policy, 100_000), expected, "{stored:?} {request:?}");
-        let open = Policy { guards_persons: false, ..policy };
+        let open = Policy { guards_credentials: false, guards_sessions: false, ..policy };
         assert_eq!(judge(&stored, &request, &open, 100_000), (Use::Serve, Reason::Fresh));
+        assert!(is_guarded(&request, &policy) && !is_guarded(&request, &open) && !is_guarded(&anybody(), &policy));
     }
 }
 
@@ -160,10 +161,10 @@ proptest! {
             *to = *from;
         }
         let Some(stored) = Validity::decode(&encoded) else { return Ok(()) };
-        let [is_authorized, obeys_requests, no_cache, guards_persons, refreshes_behind] = flags;
+        let [is_authorized, obeys_requests, no_cache, guards_credentials, refreshes_behind] = flags;
         let control = RequestControl { no_cache, max_stale: Some(u32::MAX), min_fresh: Some(u32::MAX), ..Default::default() };
         let request = RequestFacts { is_authorized, control, ..anybody() };
-        let policy = Policy { obeys_requests, guards_persons, refreshes_behind, ..Policy::default() };
+        let policy = Policy { obeys_requests, guards_credentials, refreshes_behind, ..Policy::default() };
         let (_, reason) = judge(&stored, &request, &policy, now_ms);
         prop_assert!(reason != Reason::Fresh || stored.is_fresh(now_ms));
         instead_of(Trouble::Status(status), &stored, &policy, now_ms);

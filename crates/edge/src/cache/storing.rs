@@ -160,16 +160,13 @@ fn persons(
     if response.sets_cookie && !policy.ignored.contains(Ignored::SET_COOKIE) {
         return Err(Reason::SetCookie);
     }
-    if !policy.guards_persons {
-        return Ok(());
-    }
-    if response.sets_session {
+    if policy.guards_sessions && response.sets_session {
         return Err(Reason::SetsSession);
     }
-    if request.is_authorized && !control.is_for_authorized() {
+    if policy.guards_credentials && request.is_authorized && !control.is_for_authorized() {
         return Err(Reason::RequestAuthorization);
     }
-    if request.has_session && !control.is_for_everybody() {
+    if policy.guards_sessions && request.has_session && !control.is_for_everybody() {
         return Err(Reason::RequestSession);
     }
     Ok(())

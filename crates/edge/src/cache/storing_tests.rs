@@ -146,7 +146,7 @@ fn ignored_fields_are_not_looked_at() {
     ] {
         assert_eq!(lifetime(200, response, &of(ignored)), expected, "{response}");
     }
-    let unguarded = Policy { guards_persons: false, ..of(Ignored::SET_COOKIE) };
+    let unguarded = Policy { guards_sessions: false, ..of(Ignored::SET_COOKIE) };
     assert_eq!(lifetime(200, "Set-Cookie: sid=1|Cache-Control: max-age=5", &unguarded), Ok((5, Reason::MaxAge)));
 }
 
@@ -267,7 +267,7 @@ fn what_is_somebody_s_is_not_everybody_s() {
     ] {
         let reason = judged(200, request, response, &guarded).map(|(_, reason)| reason);
         assert_eq!(reason, expected, "{request} {response}");
-        let open = Policy { guards_persons: false, ..guarded };
+        let open = Policy { guards_credentials: false, guards_sessions: false, ..guarded };
         assert!(judged(200, request, response, &open).is_ok(), "{request} {response}");
     }
 }
@@ -312,8 +312,8 @@ proptest! {
         let names = ["Cache-Control", "CDN-Cache-Control", "Expires", "Age", "X-Accel-Expires", "Date"];
         let lines: Vec<_> = names.into_iter().zip(values).collect();
         let response = ResponseFacts::read(status, fields(&lines));
-        let [revalidates, guesses, obeys_requests, guards_persons, keeps_parts, is_authorized] = flags;
-        let policy = Policy { revalidates, guesses, obeys_requests, guards_persons, keeps_parts, ..Policy::default() };
+        let [revalidates, guesses, obeys_requests, guards_credentials, keeps_parts, is_authorized] = flags;
+        let policy = Policy { revalidates, guesses, obeys_requests, guards_credentials, keeps_parts, ..Policy::default() };
         let request = RequestFacts { is_authorized, ..RequestFacts::default() };
         if let Ok((validity, reason)) = judge(&request, &response, &policy, received_ms, took_ms) {
             prop_assert_eq!(reason.kind(), crate::cache::reason::Kind::Stored);

@@ -9,13 +9,13 @@ use crate::fields::FieldRef;
 /// The fields of an answer that may be stored and given to others.
 ///
 /// Left out: what belongs to the connection or is named by `Connection`, what `no-cache="…"` and `private="…"` name,
-/// `Age`, which is written anew, and `Set-Cookie`, unless `proxy_ignore_headers Set-Cookie` is written and persons are
+/// `Age`, which is written anew, and `Set-Cookie`, unless `proxy_ignore_headers Set-Cookie` is written and sessions are
 /// not guarded.
 pub fn stored_fields<'a, I>(fields: I, policy: &Policy<'_>) -> impl Iterator<Item = FieldRef<'a>> + Clone
 where
     I: Iterator<Item = FieldRef<'a>> + Clone,
 {
-    let keeps_cookies = policy.ignored.contains(Ignored::SET_COOKIE) && !policy.guards_persons;
+    let keeps_cookies = policy.ignored.contains(Ignored::SET_COOKIE) && !policy.guards_sessions;
     let all = fields.clone();
     fields.filter(move |field| {
         let is_storable = match field.known {
@@ -30,8 +30,9 @@ where
 
 /// The head of a stored answer after a 304 for it: new fields in place of stored ones of the same name.
 ///
-/// `Content-Length`, `Content-Encoding` and `Content-Range` describe the stored bytes and stay; a stored `Age` goes.
-/// What comes out is read and judged as if it had come so, with the status that is stored.
+/// `Content-Length`, `Content-Encoding` and `Content-Range` describe the stored bytes and stay; a stored `Age` goes. Of the
+/// 304 nothing is taken that would not be stored of another answer, and no `Set-Cookie` in any case: it is meant for one
+/// client. What comes out is read and judged as if it had come so, with the status that is stored, and may be stored.
 pub fn merged<'a, I, J>(stored: I, fresh: J) -> impl Iterator<Item = FieldRef<'a>> + Clone
 where
     I: Iterator<Item = FieldRef<'a>> + Clone,
@@ -42,7 +43,9 @@ where
         let is_replaced = || news.clone().any(|new| new.name.eq_ignore_ascii_case(field.name));
         field.known != Some(Known::Age) && (!may_replace(field) || !is_replaced())
     });
-    kept.chain(fresh.filter(may_replace))
+    let all = fresh.clone();
+    let is_taken = move |field: &FieldRef<'_>| may_replace(field) && !is_listed(all.clone(), field.name);
+    kept.chain(fresh.filter(is_taken))
 }
 
 /// Whether a 304 with this `ETag` is about the stored answer with that one (RFC 9111 §4.3.4).
@@ -58,9 +61,9 @@ pub fn freshens(stored: Option<&[u8]>, fresh: Option<&[u8]>) -> bool {
 
 fn may_replace(field: &FieldRef<'_>) -> bool {
     match field.known {
-        Some(Known::ContentLength | Known::ContentEncoding | Known::ContentRange) => false,
+        Some(Known::ContentLength | Known::ContentEncoding | Known::ContentRange | Known::SetCookie) => false,
         Some(known) => !known.is_hop_by_hop(),
-        None => true,
+        None => !field.name.eq_ignore_ascii_case(b"Proxy-Authentication-Info"),
     }
 }
 
@@ -119,7 +122,7 @@ mod tests {
         let policy = Policy::default();
         let expected = ["Cache-Control: no-cache=\"d, e\", max-age=1", "c: 3", "ETag: \"x\""];
         assert_eq!(texts(stored_fields(head(lines), &policy)), expected);
-        let policy = Policy { ignored: Ignored::SET_COOKIE, guards_persons: false, ..policy };
+        let policy = Policy { ignored: Ignored::SET_COOKIE, guards_sessions: false, ..policy };
         assert!(texts(stored_fields(head(lines), &policy)).contains(&"Set-Cookie: a=b".into()));
     }
 
