@@ -108,7 +108,7 @@ fn judge(exchange: &Exchange<'_>) -> Verdict {
     Verdict::NotModified
 }
 
-fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
+pub(crate) fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
     let (Some(modified), Some(since)) = (modified, date::parse_http_date(text)) else { return true };
     match how {
         Since::Off => true,
@@ -118,7 +118,7 @@ fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
 }
 
 /// Whether a list of entity tags names `etag`; weakly, `W/` counts for nothing on either side.
-fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
+pub(crate) fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
     if list == b"*" {
         return true;
     }
