@@ -69,6 +69,7 @@ reasons! {
     LifetimeZero NotStored "lifetime-zero" "It is stale when it comes: its lifetime is zero or already used up.";
     LifetimeInvalid NotStored "lifetime-invalid" "max-age, s-maxage or Expires cannot be read, which counts as stale.";
     AccelZero NotStored "x-accel-expires-0" "X-Accel-Expires: 0.";
+    AccelRedirect NotStored "x-accel-redirect" "X-Accel-Redirect names a place of ours that answers instead.";
     SetCookie NotStored "set-cookie" "It sets a cookie, which is meant for one user.";
     SetsSession NotStored "sets-session-cookie" "It sets a session-like cookie, whatever proxy_ignore_headers says.";
     VaryStar NotStored "vary-star" "Vary: * means that no other request can be known to match.";

@@ -145,6 +145,8 @@ pub struct Zone {
     shards: Box<[Mutex<Shard>]>,
     flights: Box<[Flights]>,
     flying: AtomicUsize,
+    /// Fetches that nobody waits for: a purge has to reach these, too.
+    beside: Mutex<Vec<Weak<Flight>>>,
     bans: Bans,
     counters: Counters,
     serial: AtomicU64,
@@ -183,6 +185,7 @@ impl Zone {
             shards,
             flights: (0..SHARDS_MAX).map(|_| Mutex::default()).collect(),
             flying: AtomicUsize::new(0),
+            beside: Mutex::default(),
             bans: Bans::default(),
             counters: Counters::default(),
             serial: AtomicU64::new(1),
@@ -277,6 +280,14 @@ impl Zone {
         let flight = Arc::new(Flight::new(key.bytes.into(), place, now, born));
         flights.insert(place, flight.clone());
         Joined::Lead(Leader::new(self.clone(), flight, 1, born))
+    }
+
+    /// Fetches beside whoever else does: nobody waits for it, and what it gets is stored all the same. `None` when too
+    /// many do.
+    pub fn lead_beside(self: &Arc<Zone>, key: &Key<'_>, place: Place, now: Instant) -> Option<Leader> {
+        let born = self.bans.newest();
+        let flight = Arc::new(Flight::new(key.bytes.into(), place, now, born));
+        self.note_beside(&flight).then(|| Leader::new(self.clone(), flight, 1, born))
     }
 
     /// Counts a request for a key of which nothing is stored; how many there were with this one

@@ -41,6 +41,16 @@ impl Marks {
 
     const KNOWN: u8 = 31;
 
+    /// As a number that may be kept.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Out of such a number.
+    pub const fn from_bits(bits: u8) -> Marks {
+        Marks(bits & Marks::KNOWN)
+    }
+
     /// Whether all of `other` are set.
     pub const fn has(self, other: Marks) -> bool {
         self.0 & other.0 == other.0

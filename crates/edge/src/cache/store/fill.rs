@@ -3,8 +3,9 @@
 //! Dropping either without a word gives up: a waiter leads then, and who read along learns that the body was cut.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll};
 
 use weir_net::Instant;
 
@@ -40,8 +41,6 @@ pub enum Refused {
     TooManyNames,
     /// A purge named it while it was fetched.
     Purged,
-    /// It took so long that another began to fetch it.
-    Overtaken,
 }
 
 impl Refused {
@@ -51,7 +50,6 @@ impl Refused {
             Refused::TooLarge => "not stored: larger than the memory tier takes and not on disk",
             Refused::TooManyNames => "not stored: too many tags or names in Vary",
             Refused::Purged => "not stored: purged while it was fetched",
-            Refused::Overtaken => "not stored: fetched again by another, this took too long",
         }
     }
 }
@@ -91,7 +89,7 @@ impl Leader {
         let body = Body::Growing(growth.clone());
         let object = Arc::new(self.object(Arc::new(label), draft.head, draft.times, body));
         self.flight.filling(self.turn, &object);
-        Ok(Fill { leader: Some(self), object, growth, spool: None, is_over: false })
+        Ok(Fill { leader: Some(self), object, growth, spool: None, is_over: false, noted: Cell::new(0) })
     }
 
     /// The origin confirmed a stored object (304), or the head that is kept with it changed: it lives on with another
@@ -136,16 +134,14 @@ impl Leader {
     fn object(&self, label: Arc<Label>, head: Head, times: Times, body: Body) -> Object {
         let soft_purged = AtomicBool::new(false);
         let (serial, is_spooled) = (self.zone.next_serial(), false);
-        Object { label, head, times, body, serial, born: self.born, soft_purged, is_spooled }
+        Object { label, head, times, body, parsed: OnceLock::new(), serial, born: self.born, soft_purged, is_spooled }
     }
 
     fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {
-        if self.flight.is_purged.load(Ordering::Acquire) {
+        if self.flight.is_purged_for(self.turn) {
             return Err(Refused::Purged);
         }
-        if !self.flight.is_led_by(self.turn) {
-            return Err(Refused::Overtaken);
-        }
+        // nginx: the answer that comes last is the one that is kept, also that of a leader given up as too old.
         self.zone.store(object, now)
     }
 
@@ -174,6 +170,8 @@ pub struct Fill {
     /// Once the body is longer than the memory tier takes.
     spool: Option<Arc<Spool>>,
     is_over: bool,
+    /// Its place among those that wait for the file.
+    noted: Cell<u64>,
 }
 
 impl Fill {
@@ -204,9 +202,14 @@ impl Fill {
     /// Waits while too much of a long body is ahead of its file: the origin is to be read no faster than the disk
     /// writes.
     pub async fn ready(&self) {
-        if self.spool.is_some() {
-            let noted = Cell::new(0);
-            std::future::poll_fn(|context| self.growth.poll_below(AHEAD_BYTES_MAX, context, &noted)).await;
+        std::future::poll_fn(|context| self.poll_ready(context)).await;
+    }
+
+    /// The same without waiting: pending while too much is ahead, and then the context's task is woken.
+    pub fn poll_ready(&self, context: &Context<'_>) -> Poll<()> {
+        match self.spool {
+            Some(_) => self.growth.poll_below(AHEAD_BYTES_MAX, context, &self.noted),
+            None => Poll::Ready(()),
         }
     }
 

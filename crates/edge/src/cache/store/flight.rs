@@ -10,7 +10,7 @@
 //! has waiters, the first of them has been woken since or has yet to look.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -32,8 +32,8 @@ pub const FLIGHTS_MAX: usize = 65_536;
 pub struct Flight {
     pub(super) key: Arc<[u8]>,
     pub(super) place: Place,
-    /// A purge named its key since it began: what it fetches is not stored.
-    pub(super) is_purged: AtomicBool,
+    /// A purge named its key when this turn led: what it and those before it fetch is not stored.
+    purged: AtomicU32,
     state: Mutex<State>,
 }
 
@@ -87,7 +87,7 @@ impl Flight {
     pub(super) fn new(key: Arc<[u8]>, place: Place, now: Instant, born: u32) -> Flight {
         let state =
             State { phase: Phase::Leading, turn: 1, since: now, born, present: 0, waiters: Vec::new(), next: 0 };
-        Flight { key, place, is_purged: AtomicBool::new(false), state: Mutex::new(state) }
+        Flight { key, place, purged: AtomicU32::new(0), state: Mutex::new(state) }
     }
 
     pub(super) fn is_of(&self, key: &[u8], variant: Variant) -> bool {
@@ -109,6 +109,17 @@ impl Flight {
     pub(super) fn is_deserted(&self) -> bool {
         let state = self.lock();
         matches!(state.phase, Phase::Vacant) && state.present == 0
+    }
+
+    /// A purge named its key.
+    pub(super) fn purge(&self) {
+        let state = self.lock();
+        self.purged.store(state.turn, Ordering::Release);
+    }
+
+    /// Whether one did since this turn began.
+    pub(super) fn is_purged_for(&self, turn: u32) -> bool {
+        turn <= self.purged.load(Ordering::Acquire)
     }
 
     /// Whether a leader is the present one.
@@ -157,7 +168,6 @@ impl Flight {
         state.turn += 1;
         state.since = now;
         state.born = born;
-        self.is_purged.store(false, Ordering::Release);
         state.turn
     }
 
@@ -213,6 +223,7 @@ impl Waiter {
             Phase::Passed => return Poll::Ready(Waited::Pass),
             Phase::Leading if !is_old => {}
             Phase::Leading | Phase::Vacant => {
+                self.zone.note_beside(&flight);
                 let turn = flight.take(&mut state, now, born);
                 drop(state);
                 return Poll::Ready(Waited::Lead(Leader::new(self.zone.clone(), flight, turn, born)));

@@ -5,12 +5,12 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, Weak};
 
 use weir_net::Instant;
 
 use super::ban::Force;
-use super::flight::Flight;
+use super::flight::{FLIGHTS_MAX, Flight};
 use super::keeper::Tuning;
 use super::label::{Label, Variant};
 use super::object::{Body, Object};
@@ -244,15 +244,34 @@ impl Zone {
 
     /// What is being fetched for a key now is not stored.
     pub(super) fn purge_flights(&self, key: &[u8]) {
+        let beside: Vec<Arc<Flight>> = {
+            let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+            beside.iter().filter_map(Weak::upgrade).filter(|flight| *flight.key == *key).collect()
+        };
+        beside.iter().for_each(|flight| flight.purge());
         if self.flying.load(Ordering::Acquire) == 0 {
             return;
         }
         for flights in &self.flights {
             let flights = flights.lock().unwrap_or_else(PoisonError::into_inner);
             for flight in flights.values().filter(|flight| *flight.key == *key) {
-                flight.is_purged.store(true, Ordering::Release);
+                flight.purge();
             }
         }
+    }
+
+    /// Lets purges reach a fetch that no longer stands, or never stood, where others find it; `false` when there are
+    /// too many.
+    pub(super) fn note_beside(&self, flight: &Arc<Flight>) -> bool {
+        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        if beside.len() == beside.capacity() {
+            beside.retain(|flight| flight.strong_count() > 0);
+        }
+        let has_room = beside.len() < FLIGHTS_MAX;
+        if has_room {
+            beside.push(Arc::downgrade(flight));
+        }
+        has_room
     }
 
     /// A flight is over.

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use weir_wire::ResponseHead;
 
 use super::growth::Growth;
 use super::label::Label;
@@ -125,6 +127,8 @@ pub struct Object {
     pub times: Times,
     /// Its body.
     pub body: Body,
+    /// Where the parts of its head stand, once somebody looked.
+    pub parsed: OnceLock<ResponseHead>,
     /// Unlike that of any other object in the process.
     pub serial: u64,
     /// How many purges had been made when its fetch began: later ones apply to it.
@@ -152,7 +156,14 @@ impl Object {
             Body::Many(chunks) => chunks.iter().map(|chunk| chunk.len() + CHUNK_BYTES).sum(),
             Body::File(_) | Body::Growing(_) => 0,
         };
-        (size_of::<Object>() + COUNTS_BYTES + self.head.bytes.len() + body) as u64
+        (size_of::<Object>() + COUNTS_BYTES + self.head.bytes.len() + self.parsed_bytes() + body) as u64
+    }
+}
+
+impl Object {
+    /// What `parsed` takes once it is made: a row a line of the head.
+    fn parsed_bytes(&self) -> usize {
+        memchr::memchr_iter(b'\n', &self.head.bytes).count() * size_of::<weir_wire::Field>()
     }
 }
 

@@ -298,6 +298,7 @@ impl Zone {
             head: record.head,
             times: record.times,
             body,
+            parsed: std::sync::OnceLock::new(),
             serial,
             born: node.checked,
             soft_purged: AtomicBool::new(node.soft_purged || record.soft_purged),
