@@ -26,6 +26,7 @@ class Workload:
     path: str = "/1k"
     header: str | None = None
     tuning_matters: bool = True
+    cached: bool = False    # the peer answers from its cache; the floor is a program that has the answer itself
     unit: str = "CPU us/request"
 
 
@@ -35,6 +36,8 @@ WORKLOADS = [
     Workload("1k-1000", "proxied 1 KiB, 1000 conns, keep-alive", "wrk", conns=1000),
     Workload("64k", "proxied 64 KiB, 64 conns", "wrk", path="/64k"),
     Workload("1m", "proxied 1 MiB, 16 conns", "wrk", conns=16, path="/1m"),
+    Workload("hit-1k", "cache hit, 1 KiB, 64 conns", "wrk", tuning_matters=False, cached=True),
+    Workload("hit-64k", "cache hit, 64 KiB, 64 conns", "wrk", path="/64k", tuning_matters=False, cached=True),
     Workload("close", "new connection per request, 1 KiB, 64 conns", "wrk", header="Connection: close"),
     Workload("rate", f"proxied 1 KiB at a fixed {RATE}/s, 64 conns", "rate"),
     Workload("ws", "WebSocket round trip, 32 bytes, 64 conns", "ws", tuning_matters=False),

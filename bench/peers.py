@@ -80,17 +80,20 @@ class PeerFailed(Exception):
     """A peer or the origin did not do its part; the run does not count."""
 
 
-def start(peer, listen, origin, work):
-    """Starts a peer on its core with its own prefix directory below `work`."""
+def start(peer, listen, origin, work, cached=False):
+    """Starts a peer on its core with its own prefix directory below `work`; with its cache where `cached`."""
     prefix = Path(work) / peer.name
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
     conf = None
     if peer.conf:
-        conf = prefix / peer.conf
-        text = (HERE / "conf" / peer.conf).read_text()
+        name = peer.conf.replace(".", "-cache.") if cached else peer.conf
+        conf = prefix / name
+        text = (HERE / "conf" / name).read_text()
         conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
     values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen=listen, origin=origin)
-    argv = [part.format(**values) for part in peer.argv]
+    floor_of_hits = cached and peer.conf is None
+    parts = ("{program}", "origin", "--listen", "{listen}") if floor_of_hits else peer.argv
+    argv = [part.format(**values) for part in parts]
     if peer.argv0:
         argv[0] = peer.argv0
     return Running(peer.name, argv, PEER_CORE, listen, prefix / "output.log", executable=peer.program)
