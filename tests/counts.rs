@@ -42,6 +42,7 @@ fn exchanges_cost_what_counts_txt_says() {
     let measured = [
         ("proxied", edge.measure("GET /proxied HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("return", edge.measure("GET /return HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("hit", edge.measure("GET /kept HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("file", edge.measure("GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("websocket", edge.measure_websocket()),
     ];
@@ -117,11 +118,17 @@ impl Edge {
             "worker_processes 1; error_log {root}/error.log; events {{ }}
              http {{
                  access_log off;
+                 proxy_cache_path {root}/cache keys_zone=one:1m;
                  server {{
                      listen 127.0.0.1:{port};
                      keepalive_requests 100000;
                      root {root};
                      location /return {{ return 200 hello; }}
+                     location /kept {{
+                         proxy_pass http://127.0.0.1:{origin_port};
+                         proxy_cache one;
+                         proxy_cache_valid 200 1h;
+                     }}
                      location /proxied {{ proxy_pass http://127.0.0.1:{origin_port}; }}
                      location /socket {{
                          proxy_pass http://127.0.0.1:{origin_port};

@@ -74,7 +74,7 @@ macro_rules! plain {
                 let Exchange {
                     conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
                     proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    held: _, $($field,)*
+                    held: _, cache: _, $($field,)*
                 } = exchange;
                 Plain { $($field: *$field,)* }
             }
@@ -111,6 +111,8 @@ plain! {
     complete: bool,
     limit_req_status: &'static str,
     limit_conn_status: &'static str,
+    slice_start: Option<u64>,
+    is_part: bool,
 }
 
 impl Aside {
@@ -199,6 +201,8 @@ impl ResponseFacts {
             own_location,
             allows_ranges,
             header_only,
+            // A head that has gone out needs it no more.
+            without_own: _,
         } = response;
         ResponseFacts {
             status: *status,

@@ -7,6 +7,7 @@
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use crate::body;
 use crate::conf::Conf;
 use crate::counters;
 use crate::exchange::{Client, Exchange, Parts};
+use crate::family::cache;
 use crate::family::log_phase;
 use crate::family::upstream::forward;
 use crate::head::{self, Head, Refused, default_core};
@@ -221,6 +223,28 @@ fn lie_down(conn: &Conn, worker: &Worker, timeout: Duration) -> bool {
 }
 
 impl Conn {
+    /// A connection of nobody's, for an exchange that goes on behind the back of `client`; it keeps the facts that
+    /// exchanges read of a client. The socket's other end is to be kept as long as it.
+    pub fn of_nobody(worker: &Worker, client: &Client, generation: u32) -> io::Result<Option<(Conn, OwnedFd)>> {
+        let Some(place) = worker.take_place() else { return Ok(None) };
+        let (stream, other) = Stream::with_nobody()?;
+        let shared = Rc::new(Shared::new(stream, place, generation));
+        let client = Rc::new(Client {
+            number: client.number,
+            accepted: client.accepted,
+            remote: client.remote.clone(),
+            local: OnceCell::from(client.local().clone()),
+            listen: client.listen.clone(),
+            proxied: client.proxied.clone(),
+            shared: shared.clone(),
+        });
+        let socket = Rc::new(client.local().clone());
+        Ok(Some((
+            Conn { shared, deadline: Deadline::new(), client, socket, left: Cell::new(Duration::ZERO), served: 0 },
+            other,
+        )))
+    }
+
     /// The socket.
     pub fn stream(&self) -> &Stream {
         &self.shared.stream
@@ -434,7 +458,7 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                 }
                 phase::resume(exchange, resume)
             }
-            Outcome::Forward => match forward::forward(exchange, conn).await {
+            Outcome::Forward => match cache::forward(exchange, conn).await {
                 forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
                     None => return Ok(None),
                     Some(status) => Outcome::Status(status),

@@ -109,6 +109,7 @@ fn make_directories(conf: &Conf) -> Result<(), String> {
         names.push(conf.paths.temporary(core.body_temp_path.as_deref(), body::DIRECTORY));
         names.push(conf.paths.temporary(proxy.temp_path.as_deref(), relay::DIRECTORY));
     }
+    names.extend(conf.declared.cache.paths.iter().map(|path| path.directory.clone()));
     names.sort_unstable();
     names.dedup();
     for name in &names {
@@ -123,6 +124,11 @@ fn make_directories(conf: &Conf) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Where the caches' files are written first: with the other temporary files of answers.
+fn cache_temporary(conf: &Conf) -> String {
+    conf.paths.temporary(None, relay::DIRECTORY)
 }
 
 /// Raises the limit on open files as `worker_rlimit_nofile` says, or as far as allowed.
@@ -150,6 +156,7 @@ impl Running {
         make_directories(&conf)?;
         log::open_all(&conf)?;
         log::install(conf.main.error_log.main.clone());
+        conf.declared.cache.open(&cache_temporary(&conf));
         let conf = Arc::new(conf);
         let mut crew = Crew::new();
         let hired = crew.hire(&conf, None)?;
@@ -180,6 +187,7 @@ impl Running {
         if conf.main.process.nofile != self.conf.main.process.nofile {
             limits(&conf);
         }
+        conf.declared.cache.open(&cache_temporary(&conf));
         let conf = Arc::new(conf);
         let hired = match self.crew.hire(&conf, Some(&self.conf)) {
             Ok(hired) => hired,

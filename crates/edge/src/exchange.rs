@@ -13,10 +13,11 @@ use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead,
 
 use crate::body::RequestBody;
 use crate::conf::{Conf, Location, LocationId, Server};
+use crate::family::cache::visit::Visit;
 use crate::fields::Fields;
 use crate::log::Level;
-use crate::regex::{Captures, Regex};
 use crate::respond::Body;
+pub use crate::slots::SlotStore;
 use crate::variable::{Definition, VariableId};
 use crate::worker::{Generation, Worker};
 
@@ -42,54 +43,6 @@ impl Client {
     /// Our end's address.
     pub fn local(&self) -> &SocketAddress {
         self.local.get_or_init(|| self.shared.stream.local_addr().unwrap_or_else(|_| self.remote.clone()))
-    }
-}
-
-/// The values of variables that live in the exchange, and the captures of the last match.
-#[derive(Default)]
-pub struct SlotStore {
-    values: Vec<Option<Vec<u8>>>,
-    /// `$1` to `$9`.
-    pub captures: Captures,
-}
-
-impl SlotStore {
-    /// The value kept under this number.
-    pub fn get(&self, id: VariableId) -> Option<&[u8]> {
-        self.values.get(id.0 as usize)?.as_deref()
-    }
-
-    /// Keeps a value.
-    pub fn set(&mut self, id: VariableId, value: &[u8]) {
-        let index = id.0 as usize;
-        if self.values.len() <= index {
-            self.values.resize_with(index + 1, || None);
-        }
-        if let Some(slot) = self.values.get_mut(index) {
-            *slot = Some(value.to_vec());
-        }
-    }
-
-    /// The values kept.
-    pub fn iter(&self) -> impl Iterator<Item = (VariableId, &[u8])> {
-        (0..).zip(&self.values).filter_map(|(id, value)| Some((VariableId(id), value.as_deref()?)))
-    }
-
-    /// Matches and keeps the captures, the named ones as variables.
-    pub fn capture(&mut self, regex: &Regex, subject: &[u8]) -> bool {
-        if !regex.capture(subject, &mut self.captures) {
-            return false;
-        }
-        for (group, id) in regex.named() {
-            let value = self.captures.get(*group).unwrap_or_default().to_vec();
-            self.set(*id, &value);
-        }
-        true
-    }
-
-    fn clear(&mut self) {
-        self.values.clear();
-        self.captures.clear();
     }
 }
 
@@ -133,6 +86,23 @@ impl Request {
         self.parser.reset();
         self.started = None;
         self.tokens = ConnectionTokens::default();
+    }
+
+    /// The same request without what followed its head: for an exchange that asks for it once more.
+    pub fn head_alone(&self) -> Request {
+        Request {
+            bytes: self.bytes.get(..self.head.len).unwrap_or_default().to_vec(),
+            head: self.head.clone(),
+            parser: Parser::default(),
+            started: None,
+            tokens: self.tokens,
+            used: self.head.len,
+            length: Some(BodyLength::None),
+            host: self.host.clone(),
+            port: self.port,
+            pipelined: false,
+            method_override: self.method_override,
+        }
     }
 
     /// A part of the head.
@@ -206,6 +176,9 @@ pub struct Response {
     pub own_location: bool,
     /// Ranges of this body may be asked for.
     pub allows_ranges: bool,
+    /// The upstream's own `Date` and `Server` are passed on and it sent none: ours do not stand in (nginx:
+    /// `ngx_http_proxy_process_header`).
+    pub without_own: WithoutOwn,
     /// Only headers are wanted though the method is not HEAD (304, 204).
     pub header_only: bool,
     /// The body.
@@ -229,9 +202,19 @@ impl Response {
         self.own_location = false;
         self.allows_ranges = false;
         self.header_only = false;
+        self.without_own = WithoutOwn::default();
         self.body = Body::Empty;
         self.body_filters.clear();
     }
+}
+
+/// Which fields of weir's own a response does without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WithoutOwn {
+    /// `Date`.
+    pub date: bool,
+    /// `Server`.
+    pub server: bool,
 }
 
 /// One attempt at one peer (nginx: an upstream state).
@@ -403,6 +386,12 @@ pub struct Exchange<'c> {
     pub limit_req_status: &'static str,
     /// `$limit_conn_status`; empty until a limit was asked.
     pub limit_conn_status: &'static str,
+    /// What the cache has to do with it.
+    pub cache: Visit,
+    /// Where the part begins that is asked for (`slice`).
+    pub slice_start: Option<u64>,
+    /// It fetches a further part of another exchange's answer.
+    pub is_part: bool,
     /// Places taken under `limit_conn`, given back with the end of the exchange.
     pub held: Vec<crate::family::limit_conn::Held>,
 }
@@ -465,6 +454,9 @@ impl<'c> Exchange<'c> {
             told_address: None,
             limit_req_status: "",
             limit_conn_status: "",
+            cache: Visit::default(),
+            slice_start: None,
+            is_part: false,
             held: Vec::new(),
         }
     }
@@ -493,6 +485,19 @@ impl<'c> Exchange<'c> {
         parts.slots.clear();
         parts.tries.clear();
         parts
+    }
+
+    /// Goes on where another exchange stands, to fetch what lies at `start` of the same answer.
+    pub fn continue_as_part(&mut self, whole: &Exchange<'c>, start: u64) {
+        self.location = whole.location;
+        self.target_is_valid = whole.target_is_valid;
+        self.uri_was_quoted = whole.uri_was_quoted;
+        self.uri_changed = whole.uri_changed;
+        self.internal = whole.internal;
+        self.told_address = whole.told_address.clone();
+        self.body = RequestBody::Gone;
+        self.slice_start = Some(start);
+        self.is_part = true;
     }
 
     /// Reads a variable into `out`; `false` when it is not found.
@@ -528,6 +533,17 @@ impl<'c> Exchange<'c> {
         crate::log::exchange_line(self, level, message);
     }
 
+    /// Whether its upstream need not be asked any more once the client has left: nobody else waits for the answer, and
+    /// `proxy_ignore_client_abort` does not want it either (nginx: an answer that is cached is fetched to its end).
+    pub fn is_for_its_client_alone(&self) -> bool {
+        !self.location.values.proxy.ignore_client_abort && !self.cache.is_for_others()
+    }
+
+    /// The method the upstream is asked with, as far as the cache has a say.
+    pub fn upstream_method(&self) -> &[u8] {
+        if self.cache.asks_with_get() { b"GET" } else { self.request.method() }
+    }
+
     /// The last attempt.
     pub fn last_try(&mut self) -> Option<&mut Try> {
         self.tries.last_mut()
@@ -535,6 +551,11 @@ impl<'c> Exchange<'c> {
 }
 
 impl Parts {
+    /// Parts of an exchange made from another.
+    pub fn of(request: Request, slots: SlotStore, uri: Vec<u8>, args: Vec<u8>) -> Parts {
+        Parts { request: Box::new(request), slots: Box::new(slots), uri, args, ..Parts::default() }
+    }
+
     /// The request's buffer, to read a head into.
     pub fn request(&mut self) -> &mut Request {
         &mut self.request

@@ -48,7 +48,9 @@ pub fn configure_arguments() -> String {
     if has("realip") {
         words.push("--with-http_realip_module".to_owned());
     }
-    words.push("--without-http-cache".to_owned());
+    if !has("cache") {
+        words.push("--without-http-cache".to_owned());
+    }
     words.extend(
         DEFAULT_MODULES.iter().filter(|(_, family)| !has(family)).map(|(module, _)| format!("--without-{module}")),
     );

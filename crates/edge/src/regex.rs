@@ -14,7 +14,7 @@ pub struct Regex {
 }
 
 /// What the last successful match captured: `$0` to `$9`, owned so that rewriting the subject is safe.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Captures {
     subject: Vec<u8>,
     groups: Vec<Option<(usize, usize)>>,

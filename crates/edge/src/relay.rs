@@ -25,6 +25,11 @@ use crate::log::{self, Level};
 use crate::pace::Pace;
 use crate::respond::{self, Framing};
 
+mod aside;
+
+pub use aside::{collect, drain};
+use aside::{drain_rest, feed_first, keep};
+
 /// One read from an upstream takes at most this much: large enough that a megabyte costs few calls,
 /// small enough to stay in the second-level cache.
 const READ_BYTES: usize = 128 << 10;
@@ -77,11 +82,18 @@ pub async fn run(
     match result {
         Ok(()) => source.finish_if_open(exchange),
         Err(End::Client(gone)) => {
-            source.abandon(exchange);
+            // The client is gone, and those after it want the answer all the same.
+            exchange.cache.saving = None;
+            if exchange.cache.is_filling() {
+                drain_rest(exchange, source).await;
+            } else {
+                source.abandon(exchange);
+            }
             return Err(gone);
         }
         Err(End::Origin(broken)) => {
             note(exchange, &broken);
+            exchange.cache.cut();
             source.fail(exchange);
             return Err(Gone::Cut);
         }
@@ -138,6 +150,7 @@ async fn whole(
     }
     source.finish_early(exchange);
     let body = origin.bytes.get(start..end).unwrap_or_default();
+    exchange.cache.keep(body, true);
     let sent = head.len() as u64 + length;
     let result = if body.len() <= COPY_MAX {
         head.extend_from_slice(body);
@@ -211,7 +224,7 @@ impl Relay {
             link.deadline.set(read_timeout);
         }
         conn.deadline.set(timeout);
-        poll_fn(|_| {
+        poll_fn(|context| {
             loop {
                 if self.is_broken {
                     return Poll::Ready(Err(End::Client(Gone::Cut)));
@@ -223,6 +236,12 @@ impl Relay {
                 };
                 if self.ended && self.queue.is_empty() && self.spill.is_none() {
                     return Poll::Ready(Ok(()));
+                }
+                if exchange.cache.poll_ready(context).is_pending() {
+                    if wrote {
+                        continue;
+                    }
+                    return Poll::Pending;
                 }
                 let read = match self.poll_fill(exchange, source, memory_max, file_max, read_timeout) {
                     Poll::Ready(Ok(read)) => read,
@@ -244,13 +263,9 @@ impl Relay {
 
     /// The body bytes that came in with the upstream's head.
     fn first(&mut self, exchange: &mut Exchange<'_>, source: &mut Source) -> Result<(), End> {
-        let Some(origin) = exchange.origin.take() else { return Ok(()) };
-        let rest = origin.bytes.get(origin.head.len..).unwrap_or_default();
-        let mut piece = buffer::lease(rest.len().max(1));
-        let fed = source.feed(rest, &mut piece);
-        exchange.origin = Some(origin);
-        fed.map_err(End::Origin)?;
-        self.take_in(exchange, source, piece);
+        if let Some(piece) = feed_first(exchange, source).map_err(End::Origin)? {
+            self.take_in(exchange, source, piece);
+        }
         Ok(())
     }
 
@@ -396,9 +411,7 @@ impl Relay {
     /// Filters, frames and queues body bytes; notes the end.
     fn take_in(&mut self, exchange: &mut Exchange<'_>, source: &mut Source, mut piece: Lease) {
         let last = source.is_done();
-        if let Some(attempt) = exchange.last_try() {
-            attempt.response_length += piece.len() as u64;
-        }
+        keep(exchange, source, &piece);
         if last {
             source.finish_early(exchange);
         }
@@ -440,7 +453,9 @@ impl Relay {
         }
         if self.spill.is_none() {
             match crate::body::temporary(exchange, proxy.temp_path.as_deref(), DIRECTORY) {
-                Some((file, _)) => {
+                Some((file, name)) => {
+                    // Its name is not needed: what is read again is read by the descriptor.
+                    let _ = std::fs::remove_file(&name);
                     exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
                     self.spill = Some(Spill { file, written: 0, read: 0 });
                 }

@@ -7,16 +7,20 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_net::clock;
 use weir_wire::{Known, Version, encode};
 
+use crate::cache::store::Object;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::core::Tokens;
 use crate::family::headers;
+use crate::family::slice::{self, Sliced};
 use crate::family::upstream::source::Source;
 use crate::keepalive;
+use crate::kept::{self, Kept};
 use crate::log::Level;
 use crate::pace::Pace;
 use crate::relay;
@@ -39,24 +43,36 @@ pub enum Body {
         /// Its length.
         length: u64,
     },
-    /// Several parts of a file, each after a text of its own: `multipart/byteranges`.
+    /// Several parts of a body, each after a text of its own: `multipart/byteranges`.
     Parts {
-        /// The open file.
-        file: Rc<File>,
+        /// What they are parts of.
+        whole: Whole,
         /// The parts in order.
         parts: Vec<Part>,
         /// What follows the last one.
         end: Vec<u8>,
     },
+    /// A body of the cache, or a part of it.
+    Kept(Kept),
+    /// A body that is fetched in parts (`slice`).
+    Sliced(Box<Sliced>),
     /// The upstream's body, still to be read.
     Origin,
+}
+
+/// What the parts of a `Body::Parts` are cut out of.
+pub enum Whole {
+    /// An open file.
+    File(Rc<File>),
+    /// A body of the cache.
+    Kept(Arc<Object>),
 }
 
 /// One part of a `Body::Parts`.
 pub struct Part {
     /// What stands before it.
     pub head: Vec<u8>,
-    /// Where it begins in the file.
+    /// Where it begins in the whole.
     pub offset: u64,
     /// Its length.
     pub length: u64,
@@ -107,8 +123,10 @@ pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<S
     for filter in &location.filters {
         filter(exchange);
         if let Some(status) = exchange.response.refused.take() {
-            if let Some(source) = source {
-                source.finish_unread(exchange);
+            match source {
+                Some(source) if exchange.cache.is_filling() => relay::drain(exchange, source).await,
+                Some(source) => source.finish_unread(exchange),
+                None => {}
             }
             return Ok(Some(status));
         }
@@ -143,10 +161,14 @@ async fn send_with(
     let timeout = exchange.location.values.core.send_timeout;
     match (body, source) {
         (_, source) if framing == Framing::Bodiless => {
-            if let Some(source) = source {
-                source.finish_unread(exchange);
+            let sent = write(exchange, conn, &mut [IoSlice::new(out)], timeout).await;
+            match source {
+                // Nobody gets the body, but the cache keeps it.
+                Some(source) if exchange.cache.is_filling() => relay::drain(exchange, source).await,
+                Some(source) => source.finish_unread(exchange),
+                None => {}
             }
-            write(exchange, conn, &mut [IoSlice::new(out)], timeout).await
+            sent
         }
         (Body::Empty, None) => {
             if framing == Framing::Chunked {
@@ -160,7 +182,14 @@ async fn send_with(
         (Body::File { file, offset, length }, None) => {
             send_file(exchange, conn, framing, out, &file, offset, length).await
         }
-        (Body::Parts { file, parts, end }, None) => send_parts(exchange, conn, out, &file, &parts, &end).await,
+        (Body::Parts { whole: Whole::File(file), parts, end }, None) => {
+            send_parts(exchange, conn, out, &file, &parts, &end).await
+        }
+        (Body::Parts { whole: Whole::Kept(object), parts, end }, None) => {
+            kept::send_parts(exchange, conn, out, &object, &parts, &end).await
+        }
+        (Body::Sliced(sliced), None) => Box::pin(slice::send(exchange, conn, framing, out, *sliced)).await,
+        (Body::Kept(kept), None) => kept::send(exchange, conn, framing, out, kept).await,
         // What has a source was sent above.
         (Body::Origin, _) | (_, Some(_)) => Err(Gone::Cut),
     }
@@ -208,10 +237,10 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(&response.status_line);
     }
     out.extend_from_slice(b"\r\n");
-    if !response.fields.has(Known::Server) {
+    if !response.fields.has(Known::Server) && !response.without_own.server {
         out.extend_from_slice(server_field(core.server_tokens));
     }
-    if !response.fields.has(Known::Date) {
+    if !response.fields.has(Known::Date) && !response.without_own.date {
         out.extend_from_slice(b"Date: ");
         out.extend_from_slice(&clock::http_date());
         out.extend_from_slice(b"\r\n");

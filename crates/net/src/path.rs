@@ -33,6 +33,12 @@ pub fn append(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
     Ok(File::from(walk(path, trusted, links, flags, Mode::from_raw_mode(0o644))?))
 }
 
+/// Bytes that a user may still write to the file system a path is on (nginx: `min_free`).
+pub fn free_bytes(path: &std::path::Path) -> io::Result<u64> {
+    let found = rustix::fs::statvfs(path)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// `O_PATH`: a directory is only passed through, reading it need not be allowed.
 const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -143,6 +149,12 @@ mod tests {
             assert_eq!(outcome(&way, room.len() + 4, Links::OfOwner), Ok("text".to_owned()));
         }
         std::fs::remove_dir_all(room).unwrap();
+    }
+
+    #[test]
+    fn free_room_is_told_where_there_is_a_path() {
+        assert!(free_bytes(&std::env::temp_dir()).is_ok());
+        assert!(free_bytes(std::path::Path::new("/nowhere/at/all")).is_err());
     }
 
     #[test]

@@ -109,6 +109,13 @@ impl Stream {
         Stream::register(fd, Side::Theirs, WRITE)
     }
 
+    /// A connection with nobody: its other end, which is to be kept as long as it, sends and takes nothing.
+    pub fn with_nobody() -> io::Result<(Stream, OwnedFd)> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (fd, other) = net::socketpair(net::AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        Ok((Stream::register(fd, Side::Theirs, WRITE)?, other))
+    }
+
     /// A connected, non-blocking socket; readiness to read is not assumed, since
     /// epoll reports what is there at registration.
     pub(crate) fn register(fd: OwnedFd, side: Side, ready: u8) -> io::Result<Stream> {

@@ -193,6 +193,23 @@ impl ResponseHead {
         fields.clear();
     }
 
+    /// Becomes a copy of another head; the allocations stay.
+    pub fn copy_from(&mut self, other: &ResponseHead) {
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        fields.extend_from_slice(&other.fields);
+        let ResponseHead { version, status, reason, status_line, fields: _, len, seen } = other;
+        *self = ResponseHead {
+            version: *version,
+            status: *status,
+            reason: *reason,
+            status_line: *status_line,
+            fields,
+            len: *len,
+            seen: *seen,
+        };
+    }
+
     /// The first field of this name.
     #[inline]
     pub fn field(&self, name: Known) -> Option<&Field> {

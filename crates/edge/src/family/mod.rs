@@ -160,6 +160,9 @@ families! {
     charset
     gzip
     range
+    cache
+    store
+    slice
     proxy
     upstream
 }

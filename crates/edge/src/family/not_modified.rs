@@ -1,19 +1,21 @@
 //! Conditional requests: 304 for what the client has, 412 for what it did not mean (RFC 9110 §13).
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#if_modified_since>. Answers of an upstream pass: it
-//! saw the conditions itself.
+//! saw the conditions itself, unless the cache held them back to keep the whole answer.
 
 use weir_wire::{Known, date};
 
+use crate::cache::condition::{self, Validators};
 use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::Exchange;
+use crate::family::cache::keep;
 use crate::family::Family;
 use crate::respond::Body;
 use crate::value;
 
 crate::settings! {
     /// `if_modified_since`.
-    since: Since = Since::Exact,
+    since: Option<Since> = None,
 }
 
 /// Nothing is declared for all of `http`.
@@ -35,14 +37,15 @@ pub static FAMILY: Family = Family::new("not_modified", &[
     Directive::new("if_modified_since", HSL, ONE, "How the time of a response is compared with If-Modified-Since.",
         |b, s| {
             let since = value::choice(s, &[("off", Since::Off), ("exact", Since::Exact), ("before", Since::Before)])?;
-            b.settings().not_modified.since = Some(since);
+            b.settings().not_modified.since = Some(Some(since));
             Ok(())
         }).default("exact"),
 ])
 .filter(|_| true, filter);
 
 fn filter(exchange: &mut Exchange<'_>) {
-    if exchange.response.status != 200 || matches!(exchange.response.body, Body::Origin) {
+    let saw_it = matches!(exchange.response.body, Body::Origin) && !exchange.cache.holds_conditions_back();
+    if exchange.response.status != 200 || saw_it {
         return;
     }
     let condition = |known| {
@@ -55,7 +58,9 @@ fn filter(exchange: &mut Exchange<'_>) {
     if !exchange.request.fields().iter().any(|field| condition(field.known)) {
         return;
     }
-    match judge(exchange) {
+    let since = exchange.location.values.not_modified.since;
+    let verdict = if exchange.cache.is_concerned() { of_cache(exchange, since) } else { judge(exchange) };
+    match verdict {
         Verdict::Send => {}
         Verdict::Failed => {
             exchange.response.clear();
@@ -72,6 +77,18 @@ fn filter(exchange: &mut Exchange<'_>) {
                 response.fields.remove(cleared);
             }
         }
+    }
+}
+
+/// By RFC 9110 §13.2.2, which the cache's answers go by where the file does not say otherwise.
+fn of_cache(exchange: &Exchange<'_>, since: Option<Since>) -> Verdict {
+    let response = &exchange.response;
+    let stored = Validators { etag: response.fields.get(Known::Etag), last_modified: response.last_modified };
+    let fields = keep::request_fields(&exchange.request);
+    match condition::judge(fields, stored, since.unwrap_or(Since::Before)) {
+        condition::Verdict::Send => Verdict::Send,
+        condition::Verdict::NotModified => Verdict::NotModified,
+        condition::Verdict::Failed => Verdict::Failed,
     }
 }
 
@@ -99,7 +116,7 @@ fn judge(exchange: &Exchange<'_>) -> Verdict {
     if since.is_none() && none_match.is_none() {
         return Verdict::Send;
     }
-    if since.is_some_and(|text| is_modified(exchange.location.values.not_modified.since, text, modified)) {
+    if since.is_some_and(|text| is_modified(exchange.location.values.not_modified.since.unwrap_or(Since::Exact), text, modified)) {
         return Verdict::Send;
     }
     if none_match.is_some_and(|list| !matches(list, etag, true)) {
@@ -108,7 +125,7 @@ fn judge(exchange: &Exchange<'_>) -> Verdict {
     Verdict::NotModified
 }
 
-fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
+pub(crate) fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
     let (Some(modified), Some(since)) = (modified, date::parse_http_date(text)) else { return true };
     match how {
         Since::Off => true,
@@ -118,7 +135,7 @@ fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
 }
 
 /// Whether a list of entity tags names `etag`; weakly, `W/` counts for nothing on either side.
-fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
+pub(crate) fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
     if list == b"*" {
         return true;
     }

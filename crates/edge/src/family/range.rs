@@ -11,7 +11,7 @@ use weir_wire::{Known, Version, date};
 use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::respond::{Body, BodyFilter, Part};
+use crate::respond::{Body, BodyFilter, Part, Whole};
 use crate::value;
 
 crate::settings! {
@@ -94,8 +94,8 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
             return Asked::Whole;
         }
     }
-    // A streamed body goes past once, so only one part of it can be cut out.
-    let max = if matches!(response.body, Body::Origin) { Some(1) } else { exchange.location.values.range.max };
+    // A streamed or sliced body goes past once, so only one part of it can be cut out.
+    let max = if matches!(response.body, Body::Origin | Body::Sliced(_)) { Some(1) } else { exchange.location.values.range.max };
     parse(set, length, max)
 }
 
@@ -176,6 +176,8 @@ fn single(exchange: &mut Exchange<'_>, range: Range, length: u64) {
             *offset += range.start;
             *length = range.end - range.start;
         }
+        Body::Kept(kept) => kept.cut(range.start, range.end),
+        Body::Sliced(sliced) => sliced.cut(range.start, range.end),
         Body::Origin => {
             let (skip, take) = (range.start, range.end - range.start);
             response.body_filters.push(Box::new(Window { skip, take }));
@@ -226,7 +228,15 @@ fn multiple(exchange: &mut Exchange<'_>, ranges: &[Range], length: u64) {
                 .zip(ranges)
                 .map(|(head, range)| Part { head, offset: offset + range.start, length: range.end - range.start })
                 .collect();
-            response.body = Body::Parts { file, parts, end };
+            response.body = Body::Parts { whole: Whole::File(file), parts, end };
+        }
+        Body::Kept(kept) => {
+            let parts = heads
+                .into_iter()
+                .zip(ranges)
+                .map(|(head, range)| Part { head, offset: kept.offset + range.start, length: range.end - range.start })
+                .collect();
+            response.body = Body::Parts { whole: Whole::Kept(kept.object), parts, end };
         }
         other => response.body = other,
     }

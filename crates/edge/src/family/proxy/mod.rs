@@ -141,6 +141,11 @@ const IGNORABLE: [(&str, u16); 9] = [
 ];
 
 impl Ignored {
+    /// Whether all fields are obeyed.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// Whether the field is only passed on.
     pub fn has(self, name: &str) -> bool {
         value::choice_of(name, &IGNORABLE).is_some_and(|bit| self.0 & bit != 0)
@@ -219,7 +224,7 @@ pub static FAMILY: Family = Family::new("proxy", &[
         b.settings().proxy.show.get_or_insert_default().push(name);
         Ok(())
     }).many(),
-    Directive::new("proxy_ignore_headers", HSL, Arity::AtLeast(1), "Fields of the answer that are not obeyed.", ignore),
+    Directive::new("proxy_ignore_headers", HSL, Arity::AtLeast(1), "Fields of the answer that are not obeyed.", ignore).many(),
     flag!("proxy_intercept_errors", intercept_errors, "off", "Lets error_page answer in place of answers of 300 and above."),
     Directive::new("proxy_redirect", HSL, Arity::Between(1, 2), "Changes Location and Refresh of answers.", rewrite::redirect).many().default("default"),
     Directive::new("proxy_cookie_domain", HSL, Arity::Between(1, 2), "Changes the domain of cookies.", rewrite::cookie_domain).many().default("off"),
@@ -368,7 +373,8 @@ fn strip_scheme(url: &str) -> Option<&str> {
 }
 
 fn ignore(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut bits = 0;
+    // nginx: written again in one block, the lists add up.
+    let mut bits = b.settings().proxy.ignore.map_or(0, |ignored| ignored.0);
     for word in &statement.args {
         let bit = IGNORABLE.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word.text)).map(|(_, bit)| bit);
         bits |= bit.ok_or_else(|| Refusal::whole(format!("invalid value \"{}\"", word.text)))?;

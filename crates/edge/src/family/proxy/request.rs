@@ -50,6 +50,16 @@ const ONE_HOP: [Known; 7] = [
     Known::Expect,
 ];
 
+/// What a client's request says about the answer it has already, or about a part of it: the cache asks for the whole.
+const CONDITIONS: [Known; 6] = [
+    Known::Range,
+    Known::IfRange,
+    Known::IfMatch,
+    Known::IfNoneMatch,
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+];
+
 impl Plan {
     /// Compiles the `proxy_set_header`s of one block.
     pub fn compile(written: &[(String, Template)], _names: &mut Names) -> Plan {
@@ -122,7 +132,7 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     out.clear();
     match &proxy.method {
         Some(template) => template.eval(exchange, out),
-        None => out.extend_from_slice(exchange.request.method()),
+        None => out.extend_from_slice(exchange.upstream_method()),
     }
     out.push(b' ');
     push_target(exchange, Some(pass), target, out);
@@ -158,12 +168,15 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
         BodyFraming::Length(length) => encode::push_field_decimal(out, b"Content-Length", length),
         BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
     }
+    push_validators(exchange, plan, out);
     if proxy.pass_headers {
         let request = &exchange.request;
         let tokens = request.tokens;
+        let holds_back = exchange.cache.holds_conditions_back();
         for field in request.fields() {
             let name = request.text(field.name);
             if plan.skips(field.known, name)
+                || (holds_back && field.known.is_some_and(|known| CONDITIONS.contains(&known)))
                 || (tokens.names && weir_wire::ConnectionTokens::lists(&request.bytes, request.fields(), name))
             {
                 continue;
@@ -172,6 +185,19 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// What a stored answer is asked about with, where `proxy_set_header` does not say something else.
+fn push_validators(exchange: &Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
+    let Some((last_modified, etag)) = exchange.cache.validators() else { return };
+    if let Some(seconds) = last_modified
+        && !plan.skipped.contains(Known::IfModifiedSince)
+    {
+        encode::push_field(out, b"If-Modified-Since", &weir_wire::date::http_date(seconds));
+    }
+    if !etag.is_empty() && !plan.skipped.contains(Known::IfNoneMatch) {
+        encode::push_field(out, b"If-None-Match", etag);
+    }
 }
 
 /// Appends the target as the upstream is sent it; the error log shows it too.

@@ -4,7 +4,7 @@ use weir_wire::escape::{Unescape, unescape_uri};
 use weir_wire::{BodyLength, Known, KnownSet};
 
 use super::rewrite;
-use crate::exchange::{Exchange, Origin};
+use crate::exchange::{Exchange, Origin, WithoutOwn};
 use crate::log::Level;
 use crate::phase::{self, From, Outcome};
 use crate::respond::Body;
@@ -135,7 +135,9 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
         response.fields.push_known(name, changed.as_deref().unwrap_or(value), field.known);
     }
 
-    exchange.response.allows_ranges = proxy.force_ranges;
+    let passed = |known: Known| !proxy.hidden.known.contains(known) && !seen.contains(known);
+    exchange.response.without_own = WithoutOwn { date: passed(Known::Date), server: passed(Known::Server) };
+    exchange.response.allows_ranges = proxy.force_ranges || exchange.cache.holds_conditions_back();
     exchange.response.body = Body::Origin;
     None
 }

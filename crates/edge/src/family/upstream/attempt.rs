@@ -94,7 +94,7 @@ pub async fn connect(
     let link =
         Box::new(Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place });
     link.deadline.set(values.connect_timeout);
-    let watch = !values.ignore_client_abort;
+    let watch = exchange.is_for_its_client_alone();
     poll_fn(|_| {
         if link.stream.poll_writable().is_ready() {
             return Poll::Ready(Ok(()));
@@ -178,7 +178,7 @@ impl Heads<'_> {
             return Poll::Ready(result);
         }
         if !self.streams
-            && !proxy.ignore_client_abort
+            && exchange.is_for_its_client_alone()
             && let Poll::Ready(error) = conn.poll_gone()
         {
             return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));

@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{Instant, Address, Deadline, clock};
+use weir_net::{Deadline, Instant, clock};
 use weir_wire::{BodyLength, Version};
 
 use super::Upstream;
@@ -24,8 +24,11 @@ use super::pool_policy::BrokenAttempt;
 use super::retry::{self, Attempt, RetryPolicy};
 use super::source::{GroupRef, Hold, Source, keep};
 use crate::body::{self, Failed, RequestBody};
+use crate::cache::serving::Trouble;
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Origin, Try};
+use crate::family::cache::keep;
+use crate::family::store;
 use crate::family::proxy::request::{self, BodyFraming, Target};
 use crate::family::proxy::{Pass, parse_bind, parse_url, response};
 use crate::log::{self, Level};
@@ -130,7 +133,7 @@ fn choose_group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<(GroupRef, O
     if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&parsed.url)) {
         return Ok((GroupRef::Declared(generation.clone(), number), Some(target)));
     }
-    match literal_address(&parsed.url) {
+    match super::literal_address(&parsed.url) {
         Some(address) => {
             let upstream = Upstream::implicit(&parsed.url, &[address]).map_err(|_| 500u16)?;
             Ok((GroupRef::Own(Rc::new(upstream)), Some(target)))
@@ -143,22 +146,15 @@ fn choose_group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<(GroupRef, O
     }
 }
 
-fn literal_address(authority: &str) -> Option<Address> {
-    if let Some(path) = authority.strip_prefix("unix:") {
-        return Some(Address::Unix(path.into()));
-    }
-    let (host, port) = super::split_host_port(authority);
-    let port: u16 = port.unwrap_or("80").parse().ok()?;
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    Some(Address::Tcp(std::net::SocketAddr::new(bare.parse().ok()?, port)))
-}
-
 /// Asks peer after peer, until one's answer stands or nobody is left to ask.
 async fn ask_peers(exchange: &mut Exchange<'_>, conn: &mut Conn, group: &GroupRef, outgoing: Outgoing<'_>) -> Answer {
     let Some(upstream) = group.get() else { return Answer::Outcome(Outcome::Status(500)) };
     let mut walk = Walk::begin(exchange, group, upstream, outgoing);
     loop {
-        let Some(next) = walk.next_peer(exchange) else { return Answer::Outcome(Outcome::Status(502)) };
+        let Some(next) = walk.next_peer(exchange) else {
+            exchange.cache.trouble = Some(Trouble::Error);
+            return Answer::Outcome(Outcome::Status(502));
+        };
         match walk.ask(exchange, conn, next).await {
             Ok((origin, link)) => {
                 if !walk.passes_over(exchange, origin.head.status) {
@@ -305,7 +301,7 @@ impl<'g> Walk<'g> {
     ) -> Result<(Box<Link>, bool), Failure> {
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
         let values = &exchange.location.values.proxy;
-        let (give_up, watch) = (clock::now() + values.connect_timeout, !values.ignore_client_abort);
+        let (give_up, watch) = (clock::now() + values.connect_timeout, exchange.is_for_its_client_alone());
         // Where others wait already there is no port to be had: no need to ask.
         let mut waiting = match &self.hold.group {
             GroupRef::Declared(generation, number)
@@ -380,6 +376,7 @@ impl<'g> Walk<'g> {
             let name = &self.upstream.name;
             exchange.log(Level::Warn, format_args!("retry budget of upstream \"{name}\" is spent"));
         }
+        exchange.cache.trouble = Some(kind.trouble());
         ControlFlow::Break(Answer::Outcome(Outcome::Status(kind.status())))
     }
 
@@ -488,7 +485,7 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>
         exchange.origin = Some(origin);
         return Answer::Tunnel(Upgraded { link, hold });
     }
-    let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.request.method()) {
+    let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method()) {
         Ok(length) => length,
         Err(violation) => {
             exchange.step = Step::AwaitHead;
@@ -503,14 +500,18 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>
         && (origin.head.version == Version::Http11 || tokens.keep_alive)
         && exchange.request_complete
         && !matches!(length, BodyLength::UntilClose);
+    if exchange.cache.is_concerned()
+        && let keep::Verdict::Replaced(answer) = keep::judge(exchange, &origin, length)
+    {
+        release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
+        exchange.worker.return_origin(origin);
+        return answer;
+    }
     let values = &exchange.location.values;
     if values.proxy.intercept_errors && status >= 300 && crate::special::is_intercepted(exchange, status) {
-        if status == 401 {
-            let known = Some(weir_wire::Known::WwwAuthenticate);
-            for field in origin.head.fields.iter().filter(|field| field.known == known) {
-                exchange.response.fields.push_known(b"WWW-Authenticate", field.value.of(&origin.bytes), known);
-            }
-        }
+        keep::pass_authentication(exchange, &origin);
+        // Of such an answer the cache keeps the status.
+        exchange.cache.keep(b"", true);
         release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
         exchange.origin = Some(origin);
         return Answer::Outcome(Outcome::Status(status));
@@ -518,12 +519,14 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>
     let source = Source::new(link, hold, length, may_be_kept);
     match response::accept(exchange, &origin, length) {
         Some(elsewhere) => {
+            exchange.cache.cut();
             source.finish_unread(exchange);
             // Kept first: what answers there may read `$upstream_http_…`.
             exchange.origin = Some(origin);
             Answer::Outcome(elsewhere.enter(exchange))
         }
         None => {
+            exchange.cache.saving = store::begin(exchange, &origin);
             exchange.origin = Some(origin);
             Answer::Response(source)
         }

@@ -331,3 +331,13 @@ fn keepalive(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The address that `HOST[:PORT]` or `unix:PATH` is, if it is one and no name.
+pub(crate) fn literal_address(authority: &str) -> Option<Address> {
+    if let Some(path) = authority.strip_prefix("unix:") {
+        return Some(Address::Unix(path.into()));
+    }
+    let (host, port) = split_host_port(authority);
+    let port: u16 = port.unwrap_or("80").parse().ok()?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    Some(Address::Tcp(std::net::SocketAddr::new(bare.parse().ok()?, port)))
+}

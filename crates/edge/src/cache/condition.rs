@@ -1,0 +1,145 @@
+//! Conditions of a request, judged by what is stored (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+//!
+//! Answers of an origin pass `family/not_modified` untouched and files go by nginx's order there; what is served from the
+//! cache goes by the RFC's: `If-None-Match` outranks `If-Modified-Since`.
+
+use weir_wire::Known;
+
+use crate::cache::dates;
+use crate::family::not_modified::{Since, is_modified, matches};
+use crate::fields::FieldRef;
+
+/// What of a stored answer conditions are about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Validators<'a> {
+    /// `ETag`.
+    pub etag: Option<&'a [u8]>,
+    /// `Last-Modified`, in seconds since 1970.
+    pub last_modified: Option<i64>,
+}
+
+/// What the conditions come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send it.
+    Send,
+    /// 304.
+    NotModified,
+    /// 412.
+    Failed,
+}
+
+/// Judges the conditions of a GET or HEAD; `since` is `if_modified_since`, [`Since::Before`] where the file has none.
+pub fn judge<'a>(fields: impl Iterator<Item = FieldRef<'a>>, stored: Validators<'_>, since: Since) -> Verdict {
+    let (mut match_, mut none_match, mut modified, mut unmodified) = (None, None, None, None);
+    for field in fields {
+        match field.known {
+            Some(Known::IfMatch) => match_ = match_.or(Some(field.value)),
+            Some(Known::IfNoneMatch) => none_match = none_match.or(Some(field.value)),
+            Some(Known::IfModifiedSince) => modified = modified.or(Some(field.value)),
+            Some(Known::IfUnmodifiedSince) => unmodified = unmodified.or(Some(field.value)),
+            _ => {}
+        }
+    }
+    let is_later = |text: &[u8]| dates::read(text).is_some_and(|date| stored.last_modified.is_none_or(|at| at > date));
+    let failed = match (match_, unmodified) {
+        (Some(list), _) => !matches(list, stored.etag, false),
+        (None, Some(text)) => is_later(text),
+        (None, None) => false,
+    };
+    if failed {
+        return Verdict::Failed;
+    }
+    let not_modified = match (none_match, modified) {
+        (Some(list), _) => matches(list, stored.etag, true),
+        (None, Some(text)) => !is_modified(since, text, stored.last_modified),
+        (None, None) => false,
+    };
+    if not_modified { Verdict::NotModified } else { Verdict::Send }
+}
+
+/// Whether `If-Range` lets parts be sent: the same strong tag, or the very date (RFC 9110 §13.1.5).
+pub fn allows_range(if_range: &[u8], stored: Validators<'_>) -> bool {
+    if if_range.starts_with(b"\"") {
+        return stored.etag == Some(if_range);
+    }
+    stored.last_modified.is_some() && dates::read(if_range) == stored.last_modified
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TIME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const LATER: &str = "Sun, 06 Nov 1994 08:50:00 GMT";
+    const EARLIER: &str = "Sunday, 06-Nov-94 08:00:00 GMT";
+    const OF: Validators<'_> = Validators { etag: Some(b"\"a\""), last_modified: Some(784_111_777) };
+
+    fn read(lines: &[(&str, &str)], stored: Validators<'_>) -> Verdict {
+        let fields = lines.iter().map(|(name, value)| FieldRef {
+            name: name.as_bytes(),
+            value: value.as_bytes(),
+            known: Known::of(name.as_bytes()),
+        });
+        judge(fields, stored, Since::Before)
+    }
+
+    #[test]
+    fn conditions_are_judged_in_the_rfc_s_order() {
+        use Verdict::{Failed, NotModified, Send};
+        for (lines, expected) in [
+            (&[][..], Send),
+            (&[("If-None-Match", "\"a\"")], NotModified),
+            (&[("If-None-Match", "W/\"a\"")], NotModified),
+            (&[("If-None-Match", "\"1\", \"a\" , \"2\"")], NotModified),
+            (&[("If-None-Match", "*")], NotModified),
+            (&[("If-None-Match", "\"b\"")], Send),
+            (&[("If-None-Match", "\"a\""), ("If-Modified-Since", EARLIER)], NotModified),
+            (&[("If-None-Match", "\"b\""), ("If-Modified-Since", TIME)], Send),
+            (&[("If-Modified-Since", TIME)], NotModified),
+            (&[("If-Modified-Since", LATER)], NotModified),
+            (&[("If-Modified-Since", EARLIER)], Send),
+            (&[("If-Modified-Since", "yesterday")], Send),
+            (&[("If-Match", "\"a\"")], Send),
+            (&[("If-Match", "\"b\"")], Failed),
+            (&[("If-Match", "\"a\""), ("If-Unmodified-Since", EARLIER)], Send),
+            (&[("If-Unmodified-Since", EARLIER)], Failed),
+            (&[("If-Unmodified-Since", TIME)], Send),
+            (&[("If-Unmodified-Since", TIME), ("If-None-Match", "\"a\"")], NotModified),
+        ] {
+            assert_eq!(read(lines, OF), expected, "{lines:?}");
+        }
+        let bare = Validators::default();
+        assert_eq!(read(&[("If-None-Match", "\"a\"")], bare), Send);
+        assert_eq!(read(&[("If-Modified-Since", TIME)], bare), Send);
+    }
+
+    #[test]
+    fn parts_need_the_very_same() {
+        let weak = Validators { etag: Some(b"W/\"a\""), ..OF };
+        for (if_range, stored, expected) in [
+            ("\"a\"", OF, true),
+            ("\"b\"", OF, false),
+            ("W/\"a\"", weak, false),
+            (TIME, OF, true),
+            (LATER, OF, false),
+            (TIME, Validators::default(), false),
+            ("yesterday", Validators::default(), false),
+        ] {
+            assert_eq!(allows_range(if_range.as_bytes(), stored), expected, "{if_range}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(value: Vec<u8>, etag: Vec<u8>) {
+            for known in [Known::IfMatch, Known::IfNoneMatch, Known::IfModifiedSince, Known::IfUnmodifiedSince] {
+                let field = FieldRef { name: b"", value: &value, known: Some(known) };
+                judge([field].into_iter(), Validators { etag: Some(&etag), last_modified: Some(0) }, Since::Exact);
+            }
+            allows_range(&value, OF);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The cache: what may be kept, for how long, and for whom; where it is kept; how it is found again.
+//!
+//! ```text
+//!  request ─► RequestFacts ─┐                        ┌─► serving: fresh, stale for now, or to the origin
+//!                           ├─ Policy (directives) ──┤
+//!  answer ──► ResponseFacts ┘                        └─► storing: a Validity, or the Reason for no
+//! ```
+//!
+//! The rules are pure: they read fields that somebody holds, and the time is an argument. RFC 9111 is the law,
+//! RFC 5861 and RFC 9213 extend it; where a directive of the file says otherwise it wins, with nginx's meaning
+//! (`docs/why/007-cache-meaning.md`). Times are milliseconds since 1970, lifetimes are seconds.
+
+pub mod cache_control;
+pub mod condition;
+pub mod dates;
+pub mod divergence;
+pub mod invalidation;
+pub mod partial;
+pub mod personal;
+pub mod policy;
+pub mod reason;
+pub mod request;
+pub mod response;
+pub mod serving;
+pub mod store;
+pub mod storing;
+pub mod structured;
+pub mod update;
+pub mod validity;
+pub mod vary;

@@ -1,0 +1,173 @@
+//! What a zone counts, in the shape of NGINX Plus' `/http/caches`: each worker thread in cache lines of its own.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// How a request met the cache (`$upstream_cache_status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// A fresh response was served from the cache.
+    Hit,
+    /// A stale one, because the origin did not answer well.
+    Stale,
+    /// A stale one, because another request is refreshing it.
+    Updating,
+    /// The origin said that it is still right.
+    Revalidated,
+    /// It was not there.
+    Miss,
+    /// It was there, stale, and was fetched again.
+    Expired,
+    /// The cache was not asked.
+    Bypass,
+}
+
+impl Status {
+    /// Every one, in the order of NGINX Plus' object.
+    pub const ALL: [Status; 7] = [
+        Status::Hit,
+        Status::Stale,
+        Status::Updating,
+        Status::Revalidated,
+        Status::Miss,
+        Status::Expired,
+        Status::Bypass,
+    ];
+
+    /// As in `$upstream_cache_status`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Hit => "HIT",
+            Status::Stale => "STALE",
+            Status::Updating => "UPDATING",
+            Status::Revalidated => "REVALIDATED",
+            Status::Miss => "MISS",
+            Status::Expired => "EXPIRED",
+            Status::Bypass => "BYPASS",
+        }
+    }
+}
+
+/// Threads that count apart; with more, some share.
+const LANES: usize = 16;
+
+/// Counters of one status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Responses.
+    pub responses: u64,
+    /// Bytes read from the cache; for miss, expired and bypass from the origin.
+    pub bytes: u64,
+    /// Responses that were stored (miss, expired, bypass).
+    pub responses_written: u64,
+    /// Bytes that were stored.
+    pub bytes_written: u64,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Lane([[AtomicU64; 4]; Status::ALL.len()]);
+
+/// What one zone counts about requests.
+#[derive(Default)]
+pub struct Counters {
+    lanes: [Lane; LANES],
+}
+
+impl Counters {
+    /// A response of so many bytes was served.
+    pub fn served(&self, status: Status, bytes: u64) {
+        self.add(status, [1, bytes, 0, 0]);
+    }
+
+    /// A response of so many bytes was stored.
+    pub fn written(&self, status: Status, bytes: u64) {
+        self.add(status, [0, 0, 1, bytes]);
+    }
+
+    /// What was counted so far.
+    pub fn read(&self, status: Status) -> Served {
+        let mut sums = [0; 4];
+        for lane in &self.lanes {
+            let Some(row) = lane.0.get(status as usize) else { continue };
+            for (sum, cell) in sums.iter_mut().zip(row) {
+                *sum += cell.load(Ordering::Relaxed);
+            }
+        }
+        let [responses, bytes, responses_written, bytes_written] = sums;
+        Served { responses, bytes, responses_written, bytes_written }
+    }
+
+    fn add(&self, status: Status, amounts: [u64; 4]) {
+        let Some(row) = self.lanes.get(lane()).and_then(|lane| lane.0.get(status as usize)) else { return };
+        for (cell, amount) in row.iter().zip(amounts) {
+            if amount > 0 {
+                cell.fetch_add(amount, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// This thread's lane.
+fn lane() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static LANE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    LANE.with(|lane| {
+        if lane.get() == usize::MAX {
+            lane.set(NEXT.fetch_add(1, Ordering::Relaxed) % LANES);
+        }
+        lane.get()
+    })
+}
+
+/// What a zone is now and has done, for the API and the logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Bytes on disk, whole blocks.
+    pub size: u64,
+    /// The bound on them; `None` without one.
+    pub max_size: Option<u64>,
+    /// Whether the directory is still being read.
+    pub cold: bool,
+    /// Objects stored, in memory or on disk.
+    pub objects: u64,
+    /// Bytes of objects in memory.
+    pub memory: u64,
+    /// Bytes of keys and nodes.
+    pub keys: u64,
+    /// Objects that made room for others, in memory or altogether.
+    pub evictions: u64,
+    /// Objects removed by a purge.
+    pub purged: u64,
+    /// Purges that still apply to objects not looked at.
+    pub bans: u64,
+    /// Reads and writes of files that failed, corrupt files among them.
+    pub disk_errors: u64,
+    /// Objects not written to disk, because too much waits or the disk is out of use.
+    pub disk_skipped: u64,
+    /// Times a shard was found locked.
+    pub contended: u64,
+    /// Requests that wait for another's fetch now, or fetch for others.
+    pub flights: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_add_up() {
+        let counters = Counters::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..100).for_each(|_| counters.served(Status::Hit, 10)));
+            }
+        });
+        counters.written(Status::Miss, 7);
+        assert_eq!(counters.read(Status::Hit), Served { responses: 400, bytes: 4000, ..Served::default() });
+        assert_eq!(counters.read(Status::Miss), Served { responses_written: 1, bytes_written: 7, ..Served::default() });
+        assert_eq!(counters.read(Status::Bypass), Served::default());
+    }
+}

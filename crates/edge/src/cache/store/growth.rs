@@ -1,0 +1,376 @@
+//! A body that grows while it is read: one fill writes, any number of readers on any worker follow.
+//!
+//! Pieces that are in a file already may leave memory, so a long body takes little of it. Invariant: what has been
+//! pushed can be read until the last reader is gone, from memory or from the file.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::object::{Body, Chunk, FileBody, Object};
+
+/// Pieces smaller than this are put together with the one before.
+const MERGE_BYTES: usize = 4 << 10;
+
+/// A piece grown by putting together ends here.
+const MERGED_BYTES_MAX: usize = 16 << 10;
+
+/// A whole body up to this is put into one piece: one allocation, one slice to write.
+pub(super) const ONE_PIECE_BYTES_MAX: u64 = 256 << 10;
+
+/// Tasks that wait for one body's next bytes, at most; later ones are told that it was cut.
+pub const READERS_MAX: usize = 16_384;
+
+/// The origin, or the memory for it, gave out before the body's end: what was read so far is all there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut;
+
+/// A body between its first byte and its last.
+pub struct Growth(Mutex<Grown>);
+
+struct Grown {
+    /// Pieces in memory with their places in the body; consecutive up to `len`.
+    pieces: VecDeque<(u64, Chunk)>,
+    len: u64,
+    end: End,
+    /// Where what left memory is.
+    file: Option<FileBody>,
+    readers: Vec<Waker>,
+    /// How often the readers have been woken: a reader that is noted in this round need not be again.
+    round: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Open,
+    Whole,
+    Cut,
+}
+
+impl Growth {
+    pub(super) fn new() -> Growth {
+        Growth(Mutex::new(Grown {
+            pieces: VecDeque::new(),
+            len: 0,
+            end: End::Open,
+            file: None,
+            readers: Vec::new(),
+            round: 1,
+        }))
+    }
+
+    /// What there is of it now.
+    pub fn len(&self) -> u64 {
+        self.lock().len
+    }
+
+    /// Whether there is nothing yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds bytes at its end and wakes who waits for them.
+    pub(super) fn push(&self, bytes: &[u8]) {
+        let mut grown = self.lock();
+        if grown.end != End::Open || bytes.is_empty() {
+            return;
+        }
+        let at = grown.len;
+        match grown.pieces.back_mut() {
+            Some((_, last)) if bytes.len() < MERGE_BYTES && last.len() + bytes.len() <= MERGED_BYTES_MAX => {
+                *last = [&last[..], bytes].concat().into();
+            }
+            _ => grown.pieces.push_back((at, bytes.into())),
+        }
+        grown.len += bytes.len() as u64;
+        wake(grown);
+    }
+
+    /// Ends it, whole or not. Once ended it stays so.
+    pub(super) fn end(&self, whole: bool) {
+        let mut grown = self.lock();
+        if grown.end == End::Open {
+            grown.end = if whole { End::Whole } else { End::Cut };
+        }
+        wake(grown);
+    }
+
+    /// The whole body as it is to be kept; `None` if it was cut or has not ended, or a part of it left memory.
+    pub(super) fn to_body(&self) -> Option<Body> {
+        let grown = self.lock();
+        let starts_in_memory = grown.pieces.front().is_none_or(|(at, _)| *at == 0);
+        if grown.end != End::Whole || !starts_in_memory || (grown.pieces.is_empty() && grown.len > 0) {
+            return None;
+        }
+        if grown.pieces.len() == 1
+            && let Some((_, chunk)) = grown.pieces.front()
+        {
+            return Some(Body::One(chunk.clone()));
+        }
+        if grown.len <= ONE_PIECE_BYTES_MAX {
+            let mut all = Vec::with_capacity(grown.len as usize);
+            grown.pieces.iter().for_each(|(_, chunk)| all.extend_from_slice(chunk));
+            return Some(Body::One(all.into()));
+        }
+        Some(Body::Many(grown.pieces.iter().map(|(_, chunk)| chunk.clone()).collect()))
+    }
+
+    /// The piece that holds offset `from`, in memory, for whoever writes the file; `None` past what there is.
+    pub(super) fn piece_at(&self, from: u64) -> Option<(Chunk, usize)> {
+        let grown = self.lock();
+        grown.in_memory(from)
+    }
+
+    /// Whether the last byte has been pushed; an error when it never will be.
+    pub(super) fn is_whole(&self) -> Result<bool, Cut> {
+        match self.lock().end {
+            End::Open => Ok(false),
+            End::Whole => Ok(true),
+            End::Cut => Err(Cut),
+        }
+    }
+
+    /// Lets go of memory: of this body `written` bytes are in the file now.
+    pub(super) fn spill(&self, file: &Arc<File>, offset: u64, written: u64) {
+        let mut grown = self.lock();
+        grown.file = Some(FileBody { file: file.clone(), offset, len: written });
+        while grown.pieces.front().is_some_and(|(at, chunk)| at + chunk.len() as u64 <= written) {
+            grown.pieces.pop_front();
+        }
+        wake(grown);
+    }
+
+    /// Pending while more than so many bytes of it are in memory, unless it is over.
+    pub(super) fn poll_below(&self, bytes: u64, context: &Context<'_>, noted: &Cell<u64>) -> Poll<()> {
+        let mut grown = self.lock();
+        let ahead = grown.pieces.front().map_or(0, |(at, _)| grown.len - at);
+        if ahead <= bytes || grown.end != End::Open || !grown.wait(context, noted) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+
+    /// The piece at `from`; pending while the origin has not sent it, and then `context`'s task is woken.
+    fn poll_at(&self, from: u64, context: &Context<'_>, noted: &Cell<u64>) -> Poll<Option<Result<Piece, Cut>>> {
+        let mut grown = self.lock();
+        if let Some((chunk, skip)) = grown.in_memory(from) {
+            return Poll::Ready(Some(Ok(Piece::Memory(chunk, skip))));
+        }
+        if let Some(file) = &grown.file
+            && from < file.len
+        {
+            return Poll::Ready(Some(Ok(Piece::File(file.part(from, file.len - from)))));
+        }
+        match grown.end {
+            End::Whole => return Poll::Ready(None),
+            End::Cut => return Poll::Ready(Some(Err(Cut))),
+            End::Open => {}
+        }
+        if !grown.wait(context, noted) {
+            return Poll::Ready(Some(Err(Cut)));
+        }
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Grown> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Grown {
+    /// Notes who waits, once a round; false when too many do.
+    fn wait(&mut self, context: &Context<'_>, noted: &Cell<u64>) -> bool {
+        if noted.replace(self.round) == self.round {
+            return true;
+        }
+        let fits = self.readers.len() < READERS_MAX;
+        if fits {
+            self.readers.push(context.waker().clone());
+        }
+        fits
+    }
+
+    fn in_memory(&self, from: u64) -> Option<(Chunk, usize)> {
+        let after = self.pieces.partition_point(|(at, _)| *at <= from);
+        let (at, chunk) = self.pieces.get(after.checked_sub(1)?)?;
+        let skip = usize::try_from(from - at).ok()?;
+        (skip < chunk.len()).then(|| (chunk.clone(), skip))
+    }
+}
+
+/// Wakes the readers, once the lock is given back.
+fn wake(mut grown: MutexGuard<'_, Grown>) {
+    let readers = std::mem::take(&mut grown.readers);
+    grown.round += 1;
+    drop(grown);
+    readers.into_iter().for_each(Waker::wake);
+}
+
+impl FileBody {
+    /// A part of it.
+    fn part(&self, from: u64, len: u64) -> FileBody {
+        FileBody { file: self.file.clone(), offset: self.offset + from, len }
+    }
+}
+
+/// A piece of a body.
+pub enum Piece {
+    /// Bytes in memory: those of the chunk from this place on.
+    Memory(Chunk, usize),
+    /// Bytes in a file.
+    File(FileBody),
+}
+
+impl Piece {
+    /// How many bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Piece::Memory(chunk, skip) => chunk.len().saturating_sub(*skip) as u64,
+            Piece::File(file) => file.len,
+        }
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its bytes, when in memory.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Piece::Memory(chunk, skip) => Some(chunk.get(*skip..).unwrap_or_default()),
+            Piece::File(_) => None,
+        }
+    }
+}
+
+/// Reads an object's body from any place on, whether it is whole or still grows. One task's.
+pub struct Reader {
+    object: Arc<Object>,
+    at: u64,
+    noted: Cell<u64>,
+}
+
+impl Reader {
+    /// From offset `from` on.
+    pub fn new(object: Arc<Object>, from: u64) -> Reader {
+        Reader { object, at: from, noted: Cell::new(0) }
+    }
+
+    /// The object.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// Where the next piece begins.
+    pub fn offset(&self) -> u64 {
+        self.at
+    }
+
+    /// Moves on: `count` bytes of the piece have been written.
+    pub fn advance(&mut self, count: u64) {
+        self.at = self.at.saturating_add(count);
+    }
+
+    /// The bytes from `offset` on, as many as are together; `None` at the end. The same again until `advance`.
+    ///
+    /// Pending while a growing body has no more; the context's task is woken when it has, or has ended.
+    pub fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Result<Piece, Cut>>> {
+        match &self.object.body {
+            Body::Growing(growth) => growth.poll_at(self.at, context, &self.noted),
+            Body::File(file) if self.at < file.len => {
+                Poll::Ready(Some(Ok(Piece::File(file.part(self.at, file.len - self.at)))))
+            }
+            body => Poll::Ready(chunk_at(body.chunks(), self.at).map(|(chunk, skip)| Ok(Piece::Memory(chunk, skip)))),
+        }
+    }
+
+    /// As `poll_piece`, waiting.
+    pub async fn piece(&self) -> Option<Result<Piece, Cut>> {
+        std::future::poll_fn(|context| self.poll_piece(context)).await
+    }
+}
+
+fn chunk_at(chunks: &[Chunk], from: u64) -> Option<(Chunk, usize)> {
+    let mut left = usize::try_from(from).ok()?;
+    for chunk in chunks {
+        if left < chunk.len() {
+            return Some((chunk.clone(), left));
+        }
+        left -= chunk.len();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn poll(growth: &Growth, at: u64) -> Poll<Option<Result<Vec<u8>, Cut>>> {
+        growth
+            .poll_at(at, &Context::from_waker(Waker::noop()), &Cell::new(0))
+            .map(|piece| piece.map(|piece| piece.map(|piece| piece.bytes().unwrap_or(b"in a file").to_vec())))
+    }
+
+    #[test]
+    fn readers_follow_from_any_place_until_the_end() {
+        let growth = Growth::new();
+        assert!(poll(&growth, 0).is_pending());
+        growth.push(b"one");
+        growth.push(&[b'x'; MERGE_BYTES]);
+        assert_eq!(poll(&growth, 1), Poll::Ready(Some(Ok(b"ne".to_vec()))));
+        assert_eq!(poll(&growth, 3), Poll::Ready(Some(Ok(vec![b'x'; MERGE_BYTES]))));
+        assert!(poll(&growth, 3 + MERGE_BYTES as u64).is_pending());
+        assert!(growth.to_body().is_none(), "not ended");
+        growth.end(true);
+        assert_eq!(poll(&growth, 3 + MERGE_BYTES as u64), Poll::Ready(None));
+        growth.push(b"too late");
+        let body = growth.to_body().unwrap();
+        assert_eq!((body.len(), body.chunks().len()), (3 + MERGE_BYTES as u64, 1));
+    }
+
+    #[test]
+    fn small_pieces_are_put_together() {
+        let growth = Growth::new();
+        for _ in 0..100 {
+            growth.push(b"0123456789");
+        }
+        assert_eq!(growth.lock().pieces.len(), 1);
+        assert_eq!(growth.lock().pieces.front().unwrap().1.len(), 1000);
+    }
+
+    #[test]
+    fn a_cut_body_gives_what_it_has_and_then_says_so() {
+        let growth = Growth::new();
+        growth.push(b"half");
+        growth.end(false);
+        growth.end(true);
+        assert_eq!(poll(&growth, 0), Poll::Ready(Some(Ok(b"half".to_vec()))));
+        assert_eq!(poll(&growth, 4), Poll::Ready(Some(Err(Cut))));
+        assert!(growth.to_body().is_none());
+    }
+
+    #[test]
+    fn what_is_in_the_file_leaves_memory_and_stays_readable() {
+        let growth = Growth::new();
+        growth.push(&[1; 8192]);
+        growth.push(&[2; 8192]);
+        let file = Arc::new(File::open("/dev/null").unwrap());
+        growth.spill(&file, 100, 8192);
+        assert_eq!(growth.lock().pieces.len(), 1);
+        assert!(growth.poll_below(8191, &Context::from_waker(Waker::noop()), &Cell::new(0)).is_pending());
+        assert!(growth.poll_below(8192, &Context::from_waker(Waker::noop()), &Cell::new(0)).is_ready());
+        let Poll::Ready(Some(Ok(Piece::File(part)))) =
+            growth.poll_at(192, &Context::from_waker(Waker::noop()), &Cell::new(0))
+        else {
+            panic!("not from the file");
+        };
+        assert_eq!((part.offset, part.len), (292, 8000));
+        assert_eq!(poll(&growth, 8192), Poll::Ready(Some(Ok(vec![2; 8192]))));
+        growth.end(true);
+        assert!(growth.to_body().is_none(), "not all of it is in memory");
+    }
+}

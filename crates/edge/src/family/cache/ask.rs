@@ -1,0 +1,417 @@
+//! What the cache has to say to a request before the upstream is asked.
+//!
+//! In nginx's order: zone, method, key, purge, bypass, then what is stored and whether it will do. Where it will not,
+//! the first to ask leads and the others wait for what it gets. Invariant: whoever leads and does not fetch gives the
+//! lead up by dropping it.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use weir_net::{Deadline, buffer, clock};
+use weir_wire::Known;
+
+use super::visit::{Key, Visit};
+use super::{Use, any_set, hit, keep, policy, purge, refresh};
+use crate::cache::policy::Policy;
+use crate::cache::reason::Reason;
+use crate::cache::request::RequestFacts;
+use crate::cache::serving::{self, Use as Verdict};
+use crate::cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Reader, Status, Waited, Waiter, Zone};
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::family::proxy::request;
+use crate::family::upstream::forward::Answer;
+use crate::log::Level;
+use crate::phase::Outcome;
+
+/// What to do now.
+pub enum Said {
+    /// The cache answers.
+    Answer(Answer),
+    /// The upstream is to be asked.
+    Fetch,
+}
+
+/// Asks the cache of the location.
+pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
+    exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
+    let number = match zone_of(exchange) {
+        Ok(Some(number)) => number,
+        Ok(None) => return Said::Fetch,
+        Err(status) => return Said::Answer(Answer::Outcome(Outcome::Status(status))),
+    };
+    let Some(zone) = exchange.conf.declared.cache.zone(number) else { return Said::Fetch };
+    let location = exchange.location;
+    let cache = &location.values.cache;
+    let is_kept = cache.methods.has(exchange.request.method());
+    if !is_kept && cache.purge.is_empty() && crate::cache::request::is_safe(exchange.request.method()) {
+        exchange.cache.reason = Some(Reason::BypassMethod);
+        return Said::Fetch;
+    }
+    exchange.cache.key = key(exchange);
+    if exchange.cache.key.0.len() > KEY_BYTES_MAX {
+        exchange.log(Level::Error, format_args!("cache key is longer than {KEY_BYTES_MAX} bytes, answer not cached"));
+        return Said::Fetch;
+    }
+    if any_set(exchange, &cache.purge) {
+        return Said::Answer(purge::answer(exchange, zone));
+    }
+    if !is_kept {
+        exchange.cache.reason = Some(Reason::BypassMethod);
+        exchange.cache.invalidates = Some(number);
+        return Said::Fetch;
+    }
+    exchange.cache.zone = Some(number);
+    if any_set(exchange, &cache.bypass) {
+        exchange.cache.status = Some(Status::Bypass);
+        exchange.cache.reason = Some(Reason::BypassDirective);
+        let key = zone.key(&exchange.cache.key.0);
+        let place = zone.find(&key, clock::now(), |names| Some(keep::select(&exchange.request, names))).0;
+        exchange.cache.leader = zone.lead_beside(&key, place, clock::now());
+        return fetch(exchange);
+    }
+    look(exchange, conn, zone).await
+}
+
+/// The zone's number; `Err` is a status.
+fn zone_of(exchange: &mut Exchange<'_>) -> Result<Option<usize>, u16> {
+    let conf = exchange.conf;
+    match &exchange.location.values.cache.zone {
+        Use::Off => Ok(None),
+        Use::Zone(_, number) => Ok(*number),
+        Use::Named(template) => {
+            let name = template.text(exchange);
+            if name.is_empty() || name == b"off" {
+                return Ok(None);
+            }
+            let number = conf.declared.cache.find(&name);
+            if number.is_none() {
+                let name = String::from_utf8_lossy(&name);
+                exchange.log(Level::Error, format_args!("cache \"{name}\" not found"));
+            }
+            number.map(Some).ok_or(500)
+        }
+    }
+}
+
+/// The key; where `proxy_cache_key` says nothing it is what nginx takes: scheme, host and URI as they go upstream.
+fn key(exchange: &mut Exchange<'_>) -> Key {
+    let location = exchange.location;
+    let mut key = buffer::lease(0);
+    match &location.values.cache.key {
+        Some(template) => template.eval(exchange, &mut key),
+        None => {
+            let pass = location.values.proxy.pass.as_deref();
+            match pass.and_then(|pass| pass.template.as_ref()) {
+                Some(template) => template.eval(exchange, &mut key),
+                None => {
+                    key.extend_from_slice(b"http://");
+                    key.extend_from_slice(pass.map_or(&b""[..], |pass| pass.host.as_bytes()));
+                }
+            }
+            request::push_target(exchange, pass.filter(|pass| pass.template.is_none()), None, &mut key);
+        }
+    }
+    Key(key)
+}
+
+async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, zone: &Arc<Zone>) -> Said {
+    let location = exchange.location;
+    let policy = policy(&location.values);
+    let facts = RequestFacts::read(keep::request_fields(&exchange.request));
+    let (place, found) = {
+        let (key, request) = (zone.key(&exchange.cache.key.0), &exchange.request);
+        zone.find(&key, clock::now(), |names| Some(keep::select(request, names)))
+    };
+    let asked = Asked { zone, place, facts, policy };
+    let found = match found {
+        Found::Object(object) => Some(object),
+        // Boxed: seldom, and every exchange would carry its size.
+        Found::Cold(cold) => Box::pin(cold.load()).await,
+        Found::Nothing => None,
+    };
+    if let Some(object) = found {
+        return asked.found(exchange, conn, object).await;
+    }
+    let (verdict, reason) = serving::nothing_stored(&facts, &policy);
+    exchange.cache.status = Some(Status::Miss);
+    exchange.cache.reason = Some(reason);
+    if verdict == Verdict::Refuse {
+        return Said::Answer(Answer::Outcome(Outcome::Status(504)));
+    }
+    let opened = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.opened(number));
+    if opened.is_some_and(|opened| opened.is_personal(&exchange.cache.key.0)) {
+        exchange.cache.reason = Some(Reason::BypassDivergent);
+        exchange.cache.may_not_keep = Some(Reason::BypassDivergent);
+        return Said::Fetch;
+    }
+    let min_uses = location.values.cache.min_uses;
+    if min_uses > 1 && u64::from(zone.note_use(&zone.key(&exchange.cache.key.0), place, clock::now())) < min_uses {
+        exchange.cache.may_not_keep = Some(Reason::MinUses);
+        return Said::Fetch;
+    }
+    // What is one person's nobody waits for, and nobody would get.
+    if !asked.is_locked(exchange) || serving::is_guarded(&facts, &asked.policy) {
+        return asked.beside(exchange);
+    }
+    let joined = asked.join(exchange, None);
+    asked.go_by(exchange, conn, joined).await
+}
+
+/// A request on its way through the cache.
+struct Asked<'a> {
+    zone: &'a Arc<Zone>,
+    place: Place,
+    facts: RequestFacts,
+    policy: Policy<'a>,
+}
+
+impl Asked<'_> {
+    /// Something is stored: it will do, or it is asked about.
+    async fn found(self, exchange: &mut Exchange<'_>, conn: &mut Conn, object: Arc<Object>) -> Said {
+        let now_ms = clock::unix_ms() as i64;
+        let mut validity = keep::validity(&object.times);
+        if object.is_soft_purged() {
+            validity.expire(now_ms);
+        }
+        let (verdict, reason) = serving::judge(&validity, &self.facts, &self.policy, now_ms);
+        match verdict {
+            // A request with a body cannot be made once more behind the client's back.
+            Verdict::ServeAndRefresh if !may_be_repeated(exchange) => {
+                self.ask_about(exchange, conn, object, reason).await
+            }
+            Verdict::Serve => {
+                self.ahead(exchange, conn, &object, now_ms);
+                Said::Answer(hit::serve(exchange, object, Status::Hit, reason))
+            }
+            Verdict::ServeAndRefresh => {
+                let status = match self.join(exchange, Some(&object)) {
+                    Joined::Lead(leader) => {
+                        let is_begun = behind(exchange, conn, leader, object.clone());
+                        if is_begun { Status::Stale } else { Status::Updating }
+                    }
+                    Joined::Stored(newer) if self.may_have(exchange, &newer) => {
+                        return Said::Answer(hit::serve(exchange, newer, Status::Hit, Reason::Fresh));
+                    }
+                    _ => Status::Updating,
+                };
+                Said::Answer(hit::serve(exchange, object, status, reason))
+            }
+            Verdict::Refuse => Said::Answer(Answer::Outcome(Outcome::Status(504))),
+            Verdict::Bypass => {
+                exchange.cache.status = Some(Status::Bypass);
+                exchange.cache.reason = Some(reason);
+                exchange.cache.may_not_keep = Some(reason);
+                Said::Fetch
+            }
+            Verdict::Ask => self.ask_about(exchange, conn, object, reason).await,
+        }
+    }
+
+    /// What is stored is too old: the first to come has it confirmed or replaced.
+    async fn ask_about(
+        self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        object: Arc<Object>,
+        reason: Reason,
+    ) -> Said {
+        exchange.cache.status = Some(Status::Expired);
+        exchange.cache.reason = Some(reason);
+        let joined = self.join(exchange, Some(&object));
+        let validity = keep::validity(&object.times);
+        let may_update = serving::while_updating(&validity, &self.policy, clock::unix_ms() as i64);
+        if may_update && matches!(joined, Joined::Wait(_) | Joined::Pass) {
+            return Said::Answer(hit::serve(exchange, object, Status::Updating, Reason::StaleUpdating));
+        }
+        exchange.cache.old = Some(object);
+        if matches!(joined, Joined::Wait(_)) && !self.is_locked(exchange) {
+            return self.beside(exchange);
+        }
+        self.go_by(exchange, conn, joined).await
+    }
+
+    /// Whether one request at a time asks for a key.
+    fn is_locked(&self, exchange: &Exchange<'_>) -> bool {
+        exchange.location.values.cache.lock.unwrap_or(!exchange.conf.declared.cache.lock_is_written)
+    }
+
+    fn join(&self, exchange: &Exchange<'_>, seen: Option<&Object>) -> Joined {
+        let key = self.zone.key(&exchange.cache.key.0);
+        self.zone.join(&key, self.place, seen.map(|object| object.serial), clock::now())
+    }
+
+    /// Fetches, whoever else does.
+    fn beside(&self, exchange: &mut Exchange<'_>) -> Said {
+        exchange.cache.leader = self.zone.lead_beside(&self.zone.key(&exchange.cache.key.0), self.place, clock::now());
+        fetch(exchange)
+    }
+
+    /// Leads, or waits for who does.
+    async fn go_by(self, exchange: &mut Exchange<'_>, conn: &mut Conn, joined: Joined) -> Said {
+        let waiter = match joined {
+            Joined::Lead(leader) => {
+                exchange.cache.leader = Some(leader);
+                return fetch(exchange);
+            }
+            Joined::Stored(object) => return self.by_other(exchange, object),
+            Joined::Pass => return self.beside(exchange),
+            Joined::Wait(waiter) => waiter,
+        };
+        let waited = match wait(exchange, conn, waiter).await {
+            Ok(waited) => waited,
+            Err(error) => return Said::Answer(Answer::Gone(Gone::Closed(error))),
+        };
+        match waited {
+            Waited::Lead(leader) => {
+                exchange.cache.leader = Some(leader);
+                fetch(exchange)
+            }
+            Waited::TimedOut => {
+                exchange.cache.reason = Some(Reason::LockTimeout);
+                exchange.cache.may_not_keep = Some(Reason::LockTimeout);
+                exchange.cache.old = None;
+                Said::Fetch
+            }
+            // nginx's lock is until the answer is whole; only where nobody wrote of locks do others read along.
+            Waited::Filling(object) if exchange.location.values.cache.lock == Some(true) => {
+                match wait_for_whole(exchange, conn, &object).await {
+                    Ok(true) => self.by_other(exchange, object),
+                    Ok(false) => self.beside(exchange),
+                    Err(error) => Said::Answer(Answer::Gone(Gone::Closed(error))),
+                }
+            }
+            Waited::Filling(object) | Waited::Stored(object) => self.by_other(exchange, object),
+            Waited::Pass => self.beside(exchange),
+        }
+    }
+
+    /// Another fetched it: it answers this request too, or this one fetches its own.
+    fn by_other(&self, exchange: &mut Exchange<'_>, object: Arc<Object>) -> Said {
+        if !self.may_have(exchange, &object) {
+            return self.beside(exchange);
+        }
+        exchange.cache.old = None;
+        Said::Answer(hit::serve(exchange, object, Status::Hit, Reason::Fresh))
+    }
+
+    /// Whether what another fetched answers this request, too. It was fetched after this one came: it will do even if
+    /// its life is over already.
+    fn may_have(&self, exchange: &Exchange<'_>, object: &Object) -> bool {
+        let now_ms = clock::unix_ms() as i64;
+        let (verdict, _) = serving::judge(&keep::validity(&object.times), &self.facts, &self.policy, now_ms);
+        !matches!(verdict, Verdict::Bypass | Verdict::Refuse) && keep::fits(&exchange.request, object)
+    }
+
+    /// Has a fresh answer fetched anew before its life is over, where `proxy_cache_refresh_ahead` says so.
+    fn ahead(&self, exchange: &mut Exchange<'_>, conn: &Conn, object: &Arc<Object>, now_ms: i64) {
+        let part = u64::from(exchange.location.values.cache.refresh_ahead);
+        if part == 0 || !may_be_repeated(exchange) {
+            return;
+        }
+        let times = &object.times;
+        let life = times.fresh_until_ms.saturating_sub(times.stored_ms);
+        let left = times.fresh_until_ms.saturating_sub(u64::try_from(now_ms).unwrap_or(0));
+        if left.saturating_mul(100) > life.saturating_mul(part) {
+            return;
+        }
+        if let Joined::Lead(leader) = self.join(exchange, Some(object)) {
+            behind(exchange, conn, leader, object.clone());
+        }
+    }
+}
+
+/// Whether the request can be made once more without its client: it has no body.
+fn may_be_repeated(exchange: &Exchange<'_>) -> bool {
+    matches!(exchange.request.method(), b"GET" | b"HEAD")
+}
+
+/// Waits for the one who leads, and watches the client meanwhile.
+async fn wait(exchange: &Exchange<'_>, conn: &Conn, waiter: Waiter) -> std::io::Result<Waited> {
+    let values = &exchange.location.values;
+    // Where nobody wrote of locks, a slow origin is no reason for all to fall upon it.
+    let timeout = match values.cache.lock {
+        Some(_) => values.cache.lock_timeout,
+        None => values.cache.lock_timeout.max(values.proxy.read_timeout),
+    };
+    let mut waiting = pin!(waiter.wait(timeout, values.cache.lock_age));
+    poll_fn(|context| match waiting.as_mut().poll(context) {
+        Poll::Ready(waited) => Poll::Ready(Ok(waited)),
+        Poll::Pending if !values.proxy.ignore_client_abort => conn.poll_gone().map(Err),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// Waits until a body has come whole; `false` when it takes longer than `proxy_cache_lock_age`, or never will.
+async fn wait_for_whole(exchange: &Exchange<'_>, conn: &Conn, object: &Arc<Object>) -> std::io::Result<bool> {
+    let values = &exchange.location.values;
+    let (end, age) = (Reader::new(object.clone(), u64::MAX), Deadline::new());
+    age.set(values.cache.lock_age);
+    poll_fn(|context| match end.poll_piece(context) {
+        Poll::Ready(ended) => Poll::Ready(Ok(ended.is_none())),
+        Poll::Pending if age.poll_expired().is_ready() => Poll::Ready(Ok(false)),
+        Poll::Pending if !values.proxy.ignore_client_abort => conn.poll_gone().map(Err),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// Prepares what goes upstream: the whole answer is asked for, by GET, or about what is stored.
+fn fetch(exchange: &mut Exchange<'_>) -> Said {
+    let location = exchange.location;
+    let cache = &location.values.cache;
+    if range_begins_beyond(exchange, cache.max_range_offset) {
+        exchange.cache.may_not_keep = Some(Reason::BypassRange);
+        exchange.cache.pass(Reason::BypassRange);
+        return Said::Fetch;
+    }
+    let visit = &mut exchange.cache;
+    visit.wants_whole = visit.may_not_keep.is_none();
+    visit.converts_head = visit.wants_whole && cache.convert_head && exchange.request.is_head();
+    visit.revalidates = cache.revalidate
+        && !visit.distrusts
+        && visit.old.as_ref().is_some_and(|old| !old.head.etag().is_empty() || old.head.last_modified.is_some());
+    Said::Fetch
+}
+
+/// nginx: `ngx_http_upstream_cache_check_range`.
+fn range_begins_beyond(exchange: &Exchange<'_>, max: Option<u64>) -> bool {
+    let (Some(max), Some(range)) = (max, exchange.request.field(Known::Range)) else { return false };
+    if max == 0 {
+        return true;
+    }
+    let Some(set) = range.get(..6).filter(|unit| unit.eq_ignore_ascii_case(b"bytes=")).and_then(|_| range.get(6..))
+    else {
+        return false;
+    };
+    let set = set.trim_ascii_start();
+    let digits = set.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let first = set.get(..digits).and_then(|digits| std::str::from_utf8(digits).ok());
+    match first.filter(|first| !first.is_empty()) {
+        Some(first) => first.parse::<u64>().map_or(true, |first| first >= max),
+        // A part from the end lies beyond any offset.
+        None => set.first() == Some(&b'-'),
+    }
+}
+
+/// Starts a refresh of what is stored; `false` when it cannot be, and then the next client tries again.
+fn behind(exchange: &mut Exchange<'_>, conn: &Conn, leader: Leader, old: Arc<Object>) -> bool {
+    let cache = &exchange.location.values.cache;
+    let mut key = buffer::lease(exchange.cache.key.0.len());
+    key.extend_from_slice(&exchange.cache.key.0);
+    let visit = Visit {
+        status: Some(Status::Expired),
+        zone: exchange.cache.zone,
+        key: Key(key),
+        revalidates: cache.revalidate && (!old.head.etag().is_empty() || old.head.last_modified.is_some()),
+        old: Some(old),
+        leader: Some(leader),
+        wants_whole: true,
+        converts_head: cache.convert_head && exchange.request.is_head(),
+        ..Visit::default()
+    };
+    refresh::start(exchange, conn, visit)
+}

@@ -1,0 +1,525 @@
+//! `proxy_cache` and its family: answers of upstreams kept and given again.
+//!
+//! Directives and settings are here, `path` reads `proxy_cache_path`. Of an exchange, `ask` decides what the cache
+//! has to say to it, `hit` answers from it, `fill` keeps what the upstream answers, `refresh` asks the upstream anew
+//! behind the client's back, `purge` forgets. The rules and the storage they stand on are in `crate::cache`.
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache>, `docs/guide/cache.md`.
+
+mod ask;
+mod hit;
+pub mod keep;
+pub mod path;
+mod purge;
+mod refresh;
+mod variables;
+pub mod visit;
+mod watch;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use weir_conf::Statement;
+
+use crate::build::{Build, Scope};
+use crate::cache::personal::ToldApart;
+use crate::cache::policy::{Ignored, Policy, UseStale, Valid};
+use crate::cache::store::Zone;
+use crate::conn::Conn;
+use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
+use crate::exchange::Exchange;
+use crate::family::{Family, slice};
+use crate::family::upstream::forward::{self, Answer};
+use crate::phase::Outcome;
+use crate::value;
+use crate::variable::Template;
+use watch::Opened;
+
+crate::settings! {
+    /// `proxy_cache`.
+    zone: Use = Use::Off,
+    /// `proxy_cache_key`; `None` for scheme, host and URI as they go upstream.
+    key: Option<Template> = None,
+    /// `proxy_cache_valid`.
+    valid: Arc<Vec<Valid>> = Arc::default(),
+    /// `proxy_cache_methods`.
+    methods: Methods = Methods::DEFAULT,
+    /// `proxy_cache_min_uses`.
+    min_uses: u64 = 1,
+    /// `proxy_cache_bypass`.
+    bypass: Arc<Vec<Template>> = Arc::default(),
+    /// `proxy_no_cache`.
+    no_cache: Arc<Vec<Template>> = Arc::default(),
+    /// `proxy_cache_purge`.
+    purge: Arc<Vec<Template>> = Arc::default(),
+    /// `proxy_cache_lock`; `None` where nothing says it.
+    lock: Option<bool> = None,
+    /// `proxy_cache_lock_timeout`.
+    lock_timeout: Duration = Duration::from_secs(5),
+    /// `proxy_cache_lock_age`.
+    lock_age: Duration = Duration::from_secs(5),
+    /// `proxy_cache_use_stale`.
+    use_stale: Option<UseStale> = None,
+    /// `proxy_cache_background_update`.
+    background_update: bool = true,
+    /// `proxy_cache_revalidate`.
+    revalidate: bool = false,
+    /// `proxy_cache_max_range_offset`.
+    max_range_offset: Option<u64> = None,
+    /// `proxy_cache_convert_head`.
+    convert_head: bool = true,
+    /// Whom the key tells apart.
+    told_apart: ToldApart = ToldApart::default(),
+    /// `proxy_cache_guard`.
+    guard: bool = true,
+    /// `proxy_cache_honor`.
+    honor: Honors = Honors::default(),
+    /// `proxy_cache_refresh_ahead`: the last part of an answer's life, in hundredths, in which a hit has it fetched
+    /// anew; 0 for never.
+    refresh_ahead: u32 = 0,
+}
+
+/// What the file declares for all of `http`.
+#[derive(Default)]
+pub struct Declared {
+    /// The caches, in the order of the file.
+    pub paths: Vec<path::CachePath>,
+    /// `proxy_cache_lock` is written somewhere: where it is not, nginx's default holds.
+    pub lock_is_written: bool,
+    /// What they hold, once the configuration is in force.
+    zones: OnceLock<Vec<Opened>>,
+    /// Those of them that the configuration before had, by number.
+    inherited: Vec<Option<Opened>>,
+}
+
+impl Declared {
+    /// Opens the caches: the configuration is in force from now on. Those that the one before had stay as they are.
+    pub fn open(&self, temporary: &str) {
+        self.zones.get_or_init(|| {
+            let inherited = self.inherited.iter().cloned().chain(std::iter::repeat(None));
+            let opened = self.paths.iter().zip(inherited).map(|(path, inherited)| match inherited {
+                Some(opened) => {
+                    opened.zone.retune(path.tuning());
+                    opened
+                }
+                None => Opened::new(path.open(temporary)),
+            });
+            opened.collect()
+        });
+    }
+
+    /// Takes the caches over that an older configuration declares alike; an error when one of the same name lies
+    /// elsewhere.
+    fn adopt(&mut self, old: &Declared) -> Result<(), String> {
+        let mut inherited = Vec::new();
+        for path in &self.paths {
+            let known = old.find(path.name.as_bytes());
+            let before = known.and_then(|number| old.paths.get(number));
+            if let Some(before) = before {
+                path.continues(before)?;
+            }
+            let is_same = before.is_some_and(|before| path.is_as_large_as(before));
+            inherited.push(known.filter(|_| is_same).and_then(|number| old.opened(number)).cloned());
+        }
+        self.inherited = inherited;
+        Ok(())
+    }
+
+    /// The cache of that number.
+    pub fn zone(&self, number: usize) -> Option<&Arc<Zone>> {
+        self.opened(number).map(|opened| &opened.zone)
+    }
+
+    /// The same with what is known of who got what.
+    pub fn opened(&self, number: usize) -> Option<&Opened> {
+        self.zones.get()?.get(number)
+    }
+
+    /// The number of the zone of that name.
+    pub fn find(&self, name: &[u8]) -> Option<usize> {
+        self.paths.iter().position(|path| path.name.as_bytes() == name)
+    }
+}
+
+/// Which zone a location's answers are kept in.
+#[derive(Clone, Debug)]
+pub enum Use {
+    /// None.
+    Off,
+    /// The one of this name; its number once all blocks are read.
+    Zone(String, Option<usize>),
+    /// The one whose name this text comes to; none where it comes to nothing.
+    Named(Template),
+}
+
+/// What of the RFCs is obeyed only where it is asked for: `docs/why/007-cache-meaning.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Honors {
+    /// `Cache-Control` and `Pragma` of requests (RFC 9111 §5.2.1).
+    pub requests: bool,
+    /// Lifetimes guessed from `Last-Modified` (RFC 9111 §4.2.2).
+    pub guesses: bool,
+    /// `stale-if-error` for statuses (RFC 5861 §4).
+    pub errors: bool,
+}
+
+/// Methods whose answers are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Methods(u8);
+
+impl Methods {
+    const GET: u8 = 1;
+    const HEAD: u8 = 1 << 1;
+    const POST: u8 = 1 << 2;
+    /// GET and HEAD: nginx has them among the methods whatever is written.
+    pub const DEFAULT: Methods = Methods(Methods::GET | Methods::HEAD);
+
+    /// Whether answers to this method are kept.
+    pub fn has(self, method: &[u8]) -> bool {
+        let bit = match method {
+            b"GET" => Methods::GET,
+            b"HEAD" => Methods::HEAD,
+            b"POST" => Methods::POST,
+            _ => 0,
+        };
+        self.0 & bit != 0
+    }
+}
+
+macro_rules! setting {
+    ($name:literal, $field:ident, $arity:expr, $default:literal, $doc:literal, $read:expr) => {
+        Directive::new($name, HSL, $arity, $doc, |b, s| {
+            let read: fn(&mut Build<'_>, &Statement) -> Result<_, Refusal> = $read;
+            let value = read(b, s)?;
+            b.settings().cache.$field = Some(value);
+            Ok(())
+        })
+        .default($default)
+    };
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("cache", &[
+    Directive::new("proxy_cache_path", HTTP, Arity::AtLeast(2),
+        "Declares a cache: PATH keys_zone=NAME:SIZE [levels= use_temp_path= inactive= max_size= min_free= manager_files= \
+         manager_sleep= manager_threshold= loader_files= loader_sleep= loader_threshold=], and weir's memory=SIZE.",
+        declare).many(),
+    setting!("proxy_cache", zone, ONE, "off", "The zone in which answers are kept.", zone),
+    Directive::new("proxy_cache_key", HSL, ONE, "What tells answers apart.", key).default("$scheme$proxy_host$request_uri"),
+    Directive::new("proxy_cache_valid", HSL, Arity::AtLeast(1),
+        "How long answers of these statuses are kept that do not say so themselves: [STATUS...|any] TIME.", valid).many(),
+    Directive::new("proxy_cache_methods", HSL, Arity::AtLeast(1), "The methods whose answers are kept.", methods)
+        .many().default("GET HEAD"),
+    setting!("proxy_cache_min_uses", min_uses, ONE, "1", "The request for a key from which on its answer is kept.",
+        |_, s| value::first_number(s)),
+    setting!("proxy_cache_bypass", bypass, Arity::AtLeast(1), "",
+        "The cache is not asked where one of these is neither empty nor 0.", templates),
+    setting!("proxy_no_cache", no_cache, Arity::AtLeast(1), "",
+        "The answer is not kept where one of these is neither empty nor 0.", templates),
+    setting!("proxy_cache_purge", purge, Arity::AtLeast(1), "",
+        "The key, or all keys that begin with it if it ends in *, is forgotten where one of these is neither empty nor 0.",
+        templates),
+    Directive::new("proxy_cache_lock", HSL, Arity::Flag,
+        "One request at a time asks for a new key; the others wait for its answer.",
+        |b, s| {
+            let on = value::flag(s)?;
+            b.declared.cache.lock_is_written = true;
+            b.settings().cache.lock = Some(Some(on));
+            Ok(())
+        }).default("on, but off in a file that writes it anywhere (nginx: off)"),
+    setting!("proxy_cache_lock_timeout", lock_timeout, ONE, "5s", "How long a request waits for another's answer.",
+        |_, s| value::time(s)),
+    setting!("proxy_cache_lock_age", lock_age, ONE, "5s", "After this time one more request may ask for the same key.",
+        |_, s| value::time(s)),
+    Directive::new("proxy_cache_use_stale", HSL, Arity::AtLeast(1), "When an answer is given that is too old.", use_stale)
+        .many().default("off, but for an upstream that cannot be reached (nginx: off)"),
+    setting!("proxy_cache_background_update", background_update, Arity::Flag, "on (nginx: off)",
+        "Gives what is too old at once and asks for the new answer meanwhile.", |_, s| value::flag(s)),
+    setting!("proxy_cache_revalidate", revalidate, Arity::Flag, "off",
+        "Asks whether what is too old has changed, by its time and its tag.", |_, s| value::flag(s)),
+    setting!("proxy_cache_max_range_offset", max_range_offset, ONE, "",
+        "Ranges that begin further on are asked of the upstream, and not kept.", |_, s| value::size(s).map(Some)),
+    setting!("proxy_cache_convert_head", convert_head, Arity::Flag, "on", "Asks with GET where the client said HEAD.",
+        |_, s| value::flag(s)),
+    setting!("proxy_cache_guard", guard, Arity::Flag, "on",
+        "weir's own: keeps answers to credentials and session-like cookies from being shared, unless they say public or the \
+         key tells persons apart.", |_, s| value::flag(s)),
+    setting!("proxy_cache_honor", honor, Arity::AtLeast(1), "off",
+        "weir's own: what of the RFCs is obeyed besides: requests (their Cache-Control), guesses (lifetimes from Last-Modified), \
+         errors (stale-if-error for 500, 502, 503 and 504, too).", honor),
+    setting!("proxy_cache_refresh_ahead", refresh_ahead, ONE, "0",
+        "weir's own: the last hundredths of an answer's life in which a hit has it fetched anew.",
+        |_, s| value::bounded(s, 0, 99).map(|part| part as u32)),
+])
+.variables(variables::VARIABLES)
+.log(count)
+.adopt(|new, old| new.cache.adopt(&old.cache))
+.finish(finish);
+
+fn declare(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let path = path::read(b, statement)?;
+    if b.declared.cache.find(path.name.as_bytes()).is_some() {
+        return Err(Refusal::whole(format!("duplicate zone \"{}\"", path.name)));
+    }
+    b.declared.cache.paths.push(path);
+    Ok(())
+}
+
+fn key(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let text = statement.text(0);
+    let template = b.template(text)?;
+    let settings = &mut b.settings().cache;
+    settings.told_apart = Some(ToldApart::by_key(text));
+    settings.key = Some(Some(template));
+    Ok(())
+}
+
+fn honor(_: &mut Build<'_>, statement: &Statement) -> Result<Honors, Refusal> {
+    let mut honors = Honors::default();
+    for word in &statement.args {
+        match word.text.as_str() {
+            "requests" => honors.requests = true,
+            "guesses" => honors.guesses = true,
+            "errors" => honors.errors = true,
+            "off" => {}
+            other => {
+                let refusal = Refusal::whole(format!("invalid value \"{other}\""));
+                return Err(refusal.todo("requests, guesses, errors or off"));
+            }
+        }
+    }
+    Ok(honors)
+}
+
+fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<Use, Refusal> {
+    let text = statement.text(0);
+    if text == "off" {
+        return Ok(Use::Off);
+    }
+    let template = b.template(text)?;
+    match template.literal() {
+        Some(_) => Ok(Use::Zone(text.to_owned(), None)),
+        None => Ok(Use::Named(template)),
+    }
+}
+
+/// nginx: one argument is a time for 200, 301 and 302; else statuses, then a time. Repeated, the lists add up.
+fn valid(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
+    let Some((time, statuses)) = words.split_last() else { return Ok(()) };
+    let read = value::time_of(time).filter(|time| time.subsec_millis() == 0);
+    let time = read.ok_or_else(|| Refusal::whole(format!("invalid time value \"{time}\"")))?;
+    let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    let mut rows = Vec::new();
+    if statuses.is_empty() {
+        rows.extend([200, 301, 302].map(|status| Valid { status: Some(status), seconds }));
+    }
+    for word in statuses {
+        let status = match *word {
+            "any" => None,
+            number => {
+                let status = value::number(number).filter(|status| (100..=599).contains(status));
+                Some(status.ok_or_else(|| Refusal::whole(format!("invalid status \"{number}\"")))? as u16)
+            }
+        };
+        rows.push(Valid { status, seconds });
+    }
+    Arc::make_mut(b.settings().cache.valid.get_or_insert_default()).extend(rows);
+    Ok(())
+}
+
+fn methods(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    // nginx: written again in one block, the lists add up.
+    let mut methods = b.settings().cache.methods.unwrap_or(Methods::DEFAULT);
+    for word in &statement.args {
+        methods.0 |= match word.text.as_str() {
+            "GET" => Methods::GET,
+            "HEAD" => Methods::HEAD,
+            "POST" => Methods::POST,
+            other => return Err(Refusal::whole(format!("invalid value \"{other}\"")).todo("GET, HEAD or POST")),
+        };
+    }
+    b.settings().cache.methods = Some(methods);
+    Ok(())
+}
+
+fn templates(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Template>>, Refusal> {
+    let templates: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
+    templates.map(Arc::new)
+}
+
+const USE_STALE: &[(&str, UseStale)] = &[
+    ("error", UseStale::ERROR),
+    ("timeout", UseStale::TIMEOUT),
+    ("invalid_header", UseStale::INVALID_HEADER),
+    ("updating", UseStale::UPDATING),
+    ("http_500", UseStale::HTTP_500),
+    ("http_502", UseStale::HTTP_502),
+    ("http_503", UseStale::HTTP_503),
+    ("http_504", UseStale::HTTP_504),
+    ("http_403", UseStale::HTTP_403),
+    ("http_404", UseStale::HTTP_404),
+    ("http_429", UseStale::HTTP_429),
+    ("off", UseStale::NOTHING),
+];
+
+/// nginx: with `off` among them the other words are void.
+fn use_stale(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut set = b.settings().cache.use_stale.flatten().unwrap_or(UseStale::NOTHING);
+    for word in &statement.args {
+        let bad = || Refusal::whole(format!("invalid value \"{}\"", word.text));
+        set = set.with(value::choice_of(&word.text, USE_STALE).ok_or_else(bad)?);
+    }
+    let is_off = statement.args.iter().any(|word| word.text == "off");
+    b.settings().cache.use_stale = Some(Some(if is_off { UseStale::NOTHING } else { set }));
+    Ok(())
+}
+
+/// Finds the zone, which may be declared after its use.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let Some(Use::Zone(name, number @ None)) = &mut scope.settings.cache.zone else { return };
+    *number = b.declared.cache.find(name.as_bytes());
+    if number.is_none() {
+        let refusal = Refusal::whole(format!("\"proxy_cache\" zone \"{name}\" is unknown"));
+        let refusal = refusal.todo(format!("declare it: proxy_cache_path PATH keys_zone={name}:10m; in http"));
+        // nginx says it at the end of the block; a second place that inherits the name would say it again.
+        *number = Some(usize::MAX);
+        b.refuse_at("proxy_cache", refusal, Some(scope.at));
+    }
+}
+
+/// Asks the location's cache, then its upstream; part by part where `slice` says so.
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
+    if exchange.location.values.slice.size == 0 {
+        return forward_once(exchange, conn).await;
+    }
+    slice::begin(exchange);
+    let answer = forward_once(exchange, conn).await;
+    slice::take(exchange, conn, answer).await
+}
+
+/// The same for one part.
+pub async fn forward_once(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
+    // What becomes a tunnel is nobody else's.
+    if matches!(exchange.location.values.cache.zone, Use::Off) || exchange.request.tokens.upgrade {
+        exchange.cache.leave();
+        return forward::forward(exchange, conn).await;
+    }
+    match ask::ask(exchange, conn).await {
+        ask::Said::Answer(answer) => answer,
+        ask::Said::Fetch => {
+            let answer = forward::forward(exchange, conn).await;
+            without_upstream(exchange, answer)
+        }
+    }
+}
+
+/// Where the upstream gave no answer, a stored one stands in, or the error is kept.
+fn without_upstream(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
+    let Answer::Outcome(Outcome::Status(status)) = answer else { return answer };
+    let Some(trouble) = exchange.cache.trouble.take() else { return answer };
+    if let Some(answer) = keep::instead_of(exchange, trouble) {
+        return answer;
+    }
+    keep::own_error(exchange, status);
+    answer
+}
+
+/// What a location's directives say to the rules.
+pub fn policy<'v>(values: &'v crate::family::Values) -> Policy<'v> {
+    const IGNORED: [(&str, Ignored); 5] = [
+        ("X-Accel-Expires", Ignored::ACCEL_EXPIRES),
+        ("Expires", Ignored::EXPIRES),
+        ("Cache-Control", Ignored::CACHE_CONTROL),
+        ("Set-Cookie", Ignored::SET_COOKIE),
+        ("Vary", Ignored::VARY),
+    ];
+    let (cache, mut ignored) = (&values.cache, Ignored::NOTHING);
+    if !values.proxy.ignore.is_empty() {
+        for (name, one) in IGNORED {
+            if values.proxy.ignore.has(name) {
+                ignored = ignored.with(one);
+            }
+        }
+    }
+    Policy {
+        ignored,
+        valid: &cache.valid,
+        use_stale: cache.use_stale,
+        revalidates: cache.revalidate,
+        refreshes_behind: cache.background_update,
+        guesses: cache.honor.guesses,
+        obeys_requests: cache.honor.requests,
+        errors_are_statuses: cache.honor.errors,
+        guards_credentials: cache.guard && !cache.told_apart.credentials,
+        guards_sessions: cache.guard && !cache.told_apart.sessions,
+        ..Policy::default()
+    }
+}
+
+/// Counts the answer with those of its kind.
+fn count(exchange: &mut Exchange<'_>) {
+    let (Some(number), Some(status)) = (exchange.cache.zone, exchange.cache.status) else { return };
+    let Some(zone) = exchange.conf.declared.cache.zone(number) else { return };
+    zone.counters().served(status, exchange.body_bytes_sent);
+    if let Some(bytes) = exchange.cache.written.take() {
+        zone.counters().written(status, bytes);
+    }
+}
+
+/// Whether one of these texts comes to something that is neither empty nor `0` (nginx: `ngx_http_test_predicates`).
+pub fn any_set(exchange: &mut Exchange<'_>, templates: &[Template]) -> bool {
+    if templates.is_empty() {
+        return false;
+    }
+    let mut text = weir_net::buffer::lease(0);
+    templates.iter().any(|template| {
+        text.clear();
+        template.eval(exchange, &mut text);
+        !text.is_empty() && text.as_slice() != b"0"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use crate::conf::of_text;
+
+    fn said(http: &str) -> Vec<String> {
+        of_text(&format!("events {{}} http {{ {http} }}")).1
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_nginx_s_words() {
+        for (http, words) in [
+            ("proxy_cache_path /c keys_zone=a:1m; proxy_cache a;", ""),
+            ("proxy_cache a; proxy_cache_path /c keys_zone=a:1m;", ""),
+            ("proxy_cache_path /c levels=1:2;", "\"proxy_cache_path\" must have \"keys_zone\" parameter"),
+            ("proxy_cache_path /c keys_zone=a:1k;", "keys zone \"keys_zone=a:1k\" is too small"),
+            ("proxy_cache_path /c keys_zone=a;", "invalid keys zone size \"keys_zone=a\""),
+            ("proxy_cache_path /c levels=3 keys_zone=a:1m;", "invalid \"levels\" \"levels=3\""),
+            ("proxy_cache_path /c keys_zone=a:1m inactive=x;", "invalid inactive value \"inactive=x\""),
+            ("proxy_cache_path /c keys_zone=a:1m max_size=x;", "invalid max_size value \"max_size=x\""),
+            ("proxy_cache_path /c keys_zone=a:1m min_free=x;", "invalid min_free value \"min_free=x\""),
+            ("proxy_cache_path /c keys_zone=a:1m loader_files=x;", "invalid loader_files value \"loader_files=x\""),
+            (
+                "proxy_cache_path /c keys_zone=a:1m use_temp_path=x;",
+                "invalid use_temp_path value \"use_temp_path=x\", it must be \"on\" or \"off\"",
+            ),
+            ("proxy_cache_path /c keys_zone=a:1m x=1;", "invalid parameter \"x=1\""),
+            (
+                "proxy_cache_path /c keys_zone=a:1m; proxy_cache_path /d keys_zone=a:1m;",
+                "duplicate zone \"a\"",
+            ),
+            ("proxy_cache b;", "\"proxy_cache\" zone \"b\" is unknown"),
+            ("proxy_cache_valid 200 x;", "invalid time value \"x\""),
+            ("proxy_cache_valid 99 1s;", "invalid status \"99\""),
+            ("proxy_cache_methods PUT;", "invalid value \"PUT\""),
+            ("proxy_cache_use_stale non_idempotent;", "invalid value \"non_idempotent\""),
+            ("proxy_cache_min_uses x;", "invalid number"),
+        ] {
+            let said = said(http);
+            assert_eq!(said.is_empty(), words.is_empty(), "{http}: {said:?}");
+            assert!(said.iter().all(|one| one.contains(words)), "{http}: {said:?}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! `proxy_cache_path`: where a cache lives, how large it may be, who looks after it.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_path>. Besides nginx's parameters there is
+//! `memory=SIZE`: how much of the cache is kept in memory in front of the disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_conf::Statement;
+
+use crate::build::Build;
+use crate::cache::store::{Directory, Settings, Tuning, Zone};
+use crate::directive::Refusal;
+use crate::log::{self, Level};
+use crate::value;
+
+/// nginx refuses zones of less than two pages.
+const KEYS_ZONE_BYTES_MIN: u64 = 8 << 10;
+
+/// What memory a cache gets that does not say `memory=`.
+pub const MEMORY_BYTES_DEFAULT: u64 = 64 << 20;
+
+/// nginx allows three levels of directories, of one or two digits each.
+pub const LEVELS_MAX: usize = 3;
+
+/// How often, how much and how long at a time one of the two housekeepers works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Files in one go.
+    pub files: u64,
+    /// The pause between two goes.
+    pub sleep: Duration,
+    /// A go ends after this time, whatever is left.
+    pub threshold: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { files: 100, sleep: Duration::from_millis(50), threshold: Duration::from_millis(200) }
+    }
+}
+
+/// One `proxy_cache_path`, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachePath {
+    /// The directory.
+    pub directory: String,
+    /// Digits of each level of directories below it.
+    pub levels: Vec<u8>,
+    /// Files are written elsewhere first (`proxy_temp_path`), else beside their final place.
+    pub use_temp_path: bool,
+    /// The zone's name.
+    pub name: String,
+    /// The zone's size in bytes: it bounds how many keys there are.
+    pub keys_bytes: u64,
+    /// What nobody asked for this long is removed.
+    pub inactive: Duration,
+    /// Bytes on disk; `None` for no bound.
+    pub max_size: Option<u64>,
+    /// Bytes of the file system to be left free.
+    pub min_free: u64,
+    /// Bytes of bodies kept in memory.
+    pub memory: u64,
+    /// Who removes what is too old or too much.
+    pub manager: Pace,
+    /// Who finds again, after a start, what is on disk.
+    pub loader: Pace,
+}
+
+impl CachePath {
+    /// Opens the cache; `temporary` is where files are written first, unless `use_temp_path` says beside their place.
+    pub fn open(&self, temporary: &str) -> Arc<Zone> {
+        let zone = Zone::new(Settings {
+            name: self.name.clone(),
+            keys_bytes: self.keys_bytes,
+            memory_bytes: self.memory,
+            directory: Some(Directory {
+                path: self.directory.clone().into(),
+                levels: self.levels.clone(),
+                temp_path: self.use_temp_path.then(|| temporary.into()),
+            }),
+        });
+        zone.retune(self.tuning());
+        if let Err(error) = zone.start() {
+            let (name, error) = (&self.name, log::Os(&error));
+            log::global(Level::Alert, format_args!("thread of cache \"{name}\" could not be started {error}"));
+        }
+        zone
+    }
+
+    /// What may change while the cache lives on.
+    pub fn tuning(&self) -> Tuning {
+        let files = |pace: &Pace| u32::try_from(pace.files).unwrap_or(u32::MAX);
+        Tuning {
+            inactive: self.inactive,
+            max_size: self.max_size,
+            min_free: Some(self.min_free).filter(|bytes| *bytes > 0),
+            manager_files: files(&self.manager),
+            manager_sleep: self.manager.sleep,
+            manager_threshold: self.manager.threshold,
+            loader_files: files(&self.loader),
+            loader_sleep: self.loader.sleep,
+            loader_threshold: self.loader.threshold,
+        }
+    }
+
+    /// Whether what an older file declares so can live on as this: the same place, the same sizes.
+    pub fn is_as_large_as(&self, before: &CachePath) -> bool {
+        (self.keys_bytes, self.memory, self.use_temp_path) == (before.keys_bytes, before.memory, before.use_temp_path)
+    }
+
+    /// Whether a zone may be declared like this where it was declared like that before; nginx's words where not.
+    pub fn continues(&self, before: &CachePath) -> Result<(), String> {
+        let name = &self.name;
+        if self.directory != before.directory {
+            return Err(format!(
+                "cache \"{name}\" uses the \"{}\" cache path while previously it used the \"{}\" cache path",
+                self.directory, before.directory
+            ));
+        }
+        if self.levels != before.levels {
+            return Err(format!("cache \"{name}\" had previously different levels"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a `proxy_cache_path` in nginx's words.
+pub fn read(b: &Build<'_>, statement: &Statement) -> Result<CachePath, Refusal> {
+    let directory = b.path(statement.text(0));
+    let directory = match directory.trim_end_matches('/') {
+        "" => "/".to_owned(),
+        trimmed => trimmed.to_owned(),
+    };
+    let mut path = CachePath {
+        directory,
+        levels: Vec::new(),
+        use_temp_path: true,
+        name: String::new(),
+        keys_bytes: 0,
+        inactive: Duration::from_secs(600),
+        max_size: None,
+        min_free: 0,
+        memory: MEMORY_BYTES_DEFAULT,
+        manager: Pace::default(),
+        loader: Pace::default(),
+    };
+    for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
+        parameter(&mut path, word)?;
+    }
+    if path.name.is_empty() {
+        return Err(Refusal::whole(format!("\"{}\" must have \"keys_zone\" parameter", statement.name.text)));
+    }
+    Ok(path)
+}
+
+fn parameter(path: &mut CachePath, word: &str) -> Result<(), Refusal> {
+    let Some((key, text)) = word.split_once('=') else { return Err(unknown(word)) };
+    let bad = || Refusal::whole(format!("invalid {key} value \"{word}\""));
+    match key {
+        "levels" => {
+            path.levels = levels(text).ok_or_else(|| Refusal::whole(format!("invalid \"levels\" \"{word}\"")))?;
+        }
+        "use_temp_path" => {
+            path.use_temp_path = match text {
+                "on" => true,
+                "off" => false,
+                _ => {
+                    let what = format!("invalid use_temp_path value \"{word}\", it must be \"on\" or \"off\"");
+                    return Err(Refusal::whole(what));
+                }
+            };
+        }
+        "keys_zone" => (path.name, path.keys_bytes) = keys_zone(word, text)?,
+        "inactive" => path.inactive = value::time_of(text).ok_or_else(bad)?,
+        "max_size" => path.max_size = Some(value::size_of(text).ok_or_else(bad)?),
+        "min_free" => path.min_free = value::size_of(text).ok_or_else(bad)?,
+        "memory" => path.memory = value::size_of(text).ok_or_else(bad)?,
+        "manager_files" => path.manager.files = value::number(text).ok_or_else(bad)?,
+        "manager_sleep" => path.manager.sleep = value::time_of(text).ok_or_else(bad)?,
+        "manager_threshold" => path.manager.threshold = value::time_of(text).ok_or_else(bad)?,
+        "loader_files" => path.loader.files = value::number(text).ok_or_else(bad)?,
+        "loader_sleep" => path.loader.sleep = value::time_of(text).ok_or_else(bad)?,
+        "loader_threshold" => path.loader.threshold = value::time_of(text).ok_or_else(bad)?,
+        // NGINX Plus: a process that goes through the files after a purge by `*`. Purges act at once here.
+        "purger" if matches!(text, "on" | "off") => {}
+        "purger_files" => drop(value::number(text).ok_or_else(bad)?),
+        "purger_sleep" | "purger_threshold" => drop(value::time_of(text).ok_or_else(bad)?),
+        _ => return Err(unknown(word)),
+    }
+    Ok(())
+}
+
+fn unknown(word: &str) -> Refusal {
+    Refusal::whole(format!("invalid parameter \"{word}\""))
+}
+
+/// `1`, `1:2`, `2:2:1` and the like.
+fn levels(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text
+        .split(':')
+        .map(|level| match level {
+            "1" => Some(1),
+            "2" => Some(2),
+            _ => None,
+        })
+        .collect();
+    digits.filter(|digits| digits.len() <= LEVELS_MAX)
+}
+
+fn keys_zone(word: &str, text: &str) -> Result<(String, u64), Refusal> {
+    let read = text.split_once(':').and_then(|(name, size)| Some((name, value::size_of(size)?)));
+    let Some((name, size)) = read else {
+        return Err(Refusal::whole(format!("invalid keys zone size \"{word}\"")));
+    };
+    if size < KEYS_ZONE_BYTES_MIN {
+        return Err(Refusal::whole(format!("keys zone \"{word}\" is too small")));
+    }
+    Ok((name.to_owned(), size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_one_to_three_numbers_of_one_or_two() {
+        for (text, expected) in [
+            ("1", Some(vec![1])),
+            ("1:2", Some(vec![1, 2])),
+            ("2:2:2", Some(vec![2, 2, 2])),
+            ("3", None),
+            ("1:", None),
+            ("", None),
+            ("1:1:1:1", None),
+            ("12", None),
+        ] {
+            assert_eq!(levels(text), expected, "{text:?}");
+        }
+    }
+}

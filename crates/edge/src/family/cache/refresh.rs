@@ -1,0 +1,129 @@
+//! Fetching anew behind a client's back: it has its answer, and those after it get the new one.
+//!
+//! The refresh is an exchange of its own, made from a copy of the client's request, on a connection of nobody's. It
+//! takes a place in the worker's table like any other, and nothing of it reaches the access log (nginx: a background
+//! subrequest). Unlike nginx's it does not hold the client's connection up.
+
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use weir_net::clock;
+
+use super::visit::Visit;
+use crate::conf::{LocationId, ServerId};
+use crate::conn::Conn;
+use crate::exchange::{Exchange, Parts, Request, SlotStore};
+use crate::family::upstream::forward;
+use crate::log::{self, Level};
+use crate::relay;
+use crate::worker::{Generation, Worker};
+
+/// Refreshes under way on one worker, at most; beyond it the next client of the key tries again.
+pub const REFRESHES_MAX: usize = 1024;
+
+thread_local! {
+    static UNDER_WAY: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A place among the refreshes of this worker.
+struct Turn;
+
+impl Turn {
+    fn take() -> Option<Turn> {
+        let taken = UNDER_WAY.get();
+        (taken < REFRESHES_MAX).then(|| {
+            UNDER_WAY.set(taken + 1);
+            Turn
+        })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        UNDER_WAY.set(UNDER_WAY.get().saturating_sub(1));
+    }
+}
+
+/// All that the second exchange takes from the first.
+struct Twin {
+    worker: Rc<Worker>,
+    generation: Rc<Generation>,
+    server: ServerId,
+    location: LocationId,
+    request: Request,
+    slots: SlotStore,
+    uri: Vec<u8>,
+    args: Vec<u8>,
+    flags: Flags,
+    told_address: Option<weir_net::SocketAddress>,
+    visit: Visit,
+}
+
+#[derive(Clone, Copy)]
+struct Flags {
+    target_is_valid: bool,
+    uri_was_quoted: bool,
+    uri_changed: bool,
+    internal: bool,
+}
+
+/// Starts a refresh with `visit`, which leads the flight; `false`, and the flight is free again, when it cannot be.
+pub fn start(exchange: &mut Exchange<'_>, conn: &Conn, visit: Visit) -> bool {
+    let Some(turn) = Turn::take() else { return false };
+    let (conn, other) = match Conn::of_nobody(exchange.worker, &conn.client, exchange.conf.generation) {
+        Ok(Some(made)) => made,
+        Ok(None) => return false,
+        Err(error) => {
+            let error = log::Os(&error);
+            exchange.log(Level::Error, format_args!("socketpair() failed {error} while refreshing the cache"));
+            return false;
+        }
+    };
+    let twin = Twin {
+        worker: exchange.worker.clone(),
+        generation: exchange.generation.clone(),
+        server: exchange.server.id,
+        location: exchange.location.id,
+        request: exchange.request.head_alone(),
+        slots: (*exchange.slots).clone(),
+        uri: exchange.uri.clone(),
+        args: exchange.args.clone(),
+        flags: Flags {
+            target_is_valid: exchange.target_is_valid,
+            uri_was_quoted: exchange.uri_was_quoted,
+            uri_changed: exchange.uri_changed,
+            internal: exchange.internal,
+        },
+        told_address: exchange.told_address.clone(),
+        visit,
+    };
+    weir_net::worker::spawn(run(twin, conn, other, turn));
+    true
+}
+
+async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
+    let Twin { worker, generation, server, location, request, slots, uri, args, flags, told_address, visit } = twin;
+    let conf = &*generation.conf;
+    let client = conn.client.clone();
+    let (now, wall_ms) = (clock::now(), clock::unix_ms());
+    let parts = Parts::of(request, slots, uri, args);
+    let mut exchange = Exchange::new(conf, &worker, &generation, &client, conf.server(server), parts, now, wall_ms);
+    exchange.location = conf.location(location);
+    exchange.target_is_valid = flags.target_is_valid;
+    exchange.uri_was_quoted = flags.uri_was_quoted;
+    exchange.uri_changed = flags.uri_changed;
+    exchange.internal = flags.internal;
+    exchange.told_address = told_address;
+    exchange.body = crate::body::RequestBody::Gone;
+    exchange.cache = visit;
+    if let forward::Answer::Response(source) = forward::forward(&mut exchange, &mut conn).await {
+        if exchange.cache.is_filling() {
+            relay::drain(&mut exchange, source).await;
+        } else {
+            source.finish_unread(&mut exchange);
+        }
+    }
+    drop(exchange.into_parts());
+    drop((other, turn));
+}

@@ -1,0 +1,318 @@
+//! `slice`: a large answer asked for, and kept, in parts of one size.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_slice_module.html>. `$slice_range` goes upstream as `Range` and into the
+//! cache's key; the client gets one answer. Each part after the first is fetched by an exchange of its own, the next
+//! once the one before was sent. Invariant: all parts are of one answer (same length, same entity tag), or the
+//! connection is cut.
+
+use std::io::{IoSlice, Write};
+use std::os::unix::fs::FileExt;
+
+use weir_net::{Lease, buffer, clock};
+use weir_wire::{Known, encode};
+
+use crate::cache::partial::ContentRange;
+use crate::cache::store::{Piece, Reader};
+use crate::conn::{Conn, Gone};
+use crate::directive::{Directive, HSL, ONE, Refusal};
+use crate::exchange::{Exchange, Parts};
+use crate::family::upstream::forward::Answer;
+use crate::family::upstream::source::Source;
+use crate::family::{Family, cache};
+use crate::kept::Kept;
+use crate::log::Level;
+use crate::pace::Pace;
+use crate::phase::Outcome;
+use crate::relay;
+use crate::respond::{self, Body, Framing};
+use crate::value;
+use crate::variable::Variable;
+
+crate::settings! {
+    /// `slice`: bytes of a part, 0 for none.
+    size: u64 = 0,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// A part is held in memory while it is sent, so it may not be larger than this.
+pub const SLICE_BYTES_MAX: u64 = 256 << 20;
+
+/// The family.
+pub static FAMILY: Family = Family::new("slice", &[
+    Directive::new("slice", HSL, ONE, "The size of the parts in which a large answer is asked for; 0 for the whole.",
+        |b, s| {
+            let size = value::size(s)?;
+            if size > SLICE_BYTES_MAX {
+                return Err(Refusal::whole(format!("slice is larger than {SLICE_BYTES_MAX} bytes")));
+            }
+            b.settings().slice.size = Some(size);
+            Ok(())
+        }).default("0"),
+])
+.variables(&[Variable::new("slice_range", |exchange, _, out| {
+    let size = exchange.location.values.slice.size;
+    if size == 0 {
+        return false;
+    }
+    let start = exchange.slice_start.unwrap_or_else(|| first_start(exchange, size));
+    // Writing to a vector does not fail.
+    write!(out, "bytes={start}-{}", start.saturating_add(size - 1)).is_ok()
+})]);
+
+/// A sliced answer on its way to the client.
+pub struct Sliced {
+    /// The part that was fetched first.
+    first: Lease,
+    /// Where it begins.
+    first_start: u64,
+    /// The length of the whole.
+    length: u64,
+    /// Its entity tag.
+    etag: Vec<u8>,
+    /// What of it the client gets.
+    from: u64,
+    to: u64,
+}
+
+impl Sliced {
+    /// The client gets bytes `start..end` only.
+    pub fn cut(&mut self, start: u64, end: u64) {
+        (self.from, self.to) = (start, end);
+    }
+}
+
+/// Notes the part a request begins with, before it is asked for.
+pub fn begin(exchange: &mut Exchange<'_>) {
+    let size = exchange.location.values.slice.size;
+    if size > 0 && exchange.slice_start.is_none() {
+        exchange.slice_start = Some(first_start(exchange, size));
+    }
+}
+
+/// Where the part begins in which the client's range does (nginx: `ngx_http_slice_get_start`).
+fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
+    let request = &exchange.request;
+    if request.field(Known::IfRange).is_some() {
+        return 0;
+    }
+    let range = request.field(Known::Range).and_then(|range| {
+        let (unit, set) = range.split_at_checked(6)?;
+        unit.eq_ignore_ascii_case(b"bytes=").then(|| set.trim_ascii_start())
+    });
+    let digits = range.map(|set| set.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    let first = range.zip(digits).and_then(|(set, digits)| std::str::from_utf8(set.get(..digits)?).ok());
+    let start: u64 = first.and_then(|first| first.parse().ok()).unwrap_or(0);
+    start / size * size
+}
+
+/// Turns the answer to the first part into the beginning of the whole; any other answer goes as it is.
+pub async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> Answer {
+    let size = exchange.location.values.slice.size;
+    let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
+    if size == 0 || !stands || exchange.response.status != 206 || exchange.is_part {
+        return answer;
+    }
+    let start = exchange.slice_start.unwrap_or(0);
+    let length = match expected(exchange, start, size) {
+        Ok(length) => length,
+        Err(message) => {
+            exchange.log(Level::Error, format_args!("{message}"));
+            return refused(exchange, answer);
+        }
+    };
+    let first = match body(exchange, conn, answer).await {
+        Ok(first) => first,
+        Err(gone) => return Answer::Gone(gone),
+    };
+    let response = &mut exchange.response;
+    response.status = 200;
+    response.status_line.clear();
+    response.content_length = Some(length);
+    response.fields.remove(Known::ContentRange);
+    response.fields.remove(Known::AcceptRanges);
+    response.allows_ranges = true;
+    let etag = response.fields.get(Known::Etag).unwrap_or_default().to_vec();
+    response.body = Body::Sliced(Box::new(Sliced { first, first_start: start, length, etag, from: 0, to: length }));
+    Answer::Outcome(Outcome::Respond)
+}
+
+/// nginx closes the connection without an answer.
+fn refused(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
+    if let Answer::Response(source) = answer {
+        exchange.cache.cut();
+        source.finish_unread(exchange);
+    }
+    Answer::Gone(Gone::Cut)
+}
+
+/// The length of the whole, if the response is the part asked for; nginx's words where it is not.
+fn expected(exchange: &Exchange<'_>, start: u64, size: u64) -> Result<u64, String> {
+    let text = exchange.response.fields.get(Known::ContentRange);
+    let Some(range) = text.and_then(ContentRange::read) else {
+        return Err("invalid range in slice response".to_owned());
+    };
+    let Some(length) = range.length else { return Err("no complete length in slice response".to_owned()) };
+    let end = start.saturating_add(size).min(length);
+    if range.first != start || range.last + 1 != end {
+        return Err(format!("unexpected range in slice response: {}-{}", range.first, range.last + 1));
+    }
+    if exchange.response.content_length.is_some_and(|told| told != end - start) {
+        return Err("unexpected length of slice response".to_owned());
+    }
+    Ok(length)
+}
+
+/// The bytes of a part.
+async fn body(exchange: &mut Exchange<'_>, conn: &Conn, answer: Answer) -> Result<Lease, Gone> {
+    match answer {
+        Answer::Response(source) => fetched(exchange, source).await,
+        _ => match std::mem::take(&mut exchange.response.body) {
+            Body::Kept(kept) => stored(exchange, conn, kept).await,
+            _ => Ok(Lease::none()),
+        },
+    }
+}
+
+async fn fetched(exchange: &mut Exchange<'_>, source: Source) -> Result<Lease, Gone> {
+    let max = exchange.location.values.slice.size;
+    relay::collect(exchange, source, usize::try_from(max).unwrap_or(usize::MAX)).await
+}
+
+async fn stored(exchange: &mut Exchange<'_>, conn: &Conn, kept: Kept) -> Result<Lease, Gone> {
+    let mut out = buffer::lease(usize::try_from(kept.length.unwrap_or(0)).unwrap_or(0));
+    let mut reader = Reader::new(kept.object, kept.offset);
+    while let Some(piece) = crate::kept::next_piece(conn, &reader).await? {
+        match &piece {
+            Piece::Memory(..) => out.extend_from_slice(piece.bytes().unwrap_or_default()),
+            Piece::File(body) => {
+                let from = out.len();
+                out.resize(from + body.len as usize, 0);
+                let read = body.file.read_exact_at(out.get_mut(from..).unwrap_or_default(), body.offset);
+                read.map_err(|error| {
+                    exchange.log(Level::Crit, format_args!("pread() of a cache file failed: {error}"));
+                    Gone::Cut
+                })?;
+            }
+        }
+        reader.advance(piece.len());
+    }
+    Ok(out)
+}
+
+/// Sends head and parts.
+pub async fn send(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    sliced: Sliced,
+) -> Result<(), Gone> {
+    let size = exchange.location.values.slice.size.max(1);
+    let Sliced { first, first_start, length, etag, from, to } = sliced;
+    let mut pace = Pace::of(exchange);
+    let mut start = from / size * size;
+    let mut first = Some(first).filter(|_| start == first_start);
+    loop {
+        let bytes = match first.take() {
+            Some(bytes) => bytes,
+            None => part(exchange, conn, start, length, &etag).await?,
+        };
+        let (low, high) = (from.max(start) - start, to.min(start.saturating_add(size)) - start);
+        let bytes = bytes.get(low as usize..high as usize).ok_or(Gone::Cut)?;
+        start = start.saturating_add(size);
+        push(exchange, framing, out, bytes, start >= to);
+        let timeout = exchange.location.values.core.send_timeout;
+        let mut rest = out.as_slice();
+        while !rest.is_empty() {
+            let count = match &pace {
+                None => rest.len(),
+                Some(pace) => pace.allowed(conn, rest.len()).await?.min(rest.len()),
+            };
+            let (now, after) = rest.split_at(count);
+            conn.write_all(&mut [IoSlice::new(now)], timeout).await?;
+            exchange.bytes_sent += count as u64;
+            if let Some(pace) = &mut pace {
+                pace.sent(count);
+            }
+            rest = after;
+        }
+        out.clear();
+        if start >= to {
+            return Ok(());
+        }
+    }
+}
+
+/// Appends bytes of the body to what goes out, filtered and framed.
+fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes: &[u8], last: bool) {
+    let changed;
+    let bytes = if exchange.response.body_filters.is_empty() {
+        bytes
+    } else {
+        changed = respond::filtered(exchange, bytes, false, last);
+        &changed
+    };
+    exchange.body_bytes_sent += bytes.len() as u64;
+    if framing != Framing::Chunked {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    if !bytes.is_empty() {
+        let mut space = [0; encode::CHUNK_HEAD_BYTES];
+        out.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(b"\r\n");
+    }
+    if last {
+        out.extend_from_slice(b"0\r\n");
+        out.extend_from_slice(&respond::trailer_text(exchange));
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Fetches a further part, through the cache if there is one.
+async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, start: u64, length: u64, etag: &[u8]) -> Result<Lease, Gone> {
+    let size = exchange.location.values.slice.size;
+    let parts = Parts::of(
+        exchange.request.head_alone(),
+        (*exchange.slots).clone(),
+        exchange.uri.clone(),
+        exchange.args.clone(),
+    );
+    let (worker, server) = (exchange.worker, exchange.server);
+    let mut sub = Exchange::new(
+        exchange.conf,
+        worker,
+        exchange.generation,
+        exchange.client,
+        server,
+        parts,
+        clock::now(),
+        clock::unix_ms(),
+    );
+    sub.continue_as_part(exchange, start);
+    let answer = cache::forward_once(&mut sub, conn).await;
+    let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
+    let told = if !stands || sub.response.status != 206 {
+        Err(format!("unexpected status code {} in slice response", sub.response.status))
+    } else if sub.response.fields.get(Known::Etag).unwrap_or_default() != etag {
+        Err("etag mismatch in slice response".to_owned())
+    } else {
+        expected(&sub, start, size)
+    };
+    let result = match told {
+        Ok(told) if told == length => body(&mut sub, conn, answer).await,
+        Ok(_) => Err("another length in slice response".to_owned()).or_else(|message| fail(&mut sub, answer, &message)),
+        Err(message) => fail(&mut sub, answer, &message),
+    };
+    drop(sub.into_parts());
+    result
+}
+
+fn fail(sub: &mut Exchange<'_>, answer: Answer, message: &str) -> Result<Lease, Gone> {
+    sub.log(Level::Error, format_args!("{message}"));
+    refused(sub, answer);
+    Err(Gone::Cut)
+}

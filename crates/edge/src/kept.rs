@@ -1,0 +1,301 @@
+//! Sends bodies out of the cache: whole ones in one write with their head, others as they grow or as they are read.
+//!
+//! Nothing is copied on the usual way: the pieces written are those that all workers share. What cannot be written
+//! as it stands (filters, chunks, a rate) goes through a buffer, piece by piece.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::task::Poll;
+
+use weir_wire::encode;
+
+use crate::cache::store::{FileBody, Object, Piece, Reader};
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::log::Level;
+use crate::pace::Pace;
+use crate::respond::{self, Framing, Part};
+
+/// A stored body or a part of it.
+#[derive(Clone)]
+pub struct Kept {
+    /// What is stored.
+    pub object: Arc<Object>,
+    /// Where the part begins.
+    pub offset: u64,
+    /// How long it is; `None` for all that comes, while its end is not known.
+    pub length: Option<u64>,
+}
+
+/// Bodies up to this size are copied behind the head.
+const COPY_MAX: usize = 4 << 10;
+
+/// Pieces of a body written with one call.
+const PIECES_MAX: usize = 16;
+
+/// A part of a file is read in pieces of this size where the kernel cannot copy it.
+const READ_BYTES: usize = 32 << 10;
+
+/// One `sendfile` call moves at most this much.
+const SENDFILE_MAX: usize = 2 << 20;
+
+impl Kept {
+    /// All of an object's body.
+    pub fn whole(object: Arc<Object>) -> Kept {
+        let length = object.is_whole().then(|| object.body.len());
+        Kept { object, offset: 0, length }
+    }
+
+    /// Bytes `start..end` of it.
+    pub fn cut(&mut self, start: u64, end: u64) {
+        self.offset += start;
+        self.length = Some(end - start);
+    }
+}
+
+/// Sends `head` and then the body.
+pub async fn send(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    head: &mut Vec<u8>,
+    kept: Kept,
+) -> Result<(), Gone> {
+    let is_plain = framing == Framing::Length && exchange.response.body_filters.is_empty();
+    if is_plain && Pace::of(exchange).is_none() {
+        return send_plain(exchange, conn, head, kept).await;
+    }
+    send_in_pieces(exchange, conn, framing, head, kept, true).await
+}
+
+/// Sends several parts, each after a text of its own; the length of the whole is known, so nothing frames them.
+pub async fn send_parts(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    head: &mut Vec<u8>,
+    object: &Arc<Object>,
+    parts: &[Part],
+    end: &[u8],
+) -> Result<(), Gone> {
+    for part in parts {
+        head.extend_from_slice(&part.head);
+        exchange.body_bytes_sent += part.head.len() as u64;
+        let kept = Kept { object: object.clone(), offset: part.offset, length: Some(part.length) };
+        send_in_pieces(exchange, conn, Framing::Length, head, kept, false).await?;
+        head.clear();
+    }
+    exchange.body_bytes_sent += end.len() as u64;
+    head.extend_from_slice(end);
+    flush(exchange, conn, head).await
+}
+
+/// As it stands: whole in memory with one call, else piece by piece without copying.
+async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec<u8>, kept: Kept) -> Result<(), Gone> {
+    let timeout = exchange.location.values.core.send_timeout;
+    if let Some(body) = small(&kept) {
+        head.extend_from_slice(body);
+        let length = body.len() as u64;
+        conn.write_all(&mut [IoSlice::new(head)], timeout).await?;
+        exchange.body_bytes_sent += length;
+        exchange.bytes_sent += head.len() as u64;
+        return Ok(());
+    }
+    let head = head.as_slice();
+    if kept.object.body.is_in_memory() {
+        let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+        if let Some((count, length)) = gather(&kept, head, &mut slices) {
+            conn.write_all(slices.get_mut(..count).unwrap_or_default(), timeout).await?;
+            exchange.body_bytes_sent += length;
+            exchange.bytes_sent += length + head.len() as u64;
+            return Ok(());
+        }
+    }
+    conn.write_all(&mut [IoSlice::new(head)], timeout).await?;
+    exchange.bytes_sent += head.len() as u64;
+    let mut left = kept.length;
+    let mut reader = Reader::new(kept.object, kept.offset);
+    while left != Some(0) {
+        let Some(piece) = next_piece(conn, &reader).await? else { break };
+        let count = piece.len().min(left.unwrap_or(u64::MAX));
+        match &piece {
+            Piece::Memory(..) => {
+                let bytes = piece.bytes().and_then(|bytes| bytes.get(..count as usize)).unwrap_or_default();
+                conn.write_all(&mut [IoSlice::new(bytes)], timeout).await?;
+                exchange.bytes_sent += count;
+            }
+            Piece::File(file) => send_file(exchange, conn, file, count).await?,
+        }
+        exchange.body_bytes_sent += count;
+        reader.advance(count);
+        left = left.map(|left| left - count);
+    }
+    if left.is_some_and(|left| left > 0) { Err(Gone::Cut) } else { Ok(()) }
+}
+
+/// A body that is cheaper copied behind the head than handed to the kernel as a second piece.
+fn small(kept: &Kept) -> Option<&[u8]> {
+    let [only] = kept.object.body.chunks() else { return None };
+    let (start, length) = (usize::try_from(kept.offset).ok()?, usize::try_from(kept.length?).ok()?);
+    only.get(start..start.checked_add(length)?).filter(|bytes| bytes.len() <= COPY_MAX)
+}
+
+/// Head and body as one vector; `None` when the body has too many pieces for one. Gives the pieces used, and the
+/// body's bytes among them.
+fn gather<'k>(kept: &'k Kept, head: &'k [u8], slices: &mut [IoSlice<'k>; PIECES_MAX]) -> Option<(usize, u64)> {
+    let mut skip = usize::try_from(kept.offset).ok()?;
+    let length = usize::try_from(kept.length?).ok()?;
+    let mut left = length;
+    let mut slots = slices.iter_mut();
+    *slots.next()? = IoSlice::new(head);
+    let mut count = 1;
+    for chunk in kept.object.body.chunks() {
+        if left == 0 {
+            break;
+        }
+        let Some(bytes) = chunk.get(skip..) else {
+            skip -= chunk.len();
+            continue;
+        };
+        skip = 0;
+        let bytes = bytes.get(..left.min(bytes.len())).unwrap_or_default();
+        left -= bytes.len();
+        *slots.next()? = IoSlice::new(bytes);
+        count += 1;
+    }
+    (left == 0).then_some((count, length as u64))
+}
+
+/// The next piece of a body; waits while it grows, and watches the client meanwhile.
+pub async fn next_piece(conn: &Conn, reader: &Reader) -> Result<Option<Piece>, Gone> {
+    poll_fn(|context| match reader.poll_piece(context) {
+        Poll::Ready(None) => Poll::Ready(Ok(None)),
+        Poll::Ready(Some(Ok(piece))) => Poll::Ready(Ok(Some(piece))),
+        // Whoever fetches it lost the origin.
+        Poll::Ready(Some(Err(_))) => Poll::Ready(Err(Gone::Cut)),
+        Poll::Pending => conn.poll_gone().map(|error| Err(Gone::Closed(error))),
+    })
+    .await
+}
+
+async fn send_file(exchange: &mut Exchange<'_>, conn: &Conn, body: &FileBody, count: u64) -> Result<(), Gone> {
+    let timeout = exchange.location.values.core.send_timeout;
+    let (mut at, end) = (body.offset, body.offset.saturating_add(count));
+    while at < end {
+        let most = usize::try_from(end - at).unwrap_or(SENDFILE_MAX).min(SENDFILE_MAX);
+        match conn.stream().try_sendfile(&body.file, &mut at, most) {
+            Ok(0) => {
+                exchange.log(Level::Alert, format_args!("cache file was truncated while sending response to client"));
+                return Err(Gone::Cut);
+            }
+            Ok(sent) => exchange.bytes_sent += sent as u64,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                conn.deadline.set(timeout);
+                if conn.stream().writable(&conn.deadline).await.is_err() {
+                    return Err(Gone::TimedOut);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Gone::Closed(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Through the filters, framed, at the rate allowed. `ends` when nothing of the response follows.
+async fn send_in_pieces(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    kept: Kept,
+    ends: bool,
+) -> Result<(), Gone> {
+    let mut pace = Pace::of(exchange);
+    let mut left = kept.length;
+    let mut reader = Reader::new(kept.object, kept.offset);
+    let mut buffer = weir_net::buffer::lease(READ_BYTES);
+    loop {
+        buffer.clear();
+        let piece = if left == Some(0) { None } else { next_piece(conn, &reader).await? };
+        if let Some(piece) = &piece {
+            take(exchange, piece, left, &mut buffer)?;
+        }
+        reader.advance(buffer.len() as u64);
+        left = left.map(|left| left - buffer.len() as u64);
+        let last = piece.is_none() || left == Some(0);
+        if last && left.is_some_and(|left| left > 0) {
+            return Err(Gone::Cut);
+        }
+        if exchange.response.body_filters.is_empty() {
+            frame(framing, &buffer, out);
+            exchange.body_bytes_sent += buffer.len() as u64;
+        } else {
+            let changed = respond::filtered(exchange, &buffer, false, last);
+            frame(framing, &changed, out);
+            exchange.body_bytes_sent += changed.len() as u64;
+        }
+        if last && ends && framing == Framing::Chunked {
+            out.extend_from_slice(b"0\r\n");
+            out.extend_from_slice(&respond::trailer_text(exchange));
+            out.extend_from_slice(b"\r\n");
+        }
+        match &mut pace {
+            None => flush(exchange, conn, out).await?,
+            Some(pace) => paced(exchange, conn, out, pace).await?,
+        }
+        out.clear();
+        if last {
+            return Ok(());
+        }
+    }
+}
+
+/// Copies a piece, or the first part of it that fits.
+fn take(exchange: &mut Exchange<'_>, piece: &Piece, left: Option<u64>, buffer: &mut Vec<u8>) -> Result<(), Gone> {
+    let count = piece.len().min(left.unwrap_or(u64::MAX)).min(READ_BYTES as u64) as usize;
+    match piece {
+        Piece::Memory(..) => {
+            buffer.extend_from_slice(piece.bytes().and_then(|bytes| bytes.get(..count)).unwrap_or_default());
+            Ok(())
+        }
+        Piece::File(body) => {
+            buffer.resize(count, 0);
+            body.file.read_exact_at(buffer, body.offset).map_err(|error| {
+                exchange.log(Level::Crit, format_args!("pread() of a cache file failed: {error}"));
+                Gone::Cut
+            })
+        }
+    }
+}
+
+fn frame(framing: Framing, bytes: &[u8], out: &mut Vec<u8>) {
+    if framing != Framing::Chunked {
+        out.extend_from_slice(bytes);
+    } else if !bytes.is_empty() {
+        let mut space = [0; encode::CHUNK_HEAD_BYTES];
+        out.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+async fn flush(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes: &[u8]) -> Result<(), Gone> {
+    let timeout = exchange.location.values.core.send_timeout;
+    conn.write_all(&mut [IoSlice::new(bytes)], timeout).await?;
+    exchange.bytes_sent += bytes.len() as u64;
+    Ok(())
+}
+
+async fn paced(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes: &[u8], pace: &mut Pace) -> Result<(), Gone> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let now = pace.allowed(conn, rest.len()).await?.min(rest.len());
+        let (part, after) = rest.split_at(now);
+        flush(exchange, conn, part).await?;
+        pace.sent(now);
+        rest = after;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Bodies that no client takes as they come: those the cache wants to their end, and parts of a sliced answer.
+
+use std::future::poll_fn;
+
+use weir_net::{Lease, buffer};
+
+use super::{READ_BYTES_FIRST, note};
+use crate::conn::Gone;
+use crate::exchange::Exchange;
+use crate::family::upstream::source::{Broken, Source};
+
+/// Reads a body that no client gets to its end, for the cache; its bounds are the cache's and `proxy_read_timeout`.
+pub async fn drain(exchange: &mut Exchange<'_>, source: Source) {
+    // Boxed: rare, and its size is not to be that of every exchange.
+    Box::pin(drain_from(exchange, source, true)).await;
+}
+
+async fn drain_from(exchange: &mut Exchange<'_>, mut source: Source, from_start: bool) {
+    let result = drain_to_end(exchange, &mut source, from_start).await;
+    match result {
+        Ok(true) => source.finish_if_open(exchange),
+        Ok(false) => source.abandon(exchange),
+        Err(broken) => {
+            note(exchange, &broken);
+            exchange.cache.cut();
+            source.fail(exchange);
+        }
+    }
+}
+
+/// Reads a whole body of at most `max` bytes to memory, for the cache too; what is longer, or breaks off, cuts.
+pub async fn collect(exchange: &mut Exchange<'_>, mut source: Source, max: usize) -> Result<Lease, Gone> {
+    let mut all = buffer::lease(source.exact_left().map_or(0, |left| usize::try_from(left).unwrap_or(max).min(max)));
+    match collect_to_end(exchange, &mut source, &mut all, max).await {
+        Ok(()) if source.is_done() => {
+            source.finish_if_open(exchange);
+            Ok(all)
+        }
+        Ok(()) => {
+            exchange.cache.cut();
+            source.fail(exchange);
+            Err(Gone::Cut)
+        }
+        Err(broken) => {
+            note(exchange, &broken);
+            exchange.cache.cut();
+            source.fail(exchange);
+            Err(Gone::Cut)
+        }
+    }
+}
+
+async fn collect_to_end(
+    exchange: &mut Exchange<'_>,
+    source: &mut Source,
+    all: &mut Lease,
+    max: usize,
+) -> Result<(), Broken> {
+    let timeout = exchange.location.values.proxy.read_timeout;
+    if let Some(piece) = feed_first(exchange, source)? {
+        keep(exchange, source, &piece);
+        all.extend_from_slice(&piece);
+    }
+    while !source.is_done() && all.len() <= max {
+        if let Some(link) = source.link() {
+            link.deadline.set(timeout);
+        }
+        let mut piece = buffer::lease(READ_BYTES_FIRST);
+        poll_fn(|_| source.poll_read(&mut piece, READ_BYTES_FIRST, exchange.tries.last_mut())).await?;
+        keep(exchange, source, &piece);
+        all.extend_from_slice(&piece);
+    }
+    Ok(())
+}
+
+/// As `drain`, for a body of which a part was read already.
+pub(super) async fn drain_rest(exchange: &mut Exchange<'_>, source: Source) {
+    Box::pin(drain_from(exchange, source, false)).await;
+}
+
+/// `Ok(false)` when the cache wants no more of it.
+async fn drain_to_end(exchange: &mut Exchange<'_>, source: &mut Source, from_start: bool) -> Result<bool, Broken> {
+    let timeout = exchange.location.values.proxy.read_timeout;
+    if from_start && let Some(piece) = feed_first(exchange, source)? {
+        keep(exchange, source, &piece);
+    }
+    while !source.is_done() && exchange.cache.is_filling() {
+        if let Some(link) = source.link() {
+            link.deadline.set(timeout);
+        }
+        let mut piece = buffer::lease(READ_BYTES_FIRST);
+        poll_fn(|_| source.poll_read(&mut piece, READ_BYTES_FIRST, exchange.tries.last_mut())).await?;
+        keep(exchange, source, &piece);
+        exchange.cache.ready().await;
+    }
+    Ok(source.is_done())
+}
+
+/// Counts and keeps body bytes; with the last of them, the answer is stored.
+pub(super) fn keep(exchange: &mut Exchange<'_>, source: &Source, piece: &[u8]) {
+    if let Some(attempt) = exchange.last_try() {
+        attempt.response_length += piece.len() as u64;
+    }
+    exchange.cache.keep(piece, source.is_done());
+}
+
+/// The body bytes that came in with the upstream's head; `None` when they were used already.
+pub(super) fn feed_first(exchange: &mut Exchange<'_>, source: &mut Source) -> Result<Option<Lease>, Broken> {
+    let Some(origin) = exchange.origin.take() else { return Ok(None) };
+    let rest = origin.bytes.get(origin.head.len..).unwrap_or_default();
+    let mut piece = buffer::lease(rest.len().max(1));
+    let fed = source.feed(rest, &mut piece);
+    exchange.origin = Some(origin);
+    fed.map(|()| Some(piece))
+}
