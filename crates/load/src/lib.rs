@@ -16,6 +16,7 @@ pub mod expression;
 pub mod fake;
 mod html;
 mod jsonpath;
+pub mod once;
 pub mod output;
 pub mod plan;
 pub mod processor;

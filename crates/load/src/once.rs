@@ -1,0 +1,101 @@
+//! One request, answered: for verbs that ask an edge something.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use weir_net::worker;
+
+use crate::client::{self, Call, Origin, Resolver};
+use crate::tls::Tls;
+use crate::url::Url;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Once {
+    /// `http://[user:password@]host[:port]/path`, or `https://`; the user becomes Basic authorization (RFC 7617).
+    pub url: String,
+    /// `GET` and so on.
+    pub method: &'static str,
+    /// A body of JSON; sent if it is not empty.
+    pub json: Vec<u8>,
+    /// From resolving the name to the last byte.
+    pub timeout: Duration,
+    /// Takes any certificate.
+    pub insecure: bool,
+}
+
+/// Sends it and waits: status and body of the answer. The error is for the user, without the password.
+pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), String> {
+    let url = Url::parse(&once.url)?;
+    let (place, head) = (url.authority.clone(), head(once, &url));
+    let once = once.clone();
+    let answered = worker::block_on(async move {
+        let tls: Rc<Tls> = Rc::default();
+        let tls = if once.insecure { tls.accepting_anyone() } else { tls };
+        let origin = Rc::new(Origin::of(&url, &tls));
+        let call = Call {
+            origin: &origin,
+            method: once.method.as_bytes(),
+            head: &head,
+            body: &once.json,
+            wants_body: true,
+            sessions: None,
+            timeout: once.timeout,
+            started: None,
+        };
+        let answer = client::exchange(&mut None, &call, &Resolver::default()).await;
+        answer.map(|answer| (answer.status(), answer.body().to_vec()))
+    });
+    match answered {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(failed)) => Err(format!("{place} gave no answer: {} while {}", failed.name, failed.step.doing())),
+        Err(error) => Err(format!("{place} could not be asked: {error}")),
+    }
+}
+
+fn head(once: &Once, url: &Url) -> Vec<u8> {
+    let agent = concat!("weir/", env!("CARGO_PKG_VERSION"));
+    let mut head = format!(
+        "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {agent}\r\nAccept: application/json\r\nConnection: close\r\n",
+        once.method, url.target, url.authority
+    );
+    if let Some(user) = &url.user {
+        head += &format!("Authorization: Basic {}\r\n", STANDARD.encode(user));
+    }
+    if !once.json.is_empty() {
+        head += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", once.json.len());
+    }
+    head += "\r\n";
+    head.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn once(url: &str, json: &[u8]) -> Once {
+        let timeout = Duration::from_secs(5);
+        Once { url: url.to_owned(), method: "POST", json: json.to_vec(), timeout, insecure: false }
+    }
+
+    #[test]
+    fn a_head_says_what_is_needed() {
+        let once = once("http://u:p@h:81/purge?a", b"{}");
+        let head = String::from_utf8(head(&once, &Url::parse(&once.url).unwrap())).unwrap();
+        assert!(head.starts_with("POST /purge?a HTTP/1.1\r\nHost: h:81\r\n"), "{head}");
+        assert!(head.contains("\r\nAuthorization: Basic dTpw\r\n"), "{head}");
+        assert!(head.ends_with("\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"), "{head}");
+    }
+
+    #[test]
+    fn who_cannot_be_asked_is_named() {
+        let place = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let said = ask(&once(&format!("http://u:s3cret@{place}/"), b"")).unwrap_err();
+        assert!(said.contains(&place.to_string()) && said.contains("ECONNREFUSED"), "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+        assert!(ask(&once("ftp://h/", b"")).unwrap_err().contains("http://"));
+    }
+}
