@@ -302,6 +302,32 @@ pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Fa
     Ok(())
 }
 
+/// Reads a body of at most `bytes_max` bytes, for a handler of weir's own; a longer one is refused with 413.
+pub async fn read_small(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes_max: usize) -> Result<Vec<u8>, Failed> {
+    if matches!(exchange.request.length, Some(BodyLength::Exact(length)) if length > bytes_max as u64) {
+        return Err(Failed::Status(413));
+    }
+    exchange.step = weir_meter::Step::ReadBody;
+    welcome(exchange, conn).await.map_err(Failed::Gone)?;
+    let timeout = exchange.location.values.core.body_timeout;
+    let (mut bytes, mut haste) = (Vec::new(), Haste::new(timeout));
+    loop {
+        let before = bytes.len();
+        let done = next(exchange, conn, &mut bytes, timeout).await?;
+        if bytes.len() > bytes_max {
+            return Err(Failed::Status(413));
+        }
+        if done {
+            exchange.body = RequestBody::Gone;
+            return Ok(bytes);
+        }
+        if !haste.is_enough(bytes.len() - before) {
+            exchange.keeps_alive = false;
+            return Err(Failed::Gone(Gone::TimedOut));
+        }
+    }
+}
+
 /// Takes a body that has arrived whole, waiting for none of it: so `$request_body` shows a small body, and
 /// another peer can be tried with it, where requests go upstream unbuffered.
 pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Failed> {

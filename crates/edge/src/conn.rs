@@ -26,6 +26,7 @@ use crate::head::{self, Head, Refused, default_core};
 use crate::log::{self, Level};
 use crate::phase::{self, Outcome};
 use crate::proxied;
+use crate::purge;
 use crate::respond;
 use crate::seat::Guest;
 use crate::special;
@@ -448,6 +449,7 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                 }
                 phase::resume(exchange, resume)
             }
+            Outcome::Purge => purge::api::answer(exchange, conn).await?,
             Outcome::Forward => match cache::forward(exchange, conn).await {
                 forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
                     None => return Ok(None),

@@ -20,6 +20,7 @@ use crate::build::Paths;
 use crate::conf::{self, Conf};
 use crate::control::crew::{Crew, identity, worker_count};
 use crate::counters::AllCounters;
+use crate::family::purge;
 use crate::log::{self, Level};
 use crate::relay;
 
@@ -157,6 +158,7 @@ impl Running {
         log::open_all(&conf)?;
         log::install(conf.main.error_log.main.clone());
         conf.declared.cache.open(&cache_temporary(&conf));
+        purge::open(&conf);
         let conf = Arc::new(conf);
         let mut crew = Crew::new();
         let hired = crew.hire(&conf, None)?;
@@ -198,7 +200,9 @@ impl Running {
         if !hired.is_empty() || count != self.crew.len() {
             log::global(Level::Notice, format_args!("start {} workers, {count} in all", hired.len()));
         }
+        purge::open(&conf);
         self.crew.take_over(&conf, hired, &sockets);
+        purge::close(&self.conf, Some(&conf));
         self.conf = conf;
         self.sockets = sockets;
     }
@@ -268,6 +272,10 @@ impl Running {
             }
         }
         self.crew.stop_all();
+        // A successor goes by the same name.
+        if self.successor.is_none() {
+            purge::close(&self.conf, None);
+        }
         log::flush();
         log::global(Level::Notice, format_args!("exit"));
         let pid = pid_file(&self.origin, &self.conf);
@@ -291,6 +299,9 @@ impl Running {
             Ok(child) => {
                 log::global(Level::Notice, format_args!("start new binary process {}", child.id()));
                 self.successor = Some(child);
+                if let Some(bus) = self.conf.declared.purge.bus() {
+                    bus.expect_namesake();
+                }
                 true
             }
             Err(error) => {

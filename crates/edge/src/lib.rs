@@ -35,6 +35,7 @@ pub mod nginx_only;
 pub mod pace;
 pub mod phase;
 pub mod proxied;
+pub mod purge;
 pub mod regex;
 pub mod relay;
 pub mod respond;

@@ -44,6 +44,8 @@ pub enum Next {
     Named(String),
     /// Ask the location's upstream.
     Forward,
+    /// Answer as the purge API does.
+    Purge,
     /// Come back to this handler's successor after a while (`limit_req` delay).
     Wait(Duration),
 }
@@ -57,6 +59,8 @@ pub enum Outcome {
     Status(u16),
     /// Ask the location's upstream.
     Forward,
+    /// Answer as the purge API does.
+    Purge,
     /// Wait, then `resume` with this.
     Wait(Duration, Resume),
 }
@@ -322,6 +326,7 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Status(status) => Step::Over(Outcome::Status(status)),
         Next::Respond => Step::Over(Outcome::Respond),
         Next::Forward => Step::Over(Outcome::Forward),
+        Next::Purge => Step::Over(Outcome::Purge),
         Next::Wait(_) => Step::Over(Outcome::Status(500)),
         Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
         Next::Redirect { uri, args } => match redirected(exchange, uri, args) {

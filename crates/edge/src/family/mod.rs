@@ -161,6 +161,7 @@ families! {
     gzip
     range
     cache
+    purge
     store
     slice
     proxy

@@ -124,6 +124,11 @@ impl Declared {
         Ok(())
     }
 
+    /// All of them, once the configuration is in force.
+    pub fn all(&self) -> Vec<Arc<Zone>> {
+        self.zones.get().into_iter().flatten().map(|opened| opened.zone.clone()).collect()
+    }
+
     /// The cache of that number.
     pub fn zone(&self, number: usize) -> Option<&Arc<Zone>> {
         self.opened(number).map(|opened| &opened.zone)

@@ -1,0 +1,220 @@
+//! `cache_purge_api` and `cache_purge_log`: purges asked for over HTTP, and followed by all edges. weir's own.
+//!
+//! The work is in `crate::purge`; `docs/guide/purge.md` has the words for users.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use weir_conf::{At, Level as Gravity, Problem, Statement};
+
+use crate::build::{Build, Scope};
+use crate::conf::Conf;
+use crate::directive::{Arity, Directive, HTTP, LOCATION, NONE, Refusal};
+use crate::family::{Family, auth_basic};
+use crate::log::{self, Level};
+use crate::phase::Next;
+use crate::purge::bus::{Bus, Server, Settings as LogSettings};
+use crate::value;
+
+crate::settings! {
+    /// Where `cache_purge_api` is written, until it was looked at who may come there.
+    api: Option<At> = None,
+}
+
+/// The purge log of a configuration.
+#[derive(Default)]
+pub struct Declared {
+    /// `cache_purge_log`.
+    pub log: Option<LogSettings>,
+    bus: OnceLock<Arc<Bus>>,
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("purge", &[
+    Directive::new("cache_purge_api", LOCATION, NONE,
+        "weir's own: answers orders to purge caches: POST {\"key\"|\"prefix\"|\"tag\": TEXT or \"all\": true, \"zone\": NAME, \
+         \"soft\": BOOL, \"local\": BOOL}; GET says how far the edges are.",
+        |b, _| {
+            let at = b.at();
+            b.settings().purge.api = Some(Some(at));
+            b.scope().handler = Some(|_| Next::Purge);
+            Ok(())
+        }),
+    Directive::new("cache_purge_log", HTTP, Arity::AtLeast(1),
+        "weir's own: edges share purges through a stream in Redis: redis://[user:password@]HOST:PORT[/DB] \
+         [stream=weir:purges] [edge=HOSTNAME] [state=FILE] [timeout=1s] [maxlen=100000].", log),
+])
+.adopt(|new, old| { new.purge.adopt(&old.purge); Ok(()) })
+.finish(finish);
+
+/// About how many entries a stream keeps where `maxlen=` says nothing: an edge that was away for longer starts over.
+const LENGTH_DEFAULT: u64 = 100_000;
+
+/// The longest `timeout=`: a client waits for it.
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// The longest name of a stream or an edge, in bytes.
+const NAME_BYTES_MAX: usize = 200;
+
+impl Declared {
+    /// The log, once the configuration is in force and names one.
+    pub fn bus(&self) -> Option<&Arc<Bus>> {
+        self.bus.get()
+    }
+
+    fn adopt(&mut self, old: &Declared) {
+        if let Some(bus) = old.bus().filter(|bus| Some(bus.settings()) == self.log.as_ref()) {
+            self.bus = OnceLock::from(bus.clone());
+        }
+    }
+}
+
+/// Follows the log from now on: the configuration is in force, its caches are open. An edge whose log could not be
+/// started serves without.
+pub fn open(conf: &Conf) {
+    let (declared, zones) = (&conf.declared.purge, conf.declared.cache.all());
+    match (&declared.log, declared.bus()) {
+        (None, _) => {}
+        (Some(_), Some(bus)) => bus.zones().replace(zones),
+        (Some(settings), None) => {
+            let identity = crate::control::crew::identity(conf);
+            let bus = identity.and_then(|identity| {
+                Bus::start(settings, zones, identity).map_err(|error| format!("thread failed {}", log::Os(&error)))
+            });
+            match bus {
+                // Nobody else opens this configuration.
+                Ok(bus) => drop(declared.bus.set(bus)),
+                Err(message) => log::global(Level::Emerg, format_args!("purge log: {message}")),
+            }
+        }
+    }
+}
+
+/// Ends the log of a configuration that `new` has taken the place of, or that nothing follows.
+pub fn close(old: &Conf, new: Option<&Conf>) {
+    let Some(bus) = old.declared.purge.bus() else { return };
+    let next = new.and_then(|new| new.declared.purge.bus());
+    if next.is_some_and(|next| Arc::ptr_eq(next, bus)) {
+        return;
+    }
+    let (own, goes_on) = (bus.settings(), next.map(|next| next.settings()));
+    let is_same_edge =
+        goes_on.is_some_and(|next| (&next.server, &next.stream, &next.edge) == (&own.server, &own.stream, &own.edge));
+    bus.leave(!is_same_edge);
+}
+
+fn log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let server = Server::parse(statement.text(0)).map_err(|what| Refusal::directive(format!("is invalid: {what}")))?;
+    let mut settings = LogSettings {
+        server,
+        stream: "weir:purges".to_owned(),
+        edge: log::hostname().to_owned(),
+        state: None,
+        timeout: Duration::from_secs(1),
+        length_max: LENGTH_DEFAULT,
+    };
+    for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
+        parameter(b, &mut settings, word)?;
+    }
+    b.declared.purge.log = Some(settings);
+    Ok(())
+}
+
+fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<(), Refusal> {
+    let bad = || Refusal::whole(format!("invalid parameter \"{word}\""));
+    let name_of = |text: &str| match text.len() {
+        1..=NAME_BYTES_MAX if !text.bytes().any(|byte| byte.is_ascii_control()) => Ok(text.to_owned()),
+        _ => Err(bad().todo(format!("a name of 1 to {NAME_BYTES_MAX} bytes"))),
+    };
+    match word.split_once('=') {
+        Some(("stream", text)) => settings.stream = name_of(text)?,
+        Some(("edge", text)) => settings.edge = name_of(text)?,
+        Some(("state", text)) if !text.is_empty() => settings.state = Some(PathBuf::from(b.path(text))),
+        Some(("timeout", text)) => {
+            let time = value::time_of(text).filter(|time| !time.is_zero() && *time <= TIMEOUT_MAX);
+            settings.timeout = time.ok_or_else(|| bad().todo("a time from 1ms to 60s"))?;
+        }
+        Some(("maxlen", text)) => {
+            settings.length_max = value::number(text).filter(|number| *number > 0).ok_or_else(bad)?;
+        }
+        _ => return Err(bad().todo("stream=, edge=, state=, timeout= or maxlen=")),
+    }
+    Ok(())
+}
+
+/// Warns of an API that anybody may use: whoever empties a cache loads the origin.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let settings = &mut scope.settings;
+    // Blocks inside would say it again.
+    let Some(Some(at)) = settings.purge.api.replace(None) else { return };
+    let is_guarded = settings.access.rules.as_ref().is_some_and(|rules| !rules.is_empty())
+        || asks_for_password(&settings.auth_basic)
+        || settings.location.internal == Some(true);
+    if !is_guarded {
+        b.problems.push(Problem {
+            level: Gravity::Warn,
+            what: "\"cache_purge_api\" lets everybody purge".to_owned(),
+            at: Some(at),
+            todo: Some("add to the location: allow 127.0.0.1; deny all; or auth_basic".to_owned()),
+        });
+    }
+}
+
+/// Whether a password is asked for: a realm that is not `off`, and a file to look it up in.
+fn asks_for_password(settings: &auth_basic::Settings) -> bool {
+    let realm = settings.realm.iter().flatten().next();
+    let file = settings.user_file.iter().flatten().next();
+    file.is_some() && realm.is_some_and(|realm| realm.literal() != Some(b"off"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::conf::of_text;
+
+    fn read(http: &str) -> (Option<Conf>, Vec<String>) {
+        of_text(&format!("events {{}} http {{ {http} }}"))
+    }
+
+    #[test]
+    fn an_api_for_everybody_is_warned_of_once() {
+        for (location, warns) in [
+            ("location /p { cache_purge_api; }", 1),
+            ("location /p { cache_purge_api; location /p/q { return 200; } if ($arg_a) { return 200; } }", 1),
+            ("location /p { cache_purge_api; allow 127.0.0.1; deny all; }", 0),
+            ("deny all; location /p { cache_purge_api; }", 0),
+            ("location /p { cache_purge_api; auth_basic x; }", 1),
+            ("location /p { cache_purge_api; auth_basic x; auth_basic_user_file f; }", 0),
+            ("auth_basic x; auth_basic_user_file f; location /p { cache_purge_api; auth_basic off; }", 1),
+            ("location /p { cache_purge_api; internal; }", 0),
+        ] {
+            let (_, said) = read(&format!("server {{ listen 1; {location} }}"));
+            let count = said.iter().filter(|what| what.contains("lets everybody purge")).count();
+            assert_eq!((count, said.len()), (warns, warns), "{location}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_is_read_word_by_word() {
+        let (conf, said) = read("cache_purge_log redis://u:p@h:1/2 stream=s edge=e state=f timeout=2s maxlen=7;");
+        assert!(said.is_empty(), "{said:?}");
+        let log = conf.unwrap().declared.purge.log.unwrap();
+        assert_eq!((log.stream.as_str(), log.edge.as_str(), log.length_max), ("s", "e", 7));
+        assert_eq!((log.timeout, log.state), (Duration::from_secs(2), Some(PathBuf::from("/p/f"))));
+        for (words, said_of) in [
+            ("redis://h edge=", "invalid parameter \"edge=\""),
+            ("redis://h maxlen=0", "invalid parameter \"maxlen=0\""),
+            ("redis://h timeout=61s", "invalid parameter \"timeout=61s\""),
+            ("redis://h timeout=0", "invalid parameter \"timeout=0\""),
+            ("redis://h x=1", "invalid parameter \"x=1\""),
+            ("rediss://h", "without TLS"),
+            ("redis://u:s3cret@h:x", "redis://[user:password@]HOST:PORT[/DB]"),
+        ] {
+            let (_, said) = read(&format!("cache_purge_log {words};"));
+            let said = said.join("\n");
+            assert!(said.contains(said_of) && !said.contains("s3cret"), "{words}: {said}");
+        }
+    }
+}

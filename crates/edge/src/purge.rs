@@ -1,0 +1,23 @@
+//! Purges that people and programs ask for, here and on all edges.
+//!
+//! ```text
+//!  POST ─ api ─► Order ─► zones of this edge, at once
+//!                  └────► Bus ─ append ─► Redis stream ─ tail ─► zones of every other edge
+//!                                           ◄─ "applied up to ID" ─┘
+//! ```
+//!
+//! An edge serves whether or not the stream can be reached. One that cannot know what it missed soft-purges everything.
+//! Invariants: no worker ever waits for a socket to Redis; an order is in force on this edge before it is answered.
+
+pub mod api;
+pub mod bus;
+pub mod edges;
+pub mod entry;
+mod memory;
+pub mod order;
+mod server;
+pub mod zones;
+
+pub use bus::{Bus, Settings};
+pub use order::Order;
+pub use zones::ZoneList;

@@ -1,0 +1,143 @@
+//! The purge API, as a location with `cache_purge_api` answers it.
+//!
+//! POST (or PURGE) an order as JSON; GET says how far the edges are. 200: applied on every worker here and on all
+//! edges. 202: applied here and logged, and these edges have not said so in time. 503: applied here, and not logged.
+
+use serde_json::{Value, json};
+use weir_net::clock;
+use weir_wire::Known;
+
+use crate::body::{self, Failed};
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::phase;
+use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
+use crate::purge::order::Order;
+use crate::purge::zones::ZoneList;
+use crate::respond::Body;
+
+/// Bytes of an order, at most.
+pub const ORDER_BYTES_MAX: usize = 64 << 10;
+
+/// Answers a request.
+pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phase::Outcome, Gone> {
+    let (status, value) = match exchange.request.method() {
+        b"GET" | b"HEAD" => (200, state(exchange)),
+        b"POST" | b"PURGE" if is_another_site(exchange) => {
+            (403, said("a page of another site may not purge: call from the same origin, or without a browser"))
+        }
+        b"POST" | b"PURGE" => match body::read_small(exchange, conn, ORDER_BYTES_MAX).await {
+            Ok(bytes) => follow(exchange, &bytes).await,
+            Err(Failed::Status(413)) => (413, said(&format!("an order has at most {ORDER_BYTES_MAX} bytes"))),
+            Err(Failed::Status(status)) => return Ok(phase::Outcome::Status(status)),
+            Err(Failed::Gone(gone)) => return Err(gone),
+        },
+        _ => {
+            exchange.response.fields.push(b"Allow", b"GET, HEAD, POST, PURGE");
+            (405, said("POST an order such as {\"tag\": \"news\"}; GET says how far the edges are"))
+        }
+    };
+    put(exchange, status, &value);
+    Ok(phase::Outcome::Respond)
+}
+
+/// Applies an order here, then has it logged.
+async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
+    let begun = clock::precise();
+    let order = match Order::of_json(bytes) {
+        Ok(order) => order,
+        Err(no) => return (400, said(&no.to_string())),
+    };
+    let declared = &exchange.conf.declared;
+    let bus = declared.purge.bus();
+    let own = ZoneList::new(declared.cache.all());
+    let zones = bus.map_or(&own, |bus| bus.zones());
+    let names = zones.names();
+    if let Some(zone) = order.zone.as_ref().filter(|zone| !names.contains(zone)) {
+        let known = if names.is_empty() { "there is none".to_owned() } else { names.join(", ") };
+        return (404, said(&format!("there is no zone \"{zone}\" here; zones: {known}")));
+    }
+    for purge in order.purges() {
+        zones.apply(order.zone.as_deref(), &purge, order.force);
+    }
+    let outcome = match bus {
+        Some(bus) if !order.is_local => Some(bus.publish(&order).await),
+        _ => None,
+    };
+    let (status, mut value) = of_outcome(bus.map(|bus| &**bus), outcome);
+    if let Value::Object(members) = &mut value {
+        members.insert("purged".to_owned(), order.to_json());
+        members.insert("ms".to_owned(), json!(clock::precise().ms_since(begun)));
+    }
+    (status, value)
+}
+
+fn of_outcome(bus: Option<&Bus>, outcome: Option<Outcome>) -> (u16, Value) {
+    let of = |edges: usize, behind: &[String], id: String| json!({"edges": edges, "behind": behind, "id": id});
+    match outcome {
+        None if bus.is_some() => (200, json!({"applied": "here"})),
+        None => (200, json!({"applied": "everywhere", "edges": 1, "behind": []})),
+        Some(Outcome::Everywhere { id, edges }) => {
+            (200, with(of(edges, &[], id.to_string()), "applied", json!("everywhere")))
+        }
+        Some(Outcome::Behind { id, edges, behind }) => {
+            let value = with(of(edges, &behind, id.to_string()), "applied", json!("here"));
+            let names = behind.join(", ");
+            (202, with(value, "message", json!(format!("logged; {names} will apply it when the log can be reached"))))
+        }
+        Some(Outcome::NotLogged(why)) => {
+            let place = bus.map(|bus| bus.settings().server.to_string()).unwrap_or_default();
+            let message = format!(
+                "purged here only: the purge log at {place} cannot be written: {why}; send it again later, or say \
+                 \"local\": true"
+            );
+            (503, json!({"applied": "here", "message": message}))
+        }
+        Some(Outcome::Busy) => {
+            let message = format!("purged here only: {PENDING_MAX} orders wait for the purge log; send it again later");
+            (503, json!({"applied": "here", "message": message}))
+        }
+    }
+}
+
+/// What GET says.
+fn state(exchange: &Exchange<'_>) -> Value {
+    let declared = &exchange.conf.declared;
+    let zones = ZoneList::new(declared.cache.all()).names();
+    let bus = declared.purge.bus();
+    json!({
+        "edge": bus.map(|bus| bus.settings().edge.clone()),
+        "zones": zones,
+        "log": bus.map(|bus| bus.to_json()),
+    })
+}
+
+/// A browser says so when a page of another site makes it ask (<https://www.w3.org/TR/fetch-metadata/>).
+fn is_another_site(exchange: &Exchange<'_>) -> bool {
+    let request = &exchange.request;
+    let field = request.fields().iter().find(|field| request.text(field.name).eq_ignore_ascii_case(b"sec-fetch-site"));
+    field.is_some_and(|field| !matches!(request.text(field.value), b"same-origin" | b"none"))
+}
+
+fn said(message: &str) -> Value {
+    json!({"message": message})
+}
+
+fn with(mut value: Value, name: &str, member: Value) -> Value {
+    if let Value::Object(members) = &mut value {
+        members.insert(name.to_owned(), member);
+    }
+    value
+}
+
+fn put(exchange: &mut Exchange<'_>, status: u16, value: &Value) {
+    let mut text = value.to_string();
+    text.push('\n');
+    let response = &mut exchange.response;
+    response.status = status;
+    response.content_type.clear();
+    response.content_type.extend_from_slice(b"application/json");
+    response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));
+    response.content_length = Some(text.len() as u64);
+    response.body = Body::Bytes(text.into_bytes());
+}

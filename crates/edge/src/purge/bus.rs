@@ -1,0 +1,309 @@
+//! The purge log of several edges: a stream in Redis, followed by one thread and written by another.
+//!
+//! `tail` follows the stream from the last entry this edge has applied. Redis away, it tries again and again, and the
+//! edge serves. Back, it goes on where it stood; if that entry is gone (trimmed, flushed, another server) nobody knows
+//! what was missed, and everything is soft-purged. `append` writes what the API of this edge is told.
+
+mod append;
+mod tail;
+
+use std::future::poll_fn;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_net::{Deadline, clock, process, worker};
+
+use crate::cache::store::Zone;
+use crate::purge::edges::Edges;
+use crate::purge::entry::{self, Id};
+use crate::purge::memory::Memory;
+use crate::purge::order::Order;
+pub use crate::purge::server::Server;
+use crate::purge::zones::ZoneList;
+use append::{Errand, Ticket};
+
+/// Orders that wait for the log at a time, at most; one more is refused.
+pub const PENDING_MAX: usize = 64;
+
+/// How long an edge that ends waits to be struck off.
+const LEAVE: Duration = Duration::from_millis(500);
+
+/// `cache_purge_log`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Where.
+    pub server: Server,
+    /// `stream=`.
+    pub stream: String,
+    /// `edge=`: what this edge is called.
+    pub edge: String,
+    /// `state=`: where the last entry applied is kept.
+    pub state: Option<PathBuf>,
+    /// `timeout=`: for Redis to answer, and for other edges to follow.
+    pub timeout: Duration,
+    /// `maxlen=`: about how many entries the stream keeps.
+    pub length_max: u64,
+}
+
+/// What came of an order, beyond this edge.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All edges have applied it.
+    Everywhere {
+        /// Its entry, the last if there are several.
+        id: Id,
+        /// How many edges, this one included.
+        edges: usize,
+    },
+    /// These have not said so in time.
+    Behind {
+        /// Its entry.
+        id: Id,
+        /// How many edges, this one included.
+        edges: usize,
+        /// Their names.
+        behind: Vec<String>,
+    },
+    /// It is not in the log, or nobody knows: why.
+    NotLogged(String),
+    /// [`PENDING_MAX`] others wait.
+    Busy,
+}
+
+/// The log, as an edge has it. Its threads end with it.
+pub struct Bus {
+    shared: Arc<Shared>,
+    errands: SyncSender<Errand>,
+}
+
+/// What the threads and those who wait share.
+struct Shared {
+    settings: Settings,
+    /// This start of this edge: entries that name it were applied before they were written.
+    run: String,
+    zones: ZoneList,
+    book: Mutex<Book>,
+    pending: AtomicUsize,
+    is_stopped: AtomicBool,
+    /// Two processes go by this edge's name while one takes the other's place.
+    has_namesake: AtomicBool,
+    /// Whoever rests is woken by the end.
+    rest: (Mutex<()>, Condvar),
+}
+
+/// What is known of the log.
+#[derive(Default)]
+struct Book {
+    edges: Edges,
+    is_connected: bool,
+    applied: Option<Id>,
+    newest: Id,
+    wakers: Vec<Waker>,
+}
+
+impl Bus {
+    /// Follows the log from where the state file says; without one, all that the zones have is soft-purged. `identity`
+    /// is who the threads are.
+    pub fn start(
+        settings: &Settings,
+        zones: Vec<Arc<Zone>>,
+        identity: Option<process::Identity>,
+    ) -> io::Result<Arc<Bus>> {
+        let memory = settings.state.as_ref().and_then(|path| Memory::read(path, &settings.stream));
+        let zones = ZoneList::new(zones);
+        zones.doubt_all_but(memory.as_ref().map_or(&[], |memory| memory.zones.as_slice()));
+        let shared = Arc::new(Shared {
+            settings: settings.clone(),
+            run: format!("{:016x}", RandomState::new().hash_one(std::process::id())),
+            zones,
+            book: Mutex::default(),
+            pending: AtomicUsize::new(0),
+            is_stopped: AtomicBool::new(false),
+            has_namesake: AtomicBool::new(process::is_successor()),
+            rest: Default::default(),
+        });
+        let (errands, list) = sync_channel(PENDING_MAX + 1);
+        let bus = Arc::new(Bus { shared, errands });
+        bus.start_threads(list, memory.map(|memory| memory.applied), identity)?;
+        Ok(bus)
+    }
+
+    fn start_threads(
+        &self,
+        list: Receiver<Errand>,
+        applied: Option<Id>,
+        identity: Option<process::Identity>,
+    ) -> io::Result<()> {
+        let (follower, writer) = (self.shared.clone(), self.shared.clone());
+        let other = identity.clone();
+        worker::block_aside("purge log", move || {
+            if is_allowed(identity.as_ref()) {
+                tail::follow(&follower, applied);
+            }
+        })?;
+        worker::block_aside("purge order", move || {
+            if is_allowed(other.as_ref()) {
+                append::serve(&writer, &list);
+            }
+        })
+    }
+
+    /// What it was started with.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// The zones purges are applied to.
+    pub fn zones(&self) -> &ZoneList {
+        &self.shared.zones
+    }
+
+    /// Logs an order that was applied here, and waits for the other edges; on a worker.
+    pub async fn publish(&self, order: &Order) -> Outcome {
+        let shared = &self.shared;
+        let Some(_place) = Pending::take(&shared.pending) else { return Outcome::Busy };
+        let settings = &shared.settings;
+        let ts = clock::unix_ms();
+        let ticket = Arc::new(Ticket::default());
+        let entries = entry::fields(order, &settings.edge, &shared.run, ts);
+        match self.errands.try_send(Errand::Append { entries, ticket: ticket.clone() }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Outcome::Busy,
+            Err(TrySendError::Disconnected(_)) => return Outcome::NotLogged("a reload has ended it".to_owned()),
+        }
+        let deadline = Deadline::new();
+        deadline.set(settings.timeout);
+        let logged = poll_fn(|context| match ticket.poll(context) {
+            Poll::Ready(logged) => Poll::Ready(logged),
+            Poll::Pending => deadline.poll_expired().map(|()| Err("it did not answer in time".to_owned())),
+        });
+        match logged.await {
+            Err(why) => Outcome::NotLogged(why),
+            Ok(id) => poll_fn(|context| shared.poll_applied(id, &deadline, context)).await,
+        }
+    }
+
+    /// For people: how far this edge and the others are.
+    pub fn to_json(&self) -> Value {
+        let settings = &self.shared.settings;
+        let book = self.shared.book();
+        json!({
+            "server": settings.server.to_string(),
+            "stream": settings.stream,
+            "connected": book.is_connected,
+            "newest": book.newest.to_string(),
+            "applied": book.applied.map(|id| id.to_string()),
+            "edges": book.edges.to_json(book.newest),
+        })
+    }
+
+    /// A new binary is started beside this one, and goes by the same name.
+    pub fn expect_namesake(&self) {
+        self.shared.has_namesake.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it; `for_good`, its name is struck off, so that nobody waits for it.
+    pub fn leave(&self, for_good: bool) {
+        self.shared.stop();
+        if for_good && self.shared.book().is_connected {
+            let (tell, told) = sync_channel(1);
+            if self.errands.try_send(Errand::Leave(tell)).is_ok() {
+                // Who does not come through is forgotten in time.
+                let _ = told.recv_timeout(LEAVE);
+            }
+        }
+    }
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}
+
+/// Whether this thread could become who it is to be; what failed is logged.
+fn is_allowed(identity: Option<&process::Identity>) -> bool {
+    let Some(identity) = identity else { return true };
+    match process::drop_privileges_this_thread(identity) {
+        Ok(()) => true,
+        Err(error) => {
+            let (uid, error) = (identity.uid, crate::log::Os(&error));
+            crate::log::global(crate::log::Level::Emerg, format_args!("setuid({uid}) failed {error}"));
+            false
+        }
+    }
+}
+
+impl Shared {
+    fn poll_applied(&self, id: Id, deadline: &Deadline, context: &Context<'_>) -> Poll<Outcome> {
+        let mut book = self.book();
+        let own = self.settings.edge.as_str();
+        let behind = book.edges.behind(id, own);
+        let edges = book.edges.len().max(1);
+        if behind.is_empty() {
+            return Poll::Ready(Outcome::Everywhere { id, edges });
+        }
+        if !book.edges.is_worth_waiting(id, own) || deadline.poll_expired().is_ready() {
+            return Poll::Ready(Outcome::Behind { id, edges, behind });
+        }
+        if !book.wakers.iter().any(|known| known.will_wake(context.waker())) {
+            // As many as there are orders under way.
+            book.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Changes the book, and wakes those who wait for it to change.
+    fn note(&self, change: impl FnOnce(&mut Book)) {
+        let mut book = self.book();
+        change(&mut book);
+        let wakers = std::mem::take(&mut book.wakers);
+        drop(book);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    fn stop(&self) {
+        let _held = self.rest.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_stopped.store(true, Ordering::Release);
+        self.rest.1.notify_all();
+    }
+
+    /// Waits so long, or until the end.
+    fn pause(&self, time: Duration) {
+        let held = self.rest.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_stopped() {
+            drop(self.rest.1.wait_timeout(held, time).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+/// A place among those that wait.
+struct Pending<'p>(&'p AtomicUsize);
+
+impl<'p> Pending<'p> {
+    fn take(count: &'p AtomicUsize) -> Option<Pending<'p>> {
+        let place = Pending(count);
+        (count.fetch_add(1, Ordering::Relaxed) < PENDING_MAX).then_some(place)
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,231 @@
+//! The thread that follows the log: applies what comes, says how far it is, comes back when the connection is lost.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_net::{Instant, clock};
+
+use super::{Book, Shared};
+use crate::cache::store::{Force, Purge};
+use crate::log::{self, Level};
+use crate::purge::edges::Beat;
+use crate::purge::entry::{Entry, Id, Said};
+use crate::purge::memory::Memory;
+use crate::purge::server::{Failed, Link, News};
+
+/// How long one read waits for something to come. Between two reads the edge says that it lives.
+const BLOCK: Duration = Duration::from_millis(500);
+
+/// Between two looks at what the others say, and at whether the last entry applied is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Between two tries to come back: doubled from the first to the last.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_millis(500);
+
+/// Another edge that goes by this one's name is told of after it spoke so many times in a row.
+const NAMESAKE_AFTER: u32 = 3;
+
+/// Follows the log from an entry on until the end.
+pub(super) fn follow(shared: &Shared, applied: Option<Id>) {
+    let mut tail = Tail {
+        shared,
+        applied,
+        now_ms: 0,
+        looked: None,
+        namesake: 0,
+        is_lost: false,
+        is_unsaved: false,
+        met_unknown: false,
+    };
+    let mut retry = RETRY_MIN;
+    while !shared.is_stopped() {
+        let settings = &shared.settings;
+        let link = Link::open(&settings.server, &settings.stream, settings.timeout, BLOCK + settings.timeout);
+        let failed = match link.and_then(|mut link| tail.join(&mut link).map(|heard| (link, heard))) {
+            Err(failed) => failed,
+            Ok((mut link, heard)) => {
+                retry = RETRY_MIN;
+                match tail.run(&mut link, heard) {
+                    Err(failed) => failed,
+                    Ok(()) => return,
+                }
+            }
+        };
+        tail.lose(&failed);
+        shared.pause(retry);
+        retry = (retry * 2).min(RETRY_MAX);
+    }
+}
+
+struct Tail<'s> {
+    shared: &'s Shared,
+    /// The last entry applied; `None` when nobody knows.
+    applied: Option<Id>,
+    /// Redis' clock, as last read.
+    now_ms: u64,
+    looked: Option<Instant>,
+    /// How often in a row another start spoke in this edge's name.
+    namesake: u32,
+    /// It was said that the connection is lost.
+    is_lost: bool,
+    /// It was said that the state cannot be kept.
+    is_unsaved: bool,
+    /// It was said that an entry cannot be read.
+    met_unknown: bool,
+}
+
+impl Tail<'_> {
+    /// Finds where to go on; where what the others say has come to.
+    fn join(&mut self, link: &mut Link) -> Result<Id, Failed> {
+        let heard = link.newest_heard()?;
+        let newest = link.newest_or_begin()?;
+        let look = link.look(self.applied.unwrap_or(newest))?;
+        self.now_ms = look.now_ms;
+        match self.applied {
+            Some(_) if look.is_there => {}
+            Some(applied) => self.start_over(newest, Some(applied)),
+            None => self.start_over(newest, None),
+        }
+        self.say(link, false)?;
+        let (server, stream) = (&self.shared.settings.server, &self.shared.settings.stream);
+        let from = self.applied.unwrap_or_default();
+        let again = if self.is_lost { " again" } else { "" };
+        log::global(Level::Notice, format_args!("purge log {stream} at {server} reached{again}, followed from {from}"));
+        self.is_lost = false;
+        let applied = self.applied;
+        self.shared.note(|book| {
+            (book.is_connected, book.applied) = (true, applied);
+            book.newest = book.newest.max(newest);
+        });
+        self.looked = None;
+        Ok(heard)
+    }
+
+    /// Reads and applies until the end.
+    fn run(&mut self, link: &mut Link, mut heard: Id) -> Result<(), Failed> {
+        while !self.shared.is_stopped() {
+            if self.looked.is_none_or(|looked| clock::precise() - looked >= LOOK_EVERY) {
+                self.look(link)?;
+            }
+            let News { entries, applied, heard: further } = link.read(self.from(), heard, BLOCK)?;
+            heard = further;
+            if self.shared.is_stopped() {
+                break;
+            }
+            if !applied.is_empty() {
+                self.shared.note(|book| applied.iter().for_each(|(name, id)| book.edges.hear(name, *id)));
+            }
+            if let Some(last) = entries.last().map(|entry| entry.id) {
+                entries.iter().for_each(|entry| self.apply(entry));
+                self.move_to(last);
+                self.say(link, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what the others say, and whether the stream is still the one that was followed.
+    fn look(&mut self, link: &mut Link) -> Result<(), Failed> {
+        let look = link.look(self.from())?;
+        (self.now_ms, self.looked) = (look.now_ms, Some(clock::precise()));
+        if !look.is_there {
+            let newest = link.newest_or_begin()?;
+            self.start_over(newest, self.applied);
+        }
+        self.say(link, false)?;
+        let mut forgotten = Vec::new();
+        let mut is_namesake = false;
+        self.shared.note(|book: &mut Book| {
+            book.newest = look.newest.unwrap_or_default().max(book.newest);
+            forgotten = book.edges.take(look.edges.into_iter(), look.now_ms);
+            is_namesake = book.edges.run_of(&self.shared.settings.edge).is_some_and(|run| run != self.shared.run);
+        });
+        link.forget(&forgotten)?;
+        self.namesake = if is_namesake { self.namesake.saturating_add(1) } else { 0 };
+        if self.namesake == NAMESAKE_AFTER && !self.shared.has_namesake.load(Ordering::Relaxed) {
+            let name = &self.shared.settings.edge;
+            log::global(
+                Level::Error,
+                format_args!("another edge is called \"{name}\" in the purge log, too: give each its name with edge="),
+            );
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: &Entry) {
+        // What this start wrote was in force before it was written.
+        if entry.run == self.shared.run.as_bytes() {
+            return;
+        }
+        match &entry.said {
+            Said::Begin => {}
+            Said::Purge { zone, purge, force } => {
+                self.shared.zones.apply(zone.as_deref(), purge, *force);
+            }
+            Said::Unknown => {
+                self.shared.zones.apply(None, &Purge::All, Force::Soft);
+                if !std::mem::replace(&mut self.met_unknown, true) {
+                    let id = entry.id;
+                    log::global(
+                        Level::Error,
+                        format_args!("purge log entry {id} is of a kind unknown here, everything is soft-purged"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Nobody knows what was purged before `newest`.
+    fn start_over(&mut self, newest: Id, gone: Option<Id>) {
+        self.shared.zones.apply(None, &Purge::All, Force::Soft);
+        if let Some(gone) = gone {
+            let stream = &self.shared.settings.stream;
+            log::global(
+                Level::Error,
+                format_args!("purge log {stream} has no entry {gone} any more, everything is soft-purged"),
+            );
+        }
+        self.move_to(newest);
+    }
+
+    fn move_to(&mut self, id: Id) {
+        self.applied = Some(id);
+        self.shared.note(|book| {
+            book.applied = Some(id);
+            book.newest = book.newest.max(id);
+        });
+        let settings = &self.shared.settings;
+        let Some(path) = &settings.state else { return };
+        let memory = Memory { applied: id, zones: self.shared.zones.names() };
+        match memory.write(path, &settings.stream) {
+            Ok(()) => self.is_unsaved = false,
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_unsaved, true) {
+                    let (path, error) = (path.display(), log::Os(&error));
+                    log::global(Level::Error, format_args!("purge log state \"{path}\" cannot be written {error}"));
+                }
+            }
+        }
+    }
+
+    fn say(&mut self, link: &mut Link, aloud: bool) -> Result<(), Failed> {
+        let beat = Beat { applied: self.from(), at_ms: self.now_ms, run: self.shared.run.clone() };
+        link.say(&self.shared.settings.edge, &beat, aloud)
+    }
+
+    fn from(&self) -> Id {
+        self.applied.unwrap_or_default()
+    }
+
+    fn lose(&mut self, failed: &Failed) {
+        self.shared.note(|book| book.is_connected = false);
+        if !std::mem::replace(&mut self.is_lost, true) {
+            let (server, stream) = (&self.shared.settings.server, &self.shared.settings.stream);
+            log::global(
+                Level::Error,
+                format_args!("purge log {stream} at {server} cannot be reached: {failed}; tried again until it can"),
+            );
+        }
+    }
+}

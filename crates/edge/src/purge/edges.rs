@@ -1,0 +1,184 @@
+//! What each edge has said of itself: how far it has applied the log, and when it said so. Time is an argument.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::purge::entry::Id;
+
+/// Edges one table holds, at most; more are not waited for.
+pub const EDGES_MAX: usize = 1024;
+
+/// An edge that said nothing for so long is not waited for any more, but still named.
+pub const SILENT_AFTER: Duration = Duration::from_secs(10);
+
+/// An edge that said nothing for so long is forgotten: when it comes back it replays, or purges all it has.
+pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+
+/// What one edge says, as it stands in the hash of all edges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// The last entry it has applied.
+    pub applied: Id,
+    /// When it said so: Redis' clock, in milliseconds.
+    pub at_ms: u64,
+    /// Which start of that edge.
+    pub run: String,
+}
+
+impl Beat {
+    /// As it stands in the hash.
+    pub fn to_text(&self) -> String {
+        json!({"applied": self.applied.to_string(), "at": self.at_ms, "run": self.run}).to_string()
+    }
+
+    /// Reads it back.
+    pub fn parse(text: &[u8]) -> Option<Beat> {
+        let value: Value = serde_json::from_slice(text).ok()?;
+        Some(Beat {
+            applied: Id::parse(value.get("applied")?.as_str()?.as_bytes())?,
+            at_ms: value.get("at")?.as_u64()?,
+            run: value.get("run")?.as_str()?.to_owned(),
+        })
+    }
+}
+
+/// All edges that are known.
+#[derive(Debug, Default)]
+pub struct Edges {
+    all: BTreeMap<String, Beat>,
+    now_ms: u64,
+}
+
+impl Edges {
+    /// Takes the table as Redis has it, at this time of Redis' clock; the names of those to be forgotten.
+    pub fn take(&mut self, all: impl Iterator<Item = (String, Beat)>, now_ms: u64) -> Vec<String> {
+        self.now_ms = now_ms;
+        let before = std::mem::take(&mut self.all);
+        let mut forgotten = Vec::new();
+        for (name, mut beat) in all {
+            if now_ms.saturating_sub(beat.at_ms) > millis(FORGOTTEN_AFTER) {
+                forgotten.push(name);
+            } else if self.all.len() < EDGES_MAX {
+                // What it said by itself may be newer than the table.
+                if let Some(known) = before.get(&name).filter(|known| known.run == beat.run) {
+                    beat.applied = beat.applied.max(known.applied);
+                }
+                self.all.insert(name, beat);
+            }
+        }
+        forgotten
+    }
+
+    /// An edge says how far it is.
+    pub fn hear(&mut self, name: &str, applied: Id) {
+        if let Some(beat) = self.all.get_mut(name) {
+            beat.applied = beat.applied.max(applied);
+            beat.at_ms = beat.at_ms.max(self.now_ms);
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Which start of the edge of that name spoke last.
+    pub fn run_of(&self, name: &str) -> Option<&str> {
+        self.all.get(name).map(|beat| beat.run.as_str())
+    }
+
+    /// The edges that have not applied an entry; `but` is the one that has without saying so.
+    pub fn behind(&self, id: Id, but: &str) -> Vec<String> {
+        let behind = self.all.iter().filter(|(name, beat)| *name != but && beat.applied < id);
+        behind.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether any of those behind may still be heard of soon.
+    pub fn is_worth_waiting(&self, id: Id, but: &str) -> bool {
+        self.all.iter().any(|(name, beat)| *name != but && beat.applied < id && !self.is_silent(beat))
+    }
+
+    /// For people: each edge, how far it is and since when nothing was heard of it; `newest` is the newest entry known.
+    pub fn to_json(&self, newest: Id) -> Value {
+        let one = |(name, beat): (&String, &Beat)| {
+            json!({
+                "edge": name,
+                "applied": beat.applied.to_string(),
+                "behind_ms": newest.ms.saturating_sub(beat.applied.ms),
+                "heard_ms_ago": self.now_ms.saturating_sub(beat.at_ms),
+                "silent": self.is_silent(beat),
+            })
+        };
+        self.all.iter().map(one).collect()
+    }
+
+    fn is_silent(&self, beat: &Beat) -> bool {
+        self.now_ms.saturating_sub(beat.at_ms) > millis(SILENT_AFTER)
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn id(ms: u64) -> Id {
+        Id { ms, number: 0 }
+    }
+
+    fn table(edges: &mut Edges, all: &[(&str, u64, u64)], now: u64) -> Vec<String> {
+        let beat = |(name, applied, at): &(&str, u64, u64)| {
+            ((*name).to_owned(), Beat { applied: id(*applied), at_ms: *at, run: "r".to_owned() })
+        };
+        edges.take(all.iter().map(beat), now)
+    }
+
+    #[test]
+    fn who_is_behind_is_named_and_the_silent_are_not_waited_for() {
+        let mut edges = Edges::default();
+        let now = 1_000_000;
+        assert!(table(&mut edges, &[("a", 5, now), ("b", 3, now), ("c", 3, now - 11_000)], now).is_empty());
+        assert_eq!(edges.behind(id(5), ""), ["b", "c"]);
+        assert!(edges.is_worth_waiting(id(5), ""));
+        edges.hear("b", id(5));
+        assert_eq!(edges.behind(id(5), ""), ["c"]);
+        assert!(!edges.is_worth_waiting(id(5), ""), "c has said nothing for eleven seconds");
+        assert_eq!(edges.behind(id(6), "a"), ["b", "c"]);
+        // What an edge said by itself is not lost to an older table.
+        table(&mut edges, &[("a", 5, now), ("b", 3, now)], now + 1);
+        assert!(edges.behind(id(5), "").is_empty());
+        assert_eq!(edges.to_json(id(7))[0]["behind_ms"], 2);
+    }
+
+    #[test]
+    fn the_long_silent_are_forgotten_and_come_back() {
+        let mut edges = Edges::default();
+        let now = 10_000_000;
+        assert_eq!(table(&mut edges, &[("a", 5, now), ("old", 3, now - 3_600_001)], now), ["old"]);
+        assert_eq!(edges.len(), 1);
+        table(&mut edges, &[("a", 5, now), ("old", 3, now)], now);
+        assert_eq!(edges.len(), 2);
+        edges.hear("nobody", id(9));
+        assert_eq!(edges.len(), 2, "only the table names edges");
+    }
+
+    #[test]
+    fn beats_are_read_back() {
+        let beat = Beat { applied: id(9), at_ms: 12, run: "ff".to_owned() };
+        assert_eq!(Beat::parse(beat.to_text().as_bytes()), Some(beat));
+        for damaged in ["", "{}", r#"{"applied":"9","at":1,"run":""}"#, r#"{"applied":"9-0","at":-1,"run":""}"#] {
+            assert_eq!(Beat::parse(damaged.as_bytes()), None, "{damaged}");
+        }
+    }
+}

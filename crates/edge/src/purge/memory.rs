@@ -1,0 +1,67 @@
+//! What an edge remembers of the purge log over a restart: the last entry applied, and to which zones.
+
+use std::io;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::purge::entry::Id;
+
+/// A longer file is not one of ours.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What was remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The last entry applied.
+    pub applied: Id,
+    /// The zones it was applied to.
+    pub zones: Vec<String>,
+}
+
+impl Memory {
+    /// Reads the file; `None` if there is none, if it is of another stream, or if it cannot be read: then nothing is
+    /// known, and the edge must act so.
+    pub fn read(path: &Path, stream: &str) -> Option<Memory> {
+        if std::fs::metadata(path).ok()?.len() > FILE_BYTES_MAX {
+            return None;
+        }
+        let value: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        if value.get("stream")?.as_str()? != stream {
+            return None;
+        }
+        let applied = Id::parse(value.get("applied")?.as_str()?.as_bytes())?;
+        let zones = value.get("zones")?.as_array()?.iter().map(|zone| zone.as_str().map(str::to_owned));
+        Some(Memory { applied, zones: zones.collect::<Option<_>>()? })
+    }
+
+    /// Writes the file anew: whole or not at all, under its name.
+    pub fn write(&self, path: &Path, stream: &str) -> io::Result<()> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".new");
+        let text = json!({"stream": stream, "applied": self.applied.to_string(), "zones": self.zones});
+        std::fs::write(&name, format!("{text}\n"))?;
+        std::fs::rename(&name, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_was_written_comes_back_and_nothing_else() {
+        let path = std::env::temp_dir().join(format!("weir-memory-{}", std::process::id()));
+        assert_eq!(Memory::read(&path, "s"), None);
+        let memory = Memory { applied: Id { ms: 7, number: 1 }, zones: vec!["one".to_owned()] };
+        memory.write(&path, "s").unwrap();
+        assert_eq!(Memory::read(&path, "s"), Some(memory));
+        assert_eq!(Memory::read(&path, "other"), None);
+        for damaged in ["", "{", r#"{"stream":"s"}"#, r#"{"stream":"s","applied":"x","zones":[]}"#] {
+            std::fs::write(&path, damaged).unwrap();
+            assert_eq!(Memory::read(&path, "s"), None, "{damaged}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}

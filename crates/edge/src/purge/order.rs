@@ -1,0 +1,246 @@
+//! What is to be purged, as the API is told it: JSON to an [`Order`], or a sentence that says what to write.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::cache::store::{Force, KEY_BYTES_MAX, Purge, Tag};
+
+/// Names of one order, at most: keys, prefixes or tags.
+pub const NAMES_MAX: usize = 256;
+
+/// What kind of names an order has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whole keys, the text of `proxy_cache_key`.
+    Key,
+    /// Beginnings of keys.
+    Prefix,
+    /// Tags, as `Surrogate-Key` or `Cache-Tag` named them.
+    Tag,
+    /// Everything; it has no names.
+    All,
+}
+
+impl Kind {
+    /// Those an order is written with.
+    const NAMED: [Kind; 3] = [Kind::Key, Kind::Prefix, Kind::Tag];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Key => "key",
+            Kind::Prefix => "prefix",
+            Kind::Tag => "tag",
+            Kind::All => "all",
+        }
+    }
+
+    /// The one written so.
+    pub fn of(name: &[u8]) -> Option<Kind> {
+        [Kind::Key, Kind::Prefix, Kind::Tag, Kind::All].into_iter().find(|kind| kind.name().as_bytes() == name)
+    }
+
+    /// The purge of one name.
+    pub fn purge(self, name: &[u8]) -> Purge {
+        match self {
+            Kind::Key => Purge::Key(name.into()),
+            Kind::Prefix => Purge::Prefix(name.into()),
+            Kind::Tag => Purge::Tag(Tag::of(name)),
+            Kind::All => Purge::All,
+        }
+    }
+}
+
+/// A request to purge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The zone; `None` for all.
+    pub zone: Option<String>,
+    /// What the names are.
+    pub kind: Kind,
+    /// The names, 1 to [`NAMES_MAX`]; a single empty one for everything.
+    pub names: Vec<String>,
+    /// Whether what is purged may still be served while its origin fails.
+    pub force: Force,
+    /// Not for other edges.
+    pub is_local: bool,
+}
+
+/// Why an order cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum No {
+    /// No JSON, and what is wrong with it.
+    NotJson(String),
+    /// JSON, and not an object.
+    NotAnObject,
+    /// A member that means nothing here.
+    UnknownMember(String),
+    /// None of `key`, `prefix`, `tag` and `all`.
+    Nothing,
+    /// More than one of them.
+    Several,
+    /// `key`, `prefix` or `tag` is not a text, or a list of texts, each at least one byte long.
+    NoNames(Kind),
+    /// More than [`NAMES_MAX`] of them.
+    TooManyNames(Kind),
+    /// Longer than any key.
+    LongName(Kind),
+    /// This member is neither true nor false.
+    NoFlag(&'static str),
+    /// `zone` is no text.
+    NoZoneName,
+}
+
+/// An example that the messages end with.
+const EXAMPLE: &str = r#"write {"tag": "news"}, {"key": "..."}, {"prefix": "..."} or {"all": true}"#;
+
+impl fmt::Display for No {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            No::NotJson(why) => write!(f, "the body is no JSON ({why}); {EXAMPLE}"),
+            No::NotAnObject => write!(f, "the body is no JSON object; {EXAMPLE}"),
+            No::UnknownMember(name) => {
+                write!(f, "\"{name}\" means nothing here; there are zone, key, prefix, tag, all, soft and local")
+            }
+            No::Nothing => write!(f, "it does not say what to purge; {EXAMPLE}"),
+            No::Several => write!(f, "one of key, prefix, tag and all at a time; {EXAMPLE}"),
+            No::NoNames(kind) => {
+                let kind = kind.name();
+                write!(f, "\"{kind}\" wants a text or a list of texts, none of them empty: {{\"{kind}\": \"...\"}}")
+            }
+            No::TooManyNames(kind) => write!(f, "at most {NAMES_MAX} of \"{}\" at a time", kind.name()),
+            No::LongName(kind) => write!(f, "\"{}\" has at most {KEY_BYTES_MAX} bytes", kind.name()),
+            No::NoFlag("all") => f.write_str("\"all\" is written {\"all\": true}"),
+            No::NoFlag(name) => write!(f, "\"{name}\" is true or false"),
+            No::NoZoneName => f.write_str("\"zone\" is the name of a keys_zone, as a text"),
+        }
+    }
+}
+
+impl Order {
+    /// Reads an order.
+    pub fn of_json(bytes: &[u8]) -> Result<Order, No> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| No::NotJson(error.to_string()))?;
+        let Value::Object(members) = value else { return Err(No::NotAnObject) };
+        const MEMBERS: [&str; 7] = ["zone", "key", "prefix", "tag", "all", "soft", "local"];
+        if let Some(name) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+            return Err(No::UnknownMember(name.chars().take(40).collect()));
+        }
+        let zone = match members.get("zone") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(name)) => Some(name.clone()),
+            Some(_) => return Err(No::NoZoneName),
+        };
+        let (kind, names) = what(&members)?;
+        let force = if flag(&members, "soft")? { Force::Soft } else { Force::Hard };
+        Ok(Order { zone, kind, names, force, is_local: flag(&members, "local")? })
+    }
+
+    /// What it comes to, name by name.
+    pub fn purges(&self) -> impl Iterator<Item = Purge> {
+        self.names.iter().map(|name| self.kind.purge(name.as_bytes()))
+    }
+
+    /// As the API gives it back.
+    pub fn to_json(&self) -> Value {
+        let names = if self.kind == Kind::All { json!(true) } else { json!(self.names) };
+        let mut members = Map::new();
+        members.insert(self.kind.name().to_owned(), names);
+        members.insert("zone".to_owned(), json!(self.zone));
+        members.insert("soft".to_owned(), json!(self.force == Force::Soft));
+        Value::Object(members)
+    }
+}
+
+fn what(members: &Map<String, Value>) -> Result<(Kind, Vec<String>), No> {
+    let mut found = None;
+    if flag(members, "all")? {
+        found = Some((Kind::All, vec![String::new()]));
+    } else if members.contains_key("all") {
+        return Err(No::NoFlag("all"));
+    }
+    for kind in Kind::NAMED {
+        let Some(value) = members.get(kind.name()) else { continue };
+        if found.replace((kind, names(kind, value)?)).is_some() {
+            return Err(No::Several);
+        }
+    }
+    found.ok_or(No::Nothing)
+}
+
+fn names(kind: Kind, value: &Value) -> Result<Vec<String>, No> {
+    let texts = match value {
+        Value::Array(texts) => texts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    if texts.is_empty() {
+        return Err(No::NoNames(kind));
+    }
+    if texts.len() > NAMES_MAX {
+        return Err(No::TooManyNames(kind));
+    }
+    texts.iter().map(|text| name(kind, text)).collect()
+}
+
+fn name(kind: Kind, value: &Value) -> Result<String, No> {
+    match value.as_str() {
+        None | Some("") => Err(No::NoNames(kind)),
+        Some(text) if text.len() > KEY_BYTES_MAX => Err(No::LongName(kind)),
+        Some(text) => Ok(text.to_owned()),
+    }
+}
+
+fn flag(members: &Map<String, Value>, name: &'static str) -> Result<bool, No> {
+    match members.get(name) {
+        None => Ok(false),
+        Some(value) => value.as_bool().ok_or(No::NoFlag(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn orders_are_read() {
+        let order = Order::of_json(br#"{"tag": ["a", "b"], "zone": "one", "soft": true}"#).unwrap();
+        assert_eq!((order.kind, order.names.len(), order.force, order.is_local), (Kind::Tag, 2, Force::Soft, false));
+        assert_eq!(order.purges().next(), Some(Purge::Tag(Tag::of(b"a"))));
+        assert_eq!(order.to_json(), json!({"tag": ["a", "b"], "zone": "one", "soft": true}));
+        let order = Order::of_json(br#"{"all": true, "local": true}"#).unwrap();
+        assert_eq!((order.purges().collect::<Vec<_>>(), order.is_local), (vec![Purge::All], true));
+        let order = Order::of_json(br#"{"key": "http://a/*"}"#).unwrap();
+        // A star in a key is a star: prefixes have a member of their own.
+        assert_eq!(order.purges().next(), Some(Purge::Key(b"http://a/*".as_slice().into())));
+    }
+
+    #[test]
+    fn every_no_has_a_name_and_a_remedy() {
+        let many = format!(r#"{{"tag": [{}"x"]}}"#, r#""x","#.repeat(NAMES_MAX));
+        let long = format!(r#"{{"key": "{}"}}"#, "k".repeat(KEY_BYTES_MAX + 1));
+        for (text, no, words) in [
+            ("", No::NotJson("EOF while parsing a value at line 1 column 0".to_owned()), "write {\"tag\""),
+            ("[]", No::NotAnObject, "write {"),
+            (r#"{"tags": "x"}"#, No::UnknownMember("tags".to_owned()), "there are zone, key"),
+            ("{}", No::Nothing, "what to purge"),
+            (r#"{"zone": "a"}"#, No::Nothing, "what to purge"),
+            (r#"{"key": "a", "tag": "b"}"#, No::Several, "one of"),
+            (r#"{"all": true, "tag": "b"}"#, No::Several, "one of"),
+            (r#"{"all": false}"#, No::NoFlag("all"), "{\"all\": true}"),
+            (r#"{"all": "yes"}"#, No::NoFlag("all"), "{\"all\": true}"),
+            (r#"{"tag": ""}"#, No::NoNames(Kind::Tag), "none of them empty"),
+            (r#"{"tag": []}"#, No::NoNames(Kind::Tag), "none of them empty"),
+            (r#"{"prefix": [1]}"#, No::NoNames(Kind::Prefix), "\"prefix\" wants"),
+            (r#"{"tag": "a", "soft": 1}"#, No::NoFlag("soft"), "true or false"),
+            (r#"{"tag": "a", "zone": 1}"#, No::NoZoneName, "keys_zone"),
+            (&many, No::TooManyNames(Kind::Tag), "at most 256"),
+            (&long, No::LongName(Kind::Key), "at most 16384 bytes"),
+        ] {
+            let said = Order::of_json(text.as_bytes()).unwrap_err();
+            assert_eq!(said, no, "{text}");
+            assert!(said.to_string().contains(words), "{said}");
+        }
+    }
+}

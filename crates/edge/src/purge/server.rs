@@ -1,0 +1,303 @@
+//! What is said to Redis, command by command: blocking, each within a time, on a thread of the bus.
+//!
+//! Three keys: `NAME` is the stream of purges, `NAME:applied` a short stream in which edges say how far they are,
+//! `NAME:edges` a hash of all edges. <https://redis.io/docs/latest/commands/xread/>
+
+use std::fmt;
+use std::time::Duration;
+
+use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, Pipeline, Value};
+
+use crate::purge::edges::Beat;
+use crate::purge::entry::{Entry, Id};
+
+/// Entries of one read, at most.
+pub const READ_MAX: usize = 100;
+
+/// About how many words of edges are kept for those that wait for them; the hash of all edges has the rest.
+const APPLIED_MAX: usize = 1000;
+
+/// A server by its URL.
+#[derive(Clone, Debug)]
+pub struct Server {
+    url: String,
+    info: ConnectionInfo,
+}
+
+/// The URL says it all.
+impl PartialEq for Server {
+    fn eq(&self, other: &Server) -> bool {
+        self.url == other.url
+    }
+}
+
+impl fmt::Display for Server {
+    /// Where it is, without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.info.addr())
+    }
+}
+
+impl Server {
+    /// Reads `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`; the error is for the user, and keeps the password to itself.
+    pub fn parse(url: &str) -> Result<Server, &'static str> {
+        const FORM: &str = "a purge log is written redis://[user:password@]HOST:PORT[/DB]";
+        let (scheme, _) = url.split_once("://").ok_or(FORM)?;
+        match scheme {
+            "redis" => {}
+            "rediss" => return Err("weir speaks to Redis without TLS so far: redis://, or a tunnel such as stunnel"),
+            _ => return Err(FORM),
+        }
+        let info = url.into_connection_info().map_err(|_| FORM)?;
+        match info.addr() {
+            ConnectionAddr::Tcp(host, port) if !host.is_empty() && *port > 0 => {}
+            _ => return Err(FORM),
+        }
+        // A line in CLIENT LIST that says who this is.
+        let redis = info.redis_settings().clone().set_lib_name("weir", env!("CARGO_PKG_VERSION"));
+        Ok(Server { url: url.to_owned(), info: info.set_redis_settings(redis) })
+    }
+}
+
+/// Why a command came to nothing, in words.
+#[derive(Debug)]
+pub struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<redis::RedisError> for Failed {
+    fn from(error: redis::RedisError) -> Failed {
+        match error.is_timeout() {
+            true => Failed("it did not answer in time".to_owned()),
+            false => Failed(error.to_string()),
+        }
+    }
+}
+
+/// One connection.
+pub struct Link {
+    connection: Connection,
+    stream: String,
+    applied: String,
+    edges: String,
+}
+
+/// What a read brought.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Entries of the log, in order.
+    pub entries: Vec<Entry>,
+    /// Edges, and what they say they have applied.
+    pub applied: Vec<(String, Id)>,
+    /// Where to read on in what they say.
+    pub heard: Id,
+}
+
+/// What is there now.
+#[derive(Debug)]
+pub struct Look {
+    /// Redis' clock, in milliseconds.
+    pub now_ms: u64,
+    /// All edges.
+    pub edges: Vec<(String, Beat)>,
+    /// Whether the entry asked for is there.
+    pub is_there: bool,
+    /// The newest entry.
+    pub newest: Option<Id>,
+}
+
+impl Link {
+    /// Connects within `timeout`; after that a command may take `patience`.
+    pub fn open(server: &Server, stream: &str, timeout: Duration, patience: Duration) -> Result<Link, Failed> {
+        let client = redis::Client::open(server.info.clone())?;
+        let connection = client.get_connection_with_timeout(timeout)?;
+        connection.set_read_timeout(Some(patience))?;
+        connection.set_write_timeout(Some(timeout))?;
+        let (applied, edges) = (format!("{stream}:applied"), format!("{stream}:edges"));
+        Ok(Link { connection, stream: stream.to_owned(), applied, edges })
+    }
+
+    /// The newest entry; one is made where there is none, so that every edge has an id to come back to.
+    pub fn newest_or_begin(&mut self) -> Result<Id, Failed> {
+        if let Some(id) = self.look(Id::default())?.newest {
+            return Ok(id);
+        }
+        let reply: Value =
+            redis::cmd("XADD").arg(&self.stream).arg("*").arg("kind").arg("begin").query(&mut self.connection)?;
+        id_of(&reply).ok_or_else(unexpected)
+    }
+
+    /// Where what edges say has come to.
+    pub fn newest_heard(&mut self) -> Result<Id, Failed> {
+        let reply: Value = newest(&self.applied).query(&mut self.connection)?;
+        Ok(first_id(&reply).unwrap_or_default())
+    }
+
+    /// What is there now; whether the entry `id` is.
+    pub fn look(&mut self, id: Id) -> Result<Look, Failed> {
+        let mut pipe = redis::pipe();
+        pipe.cmd("TIME");
+        pipe.cmd("HGETALL").arg(&self.edges);
+        pipe.cmd("XRANGE").arg(&self.stream).arg(id.to_string()).arg(id.to_string());
+        pipe.add_command(newest(&self.stream));
+        let replies: Vec<Value> = pipe.query(&mut self.connection)?;
+        let [time, edges, there, newest] = replies.as_slice() else { return Err(unexpected()) };
+        let edges = pairs(list(edges))
+            .filter_map(|(name, beat)| Some((String::from_utf8(name.to_vec()).ok()?, Beat::parse(beat)?)));
+        Ok(Look {
+            now_ms: time_ms(time).ok_or_else(unexpected)?,
+            edges: edges.collect(),
+            is_there: first_id(there).is_some(),
+            newest: first_id(newest),
+        })
+    }
+
+    /// What came after these two places, waiting `block` for something to come.
+    pub fn read(&mut self, after: Id, heard: Id, block: Duration) -> Result<News, Failed> {
+        let reply: Value = redis::cmd("XREAD")
+            .arg("COUNT")
+            .arg(READ_MAX)
+            .arg("BLOCK")
+            .arg(u64::try_from(block.as_millis()).unwrap_or(1).max(1))
+            .arg("STREAMS")
+            .arg(&self.stream)
+            .arg(&self.applied)
+            .arg(after.to_string())
+            .arg(heard.to_string())
+            .query(&mut self.connection)?;
+        let mut news = News { heard, ..News::default() };
+        for stream in list(&reply) {
+            let [name, entries] = list(stream) else { return Err(unexpected()) };
+            for entry in list(entries) {
+                let [id, fields] = list(entry) else { return Err(unexpected()) };
+                let id = id_of(id).ok_or_else(unexpected)?;
+                if bytes(name) == self.stream.as_bytes() {
+                    news.entries.push(Entry::of_fields(id, pairs(list(fields))));
+                } else {
+                    news.heard = id;
+                    news.applied.extend(pairs(list(fields)).filter_map(|(name, applied)| {
+                        Some((String::from_utf8(name.to_vec()).ok()?, Id::parse(applied)?))
+                    }));
+                }
+            }
+        }
+        Ok(news)
+    }
+
+    /// Appends entries, all or none; the id of the last.
+    pub fn append(&mut self, entries: &[Vec<(&'static str, String)>], length_max: u64) -> Result<Id, Failed> {
+        let mut pipe = redis::pipe();
+        pipe.atomic();
+        for fields in entries {
+            pipe.cmd("XADD").arg(&self.stream).arg("MAXLEN").arg("~").arg(length_max).arg("*");
+            for (name, text) in fields {
+                pipe.arg(*name).arg(text);
+            }
+        }
+        let replies: Vec<Value> = pipe.query(&mut self.connection)?;
+        replies.last().and_then(id_of).ok_or_else(unexpected)
+    }
+
+    /// Says for all who look how far an edge is; `aloud`, also to those who wait.
+    pub fn say(&mut self, edge: &str, beat: &Beat, aloud: bool) -> Result<(), Failed> {
+        let mut pipe = redis::pipe();
+        self.set_beat(&mut pipe, edge, beat);
+        if aloud {
+            pipe.cmd("XADD").arg(&self.applied).arg("MAXLEN").arg("~").arg(APPLIED_MAX).arg("*");
+            pipe.arg(edge).arg(beat.applied.to_string());
+        }
+        let _: Vec<Value> = pipe.query(&mut self.connection)?;
+        Ok(())
+    }
+
+    /// Takes edges out of the hash.
+    pub fn forget(&mut self, edges: &[String]) -> Result<(), Failed> {
+        if !edges.is_empty() {
+            let _: Value = redis::cmd("HDEL").arg(&self.edges).arg(edges).query(&mut self.connection)?;
+        }
+        Ok(())
+    }
+
+    fn set_beat(&self, pipe: &mut Pipeline, edge: &str, beat: &Beat) {
+        pipe.cmd("HSET").arg(&self.edges).arg(edge).arg(beat.to_text());
+    }
+}
+
+fn newest(stream: &str) -> redis::Cmd {
+    let mut command = redis::cmd("XREVRANGE");
+    command.arg(stream).arg("+").arg("-").arg("COUNT").arg(1);
+    command
+}
+
+fn unexpected() -> Failed {
+    Failed("it answers as no Redis from 5.0 on does".to_owned())
+}
+
+/// A list; of anything else, none.
+fn list(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(values) => values,
+        _ => &[],
+    }
+}
+
+fn bytes(value: &Value) -> &[u8] {
+    match value {
+        Value::BulkString(bytes) => bytes,
+        Value::SimpleString(text) => text.as_bytes(),
+        _ => &[],
+    }
+}
+
+fn pairs(values: &[Value]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    values.chunks_exact(2).filter_map(|pair| match pair {
+        [name, value] => Some((bytes(name), bytes(value))),
+        _ => None,
+    })
+}
+
+fn id_of(value: &Value) -> Option<Id> {
+    Id::parse(bytes(value))
+}
+
+/// The id of the first entry of a range.
+fn first_id(range: &Value) -> Option<Id> {
+    id_of(list(list(range).first()?).first()?)
+}
+
+/// Of `TIME`: seconds and microseconds.
+fn time_ms(value: &Value) -> Option<u64> {
+    let [seconds, micros] = list(value) else { return None };
+    let number = |value: &Value| std::str::from_utf8(bytes(value)).ok()?.parse::<u64>().ok();
+    number(seconds)?.checked_mul(1000)?.checked_add(number(micros)? / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn servers_are_read_and_passwords_kept() {
+        let server = Server::parse("redis://user:s3cret@10.0.0.1:7000/2").unwrap();
+        assert_eq!(server.to_string(), "10.0.0.1:7000");
+        assert_eq!(server.info.redis_settings().db(), 2);
+        assert_eq!(server.info.redis_settings().password(), Some("s3cret"));
+        assert_eq!(Server::parse("redis://h").unwrap().to_string(), "h:6379");
+        for (url, words) in [
+            ("rediss://h", "without TLS"),
+            ("http://h", "redis://["),
+            ("h:6379", "redis://["),
+            ("redis://", "redis://["),
+            ("redis://h:99999", "redis://["),
+            ("redis://h/x", "redis://["),
+        ] {
+            let said = Server::parse(url).unwrap_err();
+            assert!(said.contains(words), "{url}: {said}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The zones of the configuration in force, as the purge log sees them.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::cache::store::{Force, Purge, Zone};
+
+/// The zones purges are applied to; a reload puts others in their place. Never asked on the path of a request.
+#[derive(Default)]
+pub struct ZoneList(RwLock<Vec<Arc<Zone>>>);
+
+impl ZoneList {
+    /// Of these zones.
+    pub fn new(zones: Vec<Arc<Zone>>) -> ZoneList {
+        ZoneList(RwLock::new(zones))
+    }
+
+    /// Purges in the zone of that name, or in all. In force for every worker on return.
+    pub fn apply(&self, zone: Option<&str>, purge: &Purge, force: Force) {
+        let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        for zone in zones.iter().filter(|known| zone.is_none_or(|zone| known.settings().name == zone)) {
+            zone.purge(purge.clone(), force);
+        }
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<String> {
+        let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        zones.iter().map(|zone| zone.settings().name.clone()).collect()
+    }
+
+    /// Puts others in their place. What a zone that was not there before found on its disk may be older than any purge:
+    /// it is soft-purged.
+    pub fn replace(&self, new: Vec<Arc<Zone>>) {
+        let mut zones = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for zone in new.iter().filter(|zone| !zones.iter().any(|known| Arc::ptr_eq(known, zone))) {
+            zone.purge(Purge::All, Force::Soft);
+        }
+        *zones = new;
+    }
+
+    /// Soft-purges all zones but these.
+    pub fn doubt_all_but(&self, known: &[String]) {
+        let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        for zone in zones.iter().filter(|zone| !known.contains(&zone.settings().name)) {
+            zone.purge(Purge::All, Force::Soft);
+        }
+    }
+}
