@@ -6,6 +6,7 @@ mod edge;
 mod files;
 mod flags;
 mod load;
+mod purge;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -33,6 +34,8 @@ enum Verb {
     Load(Box<load::flags::LoadArgs>),
     /// Wait for runs of `weir load --agents`, and serve a share of each
     Agent(load::agents::AgentArgs),
+    /// Purge the caches of an edge, or of all edges that share a purge log
+    Purge(purge::PurgeArgs),
     /// Answer as the request asks: size, delay, status, failure
     Origin(demo::OriginArgs),
     /// Start origin and edge on loopback, load them shortly, print what to look at
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Some(Verb::Edge { args }) => edge::main(args),
         Some(Verb::Load(args)) => load::main(*args),
         Some(Verb::Agent(args)) => load::agents::main(&args),
+        Some(Verb::Purge(args)) => purge::main(&args),
         Some(Verb::Origin(args)) => demo::origin(&args),
         Some(Verb::Demo(args)) => demo::demo(&args),
         None => demo::demo(&demo::DemoArgs::default()),
