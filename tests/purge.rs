@@ -1,0 +1,210 @@
+//! Purges over several edges, with a real redis-server between them (Debian's `redis-server`).
+//!
+//! The origin is this test's own: each of its answers says a version, so what an edge gives says how old it is. What a
+//! purge and a rejoin took is printed, never asserted.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+#[path = "purge/net.rs"]
+mod net;
+#[path = "purge/stage.rs"]
+mod stage;
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::time::Instant;
+
+use net::Namespaces;
+use stage::{Edge, Origin, Redis, Room, within};
+
+/// Pages whose tags are `news` and `page-N`.
+const PAGES: usize = 9;
+
+#[test]
+fn three_edges_and_one_of_them_cut_off() {
+    let Some(net) = Namespaces::new() else {
+        eprintln!("skipped: three_edges_and_one_of_them_cut_off needs root and ip(8)");
+        return;
+    };
+    let room = Room::new("purge-netns");
+    let Some(mut redis) = Redis::start(&net.gateway, &room) else { return };
+    let origin = Origin::start(&net.gateway);
+    let edges = ["a", "b", "c"].map(|name| room.edge(name, &redis, &origin).inside(&net));
+    let edges = edges.map(Edge::start);
+    let [a, b, c] = &edges;
+    a.until_edges(3);
+
+    // Connected: the answer comes when all three give the new page, and nothing else has changed.
+    for (what, gone, stays) in [
+        (["--tag", "news"], "/n/1", "/other"),
+        (["--key", "/other"], "/other", "/n/1"),
+        (["--prefix", "/n/"], "/n/2", "/other"),
+        (["--all", "--json"], "/other", ""),
+    ] {
+        for (edge, page) in edges.iter().flat_map(|edge| ["/n/1", "/n/2", "/other"].map(|page| (edge, page))) {
+            edge.get(page);
+        }
+        let version = origin.publish();
+        let begun = Instant::now();
+        let (code, said) = a.purge(&what);
+        let answered = begun.elapsed();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("3 of 3 edges") || said.contains("\"applied\":\"everywhere\""), "{said}");
+        for edge in &edges {
+            assert_eq!(edge.get(gone), version, "{what:?} at {}", edge.name);
+            assert!(stays.is_empty() || edge.get(stays) < version, "{what:?} at {}", edge.name);
+        }
+        println!("{what:?}: answered after {answered:?}, all fresh after {:?}: {}", begun.elapsed(), said.trim());
+    }
+
+    // One cut off: the others are fresh, it is named, it serves on; back, it is fresh in all that was purged.
+    let pages: Vec<String> = (0..PAGES).map(|page| format!("/n/{page}")).collect();
+    let old = origin.version();
+    edges.iter().for_each(|edge| pages.iter().for_each(|page| assert_eq!(edge.get(page), old)));
+    net.cut("c");
+    let version = origin.publish();
+    let (code, said) = a.purge(&["--tag", "page-0"]);
+    assert!(code == Some(3) && said.contains("2 of 3 edges") && said.contains("not yet: c"), "{code:?} {said}");
+    for page in 1..PAGES {
+        let (kind, name) = match page % 3 {
+            0 => ("--key", format!("/n/{page}")),
+            1 => ("--prefix", format!("/n/{page}")),
+            _ => ("--tag", format!("page-{page}")),
+        };
+        assert_eq!(a.post(&[kind, &name]), 202, "{page}");
+    }
+    for edge in [a, b] {
+        pages.iter().for_each(|page| assert_eq!(edge.get(page), version, "{page} at {}", edge.name));
+    }
+    pages.iter().for_each(|page| assert_eq!(c.get_inside(page), old, "{page} at c"));
+    net.join("c");
+    let healed = Instant::now();
+    within("c is fresh again", || c.get("/n/0") == version);
+    println!("cut off: fresh {:?} after the link was back", healed.elapsed());
+    within("c has caught up", || c.is_up_to_date());
+    pages.iter().for_each(|page| assert_eq!(c.get(page), version, "{page} at c: a purge was lost"));
+    assert_eq!(c.get("/other"), old, "what nobody purged stays");
+    assert_eq!(c.log_lines("cannot be reached"), 1);
+    assert_eq!(c.log_lines("reached again"), 1);
+
+    // Cut off for so long that the stream has forgotten: everything is fetched anew.
+    net.cut("c");
+    let version = origin.publish();
+    a.post(&["--tag", "page-7"]);
+    redis.say("XTRIM weir:purges MAXLEN 1");
+    net.join("c");
+    within("c doubts all it has", || c.get("/other") == version);
+    pages.iter().for_each(|page| assert_eq!(c.get(page), version, "{page} at c"));
+    assert_eq!(c.log_lines("everything is soft-purged"), 1);
+
+    // Redis dies: everybody serves on, and a purge that cannot be logged says so.
+    redis.kill();
+    for edge in &edges {
+        for page in &pages {
+            edge.get(page);
+        }
+    }
+    origin.publish();
+    let (code, said) = a.purge(&["--tag", "page-1"]);
+    assert!(code == Some(4) && said.contains("purged here only"), "{code:?} {said}");
+    let (code, said) = a.purge(&["--tag", "page-1", "--local"]);
+    assert!(code == Some(0) && said.contains("on this edge only"), "{code:?} {said}");
+    // Back and empty: what was missed cannot be known.
+    redis.restart();
+    let version = origin.publish();
+    for edge in &edges {
+        within("all is doubted", || edge.get("/other") == version);
+        assert_eq!(edge.log_lines("has no entry"), if edge.name == "c" { 2 } else { 1 });
+    }
+    a.until_edges(3);
+    assert_eq!(a.purge(&["--all"]).0, Some(0));
+}
+
+#[test]
+fn a_restart_replays_or_doubts() {
+    let room = Room::new("purge-restart");
+    let Some(redis) = Redis::start("127.0.0.1", &room) else { return };
+    let origin = Origin::start("127.0.0.1");
+    let a = room.edge("a", &redis, &origin).start();
+    let mut b = room.edge("b", &redis, &origin).start();
+    a.until_edges(2);
+    let old = origin.version();
+    let pages = ["/n/1", "/n/2", "/n/3", "/key", "/prefix/1", "/other"];
+    pages.iter().for_each(|page| assert_eq!(b.get(page), old));
+    b.until_on_disk(pages.len());
+    b.end();
+    // Its name was struck off: nobody waits for it.
+    let version = origin.publish();
+    for what in [["--tag", "page-1"], ["--key", "/key"], ["--prefix", "/prefix/"], ["--tag", "page-3"]] {
+        assert_eq!(a.post(&what), 200);
+    }
+    let mut b = b.start();
+    within("the purges are replayed", || b.get("/n/3") == version);
+    for page in ["/n/1", "/key", "/prefix/1"] {
+        assert_eq!(b.get(page), version, "{page}: a purge was lost");
+    }
+    for page in ["/n/2", "/other"] {
+        assert_eq!(b.get(page), old, "{page}: nobody purged it");
+    }
+    b.end();
+    // Without a memory of its own it cannot know what it missed.
+    std::fs::remove_file(b.state()).unwrap();
+    let version = origin.publish();
+    let b = b.start();
+    pages.iter().for_each(|page| assert_eq!(b.get(page), version, "{page}"));
+}
+
+#[test]
+fn a_reload_keeps_the_log_or_changes_it() {
+    let room = Room::new("purge-reload");
+    let Some(redis) = Redis::start("127.0.0.1", &room) else { return };
+    let origin = Origin::start("127.0.0.1");
+    let [a, mut b] = ["a", "b"].map(|name| room.edge(name, &redis, &origin).start());
+    a.until_edges(2);
+    b.reload(|text| text.replace("keys_zone=one:1m", "keys_zone=two:1m").replace("proxy_cache one", "proxy_cache two"));
+    within("the zone of the new configuration is there", || b.state_of_api().contains("\"two\""));
+    let old = origin.version();
+    assert_eq!((b.get("/n/1"), b.log_lines("reached")), (old, 1));
+    let version = origin.publish();
+    assert_eq!(a.post(&["--tag", "news"]), 200);
+    assert_eq!(b.get("/n/1"), version);
+    // Another name: the old one is struck off, and one edge is two.
+    b.reload(|text| text.replace("edge=b", "edge=bee"));
+    within("b goes by its new name", || a.state_of_api().contains("\"bee\"") && !a.state_of_api().contains("\"b\""));
+    assert_eq!(a.post(&["--tag", "news"]), 200);
+}
+
+#[test]
+fn the_api_says_what_to_write() {
+    let room = Room::new("purge-api");
+    let origin = Origin::start("127.0.0.1");
+    let a = room.alone("a", &origin).start();
+    let old = origin.version();
+    assert_eq!(a.get("/n/1"), old);
+    for (request, status, words) in [
+        ("POST /purge HTTP/1.1\r\nContent-Length: 0\r\n", 400, "the body is no JSON"),
+        ("POST /purge HTTP/1.1\r\nContent-Length: 2\r\n", 400, "it does not say what to purge"),
+        ("POST /purge HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", 200, "\"applied\":\"everywhere\""),
+        ("POST /purge HTTP/1.1\r\nContent-Length: 70000\r\n", 413, "at most 65536 bytes"),
+        ("PUT /purge HTTP/1.1\r\nContent-Length: 0\r\n", 405, "POST an order"),
+        ("POST /purge HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nContent-Length: 0\r\n", 403, "another site"),
+        ("GET /purge HTTP/1.1\r\n", 200, "\"zones\":[\"one\"]"),
+    ] {
+        let body = match request {
+            request if request.contains("chunked") => "13\r\n{\"tag\":\"elsewhere\"}\r\n0\r\n\r\n",
+            request if request.contains("Length: 2") => "{}",
+            _ => "",
+        };
+        let (said, text) = a.talk(&format!("{request}Host: h\r\nConnection: close\r\n\r\n{body}"));
+        assert!(said == status && text.contains(words), "{request}: {said} {text}");
+    }
+    let (code, said) = a.purge(&["--tag", "x", "--zone", "nowhere"]);
+    assert!(code == Some(1) && said.contains("no zone \"nowhere\" here; zones: one"), "{code:?} {said}");
+    assert_eq!(a.get("/n/1"), old, "nothing of that purged anything");
+    let version = origin.publish();
+    let (code, said) = a.purge(&["--tag", "news", "page-1", "--soft", "--zone", "one"]);
+    assert!(code == Some(0) && said.starts_with("soft-purged tags news page-1 in zone one: 1 of 1 edges, "), "{said}");
+    assert_eq!(a.get("/n/1"), version);
+    let (code, said) = a.purge(&[]);
+    assert!(code == Some(0) && said.contains("no purge log"), "{code:?} {said}");
+}
