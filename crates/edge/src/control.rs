@@ -102,8 +102,7 @@ pub struct Running {
 }
 
 /// Makes the directories for temporary files, which a worker that gave up root could not, and gives them to it.
-fn make_directories(conf: &Conf) -> Result<(), String> {
-    let identity = identity(conf)?;
+fn make_directories(conf: &Conf, identity: Option<&process::Identity>) -> Result<(), String> {
     let mut names: Vec<String> = Vec::new();
     for location in &conf.locations {
         let (core, proxy) = (&location.values.core, &location.values.proxy);
@@ -115,7 +114,7 @@ fn make_directories(conf: &Conf) -> Result<(), String> {
     names.dedup();
     for name in &names {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(name);
-        match (made, &identity) {
+        match (made, identity) {
             (Ok(()), Some(identity)) => std::os::unix::fs::chown(name, Some(identity.uid), None)
                 .map_err(|error| format!("chown(\"{name}\", {}) failed {}", identity.uid, log::Os(&error)))?,
             (Ok(()), None) => {}
@@ -154,10 +153,11 @@ impl Running {
         }
         let count = worker_count(&conf);
         let sockets = open_sockets(&conf, sockets, count)?;
-        make_directories(&conf)?;
+        let identity = identity(&conf)?;
+        make_directories(&conf, identity.as_ref())?;
         log::open_all(&conf)?;
         log::install(conf.main.error_log.main.clone());
-        conf.declared.cache.open(&cache_temporary(&conf));
+        conf.declared.cache.open(&cache_temporary(&conf), identity.as_ref());
         purge::open(&conf);
         let conf = Arc::new(conf);
         let mut crew = Crew::new();
@@ -183,13 +183,17 @@ impl Running {
             Ok(sockets) => sockets,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
         };
-        if let Err(message) = make_directories(&conf).and_then(|()| log::open_all(&conf)) {
+        let identity = match identity(&conf) {
+            Ok(identity) => identity,
+            Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
+        };
+        if let Err(message) = make_directories(&conf, identity.as_ref()).and_then(|()| log::open_all(&conf)) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
         if conf.main.process.nofile != self.conf.main.process.nofile {
             limits(&conf);
         }
-        conf.declared.cache.open(&cache_temporary(&conf));
+        conf.declared.cache.open(&cache_temporary(&conf), identity.as_ref());
         let conf = Arc::new(conf);
         let hired = match self.crew.hire(&conf, Some(&self.conf)) {
             Ok(hired) => hired,

@@ -37,10 +37,13 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak, mpsc};
 use std::time::Duration;
 
+use weir_net::process::Identity;
 use weir_net::{Instant, clock};
+
+use crate::control::crew::assume;
 
 use ban::Bans;
 pub use ban::{BANS_MAX, Force, Purge};
@@ -201,16 +204,28 @@ impl Zone {
         })
     }
 
-    /// Opens the directory and starts the zone's thread; once, further calls do nothing. A directory that cannot be
-    /// used is a line in the log, and the zone is in memory only. Fails when the thread cannot be started.
-    pub fn start(self: &Arc<Zone>) -> io::Result<()> {
+    /// Starts the zone's thread as `identity`, and returns once it has opened the directory: purges on record are in force
+    /// from then on. Once; further calls do nothing. A directory that cannot be used is a line in the log, and the zone
+    /// is in memory only. Fails when the thread cannot be started.
+    pub fn start(self: &Arc<Zone>, identity: Option<Identity>) -> io::Result<()> {
         if self.is_started.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        self.open();
         let (zone, queue) = (Arc::downgrade(self), self.queue.clone());
         let name = format!("cache {}", self.settings.name);
-        weir_net::worker::block_aside(&name, move || keep(&zone, &queue))
+        let (opened, is_opened) = mpsc::channel();
+        weir_net::worker::block_aside(&name, move || {
+            // Should it panic, the zone goes on in memory.
+            let _closes = CloseOnDrop(&queue);
+            if assume(identity.as_ref()) {
+                zone.upgrade().inspect(|zone| zone.open());
+                drop(opened);
+                keep(&zone, &queue);
+            }
+        })?;
+        // It sends nothing: it drops its end.
+        let _ = is_opened.recv() as Result<(), _>;
+        Ok(())
     }
 
     /// What may change with a reload.
@@ -361,8 +376,6 @@ impl Drop for Zone {
 
 /// The thread of a zone, as long as the zone lives.
 fn keep(zone: &Weak<Zone>, queue: &Queue) {
-    // Should it panic, the zone goes on in memory.
-    let _closes = CloseOnDrop(queue);
     let mut keeper = Keeper::default();
     loop {
         let Some(zone) = zone.upgrade() else { return };

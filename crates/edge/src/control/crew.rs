@@ -53,6 +53,16 @@ pub fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
     process::look_up(user, group).map(Some).map_err(|error| error.to_string())
 }
 
+/// Makes this thread who it is to be; false, and a line in the log, if it cannot.
+pub fn assume(identity: Option<&process::Identity>) -> bool {
+    let Some(identity) = identity else { return true };
+    let assumed = process::drop_privileges_this_thread(identity);
+    if let Err(error) = &assumed {
+        log::global(Level::Emerg, format_args!("setuid({}) failed {}", identity.uid, log::Os(error)));
+    }
+    assumed.is_ok()
+}
+
 /// Workers that a configuration needs besides those kept; they serve from `take_over` on.
 pub struct Hired {
     kept: usize,
@@ -169,10 +179,7 @@ impl Crew {
         let (conf, counters, unfinished) = (conf.clone(), self.counters.clone(), Unfinished::new(&self.left));
         let seed = seed(index);
         let remote = weir_net::worker::start(&format!("worker {index}"), cpu, move || {
-            if let Some(identity) = &identity
-                && let Err(error) = process::drop_privileges_this_thread(identity)
-            {
-                log::global(Level::Emerg, format_args!("setuid({}) failed {}", identity.uid, log::Os(&error)));
+            if !assume(identity.as_ref()) {
                 return;
             }
             let worker = Worker::new(seat, conf, counters, seed);

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use weir_net::{Deadline, clock, process, worker};
 
 use crate::cache::store::Zone;
+use crate::control::crew::assume;
 use crate::purge::edges::Edges;
 use crate::purge::entry::{self, Id};
 use crate::purge::memory::Memory;
@@ -144,12 +145,12 @@ impl Bus {
         let (follower, writer) = (self.shared.clone(), self.shared.clone());
         let other = identity.clone();
         worker::block_aside("purge log", move || {
-            if is_allowed(identity.as_ref()) {
+            if assume(identity.as_ref()) {
                 tail::follow(&follower, applied);
             }
         })?;
         worker::block_aside("purge order", move || {
-            if is_allowed(other.as_ref()) {
+            if assume(other.as_ref()) {
                 append::serve(&writer, &list);
             }
         })
@@ -225,19 +226,6 @@ impl Bus {
 impl Drop for Bus {
     fn drop(&mut self) {
         self.shared.stop();
-    }
-}
-
-/// Whether this thread could become who it is to be; what failed is logged.
-fn is_allowed(identity: Option<&process::Identity>) -> bool {
-    let Some(identity) = identity else { return true };
-    match process::drop_privileges_this_thread(identity) {
-        Ok(()) => true,
-        Err(error) => {
-            let (uid, error) = (identity.uid, crate::log::Os(&error));
-            crate::log::global(crate::log::Level::Emerg, format_args!("setuid({uid}) failed {error}"));
-            false
-        }
     }
 }
 

@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_net::process::Identity;
 
 use crate::build::{Build, Scope};
 use crate::cache::personal::ToldApart;
@@ -93,7 +94,7 @@ pub struct Declared {
 
 impl Declared {
     /// Opens the caches: the configuration is in force from now on. Those that the one before had stay as they are.
-    pub fn open(&self, temporary: &str) {
+    pub fn open(&self, temporary: &str, identity: Option<&Identity>) {
         self.zones.get_or_init(|| {
             let inherited = self.inherited.iter().cloned().chain(std::iter::repeat(None));
             let opened = self.paths.iter().zip(inherited).map(|(path, inherited)| match inherited {
@@ -101,7 +102,7 @@ impl Declared {
                     opened.zone.retune(path.tuning());
                     opened
                 }
-                None => Opened::new(path.open(temporary)),
+                None => Opened::new(path.open(temporary, identity)),
             });
             opened.collect()
         });

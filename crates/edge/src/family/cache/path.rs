@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_net::process::Identity;
 
 use crate::build::Build;
 use crate::cache::store::{Directory, Settings, Tuning, Zone};
@@ -68,8 +69,9 @@ pub struct CachePath {
 }
 
 impl CachePath {
-    /// Opens the cache; `temporary` is where files are written first, unless `use_temp_path` says beside their place.
-    pub fn open(&self, temporary: &str) -> Arc<Zone> {
+    /// Opens the cache as `identity`; `temporary` is where files are written first, unless `use_temp_path` says beside
+    /// their place.
+    pub fn open(&self, temporary: &str, identity: Option<&Identity>) -> Arc<Zone> {
         let zone = Zone::new(Settings {
             name: self.name.clone(),
             keys_bytes: self.keys_bytes,
@@ -81,7 +83,7 @@ impl CachePath {
             }),
         });
         zone.retune(self.tuning());
-        if let Err(error) = zone.start() {
+        if let Err(error) = zone.start(identity.cloned()) {
             let (name, error) = (&self.name, log::Os(&error));
             log::global(Level::Alert, format_args!("thread of cache \"{name}\" could not be started {error}"));
         }

@@ -252,8 +252,8 @@ fn a_thread_of_its_own_does_all_this() {
         Settings { name: "own".to_owned(), keys_bytes: MIB, memory_bytes: 4 * MIB, directory: Some(room.directory()) };
     for round in 0..2 {
         let zone = Zone::new(settings.clone());
-        zone.start().unwrap();
-        zone.start().unwrap();
+        zone.start(None).unwrap();
+        zone.start(None).unwrap();
         let found = weir_net::worker::block_on({
             let zone = zone.clone();
             async move {
