@@ -5,8 +5,8 @@ Target on core 0, generator on core 1, interleaved in a random order; peers that
 and system time of the generator's whole process tree; for tools with a long start (Node, Go) that of a run of one
 request is taken off.
 
-    python3 bench/load.py --weir target/release/weir [--only get,script,ws,socketio,memory] [--rounds 5] [--seconds 3]
-        [--old PATH] [--artillery DIR] [--k6 PATH]
+    python3 bench/load.py --weir target/release/weir [--only get,script,hook,ws,socketio,memory] [--rounds 5] [--seconds 3]
+        [--old PATH] [--artillery DIR] [--k6 PATH] [--oha PATH]
 
 DIR is where `npm i artillery@2.0.34 node@22` was run. `ws` asks `weir origin`, `socketio` a node application
 (`npm ci --prefix tests/apps`). `memory` wants root for 20,000 virtual users: it raises the limit on descriptors.
@@ -161,7 +161,8 @@ def main():
     parser.add_argument("--old", help="another build of it, to compare with")
     parser.add_argument("--artillery", type=Path, help="where npm installed artillery and node")
     parser.add_argument("--k6", default=shutil.which("k6"))
-    parser.add_argument("--only", default="get,script,ws,socketio,memory")
+    parser.add_argument("--oha", default=shutil.which("oha"))
+    parser.add_argument("--only", default="get,script,hook,ws,socketio,memory")
     parser.add_argument("--users", type=lambda text: [int(part) for part in text.split(",")], default=[10_000, 20_000])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)

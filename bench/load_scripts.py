@@ -2,7 +2,6 @@
 import json
 import os
 import re
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,26 +9,44 @@ CONNECTIONS = 64
 ARRIVE_SECONDS, THINK_SECONDS = 10, 12
 # Requests a run does for each of its seconds: what weir comes near to on one core, and twice what Artillery does, so that
 # its compiler is warm for most of them.
-NEAR = {"weir": {"get": 120_000, "script": 90_000, "ws": 70_000, "socketio": 20_000},
-        "artillery": {"get": 6_000, "script": 5_000, "ws": 16_000, "socketio": 12_000}}
+NEAR = {"weir": {"get": 120_000, "script": 90_000, "hook": 50_000, "ws": 70_000, "socketio": 20_000},
+        "artillery": {"get": 6_000, "script": 5_000, "hook": 5_000, "ws": 16_000, "socketio": 12_000}}
 TITLES = {
     "get": "One keep-alive GET of 1 KiB, 64 connections",
     "script": "The same with a capture (JSON) and a check (status); wrk plain",
+    "hook": "The same GET with a function in JavaScript before it that sets one header; wrk plain",
     "ws": "One WebSocket message and its echo, 64 connections",
     "socketio": "One Socket.IO emit and its acknowledgement, 64 connections",
 }
 STEPS = {
     "get": [{"get": {"url": "/"}}],
     "script": [{"get": {"url": "/", "capture": {"json": "$.token", "as": "token"}, "expect": [{"statusCode": 200}]}}],
+    "hook": [{"get": {"url": "/", "beforeRequest": "setHeader"}}],
     "ws": [{"send": {"payload": "0123456789abcdef0123456789abcdef", "capture": {"json": "$", "as": "echo", "strict": False}}}],
     "socketio": [{"emit": {"channel": "message", "data": "0123456789abcdef0123456789abcdef"},
                   "acknowledge": {"match": {"json": "$.0", "value": "0123456789abcdef0123456789abcdef"}}}],
 }
-COUNTERS = {"get": "http.responses", "script": "http.responses", "ws": "websocket.messages_sent", "socketio": "socketio.emit"}
-ENGINES = {"get": "http", "script": "http", "ws": "ws", "socketio": "socketio"}
+COUNTERS = {"get": "http.responses", "script": "http.responses", "hook": "http.responses", "ws": "websocket.messages_sent", "socketio": "socketio.emit"}
+ENGINES = {"get": "http", "script": "http", "hook": "http", "ws": "ws", "socketio": "socketio"}
+HTTP = ("get", "script", "hook")
+# What a hook does, and the same in k6, which is JavaScript all the way.
+PROCESSOR = """module.exports = { setHeader };
+function setHeader(requestParams, context, ee, next) {
+  requestParams.headers = requestParams.headers || {};
+  requestParams.headers['x-hook'] = 'set';
+  return next();
+}
+"""
+K6_MORE = {
+    "get": "http.get('{url}');",
+    "script": "const answer = http.get('{url}'); "
+              "const token = answer.json('token'); check(answer, {{ ok: (r) => r.status === 200 }});",
+    "hook": "const params = {{}}; params.headers = params.headers || {{}}; params.headers['x-hook'] = 'set'; "
+            "http.get('{url}', params);",
+}
 K6 = """import http from 'k6/http'; import {{ check }} from 'k6';
 export const options = {{ vus: {vus}, {bound} }};
-export default function () {{ const answer = http.get('{url}'); {more} }}
+export default function () {{ {work} }}
 """
 
 
@@ -50,19 +67,18 @@ def tools(kind, args, port, directory):
     if args.artillery:
         node, main = args.artillery / "node_modules/node/bin/node", args.artillery / "node_modules/artillery/bin/run"
         found["Artillery 2.0.34"] = scripted("artillery", [str(node), str(main), "run"], kind, port, directory, seconds)
-    if kind in ("get", "script") and args.k6:
+    if kind in HTTP and args.k6:
         found["k6"] = k6(args.k6, kind, url, directory, seconds)
-    if kind in ("get", "script"):
+    if kind in HTTP:
         # Beside the script it is a measure only: it neither captures nor checks.
         found["wrk"] = Tool(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", url], number(r"(\d+) requests in"))
-    if kind != "get":
-        return found
-    found["weir, URL"] = Tool([args.weir, "load", url, "-c", str(CONNECTIONS), "-d", f"{seconds}s", "--workers", "1"],
-                              number(r"(\d[\d ,]*) requests"))
-    if shutil.which("oha"):
-        command = ["oha", "--no-tui", "--output-format", "json", "--worker-threads", "1", "-c", str(CONNECTIONS)]
-        found["oha"] = Tool([*command, "-z", f"{seconds}s", url],
-                            lambda out: sum(json.loads(out)["statusCodeDistribution"].values()))
+        if args.oha:
+            command = [args.oha, "--no-tui", "--output-format", "json", "--worker-threads", "1", "-c", str(CONNECTIONS)]
+            found["oha"] = Tool([*command, "-z", f"{seconds}s", url],
+                                lambda out: sum(json.loads(out)["statusCodeDistribution"].values()))
+    if kind == "get":
+        command = [args.weir, "load", url, "-c", str(CONNECTIONS), "-d", f"{seconds}s", "--workers", "1"]
+        found["weir, URL"] = Tool(command, number(r"(\d[\d ,]*) requests"))
     return found
 
 
@@ -88,6 +104,7 @@ def scripted(tool, command, kind, port, directory, seconds, name=""):
 
     def line(users, rounds):
         script = os.path.join(directory, f"{tool}-{users}.json")
+        Path(directory, "hooks.js").write_text(PROCESSOR)
         Path(script).write_text(json.dumps(artillery(kind, port, users, rounds)))
         return [*command, script, "-o", report, *(["--workers", "1"] if tool == "weir" else ["-q"])]
 
@@ -103,17 +120,18 @@ def artillery(kind, port, users, rounds):
             "phases": [{"duration": 1, "arrivalCount": users}],
             "plugins": {"expect": {"outputFormat": "silent"}} if kind == "script" else {},
             "socketio": {"transports": ["websocket"]},
+            **({"processor": "./hooks.js"} if kind == "hook" else {}),
         },
         "scenarios": [{"engine": ENGINES[kind], "flow": [{"loop": STEPS[kind], "count": rounds}]}],
     }
 
 
 def k6(path, kind, url, directory, seconds):
-    more = "" if kind == "get" else "const token = answer.json('token'); check(answer, { ok: (r) => r.status === 200 });"
+    work = K6_MORE[kind].format(url=url)
 
     def line(vus, bound):
         script = os.path.join(directory, f"k6-{vus}.js")
-        Path(script).write_text(K6.format(vus=vus, bound=bound, url=url, more=more))
+        Path(script).write_text(K6.format(vus=vus, bound=bound, work=work))
         return [path, "run", "--quiet", "--no-usage-report", script]
 
     return Tool(line(CONNECTIONS, f"duration: '{seconds}s'"), number(r"http_reqs[.\s:]*(\d+)"), line(1, "iterations: 1"),

@@ -14,7 +14,10 @@ use crate::xpath::XPath;
 
 mod message;
 
-pub use message::{Headers, Message};
+pub use message::{Headers, Message, NotJson};
+
+/// Why a path finds nothing in a body that is no JSON.
+const NOT_JSON: &str = "the body is no JSON";
 
 /// What is taken, and where it goes.
 #[derive(Debug)]
@@ -244,19 +247,23 @@ impl<T> Pattern<T> {
 fn json(message: &Message<'_>, path: Result<Arc<JsonPath>, String>, all: bool) -> Result<Value, String> {
     let nothing = || Value::from("");
     let Ok(path) = path else {
-        return message.json().map(|_| nothing());
+        return message.json().map(|_| nothing()).map_err(|NotJson| NOT_JSON.to_owned());
     };
     if let (Some(bytes), Some(keys)) = (message.unparsed(), path.keys()) {
         match value::extract(bytes, keys) {
             Ok(Some(value)) => return Ok(one_value(value, all)),
             // Nothing there, or something that only the tree has.
             Ok(None) => {}
-            Err(error) => return Err(error.to_string()),
+            Err(_) => return Err(NOT_JSON.to_owned()),
         }
     }
-    let root = message.json()?;
+    let root = message.json().map_err(|NotJson| NOT_JSON.to_owned())?;
     if !root.is_object() {
         return Ok(nothing());
+    }
+    // Names and indexes lead to one place; what only a search finds is left to it.
+    if let Some(value) = path.keys().and_then(|keys| keys.iter().try_fold(root, |at, key| key.of(at))) {
+        return Ok(one_value(value.clone(), all));
     }
     let Ok((mut values, could_be_several)) = path.find(root) else { return Ok(nothing()) };
     Ok(match (all, values.len()) {

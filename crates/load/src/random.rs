@@ -48,8 +48,16 @@ pub fn string(len: usize) -> String {
 pub fn uuid() -> String {
     let bits = fastrand::u128(..);
     let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let part = |from: u32, digits: u32| (bits >> from) & ((1 << (digits * 4)) - 1);
-    format!("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", part(96, 8), part(80, 4), part(64, 4), part(48, 4), part(0, 12))
+    // Each request that hooks see has one, so it is not left to `format!`.
+    let mut text = String::with_capacity(36);
+    for at in 0..32_u32 {
+        if matches!(at, 8 | 12 | 16 | 20) {
+            text.push('-');
+        }
+        let digit = (bits >> (124 - at * 4)) as u8 & 15;
+        text.push(char::from(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit }));
+    }
+    text
 }
 
 /// What templates of a script may call before a processor adds more: [`Builtins`], and fake data if that is on.

@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use weir_net::Instant;
 
+use weir_net::clock;
+use weir_net::timer::until;
 use weir_net::worker::{self, Remote, spawn};
-use weir_net::{Deadline, clock};
 
 use crate::arrive::{Schedule, length};
 use crate::plan::{Hook, Phase, Plan};
@@ -404,7 +405,6 @@ fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
 /// Lets virtual users arrive, each at its time, and waits for the last of them.
 async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
     let plan = &part.run.plan;
-    let deadline = Deadline::new();
     let mut at_once = 0;
     for arrival in Schedule::new(&plan.phases, part.run.seed) {
         if !part.is_mine(arrival.number) {
@@ -414,8 +414,7 @@ async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
         at_once += 1;
         let mut now = clock::precise();
         if now < due {
-            deadline.set_at(due);
-            deadline.expired().await;
+            until(due).await;
             now = clock::precise();
             at_once = 0;
         } else if at_once >= ARRIVALS_PER_TURN {
@@ -429,8 +428,7 @@ async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
         let most = plan.phases.get(arrival.phase).and_then(|phase| part.most(phase));
         worker.arrive(due, most);
     }
-    deadline.set_at(part.began + length(&plan.phases));
-    deadline.expired().await;
+    until(part.began + length(&plan.phases)).await;
     let cut = clock::now() + DRAIN_MAX;
     while worker.active() > 0 && clock::now() < cut && !worker.shared.is_ending.load(Ordering::Relaxed) {
         weir_net::timer::sleep(TELL / 10).await;

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::clock;
-use weir_net::timer::sleep;
+use weir_net::timer::until;
 
 use crate::engine::{http, parallel, socketio, ws};
 use crate::plan::{Engine, Hook, Jitter, Loop, Scenario, Step, Think, Times};
@@ -319,7 +319,7 @@ async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
     };
     // What comes next was meant to begin when the thinking was to end.
     vuser.due = clock::precise() + time;
-    sleep(time).await;
+    until(vuser.due).await;
     Ok(())
 }
 

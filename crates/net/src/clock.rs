@@ -36,6 +36,12 @@ impl Instant {
         self.ns_since(earlier) / NS_PER_MS
     }
 
+    /// Nanoseconds of the monotonic clock.
+    #[inline]
+    pub(crate) fn ns(self) -> u64 {
+        self.0.get()
+    }
+
     #[inline]
     fn ns_since(self, earlier: Instant) -> u64 {
         self.0.get().saturating_sub(earlier.0.get())
@@ -63,8 +69,8 @@ impl Sub for Instant {
     }
 }
 
-const NS_PER_MS: u64 = 1_000_000;
-const NS_PER_SECOND: u64 = 1_000_000_000;
+pub(crate) const NS_PER_MS: u64 = 1_000_000;
+pub(crate) const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// The worker's time: monotonic, as of the start of this loop turn.
 #[inline]

@@ -2,7 +2,7 @@
 //!
 //! Everything lives in one thread-local [`Core`]. A turn of the loop is: poll what
 //! is queued, run what was mailed, fire timers, run the turn-end hooks, wait in
-//! `epoll_wait`, read the clock, note what became ready.
+//! `epoll_wait`, read the clock, ring alarms, note what became ready.
 //!
 //! What is under way is finished before anything is begun: who waits for a connection
 //! that we opened (an upstream's answer) is polled before who waits for one that we
@@ -15,7 +15,8 @@
 //! allocation. Invariant: no `RefCell` is borrowed while foreign code (a future's
 //! poll or drop, a hook, an errand) runs.
 
-use crate::clock::Clock;
+use crate::alarm::Alarms;
+use crate::clock::{Clock, Instant, NS_PER_MS, NS_PER_SECOND};
 use crate::counts::{Kind, count};
 use crate::mailbox::{LocalWake, Mail, Mailbox};
 use crate::slots::{Key, Slots};
@@ -23,12 +24,14 @@ use crate::sys;
 use crate::wheel::Wheel;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -40,8 +43,12 @@ use std::task::{Poll, Waker};
 const EVENTS_MAX: usize = 256;
 /// Tasks polled a turn besides those that wait for an answer: one `epoll_wait` is little for so many.
 const BEGUN_MAX: usize = 32;
+/// How much later than asked the kernel may wake a worker that has alarms; 50 µs are its default.
+const SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// Turn-end hooks per worker.
 pub(crate) const HOOKS_MAX: usize = 64;
+/// The longest wait asked of the kernel.
+const DAY_MS: u64 = 86_400_000;
 /// The bell of the mailbox, where a registration's key would be.
 const BELL: u64 = u64::MAX;
 
@@ -105,6 +112,11 @@ pub(crate) struct Core {
     answered: RefCell<VecDeque<u32>>,
     sockets: RefCell<Slots<Registration>>,
     pub(crate) wheel: RefCell<Wheel>,
+    pub(crate) alarms: RefCell<Alarms>,
+    /// Whether the kernel was asked to be punctual; only who has alarms asks.
+    is_punctual: Cell<bool>,
+    /// The kernel has no `epoll_pwait2`.
+    is_coarse: Cell<bool>,
     pub(crate) clock: Clock,
     /// The task being polled.
     current: Cell<Key>,
@@ -125,6 +137,9 @@ impl Core {
             answered: RefCell::new(VecDeque::new()),
             sockets: RefCell::new(Slots::new()),
             wheel: RefCell::new(Wheel::new()),
+            alarms: RefCell::new(Alarms::new()),
+            is_punctual: Cell::new(false),
+            is_coarse: Cell::new(false),
             clock: Clock::new(),
             current: Cell::new(Key::NONE),
             cloned: RefCell::new(None),
@@ -334,6 +349,24 @@ impl Core {
         self.wheel.borrow_mut().advance(now, |task| self.wake(task));
     }
 
+    /// Wakes the current task at that moment; the number is what takes the alarm away again.
+    pub(crate) fn add_alarm(&self, at: Instant) -> u64 {
+        if !self.is_punctual.replace(true) {
+            // A kernel that refuses is late by its default, and nothing else is wrong.
+            let _ = rustix::thread::set_current_timer_slack(Some(SLACK));
+        }
+        self.alarms.borrow_mut().add(at.ns(), self.current.get())
+    }
+
+    /// Those on time go before all that became ready.
+    fn ring_alarms(&self) {
+        let Some(now) = self.clock.now() else { return };
+        loop {
+            let Some(task) = self.alarms.borrow_mut().ring(now.ns()) else { return };
+            self.wake_in(&self.answered, task);
+        }
+    }
+
     pub(crate) fn add_hook(&self, hook: Rc<dyn Fn()>) -> bool {
         let mut hooks = self.hooks.borrow_mut();
         let fits = hooks.len() < HOOKS_MAX;
@@ -353,7 +386,8 @@ impl Core {
     }
 
     fn wait(&self, epoll: &OwnedFd, events: &mut Vec<epoll::Event>) -> io::Result<()> {
-        let timeout = if self.queue.borrow().is_empty() && self.answered.borrow().is_empty() {
+        let is_idle = self.queue.borrow().is_empty() && self.answered.borrow().is_empty();
+        let timeout = if is_idle {
             let now = self.clock.now_ms();
             let next = self.wheel.borrow().next();
             next.map(|at| milliseconds(at.saturating_sub(now)))
@@ -362,11 +396,17 @@ impl Core {
         };
         events.clear();
         count(Kind::EpollWait);
-        match epoll::wait(epoll, spare_capacity(events), timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let alarm = if is_idle { self.alarms.borrow().next() } else { None };
+        let waited = match alarm {
+            Some(at_ns) => self.wait_exactly(epoll, events, timeout, at_ns),
+            None => epoll::wait(epoll, spare_capacity(events), timeout.as_ref()).map(drop),
+        };
+        match waited {
+            Ok(()) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         self.clock.tick();
+        self.ring_alarms();
         for event in events.iter() {
             let (word, flags) = (event.data.u64(), event.flags);
             if word != BELL {
@@ -374,6 +414,29 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Waits no longer than `timeout`, and not beyond an alarm.
+    ///
+    /// The turn took its time, so the clock is read again: an alarm may be nearer than the turn was long.
+    fn wait_exactly(
+        &self,
+        epoll: &OwnedFd,
+        events: &mut Vec<epoll::Event>,
+        timeout: Option<Timespec>,
+        at_ns: u64,
+    ) -> rustix::io::Result<()> {
+        let alarm = nanoseconds(at_ns.saturating_sub(sys::monotonic_ns()));
+        let timeout = timeout.map_or(alarm, |other| shorter(other, alarm));
+        if !self.is_coarse.get() {
+            match sys::epoll_wait_exactly(epoll.as_fd(), events, &timeout) {
+                // What a filter that does not know the call says instead of NOSYS.
+                Err(Errno::NOSYS | Errno::PERM) => self.is_coarse.set(true),
+                waited => return waited,
+            }
+        }
+        // Rounded up to milliseconds there, so never early.
+        epoll::wait(epoll, spare_capacity(events), Some(&timeout)).map(drop)
     }
 
     // Sockets.
@@ -519,8 +582,19 @@ fn is_home(core: &Core, mailbox: &Arc<Mailbox>) -> bool {
 
 fn milliseconds(ms: u64) -> Timespec {
     // epoll_wait takes an int of milliseconds; a day is as good as longer.
-    let ms = ms.min(86_400_000);
+    let ms = ms.min(DAY_MS);
     Timespec { tv_sec: (ms / 1000) as i64, tv_nsec: ((ms % 1000) * 1_000_000) as i64 }
+}
+
+fn nanoseconds(ns: u64) -> Timespec {
+    if ns >= DAY_MS * NS_PER_MS {
+        return milliseconds(DAY_MS);
+    }
+    Timespec { tv_sec: (ns / NS_PER_SECOND) as i64, tv_nsec: (ns % NS_PER_SECOND) as i64 }
+}
+
+fn shorter(a: Timespec, b: Timespec) -> Timespec {
+    if (a.tv_sec, a.tv_nsec) <= (b.tv_sec, b.tv_nsec) { a } else { b }
 }
 
 pub(crate) fn not_a_worker() -> io::Error {
@@ -612,6 +686,41 @@ mod tests {
         core.note(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
         core.clear_read_unless_ending(key);
         assert_eq!(core.ready(key), READ | PEER_CLOSED);
+    }
+
+    /// As on a kernel with the exact call, and on one without.
+    #[test]
+    fn a_wait_ends_at_the_alarm_or_sooner_and_never_early() -> io::Result<()> {
+        for is_coarse in [false, true] {
+            let core = Core::new();
+            core.is_coarse.set(is_coarse);
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            core.clock.tick();
+            let task = Task { future: None, waker: None, queued: false };
+            core.current.set(core.tasks.borrow_mut().insert(task));
+            let at = crate::clock::precise() + std::time::Duration::from_micros(300);
+            core.add_alarm(at);
+            while core.answered.borrow().is_empty() {
+                core.wait(&epoll, &mut Vec::with_capacity(EVENTS_MAX))?;
+            }
+            assert!(core.clock.now() >= Some(at), "coarse: {is_coarse}");
+            assert_eq!(core.is_coarse.get(), is_coarse, "this kernel has the call");
+            assert_eq!(core.alarms.borrow().next(), None);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_nearer_of_two_waits() {
+        let check = |a: u64, b: u64, ns: i64| {
+            let wait = shorter(milliseconds(a), nanoseconds(b));
+            assert_eq!(wait.tv_sec * 1_000_000_000 + wait.tv_nsec, ns, "{a} ms, {b} ns");
+        };
+        check(1, 999_999, 999_999);
+        check(1, 1_000_001, 1_000_000);
+        check(2_000, 1_999_999_999, 1_999_999_999);
+        check(0, 1, 0);
+        check(u64::MAX, u64::MAX, 86_400_000_000_000);
     }
 
     #[test]

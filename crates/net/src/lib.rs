@@ -13,6 +13,7 @@
 #![deny(unsafe_code)]
 
 pub mod address;
+mod alarm;
 pub mod buffer;
 pub mod clock;
 mod core;

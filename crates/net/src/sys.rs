@@ -7,6 +7,9 @@
 
 use crate::counts::{Allocator, Kind, count, hold, release};
 use crate::mailbox::LocalWake;
+use rustix::event::Timespec;
+use rustix::event::epoll::Event;
+use rustix::io::Errno;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -152,6 +155,31 @@ pub(crate) fn recv_spare(fd: BorrowedFd<'_>, buf: &mut Vec<u8>, max: usize) -> r
     // which begins at `buf.len()`, and `len` is at most that capacity.
     unsafe { buf.set_len(filled) };
     Ok(len)
+}
+
+/// `epoll_pwait2`: as `epoll_wait`, with a timeout in nanoseconds. Events go into the spare capacity of `events`.
+///
+/// rustix calls it only for timeouts that milliseconds cannot hold.
+pub(crate) fn epoll_wait_exactly(
+    epoll: BorrowedFd<'_>,
+    events: &mut Vec<Event>,
+    timeout: &Timespec,
+) -> rustix::io::Result<()> {
+    let spare = events.spare_capacity_mut();
+    let room = spare.len().min(i32::MAX as usize);
+    // SAFETY: the kernel writes at most `room` events of rustix's type, which is laid out as the kernel's own, into
+    // memory that we hold exclusively, and reads a timespec with 64-bit fields, which rustix's is. No signal mask.
+    let found = unsafe {
+        let (into, time) = (spare.as_mut_ptr(), ptr::from_ref(timeout));
+        libc::syscall(libc::SYS_epoll_pwait2, epoll.as_raw_fd(), into, room as i32, time, ptr::null::<u8>(), 0usize)
+    };
+    let Ok(found) = usize::try_from(found) else {
+        return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO));
+    };
+    let filled = events.len() + found.min(room);
+    // SAFETY: the kernel filled that many events from the end of those that were there.
+    unsafe { events.set_len(filled) };
+    Ok(())
 }
 
 /// Takes ownership of a listening socket our parent process left open for us.

@@ -4,6 +4,9 @@
 //! phase stores a new moment, and the wheel finds out when the old one fires.
 //! No timer syscall, no tree operation on the steady path. Resolution 1 ms;
 //! never early by the worker's clock, which is as old as the loop turn.
+//!
+//! [`until`] is for who must be on time: to the nanosecond in what it asks of the kernel, some
+//! microseconds late in what it gets.
 
 use crate::clock::Instant;
 use crate::core;
@@ -113,6 +116,47 @@ pub async fn sleep(after: Duration) {
     let deadline = Deadline::new();
     deadline.set(after);
     deadline.expired().await;
+}
+
+/// Waits for a moment, as exactly as the machine can: never early, and late by what a wake-up takes.
+///
+/// Where the kernel has no `epoll_pwait2` (before Linux 5.11, or a seccomp filter of that time) it is up to 1 ms late.
+/// Dearer than a [`Deadline`] that is moved again and again, so what is to be on time waits here and nothing else.
+pub async fn until(at: Instant) {
+    let alarm = Alarm { at, number: Cell::new(None), not_send: PhantomData };
+    poll_fn(|_| alarm.poll()).await;
+}
+
+/// A moment somebody waits for; its place among the worker's alarms is given back when it is dropped.
+struct Alarm {
+    at: Instant,
+    /// Given when it is polled first.
+    number: Cell<Option<u64>>,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Alarm {
+    fn poll(&self) -> Poll<()> {
+        let polled = core::with(|core| {
+            if core.clock.now().is_some_and(|now| now >= self.at) {
+                return Poll::Ready(());
+            }
+            match self.number.get() {
+                Some(number) => core.alarms.borrow_mut().pass_on(self.at.ns(), number, core.current()),
+                None => self.number.set(Some(core.add_alarm(self.at))),
+            }
+            Poll::Pending
+        });
+        polled.unwrap_or(Poll::Pending)
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if let Some(number) = self.number.get() {
+            core::with(|core| core.alarms.borrow_mut().remove(self.at.ns(), number));
+        }
+    }
 }
 
 /// A deadline passed first.

@@ -13,10 +13,14 @@ pub type Headers<'m> = &'m dyn Fn(&str) -> Value;
 pub struct Message<'m> {
     body: Body<'m>,
     headers: Headers<'m>,
-    json: OnceCell<Result<Value, String>>,
+    json: OnceCell<Result<Value, NotJson>>,
     text: OnceCell<Cow<'m, str>>,
     html: OnceCell<Document>,
 }
+
+/// A body that is no JSON. What is wrong with it nobody is told, and many messages are none: so no text is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotJson;
 
 enum Body<'m> {
     Bytes(&'m [u8]),
@@ -54,13 +58,13 @@ impl<'m> Message<'m> {
     }
 
     /// The body as JSON, parsed at most once.
-    pub fn json(&self) -> Result<&Value, String> {
+    pub fn json(&self) -> Result<&Value, NotJson> {
         let parsed = self.json.get_or_init(|| match &self.body {
-            Body::Bytes(bytes) => value::parse_json(bytes).map_err(|error| error.to_string()),
-            Body::Value(Value::Text(text)) => value::parse_json(text.as_bytes()).map_err(|error| error.to_string()),
+            Body::Bytes(bytes) => value::parse_json(bytes).map_err(|_| NotJson),
+            Body::Value(Value::Text(text)) => value::parse_json(text.as_bytes()).map_err(|_| NotJson),
             Body::Value(value) => Ok(value.clone()),
         });
-        parsed.as_ref().map_err(String::clone)
+        parsed.as_ref().map_err(|error| *error)
     }
 
     /// The body, while nobody needed all of it as JSON.

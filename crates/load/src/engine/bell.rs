@@ -19,6 +19,8 @@ impl Bell {
 
     /// Has this task woken by the next ring.
     pub(crate) fn listen(&self, context: &Context<'_>) {
-        self.listener.set(Some(context.waker().clone()));
+        // Nearly always the task that listened before: looking is cheaper than counting another reference.
+        let known = self.listener.take().filter(|known| known.will_wake(context.waker()));
+        self.listener.set(Some(known.unwrap_or_else(|| context.waker().clone())));
     }
 }

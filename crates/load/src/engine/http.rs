@@ -17,7 +17,7 @@ mod sockets;
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub struct Http {
     resolver: Resolver,
     base: Option<Base>,
     /// By the address of the request in the plan, which lives as long as the worker and never moves.
-    compiled: RefCell<HashMap<usize, Rc<Compiled>>>,
+    compiled: RefCell<BTreeMap<usize, Rc<Compiled>>>,
     /// `http.pool`: connections of all virtual users.
     pool: Option<Rc<Sockets>>,
     timeout: Duration,
@@ -147,7 +147,7 @@ impl Http {
             base: Base::of(&plan.target, &origins),
             origins,
             resolver: Resolver::default(),
-            compiled: RefCell::new(HashMap::new()),
+            compiled: RefCell::default(),
             pool: plan.http.pool.map(Sockets::pool),
             timeout: plan.timeout.or(plan.http.timeout).unwrap_or(TIMEOUT),
         }
@@ -192,9 +192,9 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
     let compiled = worker.http.compiled(&worker, request);
     let mut asked = Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None };
     if hooks::has_before(vuser, request) {
-        let made = Box::pin(hooks::before(vuser, request)).await?;
+        let made = Box::pin(hooks::before(vuser, request, &compiled)).await?;
         asked.params = Some(made.params);
-        asked.endpoint = Some(made.endpoint);
+        asked.endpoint = made.endpoint;
     }
     let is_ready = compiled.ready.is_some() && asked.params.is_none() && !vuser.session.0.sends_cookies.get();
     if !is_ready {
@@ -231,7 +231,7 @@ struct Asked<'r> {
     compiled: &'r Compiled,
     /// `requestParams`, once hooks had a look at them.
     params: Option<Value>,
-    /// The URL and name that metrics go by, if hooks had their say.
+    /// The URL and name that metrics go by, if hooks changed them.
     endpoint: Option<(String, Option<String>)>,
     /// Rendered; `None` while the bytes made beforehand will do.
     outgoing: Option<Box<Outgoing>>,
@@ -242,7 +242,10 @@ impl Asked<'_> {
         let with = With { vars: &vuser.vars, functions: &*worker.functions };
         let (http, plan) = (&worker.http, &worker.plan);
         let outgoing = match &mut self.params {
-            Some(params) => hooks::render(http, plan, self.request, params, with)?,
+            Some(params) => {
+                let hooked = hooks::hooked(vuser, self.request, self.compiled);
+                hooks::render(http, plan, (self.request, hooked), params, with)?
+            }
             None => self.compiled.render(http, plan, self.request, with)?,
         };
         self.set_cookies(vuser, plan, &outgoing, with);

@@ -12,6 +12,7 @@ mod packet;
 mod poll;
 mod transport;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -103,11 +104,8 @@ pub async fn step(vuser: &mut Vuser, step: &Step) -> Result<(), Failed> {
 }
 
 async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
-    let place = match spec.namespace.as_ref().map(|name| text(vuser, name)) {
-        Some(name) => namespace(vuser, &name).await,
-        None => namespace(vuser, "").await,
-    };
-    let place = place.map_err(Failed::from)?;
+    let name = spec.namespace.as_ref().map_or(Cow::Borrowed(""), |name| Cow::Owned(text(vuser, name)));
+    let place = namespace(vuser, &name).await.map_err(Failed::from)?;
     let (client, index) = (&place.client, place.index);
     let worker = vuser.worker.clone();
     if spec.message.is_some() {
@@ -256,12 +254,12 @@ async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
 
 impl Session {
     /// A step's namespace, below the path of the target.
-    fn full_name(&self, name: &str) -> String {
-        let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
-        match format!("{}{slash}{name}", self.options.namespace) {
-            empty if empty.is_empty() => "/".to_owned(),
-            full => full,
+    fn full_name(&self, name: &str) -> Cow<'static, str> {
+        if name.is_empty() && self.options.namespace.is_empty() {
+            return Cow::Borrowed("/");
         }
+        let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
+        Cow::Owned(format!("{}{slash}{name}", self.options.namespace))
     }
 
     fn find(&self, full: &str) -> Option<Place> {

@@ -80,7 +80,7 @@ fn not_status(expected: &Value, answer: &Answer<'_>) -> Outcome {
 }
 
 fn content_type(expected: &Value, answer: &Answer<'_>) -> Outcome {
-    let found = &answer.content_type;
+    let found = answer.content_type();
     if expected.as_str() == Some("json") {
         let ok = answer.object().is_some();
         let got = if ok {

@@ -9,7 +9,7 @@ use rquickjs as js;
 use rquickjs::function::This;
 use rquickjs::{Array, Ctx, Filter, Function, IntoJs, Object, Type};
 
-use crate::value::{Map, Value};
+use crate::value::Value;
 
 /// Levels of objects and lists taken from JavaScript; what is deeper is dropped.
 pub const DEPTH_MAX: usize = 64;
@@ -53,8 +53,14 @@ pub enum Functions {
 /// A value from JavaScript, and whether something of it was lost on the way.
 pub fn from_js<'js>(value: &js::Value<'js>, functions: Functions) -> (Value, bool) {
     let mut taking = Taking { functions, left: VALUES_MAX, is_lossy: false };
-    let taken = taking.take(value, 0);
+    let taken = taking.take(value, &Value::Undefined, 0);
     (taken, taking.is_lossy)
+}
+
+/// A value that went to JavaScript as `given` and comes back, most of it as it was: that costs neither texts nor
+/// places for members.
+pub fn from_js_again<'js>(value: &js::Value<'js>, given: &Value) -> Value {
+    Taking { functions: Functions::Dropped, left: VALUES_MAX, is_lossy: false }.take(value, given, 0)
 }
 
 struct Taking {
@@ -64,7 +70,7 @@ struct Taking {
 }
 
 impl Taking {
-    fn take<'js>(&mut self, value: &js::Value<'js>, depth: usize) -> Value {
+    fn take<'js>(&mut self, value: &js::Value<'js>, given: &Value, depth: usize) -> Value {
         if depth > DEPTH_MAX || self.left == 0 {
             return self.lost();
         }
@@ -74,7 +80,10 @@ impl Taking {
             Type::Null => Value::Null,
             Type::Bool => Value::Bool(value.as_bool().unwrap_or_default()),
             Type::Int | Type::Float => Value::Number(value.as_number().unwrap_or(f64::NAN)),
-            Type::String => value.as_string().map_or(Value::Undefined, |text| Value::from(text_of(text))),
+            Type::String => match value.as_string().map(text_of) {
+                Some(text) if given.as_str() == Some(&*text) => given.clone(),
+                text => text.map_or(Value::Undefined, Value::from),
+            },
             Type::BigInt => {
                 self.is_lossy = true;
                 let number = value.clone().into_big_int().and_then(|big| big.to_i64().ok());
@@ -83,7 +92,7 @@ impl Taking {
             Type::Array => self.list(value, depth),
             Type::Function | Type::Constructor => self.function(value),
             _ => match value.as_object() {
-                Some(object) => self.object(object, depth),
+                Some(object) => self.object(object, given, depth),
                 None => self.lost(),
             },
         }
@@ -103,7 +112,7 @@ impl Taking {
                 break;
             }
             match array.get::<js::Value<'js>>(index) {
-                Ok(item) => list.push(self.take(&item, depth + 1)),
+                Ok(item) => list.push(self.take(&item, &Value::Undefined, depth + 1)),
                 Err(_) => list.push(self.failed(value.ctx())),
             }
         }
@@ -121,7 +130,7 @@ impl Taking {
         }
     }
 
-    fn object<'js>(&mut self, object: &Object<'js>, depth: usize) -> Value {
+    fn object<'js>(&mut self, object: &Object<'js>, given: &Value, depth: usize) -> Value {
         // An object literal's prototype has none itself; anything else is of some class.
         let is_plain = object.get_prototype().is_none_or(|prototype| prototype.get_prototype().is_none());
         if !is_plain {
@@ -130,16 +139,36 @@ impl Taking {
                 return shown;
             }
         }
-        let mut map = Map::new();
+        let given = match given {
+            Value::Map(map) => Some(&**map),
+            _ => None,
+        };
+        let mut map = given.cloned().unwrap_or_default();
+        // How many members came back in their places, as long as all did.
+        let mut kept = given.map(|_| 0);
         for member in object.own_props::<js::Value<'js>, js::Value<'js>>(Filter::new().string().enum_only()) {
             let Ok((key, item)) = member else {
                 self.failed(object.ctx());
                 continue;
             };
             let Some(key) = key.as_string().map(text_of) else { continue };
-            let item = self.take(&item, depth + 1);
-            map.insert(key.into(), item);
+            let before = kept.and_then(|at| given?.get_index(at)).filter(|(known, _)| ***known == *key);
+            let item = self.take(&item, before.map_or(&Value::Undefined, |(_, value)| value), depth + 1);
+            match (kept, before) {
+                (Some(at), Some(_)) => {
+                    if let Some((_, place)) = map.get_index_mut(at) {
+                        *place = item;
+                    }
+                    kept = Some(at + 1);
+                }
+                (at, _) => {
+                    at.into_iter().for_each(|at| map.truncate(at));
+                    kept = None;
+                    map.insert(key.into(), item);
+                }
+            }
         }
+        kept.into_iter().for_each(|at| map.truncate(at));
         Value::Map(Arc::new(map))
     }
 
@@ -149,7 +178,7 @@ impl Taking {
         let method = object.get::<_, js::Value<'js>>(if is_bytes { "toString" } else { "toJSON" }).ok()?;
         let method = method.as_function()?;
         match method.call::<_, js::Value<'js>>((This(object.clone()),)) {
-            Ok(value) => Some(self.take(&value, depth + 1)),
+            Ok(value) => Some(self.take(&value, &Value::Undefined, depth + 1)),
             Err(_) => Some(self.failed(object.ctx())),
         }
     }
@@ -181,5 +210,43 @@ pub struct Given(pub Value);
 impl<'js> IntoJs<'js> for Given {
     fn into_js(self, ctx: &Ctx<'js>) -> js::Result<js::Value<'js>> {
         to_js(ctx, &self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::value::parse_json;
+
+    /// What comes back is what is there, whatever it was before.
+    #[test]
+    fn what_was_given_changes_nothing_but_the_cost() {
+        let given = parse_json(br#"{"url":"/a","headers":{"a":"1","b":"2"},"list":[{"x":1}],"n":1}"#).unwrap();
+        let runtime = js::Runtime::new().unwrap();
+        js::Context::full(&runtime).unwrap().with(|ctx| {
+            for change in [
+                "",
+                "g.url = '/b'",
+                "g.n = '1'; g.headers.c = '3'",
+                "g.headers = { b: '2', a: '1' }",
+                "delete g.headers; delete g.n",
+                "delete g.url; g.url = '/a'",
+                "g.list[0].x = 2; g.list.push(g.headers)",
+                "g = { 1: 'number first', url: '/a' }",
+                "g = [g]",
+                "g = 'text'",
+                "g.headers = null; g.more = undefined",
+                "for (const name of Object.keys(g)) delete g[name]",
+            ] {
+                ctx.globals().set("g", to_js(&ctx, &given).unwrap()).unwrap();
+                ctx.eval::<(), _>(change).unwrap();
+                let value: js::Value = ctx.globals().get("g").unwrap();
+                let (plain, _) = from_js(&value, Functions::Dropped);
+                let again = from_js_again(&value, &given);
+                assert_eq!(again.to_json(), plain.to_json(), "{change}");
+                assert_eq!(again, plain, "{change}");
+            }
+        });
     }
 }

@@ -251,7 +251,7 @@ impl Quick {
             return Err(format!("Undefined function \"{name}\""));
         };
         let Context { vars, scenario, uid, session, recorder } = context;
-        let id = self.state.begin(vars.take(), scenario.clone(), session, kind);
+        let id = self.state.begin(vars.take(), scenario.clone(), session, kind, args[0].clone());
         let lent = Lent { state: &self.state, id, vars };
         let mut outcome = None;
         let failed = self.enter(|ctx, api| {

@@ -3,7 +3,7 @@
 //! No JavaScript value is in here: those must not outlive their runtime.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -49,6 +49,8 @@ pub struct Call {
     pub scenario: Value,
     pub session: Session,
     pub kind: Kind,
+    /// The first argument beyond the context: what comes back is this, as a rule.
+    pub given: Value,
     pub outcome: Option<Outcome>,
     pub waker: Option<Waker>,
 }
@@ -58,7 +60,8 @@ pub struct State {
     pub host: Host,
     pub began: Instant,
     pub busy_max: Cell<Duration>,
-    pub calls: RefCell<HashMap<u64, Call>>,
+    /// By id: there are few at a time, and ids only grow.
+    pub calls: RefCell<BTreeMap<u64, Call>>,
     last_id: Cell<u64>,
     pub emitted: RefCell<Vec<Emitted>>,
     /// When the next timer is due, in ms since `began`.
@@ -119,10 +122,10 @@ impl State {
     }
 
     /// Begins a call; its id is never used again.
-    pub fn begin(&self, vars: Vars, scenario: Value, session: &Session, kind: Kind) -> u64 {
+    pub fn begin(&self, vars: Vars, scenario: Value, session: &Session, kind: Kind, given: Value) -> u64 {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
-        let call = Call { vars, scenario, session: session.share(), kind, outcome: None, waker: None };
+        let call = Call { vars, scenario, session: session.share(), kind, given, outcome: None, waker: None };
         self.calls.borrow_mut().insert(id, call);
         id
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use weir_net::Instant;
 
-use weir_net::{Deadline, clock};
+use weir_net::clock;
+use weir_net::timer::until;
 
 use super::schedule::Schedule;
 use super::{LATE_AFTER, Plan};
@@ -64,7 +65,6 @@ impl Run {
 pub(super) async fn load(run: Rc<Run>) {
     let plan = &run.plan;
     let mut kept: Option<Kept> = None;
-    let pace = Deadline::new();
     let mut started = None;
     loop {
         let next = run.book.borrow_mut().next();
@@ -73,8 +73,7 @@ pub(super) async fn load(run: Rc<Run>) {
             Next::Now => None,
             Next::At(due) => {
                 if clock::precise() < due {
-                    pace.set_at(due);
-                    pace.expired().await;
+                    until(due).await;
                 }
                 started = None;
                 Some(due)

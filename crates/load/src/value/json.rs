@@ -10,6 +10,9 @@ use serde_core::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess
 
 use super::{Key, Map, Value, write_number};
 
+/// Bytes of a text looked at together.
+const PIECE_BYTES: usize = 16;
+
 /// `JSON.parse`; the error is serde_json's. Bytes that are no UTF-8 are read as U+FFFD, as Node does.
 pub fn parse_json(text: &[u8]) -> Result<Value, serde_json::Error> {
     extract(text, &[]).map(Option::unwrap_or_default)
@@ -119,7 +122,7 @@ pub(super) fn write_pretty(value: &Value, depth: usize, out: &mut Vec<u8>) -> bo
 pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\')) {
+    while let Some(at) = escape_at(rest) {
         let (plain, tail) = rest.split_at_checked(at).unwrap_or((rest, b""));
         out.extend_from_slice(plain);
         let Some((&byte, after)) = tail.split_first() else { break };
@@ -136,6 +139,15 @@ pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(rest);
     out.push(b'"');
+}
+
+/// Where the first byte is that JSON wants escaped: whole pieces without one are passed over at once.
+fn escape_at(bytes: &[u8]) -> Option<usize> {
+    let is_escaped = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+    // No early end within a piece: so it is compared as one vector.
+    let has_none = |piece: &&[u8]| !piece.iter().fold(false, |any, byte| any | is_escaped(byte));
+    let plain = bytes.chunks_exact(PIECE_BYTES).take_while(has_none).count() * PIECE_BYTES;
+    Some(plain + bytes.get(plain..)?.iter().position(is_escaped)?)
 }
 
 /// Reads what lies at the steps; passes over the rest.
@@ -289,6 +301,21 @@ mod tests {
         }
         for text in ["", "{", "{}x", "undefined", "'a'", "[1,]", "01", "nul", "\"\u{1}\"", &"[".repeat(200)] {
             assert!(parse_json(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_wants_escaping_is_found_wherever_it_is() {
+        for len in 0..=3 * PIECE_BYTES {
+            let plain = "x".repeat(len);
+            assert_eq!(escape_at(plain.as_bytes()), None, "{len}");
+            for (at, odd) in (0..len).zip(['"', '\\', '\u{0}', '\u{1f}'].into_iter().cycle()) {
+                let mut text = plain.clone();
+                text.replace_range(at..=at, &odd.to_string());
+                assert_eq!(escape_at(text.as_bytes()), Some(at), "{text:?}");
+                let json = Value::from(&*text).to_json().unwrap();
+                assert_eq!(parse_json(json.as_bytes()).unwrap().as_str(), Some(&*text));
+            }
         }
     }
 

@@ -90,7 +90,7 @@ fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
 /// The metrics of what was asked for.
 pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<Rc<Endpoint>> {
     let by_endpoint = &worker.http.by_endpoint;
-    if by_endpoint.groups && asked.params.is_none() {
+    if by_endpoint.groups && asked.endpoint.is_none() {
         return asked.compiled.endpoint.clone();
     }
     let plan = &worker.plan;

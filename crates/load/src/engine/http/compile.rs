@@ -1,6 +1,7 @@
 //! Requests of a script made ready: what never changes is bytes before the first one is sent.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use super::Http;
@@ -12,7 +13,7 @@ use crate::plan::{Body, Plan, Request};
 use crate::record::Recorder;
 use crate::template::{Functions, Template};
 use crate::url::Url;
-use crate::value::Value;
+use crate::value::{Map, Value};
 use crate::vars::Vars;
 use crate::vuser::Failed;
 
@@ -31,6 +32,16 @@ pub(super) struct Compiled {
     pub(super) endpoint: Option<Rc<Endpoint>>,
     /// Whether somebody looks at the body of the answer, hooks aside.
     pub(super) looks: bool,
+    /// What hooks get to see and what they leave is rendered with; made for the first that has hooks.
+    pub(super) hooked: OnceCell<Hooked>,
+}
+
+/// What requests with hooks need, made once.
+pub(super) struct Hooked {
+    /// `requestParams`, but for what is each request's own.
+    pub(super) params: Map,
+    /// Default headers and the step's, merged.
+    pub(super) fields: Vec<(String, Template)>,
 }
 
 /// Bytes to send.
@@ -89,7 +100,7 @@ impl Compiled {
         let mut own = Own::default();
         let fields = fields(plan, request, &mut own);
         let looks = !request.captures.is_empty() || !request.matches.is_empty() || !request.expect.is_empty();
-        let mut compiled = Compiled { fields, own, ready: None, endpoint: None, looks };
+        let mut compiled = Compiled { fields, own, ready: None, endpoint: None, looks, hooked: OnceCell::new() };
         if http.by_endpoint.groups {
             let url = written_url(request);
             let url = with_target(plan, &url);
@@ -174,10 +185,12 @@ pub(super) fn refuse_body(method: &str, has_body: bool, allows: bool) -> Result<
 
 /// Where a rendered URL leads.
 pub(super) fn place(http: &Http, plan: &Plan, url: &str) -> Result<(Rc<Origin>, String, Option<String>), Failed> {
-    if url.starts_with('/')
+    // Hooks are shown the whole URL, and as a rule leave it as it was.
+    let below = url.strip_prefix(&*plan.target).filter(|_| http.base.is_some()).unwrap_or(url);
+    if below.starts_with('/')
         && let Some(base) = &http.base
     {
-        return Ok((base.origin.clone(), outgoing::joined(&base.prefix, url.as_bytes()), base.authorization.clone()));
+        return Ok((base.origin.clone(), outgoing::joined(&base.prefix, below.as_bytes()), base.authorization.clone()));
     }
     let url = with_target(plan, url);
     if !url.starts_with("http") {
@@ -217,10 +230,9 @@ fn merged<'p>(plan: &'p Plan, request: &'p Request) -> Vec<(&'p str, Cow<'p, Tem
     all
 }
 
-/// The same, rendered.
-pub(super) fn written_fields(plan: &Plan, request: &Request, with: With<'_>) -> Vec<(String, Value)> {
-    let rendered = |value: &Template| value.value(with.vars, with.functions);
-    merged(plan, request).into_iter().map(|(name, value)| (name.to_owned(), rendered(&value))).collect()
+/// The same, to keep.
+pub(super) fn merged_fields(plan: &Plan, request: &Request) -> Vec<(String, Template)> {
+    merged(plan, request).into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect()
 }
 
 fn fields(plan: &Plan, request: &Request, own: &mut Own) -> Vec<Piece> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::compile::{self, With};
+use super::compile::{self, Compiled, Hooked, With};
 use super::outgoing::{self, Outgoing, Own};
 use super::{Asked, Http, after};
 use crate::client::Answer;
@@ -13,6 +13,9 @@ use crate::template::{Template, render_value};
 use crate::url::Url;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
+
+/// Members of parameters that are searched one by one.
+const FEW: usize = 17;
 
 /// Hooks of the scenario count for the http engine alone.
 fn scenario(vuser: &Vuser) -> Option<&Scenario> {
@@ -32,20 +35,24 @@ pub(super) fn has_after(vuser: &Vuser, request: &Request) -> bool {
 /// What hooks made of a request.
 pub(super) struct Made {
     pub(super) params: Value,
-    /// The URL and name that metrics-by-endpoint goes by: it is the last of the scenario's hooks.
-    pub(super) endpoint: (String, Option<String>),
+    /// The URL and name that metrics-by-endpoint goes by, those that the scenario's hooks left; `None` while they are
+    /// the script's.
+    pub(super) endpoint: Option<(String, Option<String>)>,
 }
 
 /// `beforeRequest`: the scenario's, then the request's.
-pub(super) async fn before(vuser: &mut Vuser, request: &Request) -> Result<Made, Failed> {
-    let mut params = params(vuser, request);
+pub(super) async fn before(vuser: &mut Vuser, request: &Request, compiled: &Compiled) -> Result<Made, Failed> {
+    let mut params = Value::from(params(vuser, request, compiled));
     let plan = vuser.worker.plan.clone();
     let scenario = vuser.scenario.and_then(|index| plan.scenarios.get(index));
     let scenario = scenario.filter(|scenario| scenario.engine == Engine::Http);
     if let Some(scenario) = scenario {
         before_all(vuser, &scenario.before_request, &mut params).await?;
     }
-    let endpoint = (written_url(&params), written_name(&params));
+    let (url, name) = (written_url(&params), written_name(&params));
+    let is_same = Some(&*url) == hooked(vuser, request, compiled).params.get("url").and_then(Value::as_str)
+        && name.as_deref() == request.name.as_ref().map(Template::source).as_deref();
+    let endpoint = (!is_same).then_some((url, name));
     before_all(vuser, &request.before_request, &mut params).await?;
     Ok(Made { params, endpoint })
 }
@@ -143,29 +150,36 @@ fn missing(name: &str) -> String {
 }
 
 /// `requestParams` as hooks first see them: the step's own keys, not rendered, and a few more.
-fn params(vuser: &Vuser, request: &Request) -> Value {
-    let plan = &vuser.worker.plan;
-    let mut map = match &request.spec {
-        Value::Map(map) => (**map).clone(),
-        _ => Map::new(),
-    };
-    let url = compile::written_url(request);
-    map.insert("url".into(), Value::from(&*compile::with_target(plan, &url)));
-    map.insert("method".into(), Value::from(request.method.as_str()));
-    map.insert("timeout".into(), Value::Number(vuser.worker.http.timeout.as_secs_f64()));
-    map.insert("uuid".into(), Value::from(crate::random::uuid().as_str()));
-    map.insert("https".into(), Value::from(plan.tls.clone()));
-    Value::from(map)
+fn params(vuser: &Vuser, request: &Request, compiled: &Compiled) -> Map {
+    let mut map = hooked(vuser, request, compiled).params.clone();
+    map.insert("uuid".into(), Value::from(crate::random::uuid()));
+    map
+}
+
+/// What requests of this kind need, made for the first.
+pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compiled) -> &'c Hooked {
+    compiled.hooked.get_or_init(|| {
+        let plan = &vuser.worker.plan;
+        let mut params = match &request.spec {
+            Value::Map(map) => (**map).clone(),
+            _ => Map::new(),
+        };
+        let url = compile::written_url(request);
+        params.insert("url".into(), Value::from(&*compile::with_target(plan, &url)));
+        params.insert("method".into(), Value::from(request.method.as_str()));
+        params.insert("timeout".into(), Value::Number(vuser.worker.http.timeout.as_secs_f64()));
+        // Its place is here, its value is each request's own.
+        params.insert("uuid".into(), Value::Undefined);
+        params.insert("https".into(), Value::from(plan.tls.clone()));
+        Hooked { params, fields: compile::merged_fields(plan, request) }
+    })
 }
 
 /// The same after the request: URL and headers as they were sent.
 fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
     let mut map = match &asked.params {
         Some(Value::Map(map)) => (**map).clone(),
-        _ => match params(vuser, asked.request) {
-            Value::Map(map) => Arc::unwrap_or_clone(map),
-            _ => Map::new(),
-        },
+        _ => params(vuser, asked.request, asked.compiled),
     };
     map.insert("url".into(), Value::from(asked.url().as_str()));
     if let Some(outgoing) = &asked.outgoing {
@@ -230,10 +244,13 @@ fn uri(url: &str) -> Value {
 }
 
 fn member<'v>(params: &'v Value, name: &str) -> Option<&'v Value> {
-    match params {
-        Value::Map(map) => map.get(name).filter(|value| !matches!(value, Value::Undefined | Value::Null)),
-        _ => None,
-    }
+    let Value::Map(map) = params else { return None };
+    // Twenty names are asked for in turn, and few members there: looking at each is cheaper than to hash each name.
+    let found = match map.len() {
+        0..FEW => map.iter().find(|(known, _)| &***known == name).map(|(_, value)| value),
+        _ => map.get(name),
+    };
+    found.filter(|value| !matches!(value, Value::Undefined | Value::Null))
 }
 
 /// The URL hooks left, not rendered.
@@ -265,7 +282,7 @@ pub(super) fn cookies(params: &Value, with: With<'_>) -> Vec<(String, String)> {
 pub(super) fn render(
     http: &Http,
     plan: &Plan,
-    request: &Request,
+    (request, hooked): (&Request, &Hooked),
     params: &mut Value,
     with: With<'_>,
 ) -> Result<Outgoing, Failed> {
@@ -275,7 +292,7 @@ pub(super) fn render(
     let url = get("uri").or_else(|| get("url")).map(|url| url.to_text().into_owned()).unwrap_or_default();
     let (origin, mut target, url_authorization) = compile::place(http, plan, &url)?;
     let mut own = Own::default();
-    let mut fields = fields(plan, request, member(params, "headers"), with, &mut own)?;
+    let mut fields = fields(plan, hooked, member(params, "headers"), with, &mut own)?;
     let body = match get("json").filter(Value::is_truthy) {
         Some(json) => {
             push_kind(&mut fields, &mut own, "application/json")?;
@@ -335,31 +352,52 @@ fn push_kind(fields: &mut Vec<u8>, own: &mut Own, kind: &str) -> Result<(), Fail
 }
 
 /// Default headers, the step's, and those hooks set, names in lower case.
-fn fields(
-    plan: &Plan,
-    request: &Request,
-    set: Option<&Value>,
-    with: With<'_>,
-    own: &mut Own,
-) -> Result<Vec<u8>, Failed> {
-    let mut all = compile::written_fields(plan, request, with);
+fn fields(plan: &Plan, hooked: &Hooked, set: Option<&Value>, with: With<'_>, own: &mut Own) -> Result<Vec<u8>, Failed> {
+    let written = hooked.fields.iter().map(|(name, value)| (Cow::Borrowed(&**name), Text::Written(value)));
+    let mut all: Vec<(Cow<'_, str>, Text<'_>)> = written.collect();
     if let Some(Value::Map(map)) = set {
         for (name, value) in map.iter() {
-            let name = name.to_ascii_lowercase();
-            let value = render_value(value, with.vars, with.functions);
-            match all.iter_mut().find(|(known, _)| *known == name) {
+            let value = Text::Made(render_value(value, with.vars, with.functions));
+            match all.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
                 Some(place) => place.1 = value,
-                None => all.push((name, value)),
+                None => all.push((lower(name), value)),
             }
         }
     }
     if let Some((is_sampled, prefix)) = &plan.http.tracing {
-        all.push(("traceparent".to_owned(), Value::from(compile::traceparent(*is_sampled, prefix).as_str())));
+        let parent = compile::traceparent(*is_sampled, prefix);
+        all.push((Cow::Borrowed("traceparent"), Text::Made(Value::from(parent))));
     }
-    let mut out = Vec::new();
-    for (name, value) in all.iter().filter(|(_, value)| *value != Value::Undefined) {
+    let mut out = Vec::with_capacity(512);
+    for (name, text) in &all {
+        let value = match text {
+            Text::Written(template) => match template.literal() {
+                Some(literal) => Cow::Borrowed(literal),
+                None => match template.value(with.vars, with.functions) {
+                    Value::Undefined => continue,
+                    value => Cow::Owned(value.to_text().into_owned()),
+                },
+            },
+            Text::Made(Value::Undefined) => continue,
+            Text::Made(value) => value.to_text(),
+        };
         own.note(name);
-        outgoing::push_field(&mut out, name, value.to_text().as_bytes())?;
+        outgoing::push_field(&mut out, name, value.as_bytes())?;
     }
     Ok(out)
+}
+
+/// A field's value.
+enum Text<'t> {
+    /// As the plan has it.
+    Written(&'t Template),
+    /// Rendered.
+    Made(Value),
+}
+
+fn lower(name: &str) -> Cow<'_, str> {
+    match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::options::Options;
 use super::packet::{Frame, Kind, Malformed, Packet, SEPARATOR, push_head};
 use crate::engine::bell::Bell;
-use crate::engine::websocket::{Incoming, Socket};
+use crate::engine::websocket::Socket;
 use crate::value::{Value, parse_json};
 
 /// Namespaces of one connection.
@@ -280,13 +280,9 @@ impl Client {
 
     // For the tasks of the connection.
 
-    /// Reads a WebSocket message, or one packet of a long poll.
-    pub(super) fn take_in(&self, message: Incoming<'_>) -> Result<(), Malformed> {
-        if !message.is_text {
-            return self.take_attachment();
-        }
-        let text = std::str::from_utf8(message.payload).map_err(|_| Malformed)?;
-        match Frame::parse(text)? {
+    /// Takes a packet, of a WebSocket's message or of a long poll.
+    pub(super) fn take_in(&self, frame: Frame<'_>) -> Result<(), Malformed> {
+        match frame {
             Frame::Ping => self.send(b"3"),
             Frame::Message(text) => return self.take_packet(text),
             Frame::Binary => return self.take_attachment(),

@@ -137,7 +137,7 @@ pub(super) fn push_head(out: &mut Vec<u8>, kind: Kind, namespace: &str, id: Opti
         out.push(b',');
     }
     if let Some(id) = id {
-        out.extend_from_slice(id.to_string().as_bytes());
+        weir_wire::encode::push_decimal(out, id);
     }
 }
 

@@ -128,7 +128,7 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
     let mut is_faulty = false;
     let end = socket
         .read(&mut |message: Incoming<'_>| {
-            let frame = text_of(message).and_then(|text| Frame::parse(text).ok());
+            let frame = frame_of(message);
             let is_right = match frame {
                 Some(Frame::Open(json)) if !upgrading => open_with(client, json, |handshake| {
                     socket.limit_silence(handshake.silence);
@@ -141,7 +141,7 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
                     true
                 }
                 _ if !is_agreed => false,
-                _ => client.take_in(message).is_ok(),
+                frame => frame.is_some_and(|frame| client.take_in(frame).is_ok()),
             };
             if !is_right {
                 is_faulty = true;
@@ -158,8 +158,12 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
     }
 }
 
-fn text_of(message: Incoming<'_>) -> Option<&str> {
-    message.is_text.then(|| std::str::from_utf8(message.payload).ok()).flatten()
+/// What a message holds; nothing if it is malformed.
+fn frame_of(message: Incoming<'_>) -> Option<Frame<'_>> {
+    if !message.is_text {
+        return Some(Frame::Binary);
+    }
+    Frame::parse(std::str::from_utf8(message.payload).ok()?).ok()
 }
 
 /// Takes a handshake; false if it is none.
@@ -229,7 +233,7 @@ fn take_in(client: &Client, body: &str) -> Option<&'static str> {
         if packet == "1" {
             return Some("transport close");
         }
-        if client.take_in(Incoming { is_text: true, payload: packet.as_bytes() }).is_err() {
+        if Frame::parse(packet).and_then(|frame| client.take_in(frame)).is_err() {
             return Some("parse error");
         }
     }

@@ -33,7 +33,7 @@ const isObject = (value) => (typeof value === 'object' && value !== null) || typ
 const varsHandler = {
   get(call, name) {
     const { touched } = call;
-    if (touched !== null && touched.has(name)) return touched.get(name);
+    if (touched !== undefined && touched.has(name)) return touched.get(name);
     if (typeof name === 'symbol') return undefined;
     const value = native.get(call.id, name);
     if (kept.size > 0) {
@@ -70,7 +70,7 @@ const varsHandler = {
   },
   ownKeys(call) {
     const names = new Set(native.names(call.id));
-    if (call.touched !== null) for (const name of call.touched.keys()) names.add(name);
+    if (call.touched !== undefined) for (const name of call.touched.keys()) names.add(name);
     return [...names];
   },
   getOwnPropertyDescriptor(call, name) {
@@ -91,43 +91,64 @@ const put = (call, name, value) => {
   } else if (kept.size > 0) kept.get(call.uid)?.vars.delete(name);
 };
 
+/** Where a context has its call: a private member would cost a function call of its own. */
+const IN_CALL = Symbol('call');
+
 /** `context`: what is not asked for is not made. */
 class Context {
-  #call;
   constructor(call) {
-    this.#call = call;
+    this[IN_CALL] = call;
     this.vars = new Proxy(call, varsHandler);
     this._uid = call.uid;
   }
   get funcs() {
-    return (this.#call.funcs ??= functionsFor(functions, this));
+    return (this[IN_CALL].funcs ??= functionsFor(functions, this));
   }
   get _jar() {
-    const { id } = this.#call;
-    return (this.#call.jar ??= new Jar({
+    const { id } = this[IN_CALL];
+    return (this[IN_CALL].jar ??= new Jar({
       list: () => native.cookies(id) ?? [],
       put: (text, url) => native.putCookie(id, text, url),
       clear: () => native.clearCookies(id),
     }));
   }
   get scenario() {
-    return (this.#call.scenario ??= native.scenario(this.#call.id));
+    return (this[IN_CALL].scenario ??= native.scenario(this[IN_CALL].id));
   }
 }
 const OWN_MEMBERS = 2;
 
+/** Parameters of so many members are made ready for. */
+const STEPS_MAX = 32;
+
+/**
+ * Objects with the first, the first two, … of these members. QuickJS remembers which member follows which only while an
+ * object stands at that place; these do, so the next object of the kind is not worked out anew.
+ */
+const steps = (prototype, names) =>
+  names.slice(0, STEPS_MAX).map((_, at) => {
+    const object = Object.create(prototype);
+    for (const name of names.slice(0, at + 1)) object[name] = undefined;
+    return object;
+  });
+// On the class, since what no function names is freed.
+Context.steps = [
+  steps(Object.prototype, ['id', 'uid', 'kind', 'isInside', 'context', 'vars']),
+  steps(Context.prototype, [IN_CALL, 'vars', '_uid']),
+];
+
 /** Ends a call, once: writes back what was touched, then tells the outcome. */
 const finish = (call, error, value) => {
-  if (call.isOver) return;
-  call.isOver = true;
   const { context } = call;
+  if (context === null) return;
   try {
-    if (context !== null) writeBack(call, context);
+    writeBack(call, context);
   } catch (failed) {
     error ??= failed;
   }
   // Without circles what is done with is freed at once, and the collector has nothing to look for.
-  call.context = call.vars = call.funcs = null;
+  call.context = call.vars = null;
+  if (call.funcs !== undefined) call.funcs = null;
   // A call that ends before it returns, and hands nothing back, says so by what `invoke` returns.
   if (call.isInside && !HANDS_BACK[call.kind]) call.outcome = errorName(error) ?? null;
   else native.finish(call.id, errorName(error), value);
@@ -135,7 +156,7 @@ const finish = (call, error, value) => {
 
 const writeBack = (call, context) => {
   if (context.vars !== call.vars) replaceVars(call, context.vars);
-  if (call.touched !== null) {
+  if (call.touched !== undefined) {
     for (const [name, value] of call.touched) if (typeof name === 'string') put(call, name, value);
   }
   const members = Object.keys(context);
@@ -159,9 +180,12 @@ const replaceVars = (call, vars) => {
  * returned, it goes to `native.finish(id, …)`, now or later.
  */
 const invoke = (id, index, kind, uid, first, second) => {
-  const { fn, isPlain } = entries[index];
-  const call = { id, uid, kind, touched: null, isOver: false, isInside: true, outcome: undefined, context: null, vars: null,
-    scenario: null, funcs: null, jar: null };
+  const entry = entries[index];
+  const { fn, isPlain } = entry;
+  if (entry.steps === null && isObject(first)) entry.steps = steps(Object.prototype, Object.keys(first));
+  // A member costs half as much as the whole of a short function: what few calls need is added when it is needed. The
+  // context is there until the call is over.
+  const call = { id, uid, kind, isInside: true, context: undefined, vars: undefined };
   const context = new Context(call);
   call.context = context;
   call.vars = context.vars;
@@ -217,7 +241,7 @@ let entries = [];
 /** The processor's functions; their names in order. */
 const setEntries = (exported) => {
   const all = functionsOf(exported);
-  entries = Object.values(all).map((fn) => ({ fn, isPlain: isCallbackForm(fn) }));
+  entries = Object.values(all).map((fn) => ({ fn, isPlain: isCallbackForm(fn), steps: null }));
   return Object.keys(all);
 };
 const forget = (uid) => void kept.delete(uid);
