@@ -2,6 +2,7 @@
 
 pub mod frame;
 pub mod hpack;
+pub mod message;
 
 use std::fmt;
 
