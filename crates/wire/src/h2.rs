@@ -1,5 +1,6 @@
 //! HTTP/2 (RFC 9113): frames, compressed fields, streams. No socket, no clock.
 
+pub mod connection;
 pub mod frame;
 pub mod hpack;
 pub mod message;

@@ -33,7 +33,9 @@ pub fn request(block: &mut Block, is_connect_extended: bool, head: &mut RequestH
     match (is_connect, pseudo.protocol) {
         (false, Some(_)) => return Err(":protocol without CONNECT"),
         (true, Some(_)) if !is_connect_extended => return Err(":protocol without leave"),
-        (true, None) if pseudo.scheme.is_some() || pseudo.path.is_some() => return Err("CONNECT with :scheme or :path"),
+        (true, None) if pseudo.scheme.is_some() || pseudo.path.is_some() => {
+            return Err("CONNECT with :scheme or :path");
+        }
         (true, None) => {
             head.target = pseudo.authority.ok_or("CONNECT without :authority")?;
             head.authority = Some(head.target);
@@ -235,7 +237,8 @@ mod tests {
     use super::super::hpack::{Decoder, Encoder};
     use super::*;
 
-    const GET: [(&str, &str); 4] = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/x?y")];
+    const GET: [(&str, &str); 4] =
+        [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/x?y")];
 
     /// A block of these fields, as it comes out of the decoder.
     fn block(fields: &[(&str, &str)]) -> Block {
@@ -267,8 +270,12 @@ mod tests {
         let (block, head) = read(&with(&[("cookie", "a=1"), ("accept", "*/*"), ("cookie", "b=2")]))?;
         let text = |span: Span| String::from_utf8_lossy(span.of(&block.bytes)).into_owned();
         assert_eq!(text(head.line), "GET /x?y HTTP/2.0");
-        assert_eq!((text(head.method), text(head.path), text(head.protocol)), ("GET".into(), "/x?y".into(), "HTTP/2.0".into()));
-        let fields: Vec<_> = head.fields.iter().map(|field| format!("{}: {}", text(field.name), text(field.value))).collect();
+        assert_eq!(
+            (text(head.method), text(head.path), text(head.protocol)),
+            ("GET".into(), "/x?y".into(), "HTTP/2.0".into())
+        );
+        let fields: Vec<_> =
+            head.fields.iter().map(|field| format!("{}: {}", text(field.name), text(field.value))).collect();
         assert_eq!(fields, ["cookie: a=1; b=2", "accept: */*", "host: a.test"]);
         assert_eq!((head.version, head.known().contains(Known::Host)), (Version::Http2, true));
         Ok(())
@@ -324,7 +331,9 @@ mod tests {
         let mut head = ResponseHead::default();
         assert_eq!(response(&mut block(&[(":status", "204"), ("server", "x")]), &mut head), Ok(()));
         assert_eq!((head.status, head.fields.len(), head.version), (204, 1, Version::Http2));
-        for fields in [&[("server", "x")][..], &[(":status", "20")], &[(":status", "+20")], &[("a", "b"), (":status", "200")]] {
+        for fields in
+            [&[("server", "x")][..], &[(":status", "20")], &[(":status", "+20")], &[("a", "b"), (":status", "200")]]
+        {
             assert!(response(&mut block(fields), &mut head).is_err(), "{fields:?}");
         }
     }
