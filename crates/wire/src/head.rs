@@ -68,6 +68,8 @@ pub enum Version {
     /// HTTP/1.1 and later minor versions (RFC 9110 §2.5).
     #[default]
     Http11,
+    /// HTTP/2 (RFC 9113): framed by streams, not by fields.
+    Http2,
 }
 
 /// A request's line and fields.

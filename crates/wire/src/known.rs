@@ -202,6 +202,18 @@ impl Known {
         }
     }
 
+    /// As [`Known::of`], for tables made when this is compiled.
+    pub(crate) const fn of_const(name: &[u8]) -> Option<Known> {
+        let mut row = 0;
+        while row < TABLE.len() {
+            if TABLE[row].name.as_bytes().eq_ignore_ascii_case(name) {
+                return Some(TABLE[row].known);
+            }
+            row += 1;
+        }
+        None
+    }
+
     /// The name in its usual spelling.
     pub fn name(self) -> &'static str {
         TABLE.get(self as usize).map_or("", |row| row.name)

@@ -20,6 +20,7 @@ pub mod encode;
 pub mod escape;
 mod field;
 pub mod framing;
+pub mod h2;
 pub mod head;
 pub mod host;
 pub mod known;

@@ -1,0 +1,527 @@
+//! One connection: its streams, windows and settings, and what is owed to the peer.
+//!
+//! ```text
+//!  input ─ next ─► Event (head, data, trailers, reset, writable, goaway)
+//!  head / data / reset / consumed / goaway ─► output
+//! ```
+//!
+//! Bodies are the caller's: `data` gives the nine bytes that go before them, and says how many may follow.
+//!
+//! Invariants: whatever comes, memory is bounded by [`Limits`]; every field section is decoded, wanted or not, since
+//! later ones build on it; a frame that the RFC forbids ends its stream or the connection with the RFC's code.
+
+mod calm;
+mod send;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use crate::framing::content_length;
+use crate::known::Known;
+
+use super::frame::{self, Frame, HEAD_BYTES, Head, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, Settings, WINDOW_MAX};
+use super::hpack::{Block, Decoder, Encoder, TABLE_BYTES_DEFAULT};
+use super::{Code, Fault};
+
+use calm::Calm;
+use streams::{Incoming, Stream, Streams};
+
+/// What a client sends first (RFC 9113 §3.4).
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// What both windows are before anybody says otherwise.
+const WINDOW_DEFAULT: u32 = 65_535;
+/// CONTINUATION frames of one section.
+const CONTINUATIONS_MAX: usize = 32;
+/// Answers to PING and SETTINGS that wait because the peer does not read, in bytes.
+const OUTPUT_MAX: usize = 64 * 1024;
+
+/// SETTINGS, by their numbers (RFC 9113 §6.5.2, RFC 8441 §3).
+mod setting {
+    pub const TABLE: u16 = 1;
+    pub const PUSH: u16 = 2;
+    pub const STREAMS: u16 = 3;
+    pub const WINDOW: u16 = 4;
+    pub const PAYLOAD: u16 = 5;
+    pub const SECTION: u16 = 6;
+    pub const CONNECT: u16 = 8;
+}
+
+/// Which side we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Streams of the peer are odd.
+    Server,
+    /// Ours are.
+    Client,
+}
+
+/// What a peer may make us keep.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Streams that the peer may have open at once.
+    pub streams: u32,
+    /// Bytes of a field section, compressed and not.
+    pub section: usize,
+    /// The window of each stream: bytes the peer may send before they are consumed.
+    pub window: u32,
+    /// The window of the connection, not below the RFC's 65,535.
+    pub connection_window: u32,
+    /// Extended CONNECT (RFC 8441) is allowed.
+    pub is_connect_extended: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            streams: 128,
+            section: 32 * 1024,
+            window: 65_536,
+            connection_window: 1 << 20,
+            is_connect_extended: false,
+        }
+    }
+}
+
+/// What a frame comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'b> {
+    /// Nothing that concerns the caller.
+    Nothing,
+    /// A request (of a server), an answer or interim answer (of a client): its fields are in [`Connection::block`].
+    Head {
+        /// Whose.
+        stream: u32,
+        /// There is no body.
+        ends: bool,
+    },
+    /// A piece of a body. Call [`Connection::consumed`] once it is done with; `data` may be empty.
+    Data {
+        /// Whose.
+        stream: u32,
+        /// The piece.
+        data: &'b [u8],
+        /// Bytes to be returned to the windows: padding counts.
+        counted: usize,
+        /// It was the last.
+        ends: bool,
+    },
+    /// Trailers, in [`Connection::block`], and with them the end.
+    Trailers {
+        /// Whose.
+        stream: u32,
+    },
+    /// A stream is over before its time: forget it.
+    Reset {
+        /// Which.
+        stream: u32,
+        /// The peer's code, or the one it was told.
+        code: u32,
+        /// What the peer did that it must not; `None` when it was the peer that reset it.
+        fault: Option<Fault>,
+    },
+    /// More may be sent: on this stream, or on any.
+    Writable {
+        /// `None` for all.
+        stream: Option<u32>,
+    },
+    /// The peer acts on no stream of ours beyond `last`.
+    GoAway {
+        /// The last it may have acted on.
+        last: u32,
+        /// Why.
+        code: u32,
+    },
+}
+
+/// One look at the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'b> {
+    /// No frame is complete before there are so many bytes.
+    Need(usize),
+    /// A frame.
+    Took {
+        /// Its bytes, to be dropped from the input.
+        used: usize,
+        /// What it comes to.
+        event: Event<'b>,
+    },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    limits: Limits,
+    decoder: Decoder,
+    encoder: Encoder,
+    streams: Streams,
+    peer: Peer,
+    /// The section that is not complete.
+    section: Option<Section>,
+    /// Its bytes so far.
+    fragments: Vec<u8>,
+    block: Block,
+    output: Vec<u8>,
+    scratch: Vec<u8>,
+    calm: Calm,
+    send_window: i64,
+    receive_window: i64,
+    unreturned: u32,
+    is_settled: bool,
+    is_going: bool,
+}
+
+/// What the peer's SETTINGS say.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    window: u32,
+    payload: usize,
+    streams: u32,
+    is_connect_extended: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    stream: u32,
+    ends: bool,
+    continuations: usize,
+}
+
+impl Connection {
+    /// A connection whose SETTINGS are to be sent; a client's preface is before them.
+    pub fn new(role: Role, limits: Limits) -> Connection {
+        let mut output = Vec::new();
+        if role == Role::Client {
+            output.extend_from_slice(PREFACE);
+        }
+        let section = u32::try_from(limits.section).unwrap_or(u32::MAX);
+        let mut settings =
+            vec![(setting::STREAMS, limits.streams), (setting::WINDOW, limits.window), (setting::SECTION, section)];
+        match role {
+            Role::Client => settings.push((setting::PUSH, 0)),
+            Role::Server if limits.is_connect_extended => settings.push((setting::CONNECT, 1)),
+            Role::Server => {}
+        }
+        frame::push_settings(&mut output, &settings);
+        let connection_window = limits.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX);
+        if connection_window > WINDOW_DEFAULT {
+            frame::push_window(&mut output, 0, connection_window - WINDOW_DEFAULT);
+        }
+        Connection {
+            role,
+            limits: Limits { connection_window, ..limits },
+            decoder: Decoder::new(TABLE_BYTES_DEFAULT),
+            encoder: Encoder::default(),
+            streams: Streams::new(role),
+            peer: Peer {
+                window: WINDOW_DEFAULT,
+                payload: PAYLOAD_BYTES_DEFAULT,
+                streams: u32::MAX,
+                is_connect_extended: false,
+            },
+            section: None,
+            fragments: Vec::new(),
+            block: Block::default(),
+            output,
+            scratch: Vec::new(),
+            calm: Calm::default(),
+            send_window: i64::from(WINDOW_DEFAULT),
+            receive_window: i64::from(connection_window),
+            unreturned: 0,
+            is_settled: false,
+            is_going: false,
+        }
+    }
+
+    /// What is to be sent before anything else; take it all.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// The fields of the last [`Event::Head`] or [`Event::Trailers`]; swap it for another to keep them.
+    pub fn block(&mut self) -> &mut Block {
+        &mut self.block
+    }
+
+    /// Streams that are open.
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether the peer allows `:protocol` (RFC 8441 §3).
+    pub fn is_connect_extended(&self) -> bool {
+        self.peer.is_connect_extended
+    }
+
+    /// Reads the frame that the input begins with. A fault ends the connection: send [`Connection::fail`]'s output.
+    pub fn next<'b>(&mut self, input: &'b [u8]) -> Result<Step<'b>, Fault> {
+        let Some(head) = Head::read(input) else { return Ok(Step::Need(HEAD_BYTES)) };
+        if head.length > PAYLOAD_BYTES_DEFAULT {
+            return Err(Fault::connection(Code::FrameSize, "a frame larger than SETTINGS allow"));
+        }
+        let used = HEAD_BYTES + head.length;
+        let Some(payload) = input.get(HEAD_BYTES..used) else { return Ok(Step::Need(used)) };
+        self.calm.frame()?;
+        let event = match Frame::read(head, payload) {
+            Ok(frame) => self.take(frame),
+            Err(fault) => Err(fault),
+        };
+        let event = match event {
+            Ok(event) => event,
+            Err(Fault { stream: Some(stream), .. }) if self.section.is_some() && stream != 0 => {
+                return Err(Fault::connection(Code::Protocol, "a frame within a field section"));
+            }
+            Err(fault) => self.end_stream_by(fault)?,
+        };
+        if self.output.len() > OUTPUT_MAX {
+            return Err(Fault::connection(Code::EnhanceYourCalm, "a peer that asks and does not read"));
+        }
+        Ok(Step::Took { used, event })
+    }
+
+    /// Writes what the peer is told of a fault that ends the connection.
+    pub fn fail(&mut self, fault: Fault) {
+        frame::push_goaway(&mut self.output, self.streams.last_of_peer(), fault.code);
+    }
+
+    fn take<'b>(&mut self, frame: Frame<'b>) -> Result<Event<'b>, Fault> {
+        if !self.is_settled && !matches!(frame, Frame::Settings(_)) {
+            return Err(Fault::connection(Code::Protocol, "a connection that does not begin with SETTINGS"));
+        }
+        if self.section.is_some() && !matches!(frame, Frame::Continuation { .. }) {
+            return Err(Fault::connection(Code::Protocol, "a frame within a field section"));
+        }
+        match frame {
+            Frame::Data { stream, data, counted, ends } => self.data_came(stream, data, counted, ends),
+            Frame::Headers { stream, block, is_whole, ends } => self.headers_came(stream, block, is_whole, ends),
+            Frame::Continuation { stream, block, is_whole } => self.continuation_came(stream, block, is_whole),
+            Frame::Reset { stream, code } => self.reset_came(stream, code),
+            Frame::Settings(settings) => self.settings_came(settings),
+            Frame::Ping(opaque) => {
+                frame::push_pong(&mut self.output, opaque);
+                Ok(Event::Nothing)
+            }
+            Frame::GoAway { last, code } => Ok(Event::GoAway { last, code }),
+            Frame::Window { stream, more } => self.window_came(stream, more),
+            Frame::SettingsAck | Frame::Pong(_) | Frame::Other { .. } => Ok(Event::Nothing),
+        }
+    }
+
+    /// A fault of one stream: it is reset, the connection goes on.
+    fn end_stream_by(&mut self, fault: Fault) -> Result<Event<'static>, Fault> {
+        let Some(stream) = fault.stream else { return Err(fault) };
+        if self.streams.is_idle(stream) {
+            // There is nothing yet that could be reset.
+            return Err(Fault { stream: None, ..fault });
+        }
+        self.calm.reset()?;
+        self.reset(stream, fault.code);
+        Ok(Event::Reset { stream, code: fault.code as u32, fault: Some(fault) })
+    }
+
+    fn data_came<'b>(&mut self, id: u32, data: &'b [u8], counted: usize, ends: bool) -> Result<Event<'b>, Fault> {
+        if self.streams.is_idle(id) {
+            return Err(Fault::connection(Code::Protocol, "DATA on an idle stream"));
+        }
+        self.receive_window -= counted as i64;
+        if self.receive_window < 0 {
+            return Err(Fault::connection(Code::FlowControl, "more than the connection's window"));
+        }
+        self.calm.data(data.len(), ends);
+        let Some(stream) = self.streams.get(id) else {
+            self.return_window(counted);
+            if self.streams.was_reset(id) {
+                return Ok(Event::Nothing);
+            }
+            return Err(Fault::stream(id, Code::StreamClosed, "DATA on a closed stream"));
+        };
+        match stream.take_data(id, data.len(), counted, ends) {
+            Ok(()) => {}
+            Err(fault) => {
+                self.return_window(counted);
+                return Err(fault);
+            }
+        }
+        if ends {
+            self.streams.forget_if_over(id);
+        }
+        Ok(Event::Data { stream: id, data, counted, ends })
+    }
+
+    fn headers_came(&mut self, id: u32, block: &[u8], is_whole: bool, ends: bool) -> Result<Event<'static>, Fault> {
+        let section = Section { stream: id, ends, continuations: 0 };
+        if is_whole {
+            return self.section_came(section, block);
+        }
+        self.fragments.clear();
+        self.section = Some(section);
+        self.keep_fragment(block)
+    }
+
+    fn continuation_came(&mut self, id: u32, block: &[u8], is_whole: bool) -> Result<Event<'static>, Fault> {
+        let Some(section) = self.section.as_mut().filter(|section| section.stream == id) else {
+            return Err(Fault::connection(Code::Protocol, "CONTINUATION of nothing"));
+        };
+        section.continuations += 1;
+        if section.continuations > CONTINUATIONS_MAX {
+            return Err(Fault::connection(Code::EnhanceYourCalm, "too many CONTINUATION frames"));
+        }
+        self.keep_fragment(block)?;
+        let Some(section) = self.section.take_if(|_| is_whole) else { return Ok(Event::Nothing) };
+        let fragments = std::mem::take(&mut self.fragments);
+        let event = self.section_came(section, &fragments);
+        self.fragments = fragments;
+        event
+    }
+
+    fn keep_fragment(&mut self, block: &[u8]) -> Result<Event<'static>, Fault> {
+        if self.fragments.len() + block.len() > self.limits.section {
+            return Err(Fault::connection(Code::EnhanceYourCalm, "a field section larger than SETTINGS allow"));
+        }
+        self.fragments.extend_from_slice(block);
+        Ok(Event::Nothing)
+    }
+
+    /// A whole section: decoded first, whatever it is for.
+    fn section_came(&mut self, section: Section, bytes: &[u8]) -> Result<Event<'static>, Fault> {
+        let Section { stream: id, ends, .. } = section;
+        self.block.clear();
+        self.decoder
+            .decode(bytes, self.limits.section, &mut self.block)
+            .map_err(|_| Fault::connection(Code::Compression, "a field section that cannot be decompressed"))?;
+        if self.streams.get(id).is_some() {
+            return self.further_section(id, ends);
+        }
+        if self.streams.was_reset(id) {
+            return Ok(Event::Nothing);
+        }
+        match self.role {
+            Role::Server if id.is_multiple_of(2) => {
+                Err(Fault::connection(Code::Protocol, "a stream of the client with an even number"))
+            }
+            Role::Server if self.streams.is_idle(id) => self.request_came(id, ends),
+            _ if self.streams.is_idle(id) => Err(Fault::connection(Code::Protocol, "HEADERS on an idle stream")),
+            _ => Err(Fault::connection(Code::StreamClosed, "HEADERS on a closed stream")),
+        }
+    }
+
+    fn request_came(&mut self, id: u32, ends: bool) -> Result<Event<'static>, Fault> {
+        self.streams.note(id);
+        let is_too_many = self.streams.len() >= self.limits.streams as usize;
+        if self.is_going || is_too_many {
+            return Err(Fault::stream(id, Code::RefusedStream, "more streams than SETTINGS allow, or after GOAWAY"));
+        }
+        let mut stream = Stream::new(self.peer.window, self.limits.window);
+        stream.declared = self.block_length(id)?;
+        if ends {
+            stream.end_incoming(id)?;
+        } else {
+            stream.incoming = Incoming::Body;
+        }
+        self.streams.add(id, stream);
+        self.calm.request();
+        Ok(Event::Head { stream: id, ends })
+    }
+
+    /// A section on an open stream: an answer, or trailers.
+    fn further_section(&mut self, id: u32, ends: bool) -> Result<Event<'static>, Fault> {
+        let Some(stream) = self.streams.get(id) else { return Ok(Event::Nothing) };
+        match stream.incoming {
+            Incoming::Done => Err(Fault::stream(id, Code::StreamClosed, "HEADERS after END_STREAM")),
+            Incoming::Head => {
+                // Whether this is the final answer depends on its status: `answered` says so.
+                if ends {
+                    stream.incoming = Incoming::Done;
+                    self.streams.forget_if_over(id);
+                }
+                Ok(Event::Head { stream: id, ends })
+            }
+            Incoming::Body if !ends => Err(Fault::stream(id, Code::Protocol, "trailers without END_STREAM")),
+            Incoming::Body => {
+                stream.end_incoming(id)?;
+                self.streams.forget_if_over(id);
+                Ok(Event::Trailers { stream: id })
+            }
+        }
+    }
+
+    fn block_length(&self, id: u32) -> Result<Option<u64>, Fault> {
+        let mut found = None;
+        for field in self.block.fields.iter().filter(|field| field.known == Some(Known::ContentLength)) {
+            let length = content_length(field.value.of(&self.block.bytes));
+            if length.is_none() || found.is_some_and(|before| Some(before) != length) {
+                return Err(Fault::stream(id, Code::Protocol, "a content-length that is none"));
+            }
+            found = length;
+        }
+        Ok(found)
+    }
+
+    fn reset_came(&mut self, id: u32, code: u32) -> Result<Event<'static>, Fault> {
+        if self.streams.is_idle(id) {
+            return Err(Fault::connection(Code::Protocol, "RST_STREAM on an idle stream"));
+        }
+        if !self.streams.remove(id) {
+            return Ok(Event::Nothing);
+        }
+        self.calm.reset()?;
+        Ok(Event::Reset { stream: id, code, fault: None })
+    }
+
+    fn window_came(&mut self, id: u32, more: u32) -> Result<Event<'static>, Fault> {
+        if id == 0 {
+            self.send_window += i64::from(more);
+            if self.send_window > i64::from(WINDOW_MAX) {
+                return Err(Fault::connection(Code::FlowControl, "a window above 2^31-1"));
+            }
+            return Ok(Event::Writable { stream: None });
+        }
+        if self.streams.is_idle(id) {
+            return Err(Fault::connection(Code::Protocol, "WINDOW_UPDATE on an idle stream"));
+        }
+        let Some(stream) = self.streams.get(id) else { return Ok(Event::Nothing) };
+        stream.send_window += i64::from(more);
+        if stream.send_window > i64::from(WINDOW_MAX) {
+            return Err(Fault::stream(id, Code::FlowControl, "a window above 2^31-1"));
+        }
+        Ok(Event::Writable { stream: Some(id) })
+    }
+
+    fn settings_came(&mut self, settings: Settings<'_>) -> Result<Event<'static>, Fault> {
+        self.is_settled = true;
+        let mut is_wider = false;
+        for (id, value) in settings.iter() {
+            match id {
+                setting::TABLE => self.encoder.allow(value as usize),
+                setting::PUSH if value > 1 || value == 1 && self.role == Role::Client => {
+                    return Err(Fault::connection(Code::Protocol, "ENABLE_PUSH that is neither 0 nor the client's 1"));
+                }
+                setting::STREAMS => self.peer.streams = value,
+                setting::WINDOW if value > WINDOW_MAX => {
+                    return Err(Fault::connection(Code::FlowControl, "INITIAL_WINDOW_SIZE above 2^31-1"));
+                }
+                setting::WINDOW => {
+                    let delta = i64::from(value) - i64::from(self.peer.window);
+                    is_wider |= delta > 0;
+                    self.peer.window = value;
+                    if !self.streams.widen(delta) {
+                        return Err(Fault::connection(Code::FlowControl, "a window above 2^31-1"));
+                    }
+                }
+                setting::PAYLOAD => {
+                    self.peer.payload = value as usize;
+                    if !(PAYLOAD_BYTES_DEFAULT..=PAYLOAD_BYTES_MAX).contains(&self.peer.payload) {
+                        return Err(Fault::connection(Code::Protocol, "MAX_FRAME_SIZE out of its range"));
+                    }
+                }
+                setting::CONNECT if value > 1 => {
+                    return Err(Fault::connection(Code::Protocol, "ENABLE_CONNECT_PROTOCOL that is neither 0 nor 1"));
+                }
+                setting::CONNECT => self.peer.is_connect_extended = value == 1,
+                _ => {}
+            }
+        }
+        frame::push_settings_ack(&mut self.output);
+        Ok(if is_wider { Event::Writable { stream: None } } else { Event::Nothing })
+    }
+}

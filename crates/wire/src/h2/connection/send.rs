@@ -1,0 +1,127 @@
+//! What goes out.
+
+use crate::h2::frame::{self, HEAD_BYTES, Kind, flag};
+use crate::h2::hpack::Encoder;
+use crate::h2::{Code, Fault};
+
+use super::streams::{Incoming, Outgoing, Stream};
+use super::{Connection, Role};
+
+impl Connection {
+    /// Begins a stream of a client; `None` while the peer allows no more, or for good after [`Connection::goaway`].
+    pub fn open(&mut self) -> Option<u32> {
+        if self.role == Role::Server || self.is_going || self.streams.len() >= self.peer.streams as usize {
+            return None;
+        }
+        let id = self.streams.next_of_ours()?;
+        self.streams.add(id, Stream::new(self.peer.window, self.limits.window));
+        Some(id)
+    }
+
+    /// Writes a field section: a request, an answer, an interim answer, or trailers. `write` gives the fields, pseudo-header
+    /// fields first. Nothing happens on a stream that is over.
+    pub fn head(&mut self, stream: u32, ends: bool, write: impl FnOnce(&mut Encoder, &mut Vec<u8>)) {
+        if !self.streams.peek(stream).is_some_and(|known| known.outgoing == Outgoing::Open) {
+            return;
+        }
+        self.scratch.clear();
+        self.encoder.begin(&mut self.scratch);
+        write(&mut self.encoder, &mut self.scratch);
+        let end_stream = if ends { flag::END_STREAM } else { 0 };
+        let mut rest = self.scratch.as_slice();
+        let mut kind = Kind::Headers;
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(self.peer.payload));
+            let mut flags = if kind == Kind::Headers { end_stream } else { 0 };
+            if after.is_empty() {
+                flags |= flag::END_HEADERS;
+            }
+            frame::push_head(&mut self.output, piece.len(), kind, flags, stream);
+            self.output.extend_from_slice(piece);
+            if after.is_empty() {
+                break;
+            }
+            (rest, kind) = (after, Kind::Continuation);
+        }
+        if ends {
+            self.end_outgoing(stream);
+        }
+    }
+
+    /// How many bytes of a body may go out on a stream now, in one frame.
+    pub fn sendable(&self, stream: u32) -> usize {
+        let Some(known) = self.streams.peek(stream).filter(|known| known.outgoing == Outgoing::Open) else { return 0 };
+        let window = known.send_window.min(self.send_window);
+        usize::try_from(window).unwrap_or(0).min(self.peer.payload)
+    }
+
+    /// The head of a DATA frame of `length` bytes, which is at most [`Connection::sendable`]; they are to follow it at once.
+    pub fn data(&mut self, stream: u32, length: usize, ends: bool) -> [u8; HEAD_BYTES] {
+        if let Some(known) = self.streams.get(stream) {
+            known.send_window -= length as i64;
+            self.send_window -= length as i64;
+        }
+        self.calm.sent();
+        if ends {
+            self.end_outgoing(stream);
+        }
+        let [_, a, b, c] = (length as u32).to_be_bytes();
+        let [s1, s2, s3, s4] = stream.to_be_bytes();
+        [a, b, c, Kind::Data as u8, if ends { flag::END_STREAM } else { 0 }, s1, s2, s3, s4]
+    }
+
+    /// Ends a stream at once, unless it is over.
+    pub fn reset(&mut self, stream: u32, code: Code) {
+        if self.streams.is_idle(stream) {
+            return;
+        }
+        frame::push_reset(&mut self.output, stream, code);
+        self.streams.remove_reset(stream);
+    }
+
+    /// Lets no new streams begin; those that are open go on.
+    pub fn goaway(&mut self, code: Code) {
+        self.is_going = true;
+        frame::push_goaway(&mut self.output, self.streams.last_of_peer(), code);
+    }
+
+    /// Bytes of [`super::Event::Data`] were done with: the peer may send as many again. Told when it is worth a frame.
+    pub fn consumed(&mut self, stream: u32, counted: usize) {
+        self.return_window(counted);
+        let half = self.limits.window / 2;
+        let Some(known) = self.streams.get(stream) else { return };
+        known.unreturned = known.unreturned.saturating_add(u32::try_from(counted).unwrap_or(u32::MAX));
+        if known.incoming == Incoming::Body && known.unreturned >= half.max(1) {
+            known.receive_window += i64::from(known.unreturned);
+            let more = std::mem::take(&mut known.unreturned);
+            frame::push_window(&mut self.output, stream, more);
+        }
+    }
+
+    /// Of a client: the head that came is the answer, and no interim one; how long its body is, where that is known.
+    pub fn answered(&mut self, stream: u32, declared: Option<u64>) -> Result<(), Fault> {
+        let Some(known) = self.streams.get(stream) else { return Ok(()) };
+        if known.incoming == Incoming::Head {
+            known.incoming = Incoming::Body;
+        }
+        known.declared = declared;
+        Ok(())
+    }
+
+    pub(super) fn return_window(&mut self, counted: usize) {
+        self.unreturned = self.unreturned.saturating_add(u32::try_from(counted).unwrap_or(u32::MAX));
+        if self.unreturned >= self.limits.connection_window / 2 {
+            let more = std::mem::take(&mut self.unreturned);
+            self.receive_window += i64::from(more);
+            frame::push_window(&mut self.output, 0, more);
+        }
+    }
+
+    fn end_outgoing(&mut self, stream: u32) {
+        if let Some(known) = self.streams.get(stream) {
+            known.outgoing = Outgoing::Done;
+            self.calm.answered();
+        }
+        self.streams.forget_if_over(stream);
+    }
+}

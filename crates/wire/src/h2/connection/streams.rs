@@ -1,0 +1,189 @@
+//! The streams of a connection that are open, and those that lately were.
+
+use std::collections::VecDeque;
+
+use super::super::frame::WINDOW_MAX;
+use super::super::{Code, Fault};
+use super::Role;
+
+/// Streams that were reset by us are remembered: the peer's frames under way to them are no fault of its.
+const RESET_KEPT: usize = 64;
+
+/// What the peer has still to send on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// An answer's head.
+    Head,
+    /// A body, or its end.
+    Body,
+    /// Nothing.
+    Done,
+}
+
+/// What we have still to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    /// A head, or the rest of a body.
+    Open,
+    /// Nothing.
+    Done,
+}
+
+/// One stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    pub incoming: Incoming,
+    pub outgoing: Outgoing,
+    pub send_window: i64,
+    pub receive_window: i64,
+    /// Bytes that were consumed and not yet given back to the peer's window.
+    pub unreturned: u32,
+    /// What Content-Length says.
+    pub declared: Option<u64>,
+    pub received: u64,
+}
+
+impl Stream {
+    pub fn new(send_window: u32, receive_window: u32) -> Stream {
+        Stream {
+            incoming: Incoming::Head,
+            outgoing: Outgoing::Open,
+            send_window: i64::from(send_window),
+            receive_window: i64::from(receive_window),
+            unreturned: 0,
+            declared: None,
+            received: 0,
+        }
+    }
+
+    /// Counts a piece of its body.
+    pub fn take_data(&mut self, id: u32, length: usize, counted: usize, ends: bool) -> Result<(), Fault> {
+        match self.incoming {
+            Incoming::Body => {}
+            Incoming::Head => return Err(Fault::stream(id, Code::Protocol, "DATA before HEADERS")),
+            Incoming::Done => return Err(Fault::stream(id, Code::StreamClosed, "DATA after END_STREAM")),
+        }
+        self.receive_window -= counted as i64;
+        if self.receive_window < 0 {
+            return Err(Fault::stream(id, Code::FlowControl, "more than the stream's window"));
+        }
+        self.received = self.received.saturating_add(length as u64);
+        if self.declared.is_some_and(|declared| self.received > declared) {
+            return Err(Fault::stream(id, Code::Protocol, "a body longer than its content-length"));
+        }
+        if ends { self.end_incoming(id) } else { Ok(()) }
+    }
+
+    /// Nothing more comes: a body is as long as was said (RFC 9113 §8.1.1).
+    pub fn end_incoming(&mut self, id: u32) -> Result<(), Fault> {
+        self.incoming = Incoming::Done;
+        if self.declared.is_some_and(|declared| declared != self.received) {
+            return Err(Fault::stream(id, Code::Protocol, "a body shorter than its content-length"));
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.incoming == Incoming::Done && self.outgoing == Outgoing::Done
+    }
+}
+
+/// All of them; there are few enough to look through.
+#[derive(Debug)]
+pub struct Streams {
+    role: Role,
+    ids: Vec<u32>,
+    open: Vec<Stream>,
+    last_of_peer: u32,
+    last_of_ours: u32,
+    reset: VecDeque<u32>,
+}
+
+impl Streams {
+    pub fn new(role: Role) -> Streams {
+        Streams { role, ids: Vec::new(), open: Vec::new(), last_of_peer: 0, last_of_ours: 0, reset: VecDeque::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub fn last_of_peer(&self) -> u32 {
+        self.last_of_peer
+    }
+
+    /// Whether nothing has been sent on it.
+    pub fn is_idle(&self, id: u32) -> bool {
+        let is_clients = !id.is_multiple_of(2);
+        let last = if is_clients == (self.role == Role::Server) { self.last_of_peer } else { self.last_of_ours };
+        id > last
+    }
+
+    /// The number of the next stream of ours; `None` when there are no more numbers.
+    pub fn next_of_ours(&mut self) -> Option<u32> {
+        let next = if self.last_of_ours == 0 { 1 } else { self.last_of_ours + 2 };
+        if next > WINDOW_MAX {
+            return None;
+        }
+        self.last_of_ours = next;
+        Some(next)
+    }
+
+    /// The peer has begun this one, and with it all before are not idle any more.
+    pub fn note(&mut self, id: u32) {
+        self.last_of_peer = id;
+    }
+
+    pub fn add(&mut self, id: u32, stream: Stream) {
+        self.ids.push(id);
+        self.open.push(stream);
+    }
+
+    pub fn get(&mut self, id: u32) -> Option<&mut Stream> {
+        let at = self.place(id)?;
+        self.open.get_mut(at)
+    }
+
+    pub fn peek(&self, id: u32) -> Option<&Stream> {
+        self.open.get(self.place(id)?)
+    }
+
+    /// Whether it was there.
+    pub fn remove(&mut self, id: u32) -> bool {
+        let Some(at) = self.place(id) else { return false };
+        self.ids.swap_remove(at);
+        self.open.swap_remove(at);
+        true
+    }
+
+    pub fn forget_if_over(&mut self, id: u32) {
+        if self.peek(id).is_some_and(Stream::is_over) {
+            self.remove(id);
+        }
+    }
+
+    /// Removes one because we reset it.
+    pub fn remove_reset(&mut self, id: u32) {
+        self.remove(id);
+        if self.reset.len() == RESET_KEPT {
+            self.reset.pop_front();
+        }
+        self.reset.push_back(id);
+    }
+
+    pub fn was_reset(&self, id: u32) -> bool {
+        self.reset.contains(&id)
+    }
+
+    /// Changes what may be sent on all of them; false when a window becomes too large (RFC 9113 §6.9.2).
+    pub fn widen(&mut self, delta: i64) -> bool {
+        for stream in &mut self.open {
+            stream.send_window += delta;
+        }
+        self.open.iter().all(|stream| stream.send_window <= i64::from(WINDOW_MAX))
+    }
+
+    fn place(&self, id: u32) -> Option<usize> {
+        self.ids.iter().position(|&known| known == id)
+    }
+}

@@ -1,0 +1,306 @@
+use super::super::frame::{Kind, flag, push_head};
+use super::super::message;
+use super::*;
+use crate::head::RequestHead;
+
+/// A server that has had the client's SETTINGS.
+fn server(limits: Limits) -> Connection {
+    let mut server = Connection::new(Role::Server, limits);
+    let mut settings = Vec::new();
+    frame::push_settings(&mut settings, &[]);
+    assert_eq!(feed(&mut server, &settings), Ok(vec![Event::Nothing]));
+    server.output().clear();
+    server
+}
+
+/// All events of some frames.
+fn feed<'b>(connection: &mut Connection, mut bytes: &'b [u8]) -> Result<Vec<Event<'b>>, Fault> {
+    let mut events = Vec::new();
+    while !bytes.is_empty() {
+        match connection.next(bytes)? {
+            Step::Need(_) => return Ok(events),
+            Step::Took { used, event } => {
+                events.push(event);
+                bytes = &bytes[used..];
+            }
+        }
+    }
+    Ok(events)
+}
+
+fn made(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_head(&mut out, payload.len(), kind, flags, stream);
+    out.extend_from_slice(payload);
+    out
+}
+
+/// GET http / of a.test, and one more field without indexing.
+fn get(more: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = vec![0x82, 0x86, 0x84, 0x01, 6];
+    block.extend_from_slice(b"a.test");
+    for (name, value) in more {
+        block.extend([0, name.len() as u8]);
+        block.extend_from_slice(name.as_bytes());
+        block.push(value.len() as u8);
+        block.extend_from_slice(value.as_bytes());
+    }
+    block
+}
+
+const WHOLE: u8 = flag::END_HEADERS | flag::END_STREAM;
+
+/// What the bytes we sent are, as their own reader says.
+fn sent(connection: &mut Connection) -> Vec<String> {
+    let output = std::mem::take(connection.output());
+    let mut rest = output.as_slice();
+    let mut frames = Vec::new();
+    while let Some(head) = Head::read(rest) {
+        let payload = &rest[HEAD_BYTES..HEAD_BYTES + head.length];
+        frames.push(match Frame::read(head, payload) {
+            Ok(frame) => format!("{frame:?}"),
+            Err(fault) => fault.what.into(),
+        });
+        rest = &rest[HEAD_BYTES + head.length..];
+    }
+    frames
+}
+
+#[test]
+fn a_request_and_its_answer() {
+    let mut server = server(Limits::default());
+    let bytes = made(Kind::Headers, WHOLE, 1, &get(&[]));
+    assert_eq!(feed(&mut server, &bytes), Ok(vec![Event::Head { stream: 1, ends: true }]));
+    let mut head = RequestHead::default();
+    assert_eq!(message::request(server.block(), false, &mut head).map(|said| said.protocol), Ok(None));
+    assert_eq!(head.line.of(&server.block().bytes), b"GET / HTTP/2.0");
+
+    server.head(1, false, |encoder, out| encoder.status(200, out));
+    assert_eq!(server.sendable(1), PAYLOAD_BYTES_DEFAULT);
+    assert_eq!(server.data(1, 2, true), [0, 0, 2, 0, 1, 0, 0, 0, 1]);
+    assert_eq!((server.open_streams(), server.sendable(1)), (0, 0));
+}
+
+#[test]
+fn two_sides_understand_each_other() {
+    let (mut client, mut server) =
+        (Connection::new(Role::Client, Limits::default()), Connection::new(Role::Server, Limits::default()));
+    let id = client.open();
+    assert_eq!(id, Some(1));
+    client.head(1, false, |encoder, out| {
+        for (name, value) in [(":method", "POST"), (":scheme", "https"), (":authority", "a.test"), (":path", "/x")] {
+            encoder.pseudo(name, value.as_bytes(), out);
+        }
+        encoder.field(b"Content-Length", b"3", Some(Known::ContentLength), out);
+    });
+    let mut bytes = std::mem::take(client.output());
+    bytes.extend(client.data(1, 3, true));
+    bytes.extend_from_slice(b"abc");
+    let bytes = bytes.strip_prefix(PREFACE).unwrap_or_default();
+    let events = feed(&mut server, bytes);
+    let data = Event::Data { stream: 1, data: b"abc", counted: 3, ends: true };
+    assert_eq!(events.map(|all| all[all.len() - 2..].to_vec()), Ok(vec![Event::Head { stream: 1, ends: false }, data]));
+    server.consumed(1, 3);
+    server.head(1, false, |encoder, out| encoder.status(103, out));
+    server.head(1, true, |encoder, out| encoder.status(204, out));
+    let bytes = std::mem::take(server.output());
+    let events = feed(&mut client, &bytes).map(|all| all[all.len() - 2..].to_vec());
+    assert_eq!(events, Ok(vec![Event::Head { stream: 1, ends: false }, Event::Head { stream: 1, ends: true }]));
+    assert_eq!((client.open_streams(), server.open_streams()), (0, 0));
+}
+
+#[test]
+fn sections_may_come_in_pieces_and_nothing_between_them() {
+    let block = get(&[("x", "y")]);
+    let (first, second) = block.split_at(4);
+    let mut server = server(Limits::default());
+    let mut bytes = made(Kind::Headers, flag::END_STREAM, 1, first);
+    bytes.extend(made(Kind::Continuation, flag::END_HEADERS, 1, second));
+    assert_eq!(feed(&mut server, &bytes), Ok(vec![Event::Nothing, Event::Head { stream: 1, ends: true }]));
+
+    let mut bytes = made(Kind::Headers, flag::END_STREAM, 3, first);
+    bytes.extend(made(Kind::Ping, 0, 0, b"12345678"));
+    assert_eq!(feed(&mut server, &bytes).map_err(|fault| fault.code), Err(Code::Protocol));
+}
+
+#[test]
+fn what_ends_the_connection() {
+    let open = made(Kind::Headers, flag::END_HEADERS, 1, &get(&[]));
+    let done = made(Kind::Headers, WHOLE, 1, &get(&[]));
+    let after = |first: &[u8], second: Vec<u8>| [first, &second].concat();
+    let setting = |id: u16, value: u32| {
+        let mut out = Vec::new();
+        frame::push_settings(&mut out, &[(id, value)]);
+        out
+    };
+    let rows: [(&str, Vec<u8>, Code); 16] = [
+        ("DATA on idle", made(Kind::Data, 0, 1, b"x"), Code::Protocol),
+        ("RST_STREAM on idle", made(Kind::RstStream, 0, 1, &[0; 4]), Code::Protocol),
+        ("WINDOW_UPDATE on idle", made(Kind::WindowUpdate, 0, 1, &[0, 0, 0, 1]), Code::Protocol),
+        ("CONTINUATION of nothing", made(Kind::Continuation, flag::END_HEADERS, 1, b""), Code::Protocol),
+        ("an even stream", made(Kind::Headers, WHOLE, 2, &get(&[])), Code::Protocol),
+        ("a broken block", made(Kind::Headers, WHOLE, 1, &[0xff]), Code::Compression),
+        (
+            "a stream number that falls",
+            after(&made(Kind::Headers, WHOLE, 5, &get(&[])), made(Kind::Headers, WHOLE, 3, &get(&[]))),
+            Code::StreamClosed,
+        ),
+        ("PUSH_PROMISE", after(&open, made(Kind::PushPromise, 0, 1, &[0; 4])), Code::Protocol),
+        ("a window above 2^31-1", made(Kind::WindowUpdate, 0, 0, &[0x7f, 0xff, 0xff, 0xff]), Code::FlowControl),
+        ("ENABLE_PUSH 2", setting(2, 2), Code::Protocol),
+        ("INITIAL_WINDOW_SIZE 2^31", setting(4, 1 << 31), Code::FlowControl),
+        ("MAX_FRAME_SIZE too small", setting(5, 16_383), Code::Protocol),
+        ("MAX_FRAME_SIZE too large", setting(5, 1 << 24), Code::Protocol),
+        (
+            "windows that become too large",
+            after(&after(&open, made(Kind::WindowUpdate, 0, 1, &[0x7f, 0xff, 0, 0])), setting(4, 0x7fff_ffff)),
+            Code::FlowControl,
+        ),
+        ("a frame too large", made(Kind::Data, 0, 1, &[0; PAYLOAD_BYTES_DEFAULT + 1]), Code::FrameSize),
+        (
+            "many CONTINUATIONs",
+            after(&made(Kind::Headers, 0, 1, b""), made(Kind::Continuation, 0, 1, b"").repeat(40)),
+            Code::EnhanceYourCalm,
+        ),
+    ];
+    for (what, bytes, code) in rows {
+        let mut server = server(Limits::default());
+        assert_eq!(feed(&mut server, &bytes).map_err(|fault| (fault.stream, fault.code)), Err((None, code)), "{what}");
+    }
+    let mut unsettled = Connection::new(Role::Server, Limits::default());
+    assert_eq!(feed(&mut unsettled, &done).map_err(|fault| fault.code), Err(Code::Protocol));
+}
+
+#[test]
+fn what_ends_a_stream() {
+    let head = |flags: u8, more: &[(&str, &str)]| made(Kind::Headers, flag::END_HEADERS | flags, 1, &get(more));
+    let data = |flags: u8, bytes: &[u8]| made(Kind::Data, flags, 1, bytes);
+    let rows: [(&str, Vec<Vec<u8>>, Code); 8] = [
+        ("a body too long", vec![head(0, &[("content-length", "1")]), data(0, b"ab")], Code::Protocol),
+        ("a body too short", vec![head(0, &[("content-length", "3")]), data(flag::END_STREAM, b"ab")], Code::Protocol),
+        ("no body where one was said", vec![head(flag::END_STREAM, &[("content-length", "3")])], Code::Protocol),
+        ("a length that is none", vec![head(flag::END_STREAM, &[("content-length", "+0")])], Code::Protocol),
+        ("DATA after the end", vec![head(flag::END_STREAM, &[]), data(0, b"a")], Code::StreamClosed),
+        ("HEADERS after the end", vec![head(flag::END_STREAM, &[]), head(flag::END_STREAM, &[])], Code::StreamClosed),
+        ("trailers that do not end it", vec![head(0, &[]), head(0, &[])], Code::Protocol),
+        (
+            "a window above 2^31-1",
+            vec![head(0, &[]), made(Kind::WindowUpdate, 0, 1, &[0x7f, 0xff, 0xff, 0xff])],
+            Code::FlowControl,
+        ),
+    ];
+    for (what, frames, code) in rows {
+        let mut server = server(Limits::default());
+        let bytes = frames.concat();
+        let last = feed(&mut server, &bytes).map(|events| events.last().copied());
+        assert!(
+            matches!(last, Ok(Some(Event::Reset { stream: 1, code: found, fault: Some(_) })) if found == code as u32),
+            "{what}: {last:?}"
+        );
+        assert!(sent(&mut server).contains(&format!("{:?}", Frame::Reset { stream: 1, code: code as u32 })), "{what}");
+        // What was on its way meanwhile is no fault; it still counts for the tables and the window.
+        assert_eq!(feed(&mut server, &data(0, b"late")), Ok(vec![Event::Nothing]), "{what}");
+    }
+}
+
+#[test]
+fn streams_beyond_the_limit_are_refused() {
+    let mut server = server(Limits { streams: 1, ..Limits::default() });
+    let bytes = [made(Kind::Headers, WHOLE, 1, &get(&[])), made(Kind::Headers, WHOLE, 3, &get(&[]))].concat();
+    let events = feed(&mut server, &bytes);
+    let refused = |event: &Event<'_>| matches!(event, Event::Reset { stream: 3, code: 7, .. });
+    assert!(events.is_ok_and(|all| all.last().is_some_and(refused)));
+    server.goaway(Code::NoError);
+    server.reset(1, Code::Cancel);
+    let bytes = made(Kind::Headers, WHOLE, 5, &get(&[]));
+    assert!(feed(&mut server, &bytes).is_ok_and(|all| matches!(all[..], [Event::Reset { stream: 5, code: 7, .. }])));
+}
+
+#[test]
+fn windows_bound_what_goes_out() {
+    let mut server = server(Limits::default());
+    let mut narrow = Vec::new();
+    frame::push_settings(&mut narrow, &[(4, 10)]);
+    let bytes = [narrow, made(Kind::Headers, WHOLE, 1, &get(&[]))].concat();
+    assert!(feed(&mut server, &bytes).is_ok());
+    server.head(1, false, |encoder, out| encoder.status(200, out));
+    assert_eq!(server.sendable(1), 10);
+    server.data(1, 10, false);
+    assert_eq!(server.sendable(1), 0);
+    // RFC 9113 §6.9.2: a window may become negative.
+    let mut narrower = Vec::new();
+    frame::push_settings(&mut narrower, &[(4, 5)]);
+    assert!(feed(&mut server, &narrower).is_ok());
+    let more = made(Kind::WindowUpdate, 0, 1, &[0, 0, 0, 6]);
+    assert_eq!(feed(&mut server, &more), Ok(vec![Event::Writable { stream: Some(1) }]));
+    assert_eq!(server.sendable(1), 1);
+}
+
+#[test]
+fn what_was_consumed_is_given_back_by_halves() {
+    let mut server = server(Limits { window: 100, ..Limits::default() });
+    assert!(feed(&mut server, &made(Kind::Headers, flag::END_HEADERS, 1, &get(&[]))).is_ok());
+    assert!(feed(&mut server, &made(Kind::Data, 0, 1, &[0; 60])).is_ok());
+    server.consumed(1, 30);
+    assert!(sent(&mut server).is_empty());
+    server.consumed(1, 30);
+    assert_eq!(sent(&mut server), [format!("{:?}", Frame::Window { stream: 1, more: 60 })]);
+    assert!(feed(&mut server, &made(Kind::Data, 0, 1, &[0; 100])).is_ok());
+    let beyond = made(Kind::Data, 0, 1, &[0; 1]);
+    assert!(feed(&mut server, &beyond).is_ok_and(|all| matches!(all[..], [Event::Reset { code: 3, .. }])));
+}
+
+#[test]
+fn floods_are_told_to_calm_down() {
+    let flood = |frame: Vec<u8>| frame.repeat(3000);
+    let mut resets = Vec::new();
+    for stream in (1..2000).step_by(2) {
+        resets.extend(made(Kind::Headers, WHOLE, stream, &get(&[])));
+        resets.extend(made(Kind::RstStream, 0, stream, &[0; 4]));
+    }
+    let open = made(Kind::Headers, flag::END_HEADERS, 1, &get(&[]));
+    let empty = [open, flood(made(Kind::Data, 0, 1, b""))].concat();
+    for (what, bytes) in [
+        ("PING", flood(made(Kind::Ping, 0, 0, b"12345678"))),
+        ("SETTINGS", flood(made(Kind::Settings, 0, 0, b""))),
+        ("PRIORITY", flood(made(Kind::Priority, 0, 1, b"\0\0\0\x03\0"))),
+        ("unknown", [0, 0, 0, 0xfa, 0, 0, 0, 0, 0].repeat(3000)),
+        ("empty DATA", empty),
+        ("rapid reset", resets),
+    ] {
+        let mut server = server(Limits::default());
+        assert_eq!(feed(&mut server, &bytes).map_err(|fault| fault.code), Err(Code::EnhanceYourCalm), "{what}");
+    }
+}
+
+#[test]
+fn a_long_life_owes_nothing() {
+    let mut server = server(Limits::default());
+    for stream in (1..20_001).step_by(2) {
+        assert!(feed(&mut server, &made(Kind::Headers, WHOLE, stream, &get(&[]))).is_ok(), "{stream}");
+        server.head(stream, false, |encoder, out| encoder.status(200, out));
+        server.data(stream, 1, true);
+        let window = made(Kind::WindowUpdate, 0, 0, &[0, 0, 0, 1]);
+        assert!(feed(&mut server, &window).is_ok(), "{stream}");
+        server.output().clear();
+    }
+    assert_eq!(server.open_streams(), 0);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_frames_end_well(frames in proptest::collection::vec(
+        (0u8..11, proptest::num::u8::ANY, 0u32..6, proptest::collection::vec(proptest::num::u8::ANY, 0..40)), 0..60,
+    )) {
+        let mut server = server(Limits { streams: 3, section: 100, window: 50, ..Limits::default() });
+        for (kind, flags, stream, payload) in frames {
+            let mut bytes = vec![0, 0, payload.len() as u8, kind, flags];
+            bytes.extend(stream.to_be_bytes());
+            bytes.extend(payload);
+            if feed(&mut server, &bytes).is_err() {
+                break;
+            }
+            assert!(server.open_streams() <= 3);
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Frames (RFC 9113 §4 and §6): heads and payloads of the ones that mean something, in and out.
+
+use super::{Code, Fault};
+
+/// Bytes before each payload.
+pub const HEAD_BYTES: usize = 9;
+/// What a payload may be unless SETTINGS say otherwise, and what ours say (RFC 9113 §6.5.2).
+pub const PAYLOAD_BYTES_DEFAULT: usize = 16_384;
+/// The most that SETTINGS can allow.
+pub const PAYLOAD_BYTES_MAX: usize = (1 << 24) - 1;
+/// The largest window, and the largest increment of one (RFC 9113 §6.9.1).
+pub const WINDOW_MAX: u32 = (1 << 31) - 1;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A piece of a body.
+    Data = 0,
+    /// The beginning of a field section.
+    Headers = 1,
+    /// A scheme of priorities that is no more (RFC 9113 §5.3.2).
+    Priority = 2,
+    /// The end of a stream, at once.
+    RstStream = 3,
+    /// What its sender expects.
+    Settings = 4,
+    /// A request that the server makes up.
+    PushPromise = 5,
+    /// A question that is answered at once.
+    Ping = 6,
+    /// No new streams.
+    GoAway = 7,
+    /// More may be sent.
+    WindowUpdate = 8,
+    /// More of a field section.
+    Continuation = 9,
+}
+
+impl Kind {
+    fn of(number: u8) -> Option<Kind> {
+        Some(match number {
+            0 => Kind::Data,
+            1 => Kind::Headers,
+            2 => Kind::Priority,
+            3 => Kind::RstStream,
+            4 => Kind::Settings,
+            5 => Kind::PushPromise,
+            6 => Kind::Ping,
+            7 => Kind::GoAway,
+            8 => Kind::WindowUpdate,
+            9 => Kind::Continuation,
+            _ => return None,
+        })
+    }
+}
+
+/// Flags of a frame.
+pub mod flag {
+    /// Of SETTINGS and PING: an answer.
+    pub const ACK: u8 = 0x1;
+    /// Of DATA and HEADERS: the last of its side of the stream.
+    pub const END_STREAM: u8 = 0x1;
+    /// Of HEADERS and CONTINUATION: the whole section is there.
+    pub const END_HEADERS: u8 = 0x4;
+    /// Of DATA and HEADERS: padding follows.
+    pub const PADDED: u8 = 0x8;
+    /// Of HEADERS: a priority stands before the fields.
+    pub const PRIORITY: u8 = 0x20;
+}
+
+/// The nine bytes before a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Of the payload, in bytes.
+    pub length: usize,
+    /// `None` for a kind that is not known, which is passed over (RFC 9113 §4.1).
+    pub kind: Option<Kind>,
+    /// See [`flag`].
+    pub flags: u8,
+    /// 0 is the connection.
+    pub stream: u32,
+}
+
+impl Head {
+    /// Reads the head that a buffer begins with; `None` while it is not complete.
+    #[inline]
+    pub fn read(bytes: &[u8]) -> Option<Head> {
+        let &[a, b, c, kind, flags, s1, s2, s3, s4] = bytes.first_chunk::<HEAD_BYTES>()?;
+        Some(Head {
+            length: usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c),
+            kind: Kind::of(kind),
+            flags,
+            stream: u32::from_be_bytes([s1 & 0x7f, s2, s3, s4]),
+        })
+    }
+
+    /// Whether a flag is set.
+    #[inline]
+    pub fn has(self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// A whole frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// DATA; `counted` is what it takes of the windows, padding included.
+    Data {
+        /// Whose.
+        stream: u32,
+        /// Without padding.
+        data: &'a [u8],
+        /// Bytes of the whole payload.
+        counted: usize,
+        /// Nothing follows.
+        ends: bool,
+    },
+    /// HEADERS, without padding and priority.
+    Headers {
+        /// Whose.
+        stream: u32,
+        /// The first piece of the section.
+        block: &'a [u8],
+        /// The section ends with it.
+        is_whole: bool,
+        /// No body follows.
+        ends: bool,
+    },
+    /// CONTINUATION.
+    Continuation {
+        /// Whose.
+        stream: u32,
+        /// The next piece of the section.
+        block: &'a [u8],
+        /// The section ends with it.
+        is_whole: bool,
+    },
+    /// RST_STREAM.
+    Reset {
+        /// Which.
+        stream: u32,
+        /// Why, as a number: see [`Code`].
+        code: u32,
+    },
+    /// SETTINGS: identifiers and values.
+    Settings(Settings<'a>),
+    /// SETTINGS that acknowledge ours.
+    SettingsAck,
+    /// PING.
+    Ping([u8; 8]),
+    /// PING that answers ours.
+    Pong([u8; 8]),
+    /// GOAWAY.
+    GoAway {
+        /// The last stream that its sender may act on.
+        last: u32,
+        /// Why, as a number: see [`Code`].
+        code: u32,
+    },
+    /// WINDOW_UPDATE.
+    Window {
+        /// Whose; 0 is the connection's.
+        stream: u32,
+        /// By how much, 1 or more.
+        more: u32,
+    },
+    /// What has no meaning here: PRIORITY, and kinds that are not known.
+    Other {
+        /// Whose.
+        stream: u32,
+    },
+}
+
+impl<'a> Frame<'a> {
+    /// Makes a frame of a head and its payload, which is as long as the head says. What the RFC calls an error of the
+    /// frame alone is refused here; what depends on the stream's state is the connection's to see.
+    pub fn read(head: Head, payload: &'a [u8]) -> Result<Frame<'a>, Fault> {
+        let Head { stream, .. } = head;
+        let Some(kind) = head.kind else { return Ok(Frame::Other { stream }) };
+        match kind {
+            Kind::Data => data(head, payload),
+            Kind::Headers => headers(head, payload),
+            Kind::Continuation => {
+                on_stream(stream, "CONTINUATION on stream 0")?;
+                Ok(Frame::Continuation { stream, block: payload, is_whole: head.has(flag::END_HEADERS) })
+            }
+            Kind::Priority => {
+                on_stream(stream, "PRIORITY on stream 0")?;
+                match payload {
+                    [a, b, c, d, _] if u32::from_be_bytes([a & 0x7f, *b, *c, *d]) == stream => {
+                        Err(Fault::stream(stream, Code::Protocol, "a stream that depends on itself"))
+                    }
+                    [_, _, _, _, _] => Ok(Frame::Other { stream }),
+                    _ => Err(Fault::stream(stream, Code::FrameSize, "PRIORITY that is not 5 bytes")),
+                }
+            }
+            Kind::RstStream => {
+                on_stream(stream, "RST_STREAM on stream 0")?;
+                let code =
+                    number(payload).ok_or(Fault::connection(Code::FrameSize, "RST_STREAM that is not 4 bytes"))?;
+                Ok(Frame::Reset { stream, code })
+            }
+            Kind::Settings => settings(head, payload),
+            Kind::PushPromise => Err(Fault::connection(Code::Protocol, "PUSH_PROMISE from a peer that may not push")),
+            Kind::Ping => {
+                on_connection(stream, "PING on a stream")?;
+                let opaque =
+                    payload.try_into().map_err(|_| Fault::connection(Code::FrameSize, "PING that is not 8 bytes"))?;
+                Ok(if head.has(flag::ACK) { Frame::Pong(opaque) } else { Frame::Ping(opaque) })
+            }
+            Kind::GoAway => {
+                on_connection(stream, "GOAWAY on a stream")?;
+                let numbers = payload.split_at_checked(4).zip(payload.get(4..8));
+                let Some(((last, _), code)) = numbers else {
+                    return Err(Fault::connection(Code::FrameSize, "GOAWAY below 8 bytes"));
+                };
+                let last = number(last).unwrap_or_default() & WINDOW_MAX;
+                Ok(Frame::GoAway { last, code: number(code).unwrap_or_default() })
+            }
+            Kind::WindowUpdate => window(stream, payload),
+        }
+    }
+}
+
+/// The pairs of a SETTINGS frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings<'a>(&'a [u8]);
+
+impl Settings<'_> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len() / SETTING_BYTES
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Identifiers and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, u32)> {
+        self.0
+            .as_chunks::<SETTING_BYTES>()
+            .0
+            .iter()
+            .map(|&[a, b, c, d, e, f]| (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f])))
+    }
+}
+
+const SETTING_BYTES: usize = 6;
+const PRIORITY_BYTES: usize = 5;
+
+fn data(head: Head, payload: &[u8]) -> Result<Frame<'_>, Fault> {
+    on_stream(head.stream, "DATA on stream 0")?;
+    let data = unpadded(head, payload)?;
+    Ok(Frame::Data { stream: head.stream, data, counted: payload.len(), ends: head.has(flag::END_STREAM) })
+}
+
+fn headers(head: Head, payload: &[u8]) -> Result<Frame<'_>, Fault> {
+    let stream = head.stream;
+    on_stream(stream, "HEADERS on stream 0")?;
+    let mut block = unpadded(head, payload)?;
+    if head.has(flag::PRIORITY) {
+        let Some((priority, rest)) = block.split_at_checked(PRIORITY_BYTES) else {
+            return Err(Fault::connection(Code::FrameSize, "HEADERS too short for its priority"));
+        };
+        if number(priority.get(..4).unwrap_or_default()).is_some_and(|on| on & WINDOW_MAX == stream) {
+            return Err(Fault::connection(Code::Protocol, "a stream that depends on itself"));
+        }
+        block = rest;
+    }
+    Ok(Frame::Headers { stream, block, is_whole: head.has(flag::END_HEADERS), ends: head.has(flag::END_STREAM) })
+}
+
+fn settings(head: Head, payload: &[u8]) -> Result<Frame<'_>, Fault> {
+    on_connection(head.stream, "SETTINGS on a stream")?;
+    if head.has(flag::ACK) {
+        return match payload {
+            [] => Ok(Frame::SettingsAck),
+            _ => Err(Fault::connection(Code::FrameSize, "SETTINGS that acknowledge with a payload")),
+        };
+    }
+    if payload.len() % SETTING_BYTES != 0 {
+        return Err(Fault::connection(Code::FrameSize, "SETTINGS cut off within a pair"));
+    }
+    Ok(Frame::Settings(Settings(payload)))
+}
+
+fn window<'a>(stream: u32, payload: &[u8]) -> Result<Frame<'a>, Fault> {
+    let Some(more) = number(payload) else {
+        return Err(Fault::connection(Code::FrameSize, "WINDOW_UPDATE that is not 4 bytes"));
+    };
+    match (more & WINDOW_MAX, stream) {
+        (0, 0) => Err(Fault::connection(Code::Protocol, "WINDOW_UPDATE by nothing")),
+        (0, _) => Err(Fault::stream(stream, Code::Protocol, "WINDOW_UPDATE by nothing")),
+        (more, _) => Ok(Frame::Window { stream, more }),
+    }
+}
+
+/// A payload without its padding (RFC 9113 §6.1).
+fn unpadded(head: Head, payload: &[u8]) -> Result<&[u8], Fault> {
+    if !head.has(flag::PADDED) {
+        return Ok(payload);
+    }
+    let (&padding, rest) =
+        payload.split_first().ok_or(Fault::connection(Code::FrameSize, "a padded frame without its pad length"))?;
+    rest.len()
+        .checked_sub(usize::from(padding))
+        .and_then(|length| rest.get(..length))
+        .ok_or(Fault::connection(Code::Protocol, "more padding than payload"))
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    bytes.try_into().ok().map(u32::from_be_bytes)
+}
+
+fn on_stream(stream: u32, otherwise: &'static str) -> Result<(), Fault> {
+    if stream == 0 { Err(Fault::connection(Code::Protocol, otherwise)) } else { Ok(()) }
+}
+
+fn on_connection(stream: u32, otherwise: &'static str) -> Result<(), Fault> {
+    if stream == 0 { Ok(()) } else { Err(Fault::connection(Code::Protocol, otherwise)) }
+}
+
+/// Appends a frame's head.
+#[inline]
+pub fn push_head(out: &mut Vec<u8>, length: usize, kind: Kind, flags: u8, stream: u32) {
+    let [_, a, b, c] = (length as u32).to_be_bytes();
+    let [s1, s2, s3, s4] = stream.to_be_bytes();
+    out.extend_from_slice(&[a, b, c, kind as u8, flags, s1, s2, s3, s4]);
+}
+
+/// Appends SETTINGS of these pairs.
+pub fn push_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
+    push_head(out, settings.len() * SETTING_BYTES, Kind::Settings, 0, 0);
+    for (id, value) in settings {
+        out.extend_from_slice(&id.to_be_bytes());
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+}
+
+/// Appends the answer to SETTINGS.
+pub fn push_settings_ack(out: &mut Vec<u8>) {
+    push_head(out, 0, Kind::Settings, flag::ACK, 0);
+}
+
+/// Appends the answer to a PING.
+pub fn push_pong(out: &mut Vec<u8>, opaque: [u8; 8]) {
+    push_head(out, opaque.len(), Kind::Ping, flag::ACK, 0);
+    out.extend_from_slice(&opaque);
+}
+
+/// Appends RST_STREAM.
+pub fn push_reset(out: &mut Vec<u8>, stream: u32, code: Code) {
+    push_head(out, 4, Kind::RstStream, 0, stream);
+    out.extend_from_slice(&(code as u32).to_be_bytes());
+}
+
+/// Appends GOAWAY.
+pub fn push_goaway(out: &mut Vec<u8>, last: u32, code: Code) {
+    push_head(out, 8, Kind::GoAway, 0, 0);
+    out.extend_from_slice(&last.to_be_bytes());
+    out.extend_from_slice(&(code as u32).to_be_bytes());
+}
+
+/// Appends WINDOW_UPDATE.
+pub fn push_window(out: &mut Vec<u8>, stream: u32, more: u32) {
+    push_head(out, 4, Kind::WindowUpdate, 0, stream);
+    out.extend_from_slice(&more.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Result<Frame<'_>, Fault> {
+        Frame::read(Head { length: payload.len(), kind: Kind::of(kind), flags, stream }, payload)
+    }
+
+    #[test]
+    fn heads_come_back() {
+        let mut out = Vec::new();
+        push_head(&mut out, 0x01_02_03, Kind::Headers, flag::END_HEADERS, 0x7fff_ffff);
+        let head = Head { length: 0x01_02_03, kind: Some(Kind::Headers), flags: 4, stream: 0x7fff_ffff };
+        assert_eq!(Head::read(&out), Some(head));
+        // The reserved bit means nothing.
+        out[5] |= 0x80;
+        assert_eq!(Head::read(&out), Some(head));
+        assert_eq!(Head::read(&out[..8]), None);
+    }
+
+    #[test]
+    fn padding_and_priority_are_taken_off() {
+        let data = Frame::Data { stream: 1, data: b"ab", counted: 5, ends: true };
+        assert_eq!(frame(0, flag::PADDED | flag::END_STREAM, 1, b"\x02ab\0\0"), Ok(data));
+        let headers = Frame::Headers { stream: 3, block: b"xy", is_whole: true, ends: false };
+        let payload = b"\x01\0\0\0\0\x10xy\0";
+        assert_eq!(frame(1, flag::PADDED | flag::PRIORITY | flag::END_HEADERS, 3, payload), Ok(headers));
+    }
+
+    #[test]
+    fn what_a_frame_must_not_be() {
+        let rows: [(u8, u8, u32, &[u8], Code, bool); 16] = [
+            (0, 0, 0, b"", Code::Protocol, true),
+            (0, flag::PADDED, 1, b"", Code::FrameSize, true),
+            (0, flag::PADDED, 1, b"\x05abcd", Code::Protocol, true),
+            (1, flag::PRIORITY, 1, b"\0\0\0\0", Code::FrameSize, true),
+            (1, flag::PRIORITY, 1, b"\0\0\0\x01\0", Code::Protocol, true),
+            (2, 0, 1, b"\0\0\0\x01\0", Code::Protocol, false),
+            (2, 0, 1, b"\0\0\0\0", Code::FrameSize, false),
+            (3, 0, 1, b"\0\0\0", Code::FrameSize, true),
+            (4, 0, 1, b"", Code::Protocol, true),
+            (4, flag::ACK, 0, b"\0", Code::FrameSize, true),
+            (4, 0, 0, b"\0\0\0\0\0", Code::FrameSize, true),
+            (5, 0, 1, b"\0\0\0\x02", Code::Protocol, true),
+            (6, 0, 0, b"1234567", Code::FrameSize, true),
+            (7, 0, 0, b"\0\0\0\0", Code::FrameSize, true),
+            (8, 0, 0, b"\0\0\0\0", Code::Protocol, true),
+            (8, 0, 1, b"\x80\0\0\0", Code::Protocol, false),
+        ];
+        for (kind, flags, stream, payload, code, ends_all) in rows {
+            let fault = frame(kind, flags, stream, payload).err();
+            let found = fault.map(|fault| (fault.code, fault.stream.is_none()));
+            assert_eq!(found, Some((code, ends_all)), "{kind} {flags} {stream} {payload:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let written = |push: &dyn Fn(&mut Vec<u8>)| {
+            let mut out = Vec::new();
+            push(&mut out);
+            out
+        };
+        let read = |bytes: &[u8]| {
+            let head = Head::read(bytes);
+            assert_eq!(head.map(|head| head.length), Some(bytes.len() - HEAD_BYTES));
+            head.map(|head| format!("{:?}", Frame::read(head, &bytes[HEAD_BYTES..])))
+        };
+        let rows: [(Vec<u8>, Frame<'_>); 5] = [
+            (written(&push_settings_ack), Frame::SettingsAck),
+            (written(&|out| push_pong(out, *b"12345678")), Frame::Pong(*b"12345678")),
+            (written(&|out| push_reset(out, 5, Code::Cancel)), Frame::Reset { stream: 5, code: 8 }),
+            (written(&|out| push_goaway(out, 7, Code::NoError)), Frame::GoAway { last: 7, code: 0 }),
+            (written(&|out| push_window(out, 9, 10)), Frame::Window { stream: 9, more: 10 }),
+        ];
+        for (bytes, expected) in rows {
+            assert_eq!(read(&bytes), Some(format!("{:?}", Ok::<_, Fault>(expected))));
+        }
+        let bytes = written(&|out| push_settings(out, &[(3, 128), (4, 65536)]));
+        match Head::read(&bytes).map(|head| Frame::read(head, &bytes[HEAD_BYTES..])) {
+            Some(Ok(Frame::Settings(settings))) => {
+                assert_eq!(settings.iter().collect::<Vec<_>>(), [(3, 128), (4, 65536)])
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Blocks to fields.
+
+use crate::head::{Field, Span};
+use crate::known::Known;
+
+use super::table::{self, Dynamic, ENTRY_OVERHEAD};
+use super::{TABLE_BYTES_DEFAULT, huffman, integer};
+
+/// A field section: one buffer, and each field as ranges of it, in order. Pseudo-header fields keep their colon.
+///
+/// Reuse one object and its memory stays.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Names and values.
+    pub bytes: Vec<u8>,
+    /// The fields.
+    pub fields: Vec<Field>,
+    /// The section was larger than the caller's limit: what did not fit is not in it.
+    pub is_too_large: bool,
+    size: usize,
+}
+
+impl Block {
+    /// Forgets the last section; the memory stays.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.fields.clear();
+        self.is_too_large = false;
+        self.size = 0;
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.fields.iter().map(|field| (field.name.of(&self.bytes), field.value.of(&self.bytes)))
+    }
+
+    /// Keeps a field unless it is too much; RFC 9113 §6.5.2 says what counts.
+    fn push(&mut self, name: &[u8], value: &[u8], known: Option<Known>, limit: usize) {
+        self.size = self.size.saturating_add(name.len() + value.len() + ENTRY_OVERHEAD);
+        if self.size > limit {
+            self.is_too_large = true;
+            return;
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        let middle = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        let end = self.bytes.len();
+        self.fields.push(Field { name: Span::new(start, middle), value: Span::new(middle, end), known });
+    }
+}
+
+/// A block that no encoder makes: the connection cannot go on, since both sides' tables may differ
+/// (RFC 9113 §4.3, `COMPRESSION_ERROR`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// An integer is cut off or too large.
+    Integer,
+    /// A string is cut off, or no Huffman code.
+    String,
+    /// Neither table has an entry of that index.
+    Index,
+    /// The table is made larger than SETTINGS allow, not at the start of a block, or more often than it can mean.
+    Resize,
+    /// SETTINGS made the table smaller, and the block does not say that it did the same.
+    NotResized,
+}
+
+/// One direction's decoder.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Dynamic,
+    /// The most that our SETTINGS allow.
+    allowed: usize,
+    /// The peer has to take note of this size first.
+    owed: Option<usize>,
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// Size updates one block may begin with: the smallest since, and the last (RFC 7541 §4.2).
+const RESIZES_MAX: usize = 2;
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        Decoder::new(TABLE_BYTES_DEFAULT)
+    }
+}
+
+/// What to do with a literal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literal {
+    Indexed,
+    NotIndexed,
+}
+
+impl Decoder {
+    /// A decoder whose table may be of that size in bytes, at most `u32::MAX`.
+    pub fn new(allowed: usize) -> Decoder {
+        let table = Dynamic::new(allowed);
+        Decoder { table, allowed, owed: None, name: Vec::new(), value: Vec::new() }
+    }
+
+    /// The peer has acknowledged SETTINGS with another table size.
+    pub fn allow(&mut self, allowed: usize) {
+        if allowed < self.table.max() {
+            self.owed = Some(allowed);
+        }
+        self.allowed = allowed;
+    }
+
+    /// Appends a whole block's fields to `out`, those beyond `limit` bytes left out: they are read all the same, for
+    /// later blocks build on them.
+    pub fn decode(&mut self, block: &[u8], limit: usize, out: &mut Block) -> Result<(), Broken> {
+        let mut rest = self.resizes(block)?;
+        while let Some(&first) = rest.first() {
+            rest = match first {
+                0x80.. => self.indexed(rest, limit, out)?,
+                0x40.. => self.literal(rest, 6, Literal::Indexed, limit, out)?,
+                0x20.. => return Err(Broken::Resize),
+                _ => self.literal(rest, 4, Literal::NotIndexed, limit, out)?,
+            };
+        }
+        Ok(())
+    }
+
+    fn resizes<'b>(&mut self, block: &'b [u8]) -> Result<&'b [u8], Broken> {
+        let mut rest = block;
+        for _ in 0..=RESIZES_MAX {
+            match rest.first() {
+                Some(0x20..0x40) => {}
+                _ => return if self.owed.is_some() { Err(Broken::NotResized) } else { Ok(rest) },
+            }
+            let (size, after) = integer::decode(rest, 5).ok_or(Broken::Integer)?;
+            if size > self.allowed {
+                return Err(Broken::Resize);
+            }
+            self.owed = self.owed.filter(|&owed| size > owed);
+            self.table.resize(size);
+            rest = after;
+        }
+        Err(Broken::Resize)
+    }
+
+    fn indexed<'b>(&self, bytes: &'b [u8], limit: usize, out: &mut Block) -> Result<&'b [u8], Broken> {
+        let (index, rest) = integer::decode(bytes, 7).ok_or(Broken::Integer)?;
+        let entry = self.entry(index)?;
+        out.push(entry.name, entry.value, entry.known, limit);
+        Ok(rest)
+    }
+
+    fn literal<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        prefix: u32,
+        literal: Literal,
+        limit: usize,
+        out: &mut Block,
+    ) -> Result<&'b [u8], Broken> {
+        let (index, mut rest) = integer::decode(bytes, prefix).ok_or(Broken::Integer)?;
+        self.name.clear();
+        self.value.clear();
+        let known = if index == 0 {
+            rest = string(rest, &mut self.name)?;
+            Known::of(&self.name)
+        } else {
+            let entry = entry(&self.table, index)?;
+            self.name.extend_from_slice(entry.name);
+            entry.known
+        };
+        rest = string(rest, &mut self.value)?;
+        out.push(&self.name, &self.value, known, limit);
+        if literal == Literal::Indexed {
+            self.table.add(&self.name, &self.value, known);
+        }
+        Ok(rest)
+    }
+
+    fn entry(&self, index: usize) -> Result<table::Entry<'_>, Broken> {
+        entry(&self.table, index)
+    }
+}
+
+fn entry(table: &Dynamic, index: usize) -> Result<table::Entry<'_>, Broken> {
+    match index.checked_sub(table::STATIC.len() + 1) {
+        Some(dynamic) => table.get(dynamic),
+        None => table::static_entry(index),
+    }
+    .ok_or(Broken::Index)
+}
+
+/// Appends a string (RFC 7541 §5.2) to `out`; what follows it.
+fn string<'b>(bytes: &'b [u8], out: &mut Vec<u8>) -> Result<&'b [u8], Broken> {
+    let is_huffman = bytes.first().is_some_and(|first| first & 0x80 != 0);
+    let (length, rest) = integer::decode(bytes, 7).ok_or(Broken::Integer)?;
+    let (text, rest) = rest.split_at_checked(length).ok_or(Broken::String)?;
+    if is_huffman {
+        huffman::decode(text, out).map_err(|_| Broken::String)?;
+    } else {
+        out.extend_from_slice(text);
+    }
+    Ok(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 65536;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let digit = |byte: u8| (byte as char).to_digit(16).unwrap_or(0) as u8;
+        digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+    }
+
+    fn shown(block: &Block) -> String {
+        let lines = block.iter().map(|(name, value)| [name, b": ", value].concat());
+        String::from_utf8_lossy(&lines.collect::<Vec<_>>().join(&b'\n')).into_owned()
+    }
+
+    fn decode(decoder: &mut Decoder, hex: &str) -> Result<String, Broken> {
+        let mut block = Block::default();
+        decoder.decode(&bytes(hex), LIMIT, &mut block)?;
+        Ok(shown(&block))
+    }
+
+    #[test]
+    fn three_requests_of_the_rfc_with_huffman() {
+        // RFC 7541 C.4.
+        let mut decoder = Decoder::default();
+        let rows = [
+            (
+                "828684418cf1e3c2e5f23a6ba0ab90f4ff",
+                ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com",
+            ),
+            (
+                "828684be5886a8eb10649cbf",
+                ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\ncache-control: no-cache",
+            ),
+            (
+                "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf",
+                ":method: GET\n:scheme: https\n:path: /index.html\n:authority: www.example.com\ncustom-key: custom-value",
+            ),
+        ];
+        for (hex, expected) in rows {
+            assert_eq!(decode(&mut decoder, hex).as_deref(), Ok(expected));
+        }
+        assert_eq!(decoder.table.len(), 3);
+    }
+
+    #[test]
+    fn responses_of_the_rfc_evict() {
+        // RFC 7541 C.5, a table of 256 bytes.
+        let mut decoder = Decoder::new(256);
+        let first = "4803333032580770726976617465611d4d6f6e2c203231204f63742032303133\
+                     2032303a31333a323120474d546e1768747470733a2f2f7777772e6578616d706c652e636f6d";
+        let second = "4803333037c1c0bf";
+        assert!(
+            decode(&mut decoder, first).is_ok_and(|text| text.starts_with(":status: 302\ncache-control: private\n"))
+        );
+        assert!(
+            decode(&mut decoder, second).is_ok_and(|text| text.starts_with(":status: 307\ncache-control: private\n"))
+        );
+        assert_eq!(decoder.table.find(b":status", b"302"), Some((0, false)));
+    }
+
+    #[test]
+    fn what_is_broken_says_how() {
+        let rows = [
+            ("80", Broken::Index),
+            ("be", Broken::Index),
+            ("ff", Broken::Integer),
+            ("40", Broken::Integer),
+            ("400361", Broken::String),
+            ("00816003616263", Broken::String),
+            // A table larger than allowed; a resize behind a field; three of them.
+            ("3fe23f", Broken::Resize),
+            ("8220", Broken::Resize),
+            ("202020", Broken::Resize),
+        ];
+        for (hex, expected) in rows {
+            assert_eq!(decode(&mut Decoder::default(), hex), Err(expected), "{hex}");
+        }
+    }
+
+    #[test]
+    fn a_smaller_table_must_be_taken_note_of() {
+        let mut decoder = Decoder::default();
+        decoder.allow(0);
+        assert_eq!(decode(&mut decoder, "82"), Err(Broken::NotResized));
+        assert_eq!(decode(&mut decoder, "2082").as_deref(), Ok(":method: GET"));
+        decoder.allow(4096);
+        assert_eq!(decode(&mut decoder, "3fe11f82").as_deref(), Ok(":method: GET"));
+    }
+
+    #[test]
+    fn a_section_beyond_the_limit_is_read_but_not_kept() {
+        let mut decoder = Decoder::default();
+        let mut block = Block::default();
+        let read = decoder.decode(&bytes("400161 0162 400163 0164"), 34, &mut block);
+        assert_eq!((read, shown(&block), block.is_too_large), (Ok(()), "a: b".into(), true));
+        assert_eq!(decode(&mut decoder, "be").as_deref(), Ok("c: d"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_end_well(blocks in proptest::collection::vec(proptest::collection::vec(proptest::num::u8::ANY, 0..60), 0..20)) {
+            let mut decoder = Decoder::default();
+            for block in blocks {
+                let mut out = Block::default();
+                if decoder.decode(&block, 1000, &mut out).is_err() {
+                    break;
+                }
+                assert!(out.bytes.len() <= 1000);
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The static table (RFC 7541 Appendix A) and the dynamic table (§2.3.2).
+
+use std::collections::VecDeque;
+
+use crate::known::Known;
+
+/// What an entry counts beside its bytes (RFC 7541 §4.1).
+pub const ENTRY_OVERHEAD: usize = 32;
+
+/// Names and values, from index 1 on.
+pub(super) const STATIC: [(&str, &str); 61] = [
+    (":authority", ""),
+    (":method", "GET"),
+    (":method", "POST"),
+    (":path", "/"),
+    (":path", "/index.html"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "200"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "304"),
+    (":status", "400"),
+    (":status", "404"),
+    (":status", "500"),
+    ("accept-charset", ""),
+    ("accept-encoding", "gzip, deflate"),
+    ("accept-language", ""),
+    ("accept-ranges", ""),
+    ("accept", ""),
+    ("access-control-allow-origin", ""),
+    ("age", ""),
+    ("allow", ""),
+    ("authorization", ""),
+    ("cache-control", ""),
+    ("content-disposition", ""),
+    ("content-encoding", ""),
+    ("content-language", ""),
+    ("content-length", ""),
+    ("content-location", ""),
+    ("content-range", ""),
+    ("content-type", ""),
+    ("cookie", ""),
+    ("date", ""),
+    ("etag", ""),
+    ("expect", ""),
+    ("expires", ""),
+    ("from", ""),
+    ("host", ""),
+    ("if-match", ""),
+    ("if-modified-since", ""),
+    ("if-none-match", ""),
+    ("if-range", ""),
+    ("if-unmodified-since", ""),
+    ("last-modified", ""),
+    ("link", ""),
+    ("location", ""),
+    ("max-forwards", ""),
+    ("proxy-authenticate", ""),
+    ("proxy-authorization", ""),
+    ("range", ""),
+    ("referer", ""),
+    ("refresh", ""),
+    ("retry-after", ""),
+    ("server", ""),
+    ("set-cookie", ""),
+    ("strict-transport-security", ""),
+    ("transfer-encoding", ""),
+    ("user-agent", ""),
+    ("vary", ""),
+    ("via", ""),
+    ("www-authenticate", ""),
+];
+
+/// One entry, as it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry<'a> {
+    pub name: &'a [u8],
+    pub value: &'a [u8],
+    pub known: Option<Known>,
+}
+
+/// Where an entry of the dynamic table lies.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Counted from the first byte the table ever held.
+    start: u64,
+    name: u32,
+    value: u32,
+    known: Option<Known>,
+}
+
+impl Place {
+    fn size(self) -> usize {
+        self.name as usize + self.value as usize + ENTRY_OVERHEAD
+    }
+}
+
+/// The dynamic table: entries in one piece of memory, the newest first.
+///
+/// Holds at most twice its maximum size in bytes: what was evicted is given up when it is as much as what is kept.
+#[derive(Debug)]
+pub(super) struct Dynamic {
+    places: VecDeque<Place>,
+    bytes: Vec<u8>,
+    /// What `bytes` begins with, counted as `Place::start`.
+    base: u64,
+    size: usize,
+    max: usize,
+}
+
+impl Dynamic {
+    pub fn new(max: usize) -> Dynamic {
+        Dynamic { places: VecDeque::new(), bytes: Vec::new(), base: 0, size: 0, max }
+    }
+
+    /// Changes how much it may hold; evicts what no longer fits.
+    pub fn resize(&mut self, max: usize) {
+        self.max = max;
+        self.evict(0);
+    }
+
+    pub fn max(&self) -> usize {
+        self.max
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The entry of that number, 0 being the newest.
+    pub fn get(&self, index: usize) -> Option<Entry<'_>> {
+        let place = self.places.get(index)?;
+        let start = usize::try_from(place.start - self.base).ok()?;
+        let value = start + place.name as usize;
+        Some(Entry {
+            name: self.bytes.get(start..value)?,
+            value: self.bytes.get(value..value + place.value as usize)?,
+            known: place.known,
+        })
+    }
+
+    /// Adds an entry; one larger than the table empties it (RFC 7541 §4.4).
+    pub fn add(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
+        let size = name.len() + value.len() + ENTRY_OVERHEAD;
+        self.evict(size);
+        if size > self.max {
+            return;
+        }
+        self.compact();
+        let start = self.base + self.bytes.len() as u64;
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(value);
+        // Both are below `max`, which a u32 holds: SETTINGS values are 32 bits.
+        let place = Place { start, name: name.len() as u32, value: value.len() as u32, known };
+        self.places.push_front(place);
+        self.size += size;
+    }
+
+    /// Where an entry of this name and value is, or else of this name.
+    pub fn find(&self, name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
+        let mut named = None;
+        for index in 0..self.places.len() {
+            let Some(entry) = self.get(index) else { continue };
+            if entry.name == name {
+                if entry.value == value {
+                    return Some((index, true));
+                }
+                named.get_or_insert(index);
+            }
+        }
+        named.map(|index| (index, false))
+    }
+
+    /// Makes room for so many bytes, or as much as there can be.
+    fn evict(&mut self, room: usize) {
+        while self.size + room > self.max {
+            let Some(place) = self.places.pop_back() else { return };
+            self.size -= place.size();
+        }
+    }
+
+    /// Gives up the memory of evicted entries once it is half of all.
+    fn compact(&mut self) {
+        let oldest = self.places.back().map_or(self.base + self.bytes.len() as u64, |place| place.start);
+        let dead = usize::try_from(oldest - self.base).unwrap_or(0);
+        if dead * 2 > self.bytes.len() {
+            self.bytes.drain(..dead);
+            self.base = oldest;
+        }
+    }
+}
+
+/// What the static table has for a name: its first index, from 1 on.
+pub(super) fn static_name(known: Known) -> Option<usize> {
+    Some(usize::from(*STATIC_OF_KNOWN.get(known as usize)?)).filter(|&index| index > 0)
+}
+
+/// The static entry of that index, from 1 on.
+pub(super) fn static_entry(index: usize) -> Option<Entry<'static>> {
+    let at = index.checked_sub(1)?;
+    let (name, value) = STATIC.get(at)?;
+    Some(Entry { name: name.as_bytes(), value: value.as_bytes(), known: *KNOWN_OF_STATIC.get(at)? })
+}
+
+const KNOWN_OF_STATIC: [Option<Known>; STATIC.len()] = known_of_static();
+static STATIC_OF_KNOWN: [u8; 128] = static_of_known();
+
+const fn known_of_static() -> [Option<Known>; STATIC.len()] {
+    let mut known = [None; STATIC.len()];
+    let mut at = 0;
+    while at < STATIC.len() {
+        known[at] = Known::of_const(STATIC[at].0.as_bytes());
+        at += 1;
+    }
+    known
+}
+
+const fn static_of_known() -> [u8; 128] {
+    let mut index = [0; 128];
+    let mut at = STATIC.len();
+    while at > 0 {
+        if let Some(known) = KNOWN_OF_STATIC[at - 1] {
+            index[known as usize] = at as u8;
+        }
+        at -= 1;
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn static_entries_have_their_names() {
+        assert_eq!(static_entry(0), None);
+        assert_eq!(static_entry(62), None);
+        let entry = static_entry(31).map(|entry| (entry.name, entry.value, entry.known));
+        assert_eq!(entry, Some((&b"content-type"[..], &b""[..], Some(Known::ContentType))));
+        for index in 1..=STATIC.len() {
+            let Some(Entry { name, known, .. }) = static_entry(index) else { continue };
+            assert_eq!(known, Known::of(name), "{index}");
+            if let Some(known) = known {
+                assert_eq!(static_name(known), Some(index), "{index}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let mut table = Dynamic::new(100);
+        table.add(b"a", b"1", None);
+        table.add(b"b", b"2", None);
+        assert_eq!(
+            (table.len(), table.find(b"a", b"1"), table.find(b"b", b"x")),
+            (2, Some((1, true)), Some((0, false)))
+        );
+        table.add(b"c", b"3", None);
+        assert_eq!((table.len(), table.find(b"a", b"1")), (2, None));
+        table.add(b"too large", &[b'x'; 100], None);
+        assert_eq!(table.len(), 0);
+        table.add(b"d", b"4", Some(Known::Age));
+        table.resize(0);
+        assert_eq!((table.len(), table.max()), (0, 0));
+    }
+
+    #[test]
+    fn memory_is_bounded_by_its_size() {
+        let mut table = Dynamic::new(4096);
+        for number in 0..10_000u32 {
+            table.add(b"name", number.to_string().as_bytes(), None);
+            assert!(table.bytes.len() <= 2 * 4096);
+            assert_eq!(table.get(0).map(|entry| entry.value.to_vec()), Some(number.to_string().into_bytes()));
+        }
+    }
+}

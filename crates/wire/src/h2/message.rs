@@ -1,0 +1,346 @@
+//! Field sections to requests, answers and trailers (RFC 9113 §8).
+//!
+//! A request becomes the same head that HTTP/1.1 has, in the same buffer: its line is written behind the fields, the
+//! authority is its Host field, pieces of a cookie are put together. What §8.1.1 calls malformed is refused here.
+
+use crate::head::{Field, RequestHead, ResponseHead, Span, Version};
+use crate::known::Known;
+
+use super::hpack::Block;
+
+/// Why a section is malformed: a stream error (RFC 9113 §8.1.1).
+pub type Malformed = &'static str;
+
+/// What a request says besides its head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extended {
+    /// `:protocol` of an extended CONNECT (RFC 8441 §4).
+    pub protocol: Option<Span>,
+}
+
+/// Makes the head of a request out of a block, whose buffer it belongs to from then on. The block's fields are taken.
+///
+/// `is_connect_extended` is whether our SETTINGS allow `:protocol`.
+pub fn request(block: &mut Block, is_connect_extended: bool, head: &mut RequestHead) -> Result<Extended, Malformed> {
+    head.clear();
+    let pseudo = Pseudo::take(block, head)?;
+    let method = pseudo.method.ok_or("a request without :method")?;
+    if !method.of(&block.bytes).iter().all(|&byte| matches!(byte, b'A'..=b'Z' | b'_' | b'-')) || method.is_empty() {
+        return Err("a :method that is none");
+    }
+    let is_connect = method.of(&block.bytes) == b"CONNECT";
+    let extended = Extended { protocol: pseudo.protocol };
+    match (is_connect, pseudo.protocol) {
+        (false, Some(_)) => return Err(":protocol without CONNECT"),
+        (true, Some(_)) if !is_connect_extended => return Err(":protocol without leave"),
+        (true, None) if pseudo.scheme.is_some() || pseudo.path.is_some() => {
+            return Err("CONNECT with :scheme or :path");
+        }
+        (true, None) => {
+            head.target = pseudo.authority.ok_or("CONNECT without :authority")?;
+            head.authority = Some(head.target);
+        }
+        _ => {
+            pseudo.scheme.ok_or("a request without :scheme")?;
+            head.target = pseudo.path.ok_or("a request without :path")?;
+            head.path = head.target;
+            check_path(head.target.of(&block.bytes), method.of(&block.bytes))?;
+        }
+    }
+    name_host(block, head, pseudo.authority)?;
+    join_cookies(block, head);
+    head.method = method;
+    head.version = Version::Http2;
+    write_line(block, head);
+    head.len = block.bytes.len();
+    Ok(extended)
+}
+
+/// Makes the head of an answer out of a block, as [`request`].
+pub fn response(block: &mut Block, head: &mut ResponseHead) -> Result<(), Malformed> {
+    head.clear();
+    let mut status = None;
+    for field in block.fields.drain(..) {
+        let (name, value) = (field.name.of(&block.bytes), field.value.of(&block.bytes));
+        if name.first() == Some(&b':') {
+            if name != b":status" || status.is_some() || !head.fields.is_empty() {
+                return Err("a pseudo-header field that is not :status, or not first");
+            }
+            status = Some((field.value, three_digits(value).ok_or("a :status that is not three digits")?));
+            continue;
+        }
+        check_field(name, value, field.known)?;
+        if let Some(known) = field.known {
+            head.seen.insert(known);
+        }
+        head.fields.push(field);
+    }
+    let (line, code) = status.ok_or("an answer without :status")?;
+    head.version = Version::Http2;
+    head.status = code;
+    head.status_line = line;
+    head.reason = Span::new(line.end as usize, line.end as usize);
+    head.len = block.bytes.len();
+    Ok(())
+}
+
+/// Sees that a block is a trailer section: no pseudo-header fields (RFC 9113 §8.1).
+pub fn check_trailers(block: &Block) -> Result<(), Malformed> {
+    for field in &block.fields {
+        let (name, value) = (field.name.of(&block.bytes), field.value.of(&block.bytes));
+        if name.first() == Some(&b':') {
+            return Err("a pseudo-header field in trailers");
+        }
+        check_field(name, value, field.known)?;
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Pseudo {
+    method: Option<Span>,
+    scheme: Option<Span>,
+    authority: Option<Span>,
+    path: Option<Span>,
+    protocol: Option<Span>,
+}
+
+impl Pseudo {
+    /// Takes the fields of a block: those with a colon here, the others into the head.
+    fn take(block: &mut Block, head: &mut RequestHead) -> Result<Pseudo, Malformed> {
+        let mut pseudo = Pseudo::default();
+        for field in block.fields.drain(..) {
+            let (name, value) = (field.name.of(&block.bytes), field.value.of(&block.bytes));
+            if name.first() != Some(&b':') {
+                check_field(name, value, field.known)?;
+                if let Some(known) = field.known {
+                    head.seen.insert(known);
+                }
+                head.fields.push(field);
+                continue;
+            }
+            if !head.fields.is_empty() {
+                return Err("a pseudo-header field behind others");
+            }
+            let place = match name {
+                b":method" => &mut pseudo.method,
+                b":scheme" => &mut pseudo.scheme,
+                b":authority" => &mut pseudo.authority,
+                b":path" => &mut pseudo.path,
+                b":protocol" => &mut pseudo.protocol,
+                _ => return Err("a pseudo-header field that does not exist"),
+            };
+            check_value(value)?;
+            if place.replace(field.value).is_some() {
+                return Err("a pseudo-header field twice");
+            }
+        }
+        Ok(pseudo)
+    }
+}
+
+/// RFC 9113 §8.2.1 and §8.2.2.
+fn check_field(name: &[u8], value: &[u8], known: Option<Known>) -> Result<(), Malformed> {
+    if name.is_empty() || name.iter().any(|&byte| matches!(byte, 0..=0x20 | b'A'..=b'Z' | b':' | 0x7f..)) {
+        return Err("a field name that is none");
+    }
+    match known {
+        Some(
+            Known::Connection | Known::ProxyConnection | Known::KeepAlive | Known::TransferEncoding | Known::Upgrade,
+        ) => return Err("a field that belongs to an HTTP/1.1 connection"),
+        Some(Known::Te) if !value.eq_ignore_ascii_case(b"trailers") => return Err("TE that is not \"trailers\""),
+        _ => {}
+    }
+    check_value(value)
+}
+
+fn check_value(value: &[u8]) -> Result<(), Malformed> {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    if memchr::memchr3(0, b'\r', b'\n', value).is_some() || is_space(value.first()) || is_space(value.last()) {
+        return Err("a field value with a forbidden byte, or with spaces around it");
+    }
+    Ok(())
+}
+
+fn check_path(path: &[u8], method: &[u8]) -> Result<(), Malformed> {
+    let is_right = path.first() == Some(&b'/') || path == b"*" && method == b"OPTIONS";
+    if !is_right || path.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
+        return Err("a :path that is none");
+    }
+    Ok(())
+}
+
+/// Gives the head its Host field, which is `:authority` where there is one (RFC 9113 §8.3.1).
+fn name_host(block: &mut Block, head: &mut RequestHead, authority: Option<Span>) -> Result<(), Malformed> {
+    let Some(authority) = authority else { return Ok(()) };
+    if authority.is_empty() {
+        return Err("an empty :authority");
+    }
+    if let Some(host) = head.value(&block.bytes, Known::Host) {
+        let is_same = host.eq_ignore_ascii_case(authority.of(&block.bytes));
+        return if is_same { Ok(()) } else { Err(":authority and Host that differ") };
+    }
+    let start = block.bytes.len();
+    block.bytes.extend_from_slice(b"host");
+    let name = Span::new(start, block.bytes.len());
+    head.fields.push(Field { name, value: authority, known: Some(Known::Host) });
+    head.seen.insert(Known::Host);
+    Ok(())
+}
+
+/// Makes one field of the pieces that a cookie may come in (RFC 9113 §8.2.3).
+fn join_cookies(block: &mut Block, head: &mut RequestHead) {
+    let is_cookie = |field: &Field| field.known == Some(Known::Cookie);
+    if head.fields.iter().filter(|field| is_cookie(field)).count() < 2 {
+        return;
+    }
+    let start = block.bytes.len();
+    for field in head.fields.iter().filter(|field| is_cookie(field)) {
+        if block.bytes.len() > start {
+            block.bytes.extend_from_slice(b"; ");
+        }
+        block.bytes.extend_from_within(field.value.start as usize..field.value.end as usize);
+    }
+    let whole = Span::new(start, block.bytes.len());
+    let mut is_first = true;
+    head.fields.retain_mut(|field| {
+        if !is_cookie(field) {
+            return true;
+        }
+        field.value = whole;
+        std::mem::take(&mut is_first)
+    });
+}
+
+/// `GET / HTTP/2.0`, which logs and variables show.
+fn write_line(block: &mut Block, head: &mut RequestHead) {
+    let start = block.bytes.len();
+    for part in [head.method, head.target] {
+        block.bytes.extend_from_within(part.start as usize..part.end as usize);
+        block.bytes.push(b' ');
+    }
+    let protocol = block.bytes.len();
+    block.bytes.extend_from_slice(b"HTTP/2.0");
+    head.protocol = Span::new(protocol, block.bytes.len());
+    head.line = Span::new(start, block.bytes.len());
+}
+
+fn three_digits(value: &[u8]) -> Option<u16> {
+    let &[a, b, c] = value else { return None };
+    let digits = [a, b, c].map(|byte| byte.wrapping_sub(b'0'));
+    let is_right = digits.iter().all(|&digit| digit < 10) && digits.first() > Some(&0);
+    is_right.then(|| digits.iter().fold(0, |sum, &digit| sum * 10 + u16::from(digit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hpack::{Decoder, Encoder};
+    use super::*;
+
+    const GET: [(&str, &str); 4] =
+        [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/x?y")];
+
+    /// A block of these fields, as it comes out of the decoder.
+    fn block(fields: &[(&str, &str)]) -> Block {
+        let (mut encoder, mut bytes, mut block) = (Encoder::default(), Vec::new(), Block::default());
+        for (name, value) in fields {
+            // Written as they are: upper case must arrive.
+            bytes.extend([0, name.len() as u8]);
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.push(value.len() as u8);
+            bytes.extend_from_slice(value.as_bytes());
+        }
+        encoder.begin(&mut bytes);
+        assert_eq!(Decoder::default().decode(&bytes, 1 << 16, &mut block), Ok(()));
+        block
+    }
+
+    fn read(fields: &[(&str, &str)]) -> Result<(Block, RequestHead), Malformed> {
+        let (mut block, mut head) = (block(fields), RequestHead::default());
+        request(&mut block, false, &mut head)?;
+        Ok((block, head))
+    }
+
+    fn with(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+        GET.iter().chain(more).copied().collect()
+    }
+
+    #[test]
+    fn a_request_is_a_head_like_any_other() -> Result<(), Malformed> {
+        let (block, head) = read(&with(&[("cookie", "a=1"), ("accept", "*/*"), ("cookie", "b=2")]))?;
+        let text = |span: Span| String::from_utf8_lossy(span.of(&block.bytes)).into_owned();
+        assert_eq!(text(head.line), "GET /x?y HTTP/2.0");
+        assert_eq!(
+            (text(head.method), text(head.path), text(head.protocol)),
+            ("GET".into(), "/x?y".into(), "HTTP/2.0".into())
+        );
+        let fields: Vec<_> =
+            head.fields.iter().map(|field| format!("{}: {}", text(field.name), text(field.value))).collect();
+        assert_eq!(fields, ["cookie: a=1; b=2", "accept: */*", "host: a.test"]);
+        assert_eq!((head.version, head.known().contains(Known::Host)), (Version::Http2, true));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_malformed() {
+        let rows: [&[(&str, &str)]; 20] = [
+            &with(&[("Upper", "x")]),
+            &with(&[("connection", "close")]),
+            &with(&[("te", "gzip")]),
+            &with(&[("x", "a\nb")]),
+            &with(&[("x", " a")]),
+            &with(&[("x", "a\t")]),
+            &with(&[("", "a")]),
+            &with(&[("x y", "a")]),
+            &with(&[(":path", "/again")]),
+            &with(&[("x", "a"), (":path", "/late")]),
+            &with(&[(":unknown", "a")]),
+            &with(&[(":status", "200")]),
+            &with(&[("host", "b.test")]),
+            &with(&[(":protocol", "websocket")]),
+            &GET[1..],
+            &GET[..3],
+            &[GET[0], GET[2], GET[3]],
+            &[GET[0], GET[1], GET[2], (":path", "")],
+            &[GET[0], GET[1], GET[2], (":path", "x")],
+            &[(":method", "CONNECT"), (":authority", "a.test:1"), (":path", "/")],
+        ];
+        for fields in rows {
+            assert!(read(fields).is_err(), "{fields:?}");
+        }
+        assert!(read(&with(&[("te", "trailers"), ("host", "A.test")])).is_ok());
+    }
+
+    #[test]
+    fn connect_has_only_an_authority() -> Result<(), Malformed> {
+        let (block, head) = read(&[(":method", "CONNECT"), (":authority", "a.test:1")])?;
+        assert_eq!(head.line.of(&block.bytes), b"CONNECT a.test:1 HTTP/2.0");
+        let mut extended = self::block(&with(&[])[1..]);
+        extended.fields.clear();
+        let mut fields = with(&[]);
+        fields[0] = (":method", "CONNECT");
+        fields.insert(1, (":protocol", "websocket"));
+        let mut extended = self::block(&fields);
+        let said = request(&mut extended, true, &mut RequestHead::default())?;
+        assert_eq!(said.protocol.map(|span| span.of(&extended.bytes).to_vec()), Some(b"websocket".to_vec()));
+        Ok(())
+    }
+
+    #[test]
+    fn an_answer_has_a_status_of_three_digits() {
+        let mut head = ResponseHead::default();
+        assert_eq!(response(&mut block(&[(":status", "204"), ("server", "x")]), &mut head), Ok(()));
+        assert_eq!((head.status, head.fields.len(), head.version), (204, 1, Version::Http2));
+        for fields in
+            [&[("server", "x")][..], &[(":status", "20")], &[(":status", "+20")], &[("a", "b"), (":status", "200")]]
+        {
+            assert!(response(&mut block(fields), &mut head).is_err(), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn trailers_have_no_pseudo_header() {
+        assert_eq!(check_trailers(&block(&[("grpc-status", "0")])), Ok(()));
+        assert!(check_trailers(&block(&[(":status", "200")])).is_err());
+    }
+}
