@@ -281,7 +281,7 @@ fn settings(head: Head, payload: &[u8]) -> Result<Frame<'_>, Fault> {
             _ => Err(Fault::connection(Code::FrameSize, "SETTINGS that acknowledge with a payload")),
         };
     }
-    if payload.len() % SETTING_BYTES != 0 {
+    if !payload.len().is_multiple_of(SETTING_BYTES) {
         return Err(Fault::connection(Code::FrameSize, "SETTINGS cut off within a pair"));
     }
     Ok(Frame::Settings(Settings(payload)))
@@ -401,7 +401,8 @@ mod tests {
 
     #[test]
     fn what_a_frame_must_not_be() {
-        let rows: [(u8, u8, u32, &[u8], Code, bool); 16] = [
+        type Row = (u8, u8, u32, &'static [u8], Code, bool);
+        let rows: [Row; 16] = [
             (0, 0, 0, b"", Code::Protocol, true),
             (0, flag::PADDED, 1, b"", Code::FrameSize, true),
             (0, flag::PADDED, 1, b"\x05abcd", Code::Protocol, true),

@@ -124,6 +124,7 @@ impl Dynamic {
         self.max
     }
 
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.places.len()
     }
