@@ -43,6 +43,8 @@ use std::task::{Poll, Waker};
 const EVENTS_MAX: usize = 256;
 /// Tasks polled a turn besides those that wait for an answer: one `epoll_wait` is little for so many.
 const BEGUN_MAX: usize = 32;
+/// An alarm nearer than this is waited for exactly, which costs a look at the clock each turn.
+const NEAR_NS: u64 = 50 * NS_PER_MS;
 /// How much later than asked the kernel may wake a worker that has alarms; 50 µs are its default.
 const SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// Turn-end hooks per worker.
@@ -397,8 +399,16 @@ impl Core {
         events.clear();
         count(Kind::EpollWait);
         let alarm = if is_idle { self.alarms.borrow().next() } else { None };
-        let waited = match alarm {
-            Some(at_ns) => self.wait_exactly(epoll, events, timeout, at_ns),
+        let waited = match alarm.zip(self.clock.now()) {
+            Some((at_ns, now)) if at_ns.saturating_sub(now.ns()) <= NEAR_NS => {
+                self.wait_exactly(epoll, events, timeout, at_ns)
+            }
+            // Far away: a wait in milliseconds that ends well before it.
+            Some((at_ns, now)) => {
+                let ms = at_ns.saturating_sub(now.ns()).saturating_sub(NEAR_NS) / NS_PER_MS;
+                let timeout = timeout.map_or(milliseconds(ms), |other| shorter(other, milliseconds(ms)));
+                epoll::wait(epoll, spare_capacity(events), Some(&timeout)).map(drop)
+            }
             None => epoll::wait(epoll, spare_capacity(events), timeout.as_ref()).map(drop),
         };
         match waited {
@@ -691,14 +701,14 @@ mod tests {
     /// As on a kernel with the exact call, and on one without.
     #[test]
     fn a_wait_ends_at_the_alarm_or_sooner_and_never_early() -> io::Result<()> {
-        for is_coarse in [false, true] {
+        for (is_coarse, after_ns) in [(false, 300_000), (true, 300_000), (false, NEAR_NS + 2_300_000)] {
             let core = Core::new();
             core.is_coarse.set(is_coarse);
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             core.clock.tick();
             let task = Task { future: None, waker: None, queued: false };
             core.current.set(core.tasks.borrow_mut().insert(task));
-            let at = crate::clock::precise() + std::time::Duration::from_micros(300);
+            let at = crate::clock::precise() + std::time::Duration::from_nanos(after_ns);
             core.add_alarm(at);
             while core.answered.borrow().is_empty() {
                 core.wait(&epoll, &mut Vec::with_capacity(EVENTS_MAX))?;
