@@ -166,6 +166,7 @@ families! {
     slice
     proxy
     upstream
+    early_hints
 }
 
 /// The order in which filters change a response's head, first to last.

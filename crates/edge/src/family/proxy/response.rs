@@ -56,7 +56,8 @@ impl Hidden {
         hidden
     }
 
-    fn hides(&self, known: Option<Known>, name: &[u8]) -> bool {
+    /// Whether a field of this name is not passed on.
+    pub fn hides(&self, known: Option<Known>, name: &[u8]) -> bool {
         match known {
             Some(known) => self.known.contains(known),
             None => !self.names.is_empty() && self.names.iter().any(|hidden| hidden.eq_ignore_ascii_case(name)),

@@ -18,6 +18,7 @@ use super::pool::Link;
 use crate::body::{self, Failed as BodyFailed, RequestBody};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Origin, Try};
+use crate::family::early_hints;
 use crate::family::proxy::request::BodyFraming;
 
 /// Bytes of an answer read at a time before its body's length is known.
@@ -26,7 +27,7 @@ const READ_BYTES: usize = 16 << 10;
 /// Pieces of a request's body sent at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Interim answers (1xx) passed over before the final one.
+/// Interim answers (1xx) taken before the final one.
 const INTERIM_MAX: u32 = 16;
 
 /// Why a try did not come to a head.
@@ -138,7 +139,13 @@ pub async fn exchange_heads(
     if streams {
         conn.deadline.set(exchange.location.values.core.body_timeout);
     }
-    poll_fn(|_| heads.poll(exchange, conn)).await
+    loop {
+        match poll_fn(|_| heads.poll(exchange, conn)).await? {
+            Received::Final(origin) => return Ok(origin),
+            // Boxed: few answers have one before them, and every exchange would hold the room for it.
+            Received::Interim(origin) => Box::pin(heads.pass_on(exchange, conn, origin)).await?,
+        }
+    }
 }
 
 /// A request on its way to a peer and the answer's head on its way back.
@@ -154,7 +161,23 @@ struct Heads<'h> {
 }
 
 impl Heads<'_> {
-    fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<Box<Origin>, Failure>> {
+    /// Lets the client have an interim answer, and goes on to what follows it.
+    async fn pass_on(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        origin: Box<Origin>,
+    ) -> Result<(), Failure> {
+        early_hints::pass(exchange, conn, &origin).await.map_err(Failure::Client)?;
+        self.reading.go_on(origin);
+        self.link.deadline.set(exchange.location.values.proxy.read_timeout);
+        if self.streams {
+            conn.deadline.set(exchange.location.values.core.body_timeout);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<Received, Failure>> {
         let (link, proxy) = (self.link, &exchange.location.values.proxy);
         if !self.progressed.request_complete {
             match self.sending.poll(exchange, conn, link, self.progressed) {
@@ -165,7 +188,7 @@ impl Heads<'_> {
                 }
                 // An answer may have come before the peer stopped reading: look for it first.
                 Poll::Ready(Err(Failure::Send(error))) => match self.reading.poll(exchange, link, self.progressed) {
-                    Poll::Ready(Ok(origin)) => return Poll::Ready(Ok(origin)),
+                    Poll::Ready(Ok(received)) => return Poll::Ready(Ok(received)),
                     _ => return Poll::Ready(Err(Failure::Send(error))),
                 },
                 Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
@@ -362,78 +385,111 @@ impl<'h> Sending<'h> {
     }
 }
 
+/// A head that came.
+enum Received {
+    /// The answer.
+    Final(Box<Origin>),
+    /// An interim answer (RFC 9110 §15.2): it is not the answer, and another head follows.
+    Interim(Box<Origin>),
+}
+
+/// How far a head is.
+enum Parsed {
+    Final,
+    Interim,
+    Partial,
+}
+
 /// An answer's head on its way in. Nothing is held for it before its first byte is there: what waits for an
 /// answer is cold when it comes.
 #[derive(Default)]
 struct Reading {
     origin: Option<Box<Origin>>,
     interim: u32,
+    /// What follows an interim answer came with it.
+    has_more: bool,
 }
 
 impl Reading {
-    /// Reads until the final head is complete.
+    /// Reads until a head is complete.
     fn poll(
         &mut self,
         exchange: &mut Exchange<'_>,
         link: &Link,
         progressed: &mut Progressed,
-    ) -> Poll<Result<Box<Origin>, Failure>> {
+    ) -> Poll<Result<Received, Failure>> {
         let proxy = &exchange.location.values.proxy;
         loop {
             // Asked first: the usual answer has not come yet, and a read for nothing costs a call.
-            if link.stream.poll_readable().is_pending() {
+            if !self.has_more && link.stream.poll_readable().is_pending() {
                 return Poll::Pending;
             }
             let mut origin = self.origin.take().unwrap_or_else(|| exchange.worker.lease_origin());
-            if origin.bytes.is_empty() {
-                origin.bytes = buffer::lease(READ_BYTES);
-            }
-            match link.stream.try_read_vec(&mut origin.bytes, READ_BYTES) {
-                Ok(0) => return Poll::Ready(Err(Failure::Closed)),
-                Ok(count) => {
-                    progressed.response_begun = true;
-                    if let Some(attempt) = exchange.tries.last_mut() {
-                        attempt.bytes_received += count as u64;
+            if !std::mem::take(&mut self.has_more) {
+                match receive(exchange, link, &mut origin, progressed) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        self.origin = Some(origin);
+                        continue;
                     }
+                    Err(failure) => return Poll::Ready(Err(failure)),
                 }
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                    self.origin = Some(origin);
-                    continue;
-                }
-                Err(error) => return Poll::Ready(Err(Failure::Receive(error))),
             }
             match self.parse(&mut origin, proxy.buffer_size as usize) {
-                Ok(true) => return Poll::Ready(Ok(origin)),
-                Ok(false) => link.deadline.set(proxy.read_timeout),
+                Ok(Parsed::Final) => return Poll::Ready(Ok(Received::Final(origin))),
+                Ok(Parsed::Interim) => return Poll::Ready(Ok(Received::Interim(origin))),
+                Ok(Parsed::Partial) => link.deadline.set(proxy.read_timeout),
                 Err(fault) => return Poll::Ready(Err(Failure::Head(fault))),
             }
             self.origin = Some(origin);
         }
     }
 
-    fn parse(&mut self, origin: &mut Origin, buffer_size: usize) -> Result<bool, HeadFault> {
-        loop {
-            match origin.parser.response(&origin.bytes, &mut origin.head) {
-                Ok(Progress::Done) if origin.head.len > buffer_size => return Err(HeadFault::TooBig),
-                Ok(Progress::Done) if origin.head.is_interim() && origin.head.status != 101 => {
-                    // RFC 9110 §15.2: an interim answer is not the answer.
-                    self.interim += 1;
-                    if self.interim > INTERIM_MAX {
-                        return Err(HeadFault::TooBig);
-                    }
-                    let len = origin.head.len;
-                    origin.bytes.drain(..len);
-                    origin.parser.reset();
-                    if origin.bytes.is_empty() {
-                        return Ok(false);
-                    }
-                }
-                Ok(Progress::Done) => return Ok(true),
-                Ok(Progress::Partial { .. }) if origin.bytes.len() >= buffer_size => return Err(HeadFault::TooBig),
-                Ok(Progress::Partial { .. }) => return Ok(false),
-                Err(violation) => return Err(HeadFault::Violation(violation)),
+    fn parse(&mut self, origin: &mut Origin, buffer_size: usize) -> Result<Parsed, HeadFault> {
+        match origin.parser.response(&origin.bytes, &mut origin.head) {
+            Ok(Progress::Done) if origin.head.len > buffer_size => Err(HeadFault::TooBig),
+            Ok(Progress::Done) if origin.head.is_interim() => {
+                self.interim += 1;
+                if self.interim > INTERIM_MAX { Err(HeadFault::TooBig) } else { Ok(Parsed::Interim) }
             }
+            Ok(Progress::Done) => Ok(Parsed::Final),
+            Ok(Progress::Partial { .. }) if origin.bytes.len() >= buffer_size => Err(HeadFault::TooBig),
+            Ok(Progress::Partial { .. }) => Ok(Parsed::Partial),
+            Err(violation) => Err(HeadFault::Violation(violation)),
         }
+    }
+
+    /// Puts an interim answer behind.
+    fn go_on(&mut self, mut origin: Box<Origin>) {
+        let len = origin.head.len.min(origin.bytes.len());
+        origin.bytes.drain(..len);
+        origin.parser.reset();
+        self.has_more = !origin.bytes.is_empty();
+        self.origin = Some(origin);
+    }
+}
+
+/// Reads what is there of an answer; `false` when nothing is.
+fn receive(
+    exchange: &mut Exchange<'_>,
+    link: &Link,
+    origin: &mut Origin,
+    progressed: &mut Progressed,
+) -> Result<bool, Failure> {
+    if origin.bytes.is_empty() {
+        origin.bytes = buffer::lease(READ_BYTES);
+    }
+    match link.stream.try_read_vec(&mut origin.bytes, READ_BYTES) {
+        Ok(0) => Err(Failure::Closed),
+        Ok(count) => {
+            progressed.response_begun = true;
+            if let Some(attempt) = exchange.tries.last_mut() {
+                attempt.bytes_received += count as u64;
+            }
+            Ok(true)
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+        Err(error) => Err(Failure::Receive(error)),
     }
 }
 

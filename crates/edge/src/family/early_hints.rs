@@ -1,0 +1,149 @@
+//! `early_hints`: which interim answers (1xx) of an upstream the client gets.
+//!
+//! nginx passes a 103 on where the directive is written and true, and nothing else. RFC 9110 §15.2 has a proxy pass on
+//! all of them, so where the directive is not written they are. `docs/why/007-cache-meaning.md` has the rule.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#early_hints>
+
+use std::io;
+use std::sync::Arc;
+
+use weir_conf::Statement;
+use weir_wire::{ConnectionTokens, ResponseHead, Version, encode};
+
+use crate::build::Build;
+use crate::conn::{Conn, Gone};
+use crate::directive::{Arity, Directive, HSL, Refusal};
+use crate::exchange::{Exchange, Origin};
+use crate::family::Family;
+use crate::family::cache::any_set;
+use crate::family::proxy::response::Hidden;
+use crate::special;
+use crate::variable::Template;
+
+crate::settings! {
+    /// `early_hints`; `None` where it is not written.
+    conditions: Option<Arc<Vec<Template>>> = None,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The family.
+pub static FAMILY: Family = Family::new("early_hints", &[Directive::new(
+    "early_hints",
+    HSL,
+    Arity::AtLeast(1),
+    "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
+    early_hints,
+)
+.default("1 (nginx: 0)")]);
+
+fn early_hints(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let conditions: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
+    b.settings().early_hints.conditions = Some(Some(Arc::new(conditions?)));
+    Ok(())
+}
+
+/// Passes the interim answer that stands in `origin` on to the client, where it is to have it.
+///
+/// A client that takes nothing for `send_timeout` is an error. Where others wait for the answer too, it is not waited
+/// for: it goes without the hint.
+pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin) -> Result<(), Gone> {
+    if !is_wanted(exchange, origin.head.status) {
+        return Ok(());
+    }
+    let mut out = exchange.worker.lease_out();
+    out.clear();
+    compose(&origin.head, &origin.bytes, &exchange.location.values.proxy.hidden, &mut out);
+    let sent = send(exchange, conn, &out).await;
+    exchange.worker.return_out(out);
+    exchange.bytes_sent += sent? as u64;
+    Ok(())
+}
+
+/// Whether this exchange's client gets an interim answer of this status.
+fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
+    // A 100 is about the request as it is sent here; the client's `Expect` was met by `body::welcome`. HTTP/1.0 knows
+    // no interim answers, and in the middle of a body there is no place for one.
+    if status == 100 || exchange.request.version() != Version::Http11 || exchange.is_part {
+        return false;
+    }
+    match exchange.location.values.early_hints.conditions.clone() {
+        Some(conditions) => any_set(exchange, &conditions),
+        None => true,
+    }
+}
+
+/// Writes the head: what `proxy_hide_header` hides, and what is about the connection to the upstream, stays here.
+fn compose(head: &ResponseHead, bytes: &[u8], hidden: &Hidden, out: &mut Vec<u8>) {
+    let names = head.tokens(bytes).names;
+    out.extend_from_slice(b"HTTP/1.1 ");
+    special::status_line(head.status, out);
+    out.extend_from_slice(b"\r\n");
+    for field in &head.fields {
+        let (name, value) = (field.name.of(bytes), field.value.of(bytes));
+        let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop())
+            || names && ConnectionTokens::lists(bytes, &head.fields, name);
+        if !is_hop && !hidden.hides(field.known, name) {
+            encode::push_field(out, name, value);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Sends it; gives how many bytes went out.
+async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<usize, Gone> {
+    if exchange.is_for_its_client_alone() {
+        return conn.write_piece(text, exchange.location.values.core.send_timeout).await.map(|()| text.len());
+    }
+    match conn.stream().try_write(text) {
+        Ok(written) if written == text.len() => Ok(written),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+        // Half of a head is out, or the client is gone: it gets no more, and the others get their answer.
+        half => {
+            conn.stream().shutdown();
+            Ok(half.unwrap_or(0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::conf::of_text;
+    use weir_wire::{Parser, Progress};
+
+    fn passed(hide: &[String], answer: &str) -> String {
+        let (mut parser, mut head, mut out) = (Parser::default(), ResponseHead::default(), Vec::new());
+        assert_eq!(parser.response(answer.as_bytes(), &mut head).unwrap(), Progress::Done);
+        compose(&head, answer.as_bytes(), &Hidden::compile(hide, &[]), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_for_the_edge_stays_here() {
+        let link = "Link: </a.css>; rel=preload\r\n";
+        let answer = format!(
+            "HTTP/1.1 103 \r\n{link}Connection: x-hop\r\nX-Hop: 1\r\nDate: x\r\nServer: s\r\nUpgrade: h2c\r\n\
+             Content-Length: 5\r\nX-Accel-Redirect: /in\r\nX-Own: 1\r\n\r\n"
+        );
+        assert_eq!(passed(&[], &answer), format!("HTTP/1.1 103 Early Hints\r\n{link}X-Own: 1\r\n\r\n"));
+        assert_eq!(passed(&["x-own".to_owned()], &answer), format!("HTTP/1.1 103 Early Hints\r\n{link}\r\n"));
+        assert_eq!(passed(&[], "HTTP/1.1 102 Processing\r\n\r\n"), "HTTP/1.1 102 \r\n\r\n");
+    }
+
+    #[test]
+    fn it_is_written_as_in_nginx() {
+        for (http, words) in [
+            ("early_hints 1; server { early_hints $http_a $http_b; location / { early_hints 0; } }", ""),
+            ("early_hints;", "invalid number of arguments in \"early_hints\" directive"),
+            ("early_hints 1; early_hints 1;", "\"early_hints\" directive is duplicate"),
+            ("server { location / { if ($uri) { early_hints 1; } } }", "\"early_hints\" directive is not allowed here"),
+        ] {
+            let problems = of_text(&format!("events {{}} http {{ {http} }}")).1;
+            assert_eq!(problems.join("; ").is_empty(), words.is_empty(), "{http}: {problems:?}");
+            assert!(problems.iter().all(|problem| problem.contains(words)), "{http}: {problems:?}");
+        }
+    }
+}
