@@ -17,9 +17,10 @@ use weir_net::{Address, Listening, listener};
 
 use crate::body;
 use crate::build::Paths;
-use crate::conf::{self, Conf};
+use crate::conf::{self, Conf, Location};
 use crate::control::crew::{Crew, identity, worker_count};
 use crate::counters::AllCounters;
+use crate::family::cache::Use;
 use crate::family::purge;
 use crate::log::{self, Level};
 use crate::relay;
@@ -126,9 +127,12 @@ fn make_directories(conf: &Conf, identity: Option<&process::Identity>) -> Result
     Ok(())
 }
 
-/// Where the caches' files are written first: with the other temporary files of answers.
-fn cache_temporary(conf: &Conf) -> String {
-    conf.paths.temporary(None, relay::DIRECTORY)
+/// Where a cache's files are written first: with the other temporary files of answers, as `proxy_temp_path` says where
+/// the cache is first used. nginx asks each location; here a cache's thread has one such place.
+fn cache_temporary(conf: &Conf, number: usize) -> String {
+    let uses = |location: &&Location| matches!(location.values.cache.zone, Use::Zone(_, Some(used)) if used == number);
+    let values = conf.locations.iter().find(uses).map_or(&conf.main, |location| &location.values);
+    conf.paths.temporary(values.proxy.temp_path.as_deref(), relay::DIRECTORY)
 }
 
 /// Raises the limit on open files as `worker_rlimit_nofile` says, or as far as allowed.
@@ -157,7 +161,7 @@ impl Running {
         make_directories(&conf, identity.as_ref())?;
         log::open_all(&conf)?;
         log::install(conf.main.error_log.main.clone());
-        conf.declared.cache.open(&cache_temporary(&conf), identity.as_ref());
+        conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         purge::open(&conf);
         let conf = Arc::new(conf);
         let mut crew = Crew::new();
@@ -193,7 +197,7 @@ impl Running {
         if conf.main.process.nofile != self.conf.main.process.nofile {
             limits(&conf);
         }
-        conf.declared.cache.open(&cache_temporary(&conf), identity.as_ref());
+        conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         let conf = Arc::new(conf);
         let hired = match self.crew.hire(&conf, Some(&self.conf)) {
             Ok(hired) => hired,

@@ -14,6 +14,7 @@
 //! that names it is never found after; nothing here is locked while a file is read or written.
 
 mod ban;
+mod check;
 pub mod counters;
 pub mod directory;
 mod file;

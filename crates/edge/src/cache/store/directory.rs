@@ -136,7 +136,8 @@ impl Directory {
         OpenOptions::new().write(true).open(self.path_of(label))?.write_all_at(&[1], file::SOFT_AT)
     }
 
-    /// Reads an object; a body longer than `memory_max` stays in the file, and its checksum is not looked at.
+    /// Reads an object; a body longer than `memory_max` stays in the file, and its checksum is
+    /// left to `check`.
     pub(super) fn read(&self, path: &Path, memory_max: u64) -> Result<(Record, Body), Unread> {
         let file = File::open(path)?;
         let (record, first) = read_header(&file, path, FIRST_READ_BYTES)?;

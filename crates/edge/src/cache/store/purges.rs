@@ -64,13 +64,22 @@ impl Purges {
         Ok(Purges { path: directory.to_owned(), file, lines: bans.len() })
     }
 
+    /// Opens the record that is there for more. It is written anew with the next purge, if there is room.
+    pub fn append(directory: &Path) -> io::Result<Purges> {
+        let file = OpenOptions::new().append(true).open(directory.join(PURGES_FILE))?;
+        Ok(Purges { path: directory.to_owned(), file, lines: LINES_MAX })
+    }
+
     /// Adds a purge in one write.
     pub fn add(&mut self, ban: &Ban, all: impl FnOnce() -> Vec<Ban>) -> io::Result<()> {
-        if self.lines >= LINES_MAX {
-            *self = Purges::write(&self.path, &all(), ban.number)?;
+        // Where there is no room for another record there may be some in this one.
+        if self.lines >= LINES_MAX
+            && let Ok(written) = Purges::write(&self.path, &all(), ban.number)
+        {
+            *self = written;
             return Ok(());
         }
-        self.lines += 1;
+        self.lines = self.lines.saturating_add(1);
         self.file.write_all(line(ban).as_bytes())
     }
 }

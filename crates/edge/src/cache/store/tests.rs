@@ -132,7 +132,7 @@ impl Bench {
             Found::Cold(cold) => {
                 let mut load = std::pin::pin!(cold.load());
                 let mut context = Context::from_waker(Waker::noop());
-                for _ in 0..3 {
+                for _ in 0..100 {
                     if let Poll::Ready(object) = load.as_mut().poll(&mut context) {
                         return object;
                     }

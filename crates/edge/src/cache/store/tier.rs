@@ -1,5 +1,6 @@
 //! The disk tier of a zone: what its thread does with what waits in the queue, and what it does when the disk fails.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,7 +9,9 @@ use std::time::Duration;
 use weir_net::{Instant, clock};
 
 use super::ban::Ban;
+use super::check::{CHECKS_MAX, Checking};
 use super::directory::{Directory, Run, Unread};
+use super::file::Record;
 use super::label::Label;
 use super::object::{Body, FileBody, Object};
 use super::purges::{self, Purges};
@@ -41,6 +44,7 @@ pub(super) struct Tier {
 #[derive(Default)]
 pub(super) struct Hand {
     writing: Vec<Writing>,
+    checking: VecDeque<Checking>,
     /// The log has heard that the disk fails.
     has_complained: bool,
 }
@@ -87,6 +91,13 @@ impl Tier {
         *record = Some(Purges::write(&self.directory.path, &bans, newest)?);
         Ok(())
     }
+
+    /// Goes on with the record that is there.
+    fn append_purges(&self) -> io::Result<()> {
+        let found = Purges::append(&self.directory.path)?;
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        Ok(())
+    }
 }
 
 impl Zone {
@@ -100,7 +111,12 @@ impl Zone {
             self.complain(Level::Error, "the record of purges cannot be read: what is on disk counts as purged", "");
         }
         self.bans.restore(restored.bans, restored.newest);
-        tier.rewrite_purges(|| (self.bans.all(), self.bans.newest()))?;
+        // On a full disk the record that is there will do, if it could be read.
+        if let Err(error) = tier.rewrite_purges(|| (self.bans.all(), self.bans.newest()))
+            && (restored.is_lost || tier.append_purges().is_err())
+        {
+            return Err(error);
+        }
         tier.is_cold.store(true, Ordering::Release);
         let _ = tier.run.set(run);
         Ok(())
@@ -108,22 +124,62 @@ impl Zone {
 
     /// Does what waits; true when there is more to do at once.
     pub(super) fn serve_queue(&self, hand: &mut Hand, now: Instant) -> bool {
-        self.serve_loads(now);
+        self.serve_loads(hand, now);
+        let checks = self.serve_check(hand, now);
         if let Some(job) = self.queue.next_job() {
             let bytes = job.bytes();
             self.serve_job(job, hand, now);
             self.queue.done(bytes);
             return true;
         }
-        self.serve_writing(hand, now)
+        self.serve_writing(hand, now) || checks
     }
 
-    fn serve_loads(&self, now: Instant) {
+    fn serve_loads(&self, hand: &mut Hand, now: Instant) {
         while let Some(load) = self.queue.next_load() {
-            let object = self.tier().and_then(|(tier, _)| self.read_cold(tier, &load, now));
-            self.queue.loaded(load.place);
-            load.answer.give(object);
+            let read = self.tier().and_then(|(tier, _)| self.read_cold(tier, &load, now));
+            let object = match read {
+                Some((serial, record, Body::File(body))) => {
+                    if hand.checking.len() < CHECKS_MAX {
+                        hand.checking.push_back(Checking::new(load, serial, record, body));
+                        continue;
+                    }
+                    None
+                }
+                Some((serial, record, body)) => self.thaw(load.place, serial, record, body, now),
+                None => None,
+            };
+            self.answer(load, object);
         }
+    }
+
+    fn answer(&self, load: Load, object: Option<Arc<Object>>) {
+        self.queue.loaded(load.place);
+        load.answer.give(object);
+    }
+
+    /// Gives one long body that was asked for a turn; true when there is more to do at once.
+    fn serve_check(&self, hand: &mut Hand, now: Instant) -> bool {
+        let Some(mut checking) = hand.checking.pop_front() else { return false };
+        let Some((tier, _)) = self.tier() else { return false };
+        match checking.turn() {
+            Ok(false) => hand.checking.push_back(checking),
+            Ok(true) => {
+                let Checking { load, serial, record, body, .. } = checking;
+                let object = self.thaw(load.place, serial, record, Body::File(body), now);
+                self.answer(load, object);
+            }
+            Err(unread) => {
+                let (label, serial) = (checking.record.label, checking.serial);
+                // A newer one may have taken its place meanwhile.
+                if self.with_node(&label, |node| node.serial == serial) {
+                    self.drop_corrupt(tier, &tier.directory.path_of(&label), &unread, true);
+                    self.forget_file(&label, serial);
+                }
+                self.answer(checking.load, None);
+            }
+        }
+        true
     }
 
     fn serve_job(&self, job: Job, hand: &mut Hand, now: Instant) {
@@ -180,7 +236,11 @@ impl Zone {
                     // The last byte is there, the fill has not said so yet.
                     None => rest.push(writing),
                     Some((leader, began)) => match writing.keep(&tier.directory, run) {
-                        Ok(()) => drop(leader.keep(&spool.object, body, began)),
+                        Ok(()) => {
+                            // A purge may refuse it: the file worked all the same.
+                            let _ = leader.keep(&spool.object, body, began);
+                            self.note_success(tier, hand);
+                        }
                         Err(error) => self.fail(tier, hand, &error, now),
                     },
                 },
@@ -191,14 +251,14 @@ impl Zone {
                     }
                 }
             }
-            self.serve_loads(now);
+            self.serve_loads(hand, now);
         }
         hand.writing = rest;
         has_more
     }
 
-    /// Reads a cold object, and puts it into memory if it is short enough.
-    fn read_cold(&self, tier: &Tier, load: &Load, now: Instant) -> Option<Arc<Object>> {
+    /// Reads a cold object, its body too if it is short enough; with its number in the index.
+    fn read_cold(&self, tier: &Tier, load: &Load, now: Instant) -> Option<(u64, Record, Body)> {
         let path = tier.directory.path_of(&load.label);
         let memory_max = self.object_bytes_max.max(READ_BYTES_MAX);
         match tier.directory.read(&path, memory_max) {
@@ -207,7 +267,7 @@ impl Zone {
                     0 => self.adopt(&record, now)?,
                     serial => serial,
                 };
-                self.thaw(load.place, serial, record, body, now)
+                Some((serial, record, body))
             }
             Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
                 // Somebody emptied the directory, as one does with caches.
@@ -251,10 +311,7 @@ impl Zone {
     ) {
         match written {
             Ok(bytes) => {
-                if std::mem::take(&mut hand.has_complained) {
-                    tier.resting_until_s.store(0, Ordering::Release);
-                    self.complain(Level::Notice, "the disk works again", "");
-                }
+                self.note_success(tier, hand);
                 if !self.note_file(object, Disk::Blocks(blocks(bytes))) {
                     let _ = tier.directory.remove(&object.label);
                 }
@@ -265,6 +322,14 @@ impl Zone {
                 let _ = tier.directory.remove(&object.label);
                 self.fail(tier, hand, error, now);
             }
+        }
+    }
+
+    /// The disk took something: if it had failed, that is over.
+    fn note_success(&self, tier: &Tier, hand: &mut Hand) {
+        if std::mem::take(&mut hand.has_complained) {
+            tier.resting_until_s.store(0, Ordering::Release);
+            self.complain(Level::Notice, "the disk works again", "");
         }
     }
 
@@ -281,14 +346,7 @@ impl Zone {
     }
 
     /// Puts what was read into the index' node, if that still stands for it.
-    fn thaw(
-        &self,
-        place: Place,
-        serial: u64,
-        record: super::file::Record,
-        body: Body,
-        now: Instant,
-    ) -> Option<Arc<Object>> {
+    fn thaw(&self, place: Place, serial: u64, record: Record, body: Body, now: Instant) -> Option<Arc<Object>> {
         let mut gone = Gone::default();
         let mut shard = self.shard(place);
         let at = shard.find(place.hash, &record.label.key, record.label.variant)?;

@@ -345,6 +345,47 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_jumps_makes_nothing_older_fresh_and_nothing_newer_old() {
+        const HOUR_MS: i64 = 3_600_000;
+        const YEAR_MS: i64 = 8766 * HOUR_MS;
+        let stored_ms = 60 * YEAR_MS;
+        let said = Validity {
+            received_ms: stored_ms,
+            fresh_until_ms: stored_ms + HOUR_MS,
+            age_s: 0,
+            while_revalidate_s: 0,
+            if_error_s: 60,
+            marks: Marks::FOR_EVERYBODY,
+        };
+        let (facts, policy) = (RequestFacts::default(), Policy::default());
+        // Its numbers have been on disk meanwhile.
+        let stored = validity(&times(&said));
+        for (now_ms, expected, stands_in) in [
+            (stored_ms, Reason::Fresh, true),
+            // A second back is what two machines differ by.
+            (stored_ms - 1000, Reason::Fresh, true),
+            (stored_ms - HOUR_MS, Reason::ClockWentBack, false),
+            (stored_ms - 59 * YEAR_MS, Reason::ClockWentBack, false),
+            (0, Reason::ClockWentBack, false),
+            (stored_ms + HOUR_MS, Reason::Expired, true),
+            (stored_ms + YEAR_MS, Reason::Expired, false),
+            (i64::MAX, Reason::Expired, false),
+        ] {
+            let (verdict, reason) = serving::judge(&stored, &facts, &policy, now_ms);
+            assert_eq!(reason, expected, "{now_ms}");
+            assert_eq!(verdict == serving::Use::Serve, expected == Reason::Fresh, "{now_ms}");
+            let is_granted = stored.is_within(stored.if_error_s, now_ms);
+            assert_eq!(is_granted, stands_in, "{now_ms}");
+        }
+        // A file whose dates are no dates: asked about, never served, and no sum overflows.
+        for (stored_ms, fresh_until_ms) in [(u64::MAX, u64::MAX), (0, 0), (u64::MAX, 0)] {
+            let times = Times { stored_ms, fresh_until_ms, age_ms: u64::MAX, ..Times::default() };
+            let (verdict, _) = serving::judge(&validity(&times), &facts, &policy, 60 * YEAR_MS);
+            assert_eq!(verdict, serving::Use::Ask, "{stored_ms} {fresh_until_ms}");
+        }
+    }
+
+    #[test]
     fn a_stored_head_knows_its_validators_if_it_may_be_asked_about() {
         let fields = || {
             [(&b"ETag"[..], &b"\"a\""[..]), (b"X", b"y"), (b"Last-Modified", b"Sun, 06 Nov 1994 08:49:37 GMT")]

@@ -94,15 +94,16 @@ pub struct Declared {
 
 impl Declared {
     /// Opens the caches: the configuration is in force from now on. Those that the one before had stay as they are.
-    pub fn open(&self, temporary: &str, identity: Option<&Identity>) {
+    /// `temporary` says where files of the cache of that number are written first.
+    pub fn open(&self, temporary: impl Fn(usize) -> String, identity: Option<&Identity>) {
         self.zones.get_or_init(|| {
             let inherited = self.inherited.iter().cloned().chain(std::iter::repeat(None));
-            let opened = self.paths.iter().zip(inherited).map(|(path, inherited)| match inherited {
+            let opened = self.paths.iter().zip(inherited).enumerate().map(|(number, (path, inherited))| match inherited {
                 Some(opened) => {
                     opened.zone.retune(path.tuning());
                     opened
                 }
-                None => Opened::new(path.open(temporary, identity)),
+                None => Opened::new(path.open(&temporary(number), identity)),
             });
             opened.collect()
         });

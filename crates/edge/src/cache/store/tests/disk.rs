@@ -275,3 +275,24 @@ fn a_thread_of_its_own_does_all_this() {
         }
     }
 }
+
+#[test]
+fn a_start_without_room_for_another_record_goes_on_with_the_old_one() {
+    let room = Room::new();
+    left(&room);
+    // Nothing can be written under that name, whoever we are.
+    let blocked = room.0.join(format!("{}.new", purges::PURGES_FILE));
+    std::fs::create_dir_all(&blocked).unwrap();
+    let mut bench = Bench::on_disk(&room);
+    bench.work();
+    assert_eq!(bench.body_of("/a").unwrap(), b"body");
+    bench.store("/b", b"body").unwrap();
+    bench.work();
+    assert_eq!((room.files().len(), bench.zone.figures().disk_errors), (2, 0));
+    // Purged, and killed before the files are gone.
+    bench.zone.purge(Purge::Prefix(b"/a".as_slice().into()), Force::Hard);
+    drop(bench);
+    let mut bench = Bench::on_disk(&room);
+    bench.work();
+    assert!(bench.find("/a").is_none() && bench.find("/b").is_some());
+}

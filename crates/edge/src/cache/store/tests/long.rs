@@ -141,3 +141,47 @@ fn a_long_object_is_confirmed_in_place() {
     }
     assert!(body_of(&old) == whole(20), "an earlier reader is not disturbed");
 }
+
+#[test]
+fn a_long_body_that_changed_in_its_file_is_never_given() {
+    let room = Room::new();
+    let mut bench = small(&room);
+    store_long(&mut bench, "/long", 40);
+    bench.work();
+    for at in [1, PIECE * 20, PIECE * 40] {
+        let path = room.files().remove(0);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.len() - at;
+        bytes[at] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let mut bench = small(&room);
+        assert!(bench.find("/long").is_none(), "before the directory was read");
+        bench.work();
+        let figures = bench.zone.figures();
+        assert_eq!((figures.objects, figures.disk_errors, room.files().len()), (0, 1, 0));
+        store_long(&mut bench, "/long", 40);
+        bench.work();
+        assert!(bench.body_of("/long").unwrap() == whole(40));
+    }
+}
+
+#[test]
+fn a_purge_while_a_long_body_is_checked_is_in_force() {
+    let room = Room::new();
+    store_long(&mut small(&room), "/long", 40);
+    let mut bench = small(&room);
+    store_long(&mut bench, "/long", 40);
+    bench.work();
+    let mut bench = small(&room);
+    let key = bench.zone.key(b"/long");
+    let (_, Found::Cold(cold)) = bench.zone.find(&key, bench.now, |_| None) else { panic!("it is not in memory") };
+    let mut load = std::pin::pin!(cold.load());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(load.as_mut().poll(&mut context).is_pending());
+    bench.keeper.turn(&bench.zone, bench.now);
+    assert!(load.as_mut().poll(&mut context).is_pending(), "one turn does not read it all");
+    bench.zone.purge(Purge::Key(b"/long".as_slice().into()), Force::Hard);
+    bench.work();
+    assert!(matches!(load.as_mut().poll(&mut context), Poll::Ready(None)));
+    assert!(room.files().is_empty());
+}
