@@ -167,6 +167,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
     args = parser.parse_args()
+    kinds = parser.get_default("only").split(",")
+    for kind in args.only.split(","):
+        if kind not in kinds:
+            parser.error(f'no work "{kind}"; there is {", ".join(kinds)}')
     for kind in args.only.split(","):
         with tempfile.TemporaryDirectory() as directory:
             memory(args, directory) if kind == "memory" else measure(kind, args, directory)
