@@ -15,42 +15,38 @@
 //! allocation. Invariant: no `RefCell` is borrowed while foreign code (a future's
 //! poll or drop, a hook, an errand) runs.
 
+mod sockets;
+mod waiting;
+
 use crate::alarm::Alarms;
-use crate::clock::{Clock, Instant, NS_PER_MS, NS_PER_SECOND};
+use crate::clock::Clock;
 use crate::counts::{Kind, count};
 use crate::mailbox::{LocalWake, Mail, Mailbox};
 use crate::slots::{Key, Slots};
 use crate::sys;
 use crate::wheel::Wheel;
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
+use rustix::event::epoll;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::num::NonZeroU64;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+pub(crate) use sockets::{ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Registration, Side, WRITE};
+
 /// Events fetched by one `epoll_wait`; nginx's epoll_events is 512.
 const EVENTS_MAX: usize = 256;
 /// Tasks polled a turn besides those that wait for an answer: one `epoll_wait` is little for so many.
 const BEGUN_MAX: usize = 32;
-/// An alarm nearer than this is waited for exactly, which costs a look at the clock each turn.
-const NEAR_NS: u64 = 50 * NS_PER_MS;
-/// How much later than asked the kernel may wake a worker that has alarms; 50 µs are its default.
-const SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// Turn-end hooks per worker.
 pub(crate) const HOOKS_MAX: usize = 64;
-/// The longest wait asked of the kernel.
-const DAY_MS: u64 = 86_400_000;
 /// The bell of the mailbox, where a registration's key would be.
 const BELL: u64 = u64::MAX;
 
@@ -75,34 +71,6 @@ struct Task {
     waker: Option<Waker>,
     queued: bool,
 }
-
-/// What is known about one socket.
-pub(crate) struct Registration {
-    pub(crate) ready: u8,
-    side: Side,
-    reader: Key,
-    writer: Key,
-}
-
-/// Who opened a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// We did: what comes is an answer.
-    Ours,
-    /// The peer did, or it is a listener.
-    Theirs,
-}
-
-/// Bits of [`Registration::ready`].
-pub(crate) const READ: u8 = 1;
-pub(crate) const WRITE: u8 = 2;
-/// The peer shut its side down: read on until 0.
-pub(crate) const PEER_CLOSED: u8 = 4;
-/// Both sides are shut.
-pub(crate) const HUNG_UP: u8 = 8;
-pub(crate) const FAILED: u8 = 16;
-/// After any of these a short read does not mean "drained".
-pub(crate) const ENDING: u8 = PEER_CLOSED | HUNG_UP | FAILED;
 
 /// One worker's state.
 pub(crate) struct Core {
@@ -351,24 +319,6 @@ impl Core {
         self.wheel.borrow_mut().advance(now, |task| self.wake(task));
     }
 
-    /// Wakes the current task at that moment; the number is what takes the alarm away again.
-    pub(crate) fn add_alarm(&self, at: Instant) -> u64 {
-        if !self.is_punctual.replace(true) {
-            // A kernel that refuses is late by its default, and nothing else is wrong.
-            let _ = rustix::thread::set_current_timer_slack(Some(SLACK));
-        }
-        self.alarms.borrow_mut().add(at.ns(), self.current.get())
-    }
-
-    /// Those on time go before all that became ready.
-    fn ring_alarms(&self) {
-        let Some(now) = self.clock.now() else { return };
-        loop {
-            let Some(task) = self.alarms.borrow_mut().ring(now.ns()) else { return };
-            self.wake_in(&self.answered, task);
-        }
-    }
-
     pub(crate) fn add_hook(&self, hook: Rc<dyn Fn()>) -> bool {
         let mut hooks = self.hooks.borrow_mut();
         let fits = hooks.len() < HOOKS_MAX;
@@ -385,183 +335,6 @@ impl Core {
             };
             self.guarded(|| hook());
         }
-    }
-
-    fn wait(&self, epoll: &OwnedFd, events: &mut Vec<epoll::Event>) -> io::Result<()> {
-        let is_idle = self.queue.borrow().is_empty() && self.answered.borrow().is_empty();
-        let timeout = if is_idle {
-            let now = self.clock.now_ms();
-            let next = self.wheel.borrow().next();
-            next.map(|at| milliseconds(at.saturating_sub(now)))
-        } else {
-            Some(milliseconds(0))
-        };
-        events.clear();
-        count(Kind::EpollWait);
-        let alarm = if is_idle { self.alarms.borrow().next() } else { None };
-        let waited = match alarm.zip(self.clock.now()) {
-            Some((at_ns, now)) if at_ns.saturating_sub(now.ns()) <= NEAR_NS => {
-                self.wait_exactly(epoll, events, timeout, at_ns)
-            }
-            // Far away: a wait in milliseconds that ends well before it.
-            Some((at_ns, now)) => {
-                let ms = at_ns.saturating_sub(now.ns()).saturating_sub(NEAR_NS) / NS_PER_MS;
-                let timeout = timeout.map_or(milliseconds(ms), |other| shorter(other, milliseconds(ms)));
-                epoll::wait(epoll, spare_capacity(events), Some(&timeout)).map(drop)
-            }
-            None => epoll::wait(epoll, spare_capacity(events), timeout.as_ref()).map(drop),
-        };
-        match waited {
-            Ok(()) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.clock.tick();
-        self.ring_alarms();
-        for event in events.iter() {
-            let (word, flags) = (event.data.u64(), event.flags);
-            if word != BELL {
-                self.note(Key::unpack(word), flags);
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits no longer than `timeout`, and not beyond an alarm.
-    ///
-    /// The turn took its time, so the clock is read again: an alarm may be nearer than the turn was long.
-    fn wait_exactly(
-        &self,
-        epoll: &OwnedFd,
-        events: &mut Vec<epoll::Event>,
-        timeout: Option<Timespec>,
-        at_ns: u64,
-    ) -> rustix::io::Result<()> {
-        let alarm = nanoseconds(at_ns.saturating_sub(sys::monotonic_ns()));
-        let timeout = timeout.map_or(alarm, |other| shorter(other, alarm));
-        if !self.is_coarse.get() {
-            match sys::epoll_wait_exactly(epoll.as_fd(), events, &timeout) {
-                // What a filter that does not know the call says instead of NOSYS.
-                Err(Errno::NOSYS | Errno::PERM) => self.is_coarse.set(true),
-                waited => return waited,
-            }
-        }
-        // Rounded up to milliseconds there, so never early.
-        epoll::wait(epoll, spare_capacity(events), Some(&timeout)).map(drop)
-    }
-
-    // Sockets.
-
-    /// Registers a descriptor, edge-triggered, once for its life.
-    pub(crate) fn register(
-        &self,
-        fd: BorrowedFd<'_>,
-        side: Side,
-        ready: u8,
-        flags: epoll::EventFlags,
-    ) -> io::Result<Key> {
-        let epoll = self.epoll.borrow().clone().ok_or_else(not_a_worker)?;
-        let key = self.sockets.borrow_mut().insert(Registration { ready, side, reader: Key::NONE, writer: Key::NONE });
-        count(Kind::EpollCtl);
-        let data = epoll::EventData::new_u64(key.pack());
-        if let Err(error) = epoll::add(&epoll, fd, data, flags | epoll::EventFlags::ET) {
-            self.sockets.borrow_mut().remove(key);
-            return Err(error.into());
-        }
-        Ok(key)
-    }
-
-    /// Forgets a descriptor that is about to be closed: closing the last copy of a
-    /// descriptor takes it out of the epoll set without a syscall of ours.
-    pub(crate) fn forget(&self, key: Key) {
-        self.sockets.borrow_mut().remove(key);
-    }
-
-    /// Forgets a descriptor that lives on elsewhere, so epoll must be told.
-    pub(crate) fn unregister(&self, key: Key, fd: BorrowedFd<'_>) {
-        self.forget(key);
-        if let Some(epoll) = self.epoll.borrow().as_ref() {
-            count(Kind::EpollCtl);
-            let _ = epoll::delete(epoll.as_fd(), fd);
-        }
-    }
-
-    fn note(&self, key: Key, flags: epoll::EventFlags) {
-        use epoll::EventFlags as E;
-        let mut bits = 0;
-        if flags.intersects(E::IN | E::RDHUP | E::HUP | E::ERR) {
-            bits |= READ;
-        }
-        if flags.intersects(E::OUT | E::HUP | E::ERR) {
-            bits |= WRITE;
-        }
-        if flags.contains(E::RDHUP) {
-            bits |= PEER_CLOSED;
-        }
-        if flags.contains(E::HUP) {
-            bits |= HUNG_UP;
-        }
-        if flags.contains(E::ERR) {
-            bits |= FAILED;
-        }
-        // An event for a socket closed since finds nobody here.
-        let (mut reader, mut writer) = (Key::NONE, Key::NONE);
-        let mut queue = &self.queue;
-        if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
-            socket.ready |= bits;
-            if socket.side == Side::Ours {
-                queue = &self.answered;
-            }
-            if bits & READ != 0 {
-                reader = std::mem::replace(&mut socket.reader, Key::NONE);
-            }
-            if bits & WRITE != 0 {
-                writer = std::mem::replace(&mut socket.writer, Key::NONE);
-            }
-        }
-        self.wake_in(queue, reader);
-        self.wake_in(queue, writer);
-    }
-
-    /// What is known to be ready; nothing for an unknown key.
-    #[inline]
-    pub(crate) fn ready(&self, key: Key) -> u8 {
-        self.sockets.borrow().get(key).map_or(0, |socket| socket.ready)
-    }
-
-    #[inline]
-    pub(crate) fn clear_ready(&self, key: Key, bits: u8) {
-        if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
-            socket.ready &= !bits;
-        }
-    }
-
-    /// Notes that a socket was read empty. See `Stream::after_read`.
-    #[inline]
-    pub(crate) fn clear_read_unless_ending(&self, key: Key) {
-        if let Some(socket) = self.sockets.borrow_mut().get_mut(key)
-            && socket.ready & ENDING == 0
-        {
-            socket.ready &= !READ;
-        }
-    }
-
-    /// Ready if any of `bits` is; otherwise the current task is woken when it is.
-    #[inline]
-    pub(crate) fn poll_ready(&self, key: Key, bits: u8) -> Poll<()> {
-        let mut sockets = self.sockets.borrow_mut();
-        let Some(socket) = sockets.get_mut(key) else {
-            return Poll::Pending;
-        };
-        if socket.ready & bits != 0 {
-            return Poll::Ready(());
-        }
-        if bits & (READ | ENDING) != 0 {
-            socket.reader = self.current.get();
-        }
-        if bits & WRITE != 0 {
-            socket.writer = self.current.get();
-        }
-        Poll::Pending
     }
 }
 
@@ -588,23 +361,6 @@ pub(crate) fn keep_waker(mailbox: &Arc<Mailbox>, task: Key, waker: &Waker) {
 
 fn is_home(core: &Core, mailbox: &Arc<Mailbox>) -> bool {
     core.mailbox.borrow().as_ref().is_some_and(|own| Arc::ptr_eq(own, mailbox))
-}
-
-fn milliseconds(ms: u64) -> Timespec {
-    // epoll_wait takes an int of milliseconds; a day is as good as longer.
-    let ms = ms.min(DAY_MS);
-    Timespec { tv_sec: (ms / 1000) as i64, tv_nsec: ((ms % 1000) * 1_000_000) as i64 }
-}
-
-fn nanoseconds(ns: u64) -> Timespec {
-    if ns >= DAY_MS * NS_PER_MS {
-        return milliseconds(DAY_MS);
-    }
-    Timespec { tv_sec: (ns / NS_PER_SECOND) as i64, tv_nsec: (ns % NS_PER_SECOND) as i64 }
-}
-
-fn shorter(a: Timespec, b: Timespec) -> Timespec {
-    if (a.tv_sec, a.tv_nsec) <= (b.tv_sec, b.tv_nsec) { a } else { b }
 }
 
 pub(crate) fn not_a_worker() -> io::Error {
@@ -699,40 +455,6 @@ mod tests {
     }
 
     /// As on a kernel with the exact call, and on one without.
-    #[test]
-    fn a_wait_ends_at_the_alarm_or_sooner_and_never_early() -> io::Result<()> {
-        for (is_coarse, after_ns) in [(false, 300_000), (true, 300_000), (false, NEAR_NS + 2_300_000)] {
-            let core = Core::new();
-            core.is_coarse.set(is_coarse);
-            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-            core.clock.tick();
-            let task = Task { future: None, waker: None, queued: false };
-            core.current.set(core.tasks.borrow_mut().insert(task));
-            let at = crate::clock::precise() + std::time::Duration::from_nanos(after_ns);
-            core.add_alarm(at);
-            while core.answered.borrow().is_empty() {
-                core.wait(&epoll, &mut Vec::with_capacity(EVENTS_MAX))?;
-            }
-            assert!(core.clock.now() >= Some(at), "coarse: {is_coarse}");
-            assert_eq!(core.is_coarse.get(), is_coarse, "this kernel has the call");
-            assert_eq!(core.alarms.borrow().next(), None);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn the_nearer_of_two_waits() {
-        let check = |a: u64, b: u64, ns: i64| {
-            let wait = shorter(milliseconds(a), nanoseconds(b));
-            assert_eq!(wait.tv_sec * 1_000_000_000 + wait.tv_nsec, ns, "{a} ms, {b} ns");
-        };
-        check(1, 999_999, 999_999);
-        check(1, 1_000_001, 1_000_000);
-        check(2_000, 1_999_999_999, 1_999_999_999);
-        check(0, 1, 0);
-        check(u64::MAX, u64::MAX, 86_400_000_000_000);
-    }
-
     #[test]
     fn an_idle_connection_is_cheap() {
         let task = Slots::<Task>::slot_bytes();

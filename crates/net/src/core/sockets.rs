@@ -1,0 +1,152 @@
+//! Sockets: registered once, edge-triggered; what is known to be ready, and which tasks wait for more.
+
+use super::{Core, not_a_worker};
+use crate::counts::{Kind, count};
+use crate::slots::Key;
+use rustix::event::epoll;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::task::Poll;
+
+/// What is known about one socket.
+pub(crate) struct Registration {
+    pub(crate) ready: u8,
+    pub(super) side: Side,
+    pub(super) reader: Key,
+    pub(super) writer: Key,
+}
+
+/// Who opened a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// We did: what comes is an answer.
+    Ours,
+    /// The peer did, or it is a listener.
+    Theirs,
+}
+
+/// Bits of [`Registration::ready`].
+pub(crate) const READ: u8 = 1;
+pub(crate) const WRITE: u8 = 2;
+/// The peer shut its side down: read on until 0.
+pub(crate) const PEER_CLOSED: u8 = 4;
+/// Both sides are shut.
+pub(crate) const HUNG_UP: u8 = 8;
+pub(crate) const FAILED: u8 = 16;
+/// After any of these a short read does not mean "drained".
+pub(crate) const ENDING: u8 = PEER_CLOSED | HUNG_UP | FAILED;
+
+impl Core {
+    /// Registers a descriptor, edge-triggered, once for its life.
+    pub(crate) fn register(
+        &self,
+        fd: BorrowedFd<'_>,
+        side: Side,
+        ready: u8,
+        flags: epoll::EventFlags,
+    ) -> io::Result<Key> {
+        let epoll = self.epoll.borrow().clone().ok_or_else(not_a_worker)?;
+        let key = self.sockets.borrow_mut().insert(Registration { ready, side, reader: Key::NONE, writer: Key::NONE });
+        count(Kind::EpollCtl);
+        let data = epoll::EventData::new_u64(key.pack());
+        if let Err(error) = epoll::add(&epoll, fd, data, flags | epoll::EventFlags::ET) {
+            self.sockets.borrow_mut().remove(key);
+            return Err(error.into());
+        }
+        Ok(key)
+    }
+
+    /// Forgets a descriptor that is about to be closed: closing the last copy of a
+    /// descriptor takes it out of the epoll set without a syscall of ours.
+    pub(crate) fn forget(&self, key: Key) {
+        self.sockets.borrow_mut().remove(key);
+    }
+
+    /// Forgets a descriptor that lives on elsewhere, so epoll must be told.
+    pub(crate) fn unregister(&self, key: Key, fd: BorrowedFd<'_>) {
+        self.forget(key);
+        if let Some(epoll) = self.epoll.borrow().as_ref() {
+            count(Kind::EpollCtl);
+            let _ = epoll::delete(epoll.as_fd(), fd);
+        }
+    }
+
+    pub(super) fn note(&self, key: Key, flags: epoll::EventFlags) {
+        use epoll::EventFlags as E;
+        let mut bits = 0;
+        if flags.intersects(E::IN | E::RDHUP | E::HUP | E::ERR) {
+            bits |= READ;
+        }
+        if flags.intersects(E::OUT | E::HUP | E::ERR) {
+            bits |= WRITE;
+        }
+        if flags.contains(E::RDHUP) {
+            bits |= PEER_CLOSED;
+        }
+        if flags.contains(E::HUP) {
+            bits |= HUNG_UP;
+        }
+        if flags.contains(E::ERR) {
+            bits |= FAILED;
+        }
+        // An event for a socket closed since finds nobody here.
+        let (mut reader, mut writer) = (Key::NONE, Key::NONE);
+        let mut queue = &self.queue;
+        if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
+            socket.ready |= bits;
+            if socket.side == Side::Ours {
+                queue = &self.answered;
+            }
+            if bits & READ != 0 {
+                reader = std::mem::replace(&mut socket.reader, Key::NONE);
+            }
+            if bits & WRITE != 0 {
+                writer = std::mem::replace(&mut socket.writer, Key::NONE);
+            }
+        }
+        self.wake_in(queue, reader);
+        self.wake_in(queue, writer);
+    }
+
+    /// What is known to be ready; nothing for an unknown key.
+    #[inline]
+    pub(crate) fn ready(&self, key: Key) -> u8 {
+        self.sockets.borrow().get(key).map_or(0, |socket| socket.ready)
+    }
+
+    #[inline]
+    pub(crate) fn clear_ready(&self, key: Key, bits: u8) {
+        if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
+            socket.ready &= !bits;
+        }
+    }
+
+    /// Notes that a socket was read empty. See `Stream::after_read`.
+    #[inline]
+    pub(crate) fn clear_read_unless_ending(&self, key: Key) {
+        if let Some(socket) = self.sockets.borrow_mut().get_mut(key)
+            && socket.ready & ENDING == 0
+        {
+            socket.ready &= !READ;
+        }
+    }
+
+    /// Ready if any of `bits` is; otherwise the current task is woken when it is.
+    #[inline]
+    pub(crate) fn poll_ready(&self, key: Key, bits: u8) -> Poll<()> {
+        let mut sockets = self.sockets.borrow_mut();
+        let Some(socket) = sockets.get_mut(key) else {
+            return Poll::Pending;
+        };
+        if socket.ready & bits != 0 {
+            return Poll::Ready(());
+        }
+        if bits & (READ | ENDING) != 0 {
+            socket.reader = self.current.get();
+        }
+        if bits & WRITE != 0 {
+            socket.writer = self.current.get();
+        }
+        Poll::Pending
+    }
+}
