@@ -271,7 +271,7 @@ impl Worker {
             vars,
             uid,
             due,
-            session: http::Session::default(),
+            session: http::Session::new(self.plan.http.cookie_rules),
             ws: None,
             socketio: None,
         }

@@ -25,7 +25,7 @@ use weir_meter::Step;
 use weir_net::{buffer, clock};
 use weir_wire::Known;
 
-use crate::client::{self, Answer, Call, Error, Origin, Origins, Resolver};
+use crate::client::{self, Answer, Call, Error, Origins, Resolver};
 use crate::cookie::{Jar, Rules};
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::record::Recorder;
@@ -66,24 +66,25 @@ pub struct Session(Rc<Inner>);
 struct Inner {
     sockets: OnceCell<Rc<Sockets>>,
     jar: RefCell<Option<Box<Jar>>>,
+    rules: Rules,
     /// Cookies are sent with every request: since the first one came, or from the start.
     sends_cookies: Cell<bool>,
     /// A request was begun.
     began: Cell<bool>,
 }
 
-impl Default for Session {
-    fn default() -> Session {
+impl Session {
+    /// One without connections or cookies, which takes cookies by these rules.
+    pub fn new(rules: Rules) -> Session {
         Session(Rc::new(Inner {
             sockets: OnceCell::new(),
             jar: RefCell::new(None),
+            rules,
             sends_cookies: Cell::new(false),
             began: Cell::new(false),
         }))
     }
-}
 
-impl Session {
     /// The same connections and cookies, for a branch of `parallel`.
     pub fn share(&self) -> Session {
         Session(self.0.clone())
@@ -97,22 +98,14 @@ impl Session {
     }
 
     /// Takes a cookie; false if it cannot be read.
-    fn set_cookie(&self, text: &str, origin: &Origin, target: &str, rules: Rules) -> bool {
-        let now = clock::unix_seconds() as i64;
-        self.0.jar.borrow_mut().get_or_insert_default().set(text, &origin.host, target, now, rules).is_ok()
+    fn set_cookie(&self, text: &str, host: &str, target: &str) -> bool {
+        let (now, rules) = (clock::unix_seconds() as i64, self.0.rules);
+        self.0.jar.borrow_mut().get_or_insert_default().set(text, host, target, now, rules).is_ok()
     }
 
-    /// Takes a cookie for a URL, as a processor gives it, by the jar's usual rules; false if it cannot be read.
+    /// Takes a cookie for a URL, as a processor gives it; false if it cannot be read.
     pub fn put_cookie(&self, text: &str, url: &str) -> bool {
-        let now = clock::unix_seconds() as i64;
-        Url::parse(url).is_ok_and(|url| {
-            self.0
-                .jar
-                .borrow_mut()
-                .get_or_insert_default()
-                .set(text, &url.host, &url.target, now, Rules::default())
-                .is_ok()
-        })
+        Url::parse(url).is_ok_and(|url| self.set_cookie(text, &url.host, &url.target))
     }
 
     /// The cookies, as a processor sees them; undefined if there are none.
@@ -255,8 +248,7 @@ impl Asked<'_> {
     /// `cookie` of the step and of the defaults.
     fn set_cookies(&self, vuser: &Vuser, plan: &Plan, outgoing: &Outgoing, with: With<'_>) {
         let set = |name: &str, value: &str| {
-            let rules = plan.http.cookie_rules;
-            vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin, &outgoing.target, rules);
+            vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin.host, &outgoing.target);
         };
         if !plan.http.cookies.is_empty() {
             vuser.session.0.sends_cookies.set(true);
@@ -398,8 +390,7 @@ fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answ
     };
     vuser.session.0.sends_cookies.set(true);
     for (_, value) in answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
-        let rules = worker.plan.http.cookie_rules;
-        let is_taken = vuser.session.set_cookie(&String::from_utf8_lossy(value), origin, target, rules);
+        let is_taken = vuser.session.set_cookie(&String::from_utf8_lossy(value), &origin.host, target);
         if !is_taken && vuser.scenario.is_some() {
             worker.count_error("cookie_parse_error_invalid_cookie");
         }

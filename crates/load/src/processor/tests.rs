@@ -69,7 +69,7 @@ impl User {
             said,
             processor,
             scenario: json("{\"name\": \"s\"}"),
-            session: Session::default(),
+            session: Session::new(Default::default()),
         };
         for (name, text) in [
             ("slotted", "1"),
@@ -595,7 +595,7 @@ fn many_virtual_users_wait_at_once() {
                             vars: &mut vars,
                             scenario: &Value::Undefined,
                             uid: &uid,
-                            session: &Session::default(),
+                            session: &Session::new(Default::default()),
                             recorder: &recorder,
                         };
                         processor.function(name, context).await.unwrap();

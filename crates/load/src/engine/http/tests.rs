@@ -170,7 +170,7 @@ impl Script {
                 vars: Vars::new(worker.plan.names.clone()),
                 uid: "u".into(),
                 due: clock::precise(),
-                session: Session::default(),
+                session: Session::new(Default::default()),
                 ws: None,
                 socketio: None,
             };
