@@ -268,7 +268,7 @@ impl Connection {
         };
         let event = match event {
             Ok(event) => event,
-            Err(Fault { stream: Some(stream), .. }) if self.section.is_some() && stream != 0 => {
+            Err(Fault { stream: Some(_), .. }) if self.section.is_some() => {
                 return Err(Fault::connection(Code::Protocol, "a frame within a field section"));
             }
             Err(fault) => self.end_stream_by(fault)?,
@@ -335,12 +335,9 @@ impl Connection {
             }
             return Err(Fault::stream(id, Code::StreamClosed, "DATA on a closed stream"));
         };
-        match stream.take_data(id, data.len(), counted, ends) {
-            Ok(()) => {}
-            Err(fault) => {
-                self.return_window(counted);
-                return Err(fault);
-            }
+        if let Err(fault) = stream.take_data(id, data.len(), counted, ends) {
+            self.return_window(counted);
+            return Err(fault);
         }
         if ends {
             self.streams.forget_if_over(id);

@@ -1,8 +1,8 @@
 //! What goes out.
 
+use crate::h2::Code;
 use crate::h2::frame::{self, HEAD_BYTES, Kind, flag};
 use crate::h2::hpack::Encoder;
-use crate::h2::{Code, Fault};
 
 use super::streams::{Incoming, Outgoing, Stream};
 use super::{Connection, Role};
@@ -99,13 +99,12 @@ impl Connection {
     }
 
     /// Of a client: the head that came is the answer, and no interim one; how long its body is, where that is known.
-    pub fn answered(&mut self, stream: u32, declared: Option<u64>) -> Result<(), Fault> {
-        let Some(known) = self.streams.get(stream) else { return Ok(()) };
+    pub fn answered(&mut self, stream: u32, declared: Option<u64>) {
+        let Some(known) = self.streams.get(stream) else { return };
         if known.incoming == Incoming::Head {
             known.incoming = Incoming::Body;
         }
         known.declared = declared;
-        Ok(())
     }
 
     pub(super) fn return_window(&mut self, counted: usize) {

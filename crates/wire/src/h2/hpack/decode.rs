@@ -144,7 +144,7 @@ impl Decoder {
 
     fn indexed<'b>(&self, bytes: &'b [u8], limit: usize, out: &mut Block) -> Result<&'b [u8], Broken> {
         let (index, rest) = integer::decode(bytes, 7).ok_or(Broken::Integer)?;
-        let entry = self.entry(index)?;
+        let entry = entry(&self.table, index)?;
         out.push(entry.name, entry.value, entry.known, limit);
         Ok(rest)
     }
@@ -174,10 +174,6 @@ impl Decoder {
             self.table.add(&self.name, &self.value, known);
         }
         Ok(rest)
-    }
-
-    fn entry(&self, index: usize) -> Result<table::Entry<'_>, Broken> {
-        entry(&self.table, index)
     }
 }
 
