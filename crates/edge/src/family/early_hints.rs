@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_wire::{ConnectionTokens, ResponseHead, Version, encode};
+use weir_wire::{ResponseHead, Version, encode};
 
 use crate::build::Build;
 use crate::conn::{Conn, Gone};
@@ -16,7 +16,7 @@ use crate::directive::{Arity, Directive, HSL, Refusal};
 use crate::exchange::{Exchange, Origin};
 use crate::family::Family;
 use crate::family::cache::any_set;
-use crate::family::proxy::response::Hidden;
+use crate::family::proxy::response::{Hidden, Named};
 use crate::special;
 use crate::variable::Template;
 
@@ -76,15 +76,14 @@ fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
 
 /// Writes the head: what `proxy_hide_header` hides, and what is about the connection to the upstream, stays here.
 fn compose(head: &ResponseHead, bytes: &[u8], hidden: &Hidden, out: &mut Vec<u8>) {
-    let names = head.tokens(bytes).names;
+    let named = Named::of(head, bytes);
     out.extend_from_slice(b"HTTP/1.1 ");
     special::status_line(head.status, out);
     out.extend_from_slice(b"\r\n");
     for field in &head.fields {
         let (name, value) = (field.name.of(bytes), field.value.of(bytes));
-        let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop())
-            || names && ConnectionTokens::lists(bytes, &head.fields, name);
-        if !is_hop && !hidden.hides(field.known, name) {
+        let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop());
+        if !is_hop && !named.has(field.known, name) && !hidden.hides(field.known, name) {
             encode::push_field(out, name, value);
         }
     }

@@ -1,7 +1,7 @@
 //! Reads an upstream's head into the response: what is passed on, what is obeyed, what is hidden.
 
 use weir_wire::escape::{Unescape, unescape_uri};
-use weir_wire::{BodyLength, Known, KnownSet};
+use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead};
 
 use super::rewrite;
 use crate::exchange::{Exchange, Origin, WithoutOwn};
@@ -65,6 +65,25 @@ impl Hidden {
     }
 }
 
+/// Which further fields an upstream's Connection field names: they go no further (RFC 9110 §7.6.1).
+pub struct Named<'h> {
+    head: &'h ResponseHead,
+    bytes: &'h [u8],
+    any: bool,
+}
+
+impl<'h> Named<'h> {
+    /// Those of a head.
+    pub fn of(head: &'h ResponseHead, bytes: &'h [u8]) -> Named<'h> {
+        Named { head, bytes, any: head.tokens(bytes).names }
+    }
+
+    /// Whether this field is one. Upgrade is not: an answer that switches protocols, or asks to, speaks to the client.
+    pub fn has(&self, known: Option<Known>, name: &[u8]) -> bool {
+        self.any && known != Some(Known::Upgrade) && ConnectionTokens::lists(self.bytes, &self.head.fields, name)
+    }
+}
+
 /// Where `X-Accel-Redirect` sends an exchange.
 pub enum Elsewhere {
     /// A path, normalised, and its arguments.
@@ -103,6 +122,7 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
         BodyLength::Chunked | BodyLength::UntilClose => None,
     };
     let mut seen = KnownSet::default();
+    let named = Named::of(&origin.head, &origin.bytes);
     for field in &origin.head.fields {
         let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
         if let Some(known) = field.known.filter(|known| known.is_first_in_response()) {
@@ -124,7 +144,7 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
             }
             Some(_) | None => {}
         }
-        if proxy.hidden.hides(field.known, name) {
+        if proxy.hidden.hides(field.known, name) || named.has(field.known, name) {
             continue;
         }
         let changed = match field.known {
