@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{Address, Deadline, Instant, SocketAddress, Stream, clock};
+use weir_net::{Address, Deadline, Instant, SocketAddress, Stream, Transport, clock};
 
 use crate::body;
 use crate::conf::Conf;
@@ -35,8 +35,8 @@ use crate::worker::{Entry, Generation, Place, Worker};
 
 /// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
 pub struct Shared {
-    /// The socket.
-    pub stream: Stream,
+    /// What its bytes come and go by.
+    pub stream: Transport,
     /// Whether it may be closed for another.
     pub rest: Cell<Rest>,
     /// When it began to wait, unless it is busy.
@@ -61,7 +61,7 @@ pub enum Rest {
 
 impl Shared {
     /// A connection just accepted.
-    pub fn new(stream: Stream, place: Place, generation: u32) -> Shared {
+    pub fn new(stream: Transport, place: Place, generation: u32) -> Shared {
         Shared {
             stream,
             rest: Cell::new(Rest::New),
@@ -147,11 +147,11 @@ pub enum After {
 pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
     let shared = entry.shared.clone();
     let generation = entry.worker.generation();
-    let Some(listen) = generation.listen_of(&socket, &shared.stream) else { return };
+    let Some(listen) = generation.listen_of(&socket, shared.stream.socket()) else { return };
     let core = default_core(&generation.conf, listen);
     if core.nodelay && !remote.is_unix() {
         // Failing to set it costs latency, not correctness.
-        let _ = shared.stream.set_nodelay(true);
+        let _ = shared.stream.socket().set_nodelay(true);
     }
     let client = Rc::new(Client {
         number: entry.worker.next_connection_number(),
@@ -229,7 +229,7 @@ impl Conn {
     pub fn of_nobody(worker: &Worker, client: &Client, generation: u32) -> io::Result<Option<(Conn, OwnedFd)>> {
         let Some(place) = worker.take_place() else { return Ok(None) };
         let (stream, other) = Stream::with_nobody()?;
-        let shared = Rc::new(Shared::new(stream, place, generation));
+        let shared = Rc::new(Shared::new(stream.into(), place, generation));
         let client = Rc::new(Client {
             number: client.number,
             accepted: client.accepted,
@@ -246,8 +246,8 @@ impl Conn {
         )))
     }
 
-    /// The socket.
-    pub fn stream(&self) -> &Stream {
+    /// What its bytes come and go by.
+    pub fn stream(&self) -> &Transport {
         &self.shared.stream
     }
 
@@ -263,9 +263,8 @@ impl Conn {
             if left.is_zero() {
                 return Poll::Ready(false);
             }
-            if self.stream().is_stuck() {
-                // Failing to reset it is closing it.
-                let _ = self.stream().set_linger_zero();
+            if self.stream().socket().is_stuck() {
+                self.stream().reset();
                 return Poll::Ready(false);
             }
             self.deadline.set(left);
@@ -278,7 +277,7 @@ impl Conn {
         if self.shared.generation.get() == generation.conf.generation {
             return true;
         }
-        let Some(listen) = generation.listen_of(&self.socket, self.stream()) else { return false };
+        let Some(listen) = generation.listen_of(&self.socket, self.stream().socket()) else { return false };
         self.client.listen.set(listen);
         self.shared.generation.set(generation.conf.generation);
         true
@@ -502,7 +501,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
             // minutes more unless it is reset; nginx does that only when told to.
             let takes_nothing = matches!(exchange.step, Step::SendResponse | Step::ReadResponse);
             if takes_nothing || exchange.location.values.core.reset_timedout {
-                let _ = conn.stream().set_linger_zero();
+                conn.stream().reset();
             }
             return After::Close;
         }

@@ -42,7 +42,7 @@ pub struct Client {
 impl Client {
     /// Our end's address.
     pub fn local(&self) -> &SocketAddress {
-        self.local.get_or_init(|| self.shared.stream.local_addr().unwrap_or_else(|_| self.remote.clone()))
+        self.local.get_or_init(|| self.shared.stream.socket().local_addr().unwrap_or_else(|_| self.remote.clone()))
     }
 }
 

@@ -179,12 +179,23 @@ pub async fn next_piece(conn: &Conn, reader: &Reader) -> Result<Option<Piece>, G
     .await
 }
 
-async fn send_file(exchange: &mut Exchange<'_>, conn: &Conn, body: &FileBody, count: u64) -> Result<(), Gone> {
+/// By the kernel where nothing wraps the bytes.
+async fn send_file(exchange: &mut Exchange<'_>, conn: &mut Conn, body: &FileBody, count: u64) -> Result<(), Gone> {
     let timeout = exchange.location.values.core.send_timeout;
     let (mut at, end) = (body.offset, body.offset.saturating_add(count));
+    let is_bare = conn.stream().bare().is_some();
+    let mut buffer = weir_net::buffer::lease(if is_bare { 0 } else { READ_BYTES });
     while at < end {
+        if !is_bare {
+            buffer.resize(usize::try_from(end - at).unwrap_or(READ_BYTES).min(READ_BYTES), 0);
+            read_exactly(exchange, body, &mut buffer, at)?;
+            conn.write_all(&mut [IoSlice::new(&buffer)], timeout).await?;
+            exchange.bytes_sent += buffer.len() as u64;
+            at += buffer.len() as u64;
+            continue;
+        }
         let most = usize::try_from(end - at).unwrap_or(SENDFILE_MAX).min(SENDFILE_MAX);
-        match conn.stream().try_sendfile(&body.file, &mut at, most) {
+        match conn.stream().socket().try_sendfile(&body.file, &mut at, most) {
             Ok(0) => {
                 exchange.log(Level::Alert, format_args!("cache file was truncated while sending response to client"));
                 return Err(Gone::Cut);
@@ -262,12 +273,16 @@ fn take(exchange: &mut Exchange<'_>, piece: &Piece, left: Option<u64>, buffer: &
         }
         Piece::File(body) => {
             buffer.resize(count, 0);
-            body.file.read_exact_at(buffer, body.offset).map_err(|error| {
-                exchange.log(Level::Crit, format_args!("pread() of a cache file failed: {error}"));
-                Gone::Cut
-            })
+            read_exactly(exchange, body, buffer, body.offset)
         }
     }
+}
+
+fn read_exactly(exchange: &mut Exchange<'_>, body: &FileBody, buffer: &mut [u8], at: u64) -> Result<(), Gone> {
+    body.file.read_exact_at(buffer, at).map_err(|error| {
+        exchange.log(Level::Crit, format_args!("pread() of a cache file failed: {error}"));
+        Gone::Cut
+    })
 }
 
 fn frame(framing: Framing, bytes: &[u8], out: &mut Vec<u8>) {

@@ -405,7 +405,7 @@ async fn send_file(
         let timeout = exchange.location.values.core.send_timeout;
         return write(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&buffer)], timeout).await;
     }
-    if plain && exchange.location.values.core.sendfile {
+    if plain && exchange.location.values.core.sendfile && conn.stream().bare().is_some() {
         return send_file_by_kernel(exchange, conn, out, file, offset, length).await;
     }
     send_file_in_pieces(exchange, conn, framing, out, file, offset, length).await
@@ -430,7 +430,7 @@ async fn send_file_by_kernel(
     let nopush = exchange.location.values.core.nopush;
     let mut pace = Pace::of(exchange);
     if nopush {
-        let _ = conn.stream().set_nopush(true);
+        let _ = conn.stream().socket().set_nopush(true);
     }
     write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
     let (mut at, end) = (offset, offset.saturating_add(length));
@@ -439,7 +439,7 @@ async fn send_file_by_kernel(
         if let Some(pace) = &mut pace {
             count = pace.allowed(conn, count).await?.min(count);
         }
-        match conn.stream().try_sendfile(file, &mut at, count) {
+        match conn.stream().socket().try_sendfile(file, &mut at, count) {
             Ok(0) => {
                 exchange.log(Level::Alert, format_args!("file was truncated while sending response to client"));
                 return Err(Gone::Cut);
@@ -462,7 +462,7 @@ async fn send_file_by_kernel(
         }
     }
     if nopush {
-        let _ = conn.stream().set_nopush(false);
+        let _ = conn.stream().socket().set_nopush(false);
     }
     Ok(())
 }

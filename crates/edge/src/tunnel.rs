@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_net::{Deadline, Lease, Stream, buffer};
+use weir_net::{Deadline, Lease, Transport, buffer};
 
 use crate::aside::Aside;
 use crate::body;
@@ -57,7 +57,7 @@ impl Flow {
     }
 
     /// Moves what can be moved now; `true` when something did.
-    fn turn(&mut self, from: &Stream, to: &Stream) -> io::Result<bool> {
+    fn turn(&mut self, from: &Transport, to: &Transport) -> io::Result<bool> {
         let mut progress = false;
         loop {
             if let Some(pending) = &self.pending {

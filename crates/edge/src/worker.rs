@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use weir_net::slots::{Key, Slots};
-use weir_net::{Address, Listener, Listening, Stream, timer};
+use weir_net::{Address, Listener, Listening, Stream, Transport, timer};
 
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
@@ -273,7 +273,7 @@ impl Worker {
     }
 
     /// Notes a client connection; it counts as idle until its first request.
-    fn enlist(self: &Rc<Self>, stream: Stream, place: Place, generation: &Generation) -> Entry {
+    fn enlist(self: &Rc<Self>, stream: Transport, place: Place, generation: &Generation) -> Entry {
         counters::add(&self.counters().handled, 1);
         counters::shift(&self.counters().active, 1);
         let shared = Rc::new(Shared::new(stream, place, generation.conf.generation));
@@ -430,7 +430,7 @@ impl Worker {
     fn accepted(self: &Rc<Self>, stream: Stream, remote: Address, socket: &Rc<Address>) {
         counters::add(&self.counters().accepted, 1);
         let Some(place) = self.take_place() else { return };
-        let entry = self.enlist(stream, place, &self.generation());
+        let entry = self.enlist(stream.into(), place, &self.generation());
         conn::serve(entry, remote, socket.clone());
     }
 }

@@ -39,4 +39,4 @@ pub use slots::Slots;
 pub use stream::{ConnectOptions, Keepalive, Stream};
 pub use timer::{Deadline, TimedOut};
 pub use tls::TlsStream;
-pub use transport::Transport;
+pub use transport::{Carried, Transport};

@@ -1,9 +1,12 @@
-//! Plain or TLS: what speaks HTTP or WebSocket need not know which.
+//! Plain, TLS, or a stream among others: what speaks HTTP or WebSocket need not know which.
 
 use crate::stream::Stream;
 use crate::timer::{Deadline, TimedOut};
 use crate::tls::TlsStream;
+use std::fmt;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 use std::task::Poll;
 
 /// A connection as protocols see it; every method is [`Stream`]'s of that name.
@@ -13,6 +16,28 @@ pub enum Transport {
     Plain(Stream),
     /// They are encrypted. Boxed: it is ten times as large, and most connections are plain.
     Tls(Box<TlsStream>),
+    /// They travel with those of other streams (HTTP/2).
+    Carried(Rc<dyn Carried>),
+}
+
+/// A stream of bytes that shares a connection with others. What is not said here is as [`Stream`] has it.
+pub trait Carried: fmt::Debug {
+    /// The socket it shares.
+    fn socket(&self) -> &Stream;
+    /// [`Stream::poll_readable`].
+    fn poll_readable(&self) -> Poll<()>;
+    /// [`Stream::poll_writable`].
+    fn poll_writable(&self) -> Poll<()>;
+    /// [`Stream::poll_closed`]: nothing can be sent on it any more.
+    fn poll_closed(&self) -> Poll<()>;
+    /// [`Stream::try_read_vec`].
+    fn try_read_vec(&self, buf: &mut Vec<u8>, max: usize) -> io::Result<usize>;
+    /// [`Stream::try_write_vectored`].
+    fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// [`Stream::shutdown_write`]: the end, in order.
+    fn shutdown_write(&self) -> io::Result<()>;
+    /// Ends this stream, and only it, at once.
+    fn shutdown(&self);
 }
 
 impl From<Stream> for Transport {
@@ -29,10 +54,11 @@ impl From<TlsStream> for Transport {
 
 impl Transport {
     /// The socket, for its addresses and figures.
-    pub fn stream(&self) -> &Stream {
+    pub fn socket(&self) -> &Stream {
         match self {
             Transport::Plain(stream) => stream,
             Transport::Tls(tls) => tls.stream(),
+            Transport::Carried(carried) => carried.socket(),
         }
     }
 
@@ -42,26 +68,46 @@ impl Transport {
         match self {
             Transport::Plain(stream) => stream.poll_readable(),
             Transport::Tls(tls) => tls.poll_readable(),
+            Transport::Carried(carried) => carried.poll_readable(),
         }
     }
 
     /// [`Stream::poll_writable`].
     #[inline]
     pub fn poll_writable(&self) -> Poll<()> {
-        self.stream().poll_writable()
+        match self {
+            Transport::Plain(stream) => stream.poll_writable(),
+            Transport::Tls(tls) => tls.poll_writable(),
+            Transport::Carried(carried) => carried.poll_writable(),
+        }
+    }
+
+    /// [`Stream::poll_closed`].
+    #[inline]
+    pub fn poll_closed(&self) -> Poll<()> {
+        match self {
+            Transport::Plain(stream) => stream.poll_closed(),
+            Transport::Tls(tls) => tls.stream().poll_closed(),
+            Transport::Carried(carried) => carried.poll_closed(),
+        }
     }
 
     /// [`Stream::readable`].
     pub async fn readable(&self, deadline: &Deadline) -> Result<(), TimedOut> {
-        match self {
-            Transport::Plain(stream) => stream.readable(deadline).await,
-            Transport::Tls(tls) => tls.readable(deadline).await,
-        }
+        poll_fn(|_| match self.poll_readable() {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending => deadline.poll_expired().map(|()| Err(TimedOut)),
+        })
+        .await
     }
 
     /// [`Stream::writable`].
     pub async fn writable(&self, deadline: &Deadline) -> Result<(), TimedOut> {
-        self.stream().writable(deadline).await
+        poll_fn(|_| match self.poll_writable() {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending => deadline.poll_expired().map(|()| Err(TimedOut)),
+        })
+        .await
     }
 
     /// [`Stream::try_read_vec`].
@@ -70,6 +116,7 @@ impl Transport {
         match self {
             Transport::Plain(stream) => stream.try_read_vec(buf, max),
             Transport::Tls(tls) => tls.try_read_vec(buf, max),
+            Transport::Carried(carried) => carried.try_read_vec(buf, max),
         }
     }
 
@@ -79,6 +126,7 @@ impl Transport {
         match self {
             Transport::Plain(stream) => stream.try_write(bytes),
             Transport::Tls(tls) => tls.try_write(bytes),
+            Transport::Carried(carried) => carried.try_write_vectored(&[IoSlice::new(bytes)]),
         }
     }
 
@@ -88,6 +136,7 @@ impl Transport {
         match self {
             Transport::Plain(stream) => stream.try_write_vectored(pieces),
             Transport::Tls(tls) => tls.try_write_vectored(pieces),
+            Transport::Carried(carried) => carried.try_write_vectored(pieces),
         }
     }
 
@@ -97,6 +146,24 @@ impl Transport {
         match self {
             Transport::Plain(stream) => stream.peek_closed(),
             Transport::Tls(tls) => tls.peek_closed(),
+            Transport::Carried(carried) => carried.poll_closed().is_ready(),
+        }
+    }
+
+    /// The socket, where the kernel may be given a file to send: nothing wraps the bytes.
+    pub fn bare(&self) -> Option<&Stream> {
+        match self {
+            Transport::Plain(stream) => Some(stream),
+            Transport::Tls(_) | Transport::Carried(_) => None,
+        }
+    }
+
+    /// Closing it destroys what is unsent: [`Stream::set_linger_zero`], and for one stream among others its end.
+    pub fn reset(&self) {
+        match self {
+            Transport::Carried(carried) => carried.shutdown(),
+            // Failing to reset it is closing it.
+            Transport::Plain(_) | Transport::Tls(_) => drop(self.socket().set_linger_zero()),
         }
     }
 
@@ -105,11 +172,15 @@ impl Transport {
         match self {
             Transport::Plain(stream) => stream.shutdown_write(),
             Transport::Tls(tls) => tls.shutdown_write(),
+            Transport::Carried(carried) => carried.shutdown_write(),
         }
     }
 
     /// [`Stream::shutdown`].
     pub fn shutdown(&self) {
-        self.stream().shutdown();
+        match self {
+            Transport::Carried(carried) => carried.shutdown(),
+            Transport::Plain(_) | Transport::Tls(_) => self.socket().shutdown(),
+        }
     }
 }

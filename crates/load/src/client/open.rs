@@ -116,7 +116,7 @@ async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline)
     }
     match link.stream {
         Transport::Plain(stream) => Ok(stream),
-        Transport::Tls(_) => Err(Error::named(Step::Connect, "EPROTO")),
+        Transport::Tls(_) | Transport::Carried(_) => Err(Error::named(Step::Connect, "EPROTO")),
     }
 }
 

@@ -92,6 +92,7 @@ pub async fn connect(
     exchange.step = Step::Connect;
     let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
     let stream = Stream::connect(address, &options).map_err(Failure::Connect)?;
+    let stream = stream.into();
     let link =
         Box::new(Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place });
     link.deadline.set(values.connect_timeout);
@@ -107,7 +108,7 @@ pub async fn connect(
     })
     .await?;
     // Only now is it known whether the connection stands.
-    link.stream.connected(&link.deadline).await.map_err(Failure::Connect)?;
+    link.stream.socket().connected(&link.deadline).await.map_err(Failure::Connect)?;
     Ok(link)
 }
 

@@ -7,15 +7,15 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use weir_net::{Instant, Deadline, Stream, clock};
+use weir_net::{Deadline, Instant, Transport, clock};
 
 use super::pool_policy::{Finished, PoolPolicy};
 use crate::worker::Place;
 
 /// A connection to a peer. Boxed wherever it goes: it changes hands several times an exchange.
 pub struct Link {
-    /// The socket.
-    pub stream: Stream,
+    /// What its bytes come and go by.
+    pub stream: Transport,
     /// Bounds whatever the peer is waited for.
     pub deadline: Deadline,
     /// The peer's index in its group.

@@ -111,6 +111,7 @@ pub fn tcp_info(exchange: &mut Exchange<'_>, out: &mut Vec<u8>, pick: fn(&TcpInf
         .client
         .shared
         .stream
+        .socket()
         .tcp_info()
         .is_ok_and(|info| decimal(out, u64::from(pick(&info))))
 }
