@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use weir_meter::Step;
 use weir_net::{Instant, SocketAddress, buffer};
-use weir_wire::{BodyLength, ConnectionTokens};
+use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
 use crate::body::{Reader, RequestBody};
 use crate::conf::{LocationId, ServerId};
@@ -39,6 +39,8 @@ struct RequestFacts {
     port: Option<u16>,
     pipelined: bool,
     method_override: Option<&'static [u8]>,
+    /// The parts of a head that came over HTTP/2: no parser of a text finds them again.
+    head: Option<Box<RequestHead>>,
 }
 
 struct ResponseFacts {
@@ -162,7 +164,7 @@ impl RequestFacts {
         // The parser's memory serves refusals; a request so far along had none. When it started, the exchange knows.
         let Request {
             bytes: _,
-            head: _,
+            head,
             parser: _,
             started: _,
             tokens: _,
@@ -172,8 +174,11 @@ impl RequestFacts {
             port,
             pipelined,
             method_override,
+            sent: _,
+            is_open_ended: _,
         } = request;
-        RequestFacts { length: *length, port: *port, pipelined: *pipelined, method_override: *method_override }
+        let head = (head.version == Version::Http2).then(|| Box::new(head.clone()));
+        RequestFacts { length: *length, port: *port, pipelined: *pipelined, method_override: *method_override, head }
     }
 
     fn give_to(self, request: &mut Request) {
@@ -181,6 +186,10 @@ impl RequestFacts {
         request.port = self.port;
         request.pipelined = self.pipelined;
         request.method_override = self.method_override;
+        if let Some(head) = self.head {
+            request.head = *head;
+            request.tokens = ConnectionTokens::of(&request.bytes, &request.head.fields);
+        }
     }
 }
 
@@ -350,7 +359,7 @@ fn pull_slots(from: &mut &[u8], slots: &mut SlotStore) {
 fn read_head(exchange: &mut Exchange<'_>) {
     let policy = head::policy(head::default_core(exchange.conf, exchange.client.listen.get()));
     let request = &mut exchange.request;
-    // A head that was read once is read again.
+    // A head that was read once is read again; one of HTTP/2 is not, and was kept.
     let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
     request.tokens = ConnectionTokens::of(&request.bytes, &request.head.fields);
     request.used = request.bytes.len();

@@ -75,12 +75,15 @@ enum Left {
     Nothing,
     Exact(u64),
     Chunked(Box<Decoder>),
+    /// To the end of its stream.
+    All,
 }
 
 impl Reader {
     fn of(length: Option<BodyLength>) -> Reader {
         let left = match length {
-            None | Some(BodyLength::None | BodyLength::UntilClose | BodyLength::Exact(0)) => Left::Nothing,
+            None | Some(BodyLength::None | BodyLength::Exact(0)) => Left::Nothing,
+            Some(BodyLength::UntilClose) => Left::All,
             Some(BodyLength::Exact(length)) => Left::Exact(length),
             Some(BodyLength::Chunked) => Left::Chunked(Box::new(Decoder::new())),
         };
@@ -133,9 +136,17 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
             return Poll::Pending;
         }
         match conn.stream().try_read_vec(&mut request.bytes, READ_BYTES) {
+            Ok(0) if matches!(exchange.reader, Some(Reader { left: Left::All, .. })) => {
+                exchange.reader = Some(Reader::of(None));
+                return Poll::Ready(Ok(true));
+            }
             Ok(0) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(io::ErrorKind::UnexpectedEof.into())))),
             Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            // The frames of a stream that are not the body its head promised.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Poll::Ready(Err(refuse(exchange, Violation::MalformedRequest)));
+            }
             Err(error) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(error)))),
         }
     }
@@ -164,6 +175,10 @@ fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed>
             if *left == 0 {
                 reader.left = Left::Nothing;
             }
+        }
+        Left::All => {
+            out.extend_from_slice(request.unread());
+            request.used = request.bytes.len();
         }
         Left::Chunked(decoder) => loop {
             match decoder.next(&request.bytes, &mut request.used) {
@@ -340,7 +355,8 @@ pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Fail
             Ok(_) => {}
         }
     }
-    if !has_arrived(request.length, request.unread(), memory_max) {
+    let has_ended = conn.carried.as_ref().is_some_and(|stream| stream.has_ended());
+    if !has_arrived(request.length, request.unread(), memory_max, has_ended) {
         return Ok(());
     }
     let mut bytes = Vec::new();
@@ -351,10 +367,11 @@ pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Fail
     Ok(())
 }
 
-/// Whether `bytes` begin with a whole body of at most `max` bytes, framing included.
-fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64) -> bool {
+/// Whether `bytes` begin with a whole body of at most `max` bytes, framing included; `has_ended` when nothing follows.
+fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64, has_ended: bool) -> bool {
     match length {
-        None | Some(BodyLength::None | BodyLength::UntilClose) => true,
+        None | Some(BodyLength::None) => true,
+        Some(BodyLength::UntilClose) => has_ended && bytes.len() as u64 <= max,
         Some(BodyLength::Exact(length)) => length <= max && length <= bytes.len() as u64,
         Some(BodyLength::Chunked) => {
             let (mut decoder, mut at) = (Decoder::new(), 0);

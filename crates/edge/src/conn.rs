@@ -13,6 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_meter::Step;
+use weir_net::worker::Task;
 use weir_net::{Address, Deadline, Instant, SocketAddress, Stream, Transport, clock};
 
 use crate::body;
@@ -22,6 +23,7 @@ use crate::exchange::{Client, Exchange, Parts};
 use crate::family::cache;
 use crate::family::log_phase;
 use crate::family::upstream::forward;
+use crate::h2::{self, Begun};
 use crate::head::{self, Head, Refused, default_core};
 use crate::log::{self, Level};
 use crate::phase::{self, Outcome};
@@ -44,6 +46,8 @@ pub struct Shared {
     /// The configuration of its current or last exchange.
     pub generation: Cell<u32>,
     place: Cell<Option<Place>>,
+    /// Who keeps the connection while it carries streams, and has something to say to the client before it ends.
+    keeper: Cell<Task>,
 }
 
 /// What a connection is about, as far as others need to know.
@@ -61,13 +65,14 @@ pub enum Rest {
 
 impl Shared {
     /// A connection just accepted.
-    pub fn new(stream: Transport, place: Place, generation: u32) -> Shared {
+    pub fn new(stream: Transport, place: Option<Place>, generation: u32) -> Shared {
         Shared {
             stream,
             rest: Cell::new(Rest::New),
             idle_since: Cell::new(clock::now()),
             generation: Cell::new(generation),
-            place: Cell::new(Some(place)),
+            place: Cell::new(place),
+            keeper: Cell::new(Task::NONE),
         }
     }
 
@@ -93,6 +98,23 @@ impl Shared {
         self.rest.get() == Rest::Ended
     }
 
+    /// From now on this task keeps it, and is told of a drain and of a new configuration.
+    pub fn keep(&self, keeper: Task) {
+        self.keeper.set(keeper);
+    }
+
+    /// Tells whoever keeps it that something is different now; `false` when nobody does.
+    pub fn tell(&self) -> bool {
+        let keeper = self.keeper.get();
+        keeper.wake();
+        keeper != Task::NONE
+    }
+
+    /// Whether its bytes are encrypted.
+    pub fn is_secure(&self) -> bool {
+        self.stream.is_secure()
+    }
+
     /// Ends it and gives its place away at once; its task finds out when it next runs.
     pub fn end(&self) {
         self.rest.set(Rest::Ended);
@@ -111,6 +133,8 @@ pub struct Conn {
     pub client: Rc<Client>,
     /// The address of the socket it was accepted on: finds its servers again after a reload.
     socket: Rc<Address>,
+    /// The stream, where it is one among others of its connection.
+    pub carried: Option<Rc<h2::Stream>>,
     /// How much of the idle time follows the deadline.
     left: Cell<Duration>,
     served: u64,
@@ -140,6 +164,8 @@ pub enum After {
     Linger(Duration, Duration),
     /// It carries another protocol from now on.
     Tunnel(Box<Tunnel>),
+    /// It carries streams from now on (HTTP/2); so much of them came already.
+    Streams(Box<[u8]>),
 }
 
 /// Serves a connection to its end. What is known at its start is settled here, outside the future: an idle
@@ -163,7 +189,7 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
         shared: shared.clone(),
     });
     let (deadline, left) = (Deadline::new(), Cell::new(Duration::ZERO));
-    let conn = Box::new(Conn { shared, deadline, client, socket, left, served: 0 });
+    let conn = Box::new(Conn { shared, deadline, client, socket, carried: None, left, served: 0 });
     conn.deadline.set(core.header_timeout);
     let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
     if is_proxied {
@@ -194,7 +220,7 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
                 return;
             }
             let mut seat = entry.worker.lease_seat();
-            seat.take(Guest { conn, worker: entry.worker.clone(), early: early.take() });
+            seat.take(Guest { conn, worker: entry.worker.clone(), early: early.take(), begun: None });
             let mut after;
             (conn, after) = poll_fn(|context| seat.poll(context)).await;
             entry.worker.return_seat(seat);
@@ -205,6 +231,7 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
             match after {
                 After::Idle(timeout) if lie_down(&conn, &entry.worker, timeout) => {}
                 After::Linger(time, timeout) => return Box::pin(linger(&conn, &entry.worker, time, timeout)).await,
+                After::Streams(early) => return h2::serve(conn, entry, &early),
                 After::Idle(_) | After::Close | After::Tunnel(_) => return,
             }
         }
@@ -229,7 +256,7 @@ impl Conn {
     pub fn of_nobody(worker: &Worker, client: &Client, generation: u32) -> io::Result<Option<(Conn, OwnedFd)>> {
         let Some(place) = worker.take_place() else { return Ok(None) };
         let (stream, other) = Stream::with_nobody()?;
-        let shared = Rc::new(Shared::new(stream.into(), place, generation));
+        let shared = Rc::new(Shared::new(stream.into(), Some(place), generation));
         let client = Rc::new(Client {
             number: client.number,
             accepted: client.accepted,
@@ -241,9 +268,42 @@ impl Conn {
         });
         let socket = Rc::new(client.local().clone());
         Ok(Some((
-            Conn { shared, deadline: Deadline::new(), client, socket, left: Cell::new(Duration::ZERO), served: 0 },
+            Conn {
+                shared,
+                deadline: Deadline::new(),
+                client,
+                socket,
+                carried: None,
+                left: Cell::new(Duration::ZERO),
+                served: 0,
+            },
             other,
         )))
+    }
+
+    /// One stream of this connection, as a connection of its own; its request is counted.
+    pub fn of_stream(&mut self, stream: &Rc<h2::Stream>) -> Conn {
+        let transport = Transport::Carried(stream.clone());
+        let shared = Rc::new(Shared::new(transport, None, self.shared.generation.get()));
+        shared.rest.set(Rest::Busy);
+        let client = Rc::new(Client {
+            number: self.client.number,
+            accepted: self.client.accepted,
+            remote: self.client.remote.clone(),
+            local: self.client.local.clone(),
+            listen: self.client.listen.clone(),
+            proxied: self.client.proxied.clone(),
+            shared: shared.clone(),
+        });
+        let (before, socket) = (self.served, self.socket.clone());
+        self.served += 1;
+        let (deadline, left) = (Deadline::new(), Cell::new(Duration::ZERO));
+        Conn { shared, deadline, client, socket, carried: Some(stream.clone()), left, served: before }
+    }
+
+    /// Requests it has brought.
+    pub fn served(&self) -> u64 {
+        self.served
     }
 
     /// What its bytes come and go by.
@@ -273,7 +333,7 @@ impl Conn {
     }
 
     /// Finds the connection's servers in the configuration now in force; `false` when it listens there no more.
-    fn follow(&mut self, generation: &Generation) -> bool {
+    pub fn follow(&mut self, generation: &Generation) -> bool {
         if self.shared.generation.get() == generation.conf.generation {
             return true;
         }
@@ -300,7 +360,9 @@ impl Conn {
 
     /// Ready when the client has closed its side or the connection broke.
     pub fn poll_gone(&self) -> Poll<io::Error> {
+        let is_malformed = self.carried.as_ref().is_some_and(|stream| stream.is_malformed());
         match self.stream().poll_closed() {
+            Poll::Ready(()) if is_malformed => Poll::Ready(io::ErrorKind::InvalidData.into()),
             Poll::Ready(()) => Poll::Ready(io::Error::from(io::ErrorKind::ConnectionAborted)),
             Poll::Pending => Poll::Pending,
         }
@@ -308,7 +370,7 @@ impl Conn {
 
     /// As `write_all`, of one piece.
     pub async fn write_piece(&mut self, mut piece: &[u8], timeout: Duration) -> Result<(), Gone> {
-        loop {
+        while !piece.is_empty() {
             match self.stream().try_write(piece) {
                 Ok(written) if written >= piece.len() => return Ok(()),
                 Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
@@ -323,6 +385,7 @@ impl Conn {
                 Err(error) => return Err(Gone::Closed(error)),
             }
         }
+        Ok(())
     }
 
     /// Writes all pieces, as many in one call as the kernel takes; waits at most `timeout` between two writes.
@@ -358,8 +421,10 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (
         if !conn.follow(&generation) {
             return (parts, After::Close);
         }
+        let may_carry = conn.served == 0 && h2::is_on(&generation.conf, conn.client.listen.get());
         let reading = counters::raise(&worker.counters().reading);
-        let head = head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get())).await;
+        let head =
+            head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get()), may_carry).await;
         drop(reading);
         let refusal = match head {
             Head::Complete => None,
@@ -370,6 +435,10 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (
                 return (parts, After::Idle(timeout));
             }
             Head::Closed => return (parts, After::Close),
+            Head::Streams => {
+                let early = std::mem::take(&mut parts.request().bytes);
+                return (parts, After::Streams(early.into()));
+            }
         };
         counters::add(&worker.counters().requests, 1);
         let writing = counters::raise(&worker.counters().writing);
@@ -379,9 +448,25 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (
         parts.next_request();
         match after {
             After::Idle(_) if !parts.request().bytes.is_empty() => {}
-            After::Idle(_) | After::Close | After::Linger(..) | After::Tunnel(_) => return (parts, after),
+            After::Idle(_) | After::Close | After::Linger(..) | After::Tunnel(_) | After::Streams(_) => {
+                return (parts, after);
+            }
         }
     }
+}
+
+/// Serves the request of a stream; `Parts` and what becomes of the stream come back.
+pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (Parts, After) {
+    let Begun { parts, refusal } = begun;
+    let generation = worker.generation();
+    if !conn.follow(&generation) {
+        return (parts, After::Close);
+    }
+    counters::add(&worker.counters().requests, 1);
+    let writing = counters::raise(&worker.counters().writing);
+    let (parts, after) = one(conn, worker, &generation, parts, refusal.map(Refused::Violation)).await;
+    drop(writing);
+    (parts, after)
 }
 
 /// One request and its answer.
@@ -417,7 +502,11 @@ async fn one(
         note(&mut exchange, gone);
     }
     log_phase(&mut exchange);
-    let after = finish(&mut exchange, conn, end).await;
+    let after = match conn.carried {
+        // The stream ends with its task, and says how by what was sent.
+        Some(_) => After::Close,
+        None => finish(&mut exchange, conn, end).await,
+    };
     body::remove(&mut exchange);
     let parts = exchange.into_parts();
     (parts, after)
@@ -532,7 +621,7 @@ pub fn parting(exchange: &Exchange<'_>) -> After {
 
 /// Closes the sending side and reads what the client still sends: closing at once would destroy the answer
 /// on its way (RFC 9112 §9.6).
-async fn linger(conn: &Conn, worker: &Worker, time: Duration, timeout: Duration) {
+pub async fn linger(conn: &Conn, worker: &Worker, time: Duration, timeout: Duration) {
     if conn.stream().shutdown_write().is_err() {
         return;
     }

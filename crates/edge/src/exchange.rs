@@ -67,6 +67,10 @@ pub struct Request {
     pub host: Vec<u8>,
     /// The port in `Host`.
     pub port: Option<u16>,
+    /// Bytes its head took on the wire, where they are not those in `bytes` (HTTP/2); else 0.
+    pub sent: usize,
+    /// Its stream has not ended with its head: a body may follow whose length nobody said.
+    pub is_open_ended: bool,
     /// It had come with the request before it.
     pub pipelined: bool,
     /// What stands in place of the client's method after `error_page` or for a subrequest.
@@ -80,6 +84,8 @@ impl Request {
         self.length = None;
         self.host.clear();
         self.port = None;
+        self.sent = 0;
+        self.is_open_ended = false;
         self.pipelined = false;
         self.method_override = None;
         self.head.clear();
@@ -100,6 +106,8 @@ impl Request {
             length: Some(BodyLength::None),
             host: self.host.clone(),
             port: self.port,
+            sent: 0,
+            is_open_ended: false,
             pipelined: false,
             method_override: self.method_override,
         }

@@ -12,6 +12,7 @@ use crate::conf::{Conf, ServerId};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Parts};
 use crate::family::core::Values as Core;
+use crate::h2::{self, Preface};
 use crate::log::Level;
 use crate::phase::{self, From, Outcome};
 
@@ -26,6 +27,8 @@ pub enum Head {
     Nothing,
     /// The client closed between requests.
     Closed,
+    /// It begins with HTTP/2's preface.
+    Streams,
     /// It will not be complete, or breaks a rule.
     Refused(Refused),
 }
@@ -55,8 +58,9 @@ pub fn default_core(conf: &Conf, listen: usize) -> &Core {
     &conf.location(conf.server(server).root).values.core
 }
 
-/// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give.
-pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
+/// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give. It may be
+/// HTTP/2's preface instead where the connection `may_carry` streams.
+pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bool) -> Head {
     let policy = policy(core);
     let request = parts.request();
     request.parser.reset();
@@ -66,7 +70,15 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core) -> Head {
     }
     let mut is_timed = false;
     loop {
-        if !request.bytes.is_empty() {
+        let preface = if may_carry { h2::preface(&request.bytes) } else { Preface::Other };
+        if preface == Preface::Whole {
+            return Head::Streams;
+        }
+        if !request.bytes.is_empty() && preface == Preface::Part && !is_timed {
+            is_timed = true;
+            conn.deadline.set(core.header_timeout);
+        }
+        if !request.bytes.is_empty() && preface == Preface::Other {
             match request.parser.request(&request.bytes, &policy, &mut request.head) {
                 Ok(Progress::Done) => {
                     request.used = request.head.len;
@@ -236,7 +248,7 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         Err(_) => Ok(()),
     };
     let path = head.path;
-    exchange.request_length = head.len as u64;
+    exchange.request_length = if request.sent > 0 { request.sent } else { head.len } as u64;
     exchange.request.tokens = tokens;
     exchange.request.bytes = bytes;
 
@@ -253,7 +265,10 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.enter(exchange.server.root);
     }
     method?;
-    let length = length?;
+    let length = match length? {
+        BodyLength::None if exchange.request.is_open_ended => BodyLength::UntilClose,
+        length => length,
+    };
     exchange.request.length = Some(length);
     if length == BodyLength::None {
         exchange.body = crate::body::RequestBody::Gone;

@@ -4,7 +4,7 @@
 use crate::family::FAMILIES;
 
 /// nginx's optional modules that weir has.
-const WITH: &[&str] = &["http_stub_status_module"];
+const WITH: &[&str] = &["http_stub_status_module", "http_v2_module"];
 
 /// nginx's modules that are on by default, and the family that stands for each in weir.
 const DEFAULT_MODULES: &[(&str, &str)] = &[
@@ -40,11 +40,16 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
 /// The `configure arguments` of `-V`.
 pub fn configure_arguments() -> String {
     let has = |name: &str| FAMILIES.iter().any(|family| family.name == name);
-    let mut words: Vec<String> = WITH
+    // As nginx does when it was built with a name of its own; `server_tokens build` shows it.
+    let mut words = vec!["--build=weir".to_owned()];
+    let with = WITH
         .iter()
-        .filter(|module| module.strip_prefix("http_").and_then(|m| m.strip_suffix("_module")).is_some_and(has))
-        .map(|module| format!("--with-{module}"))
-        .collect();
+        .filter(|module| {
+            let family = module.strip_prefix("http_").and_then(|m| m.strip_suffix("_module"));
+            family.is_some_and(|family| has(if family == "v2" { "http2" } else { family }))
+        })
+        .map(|module| format!("--with-{module}"));
+    words.extend(with);
     if has("realip") {
         words.push("--with-http_realip_module".to_owned());
     }

@@ -131,8 +131,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Name("ssl"), "write \"listen ADDRESS ssl;\" instead of \"ssl on;\", as nginx since 1.25.1 demands"),
     (Name("limit_zone"), "write limit_conn_zone instead, as nginx since 1.7.6 demands"),
     (Names("spdy_"), "remove the line: SPDY is gone from clients and from nginx"),
-    (Name("http2_push"), "send a Link: rel=preload header with add_header: clients no longer take pushes"),
-    (Name("http2_push_preload"), "remove the line: clients no longer take pushes"),
     (Name("post_action"), "use mirror, or let the application do the second step"),
     (Name("debug_points"), "it stops nginx in its debugger: remove the line"),
     (Name("debug_connection"), "set the level with error_log: remove the line"),

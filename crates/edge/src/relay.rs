@@ -77,7 +77,9 @@ pub async fn run(
             .exact_left()
             .map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
     };
-    relay.push_head(std::mem::take(head));
+    if !head.is_empty() {
+        relay.push_head(std::mem::take(head));
+    }
     let result = relay.pump(exchange, conn, &mut source, timeout).await;
     match result {
         Ok(()) => source.finish_if_open(exchange),

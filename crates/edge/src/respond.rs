@@ -14,11 +14,12 @@ use weir_wire::{Known, Version, encode};
 
 use crate::cache::store::Object;
 use crate::conn::{Conn, Gone};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Response};
 use crate::family::core::Tokens;
 use crate::family::headers;
 use crate::family::slice::{self, Sliced};
 use crate::family::upstream::source::Source;
+use crate::h2;
 use crate::keepalive;
 use crate::kept::{self, Kept};
 use crate::log::Level;
@@ -101,10 +102,15 @@ pub enum Framing {
     Chunked,
     /// The connection closes.
     Close,
+    /// The stream ends (HTTP/2).
+    Stream,
 }
 
 /// Files up to this size are read and leave with the head in one write; above it the kernel copies.
 const READ_FILE_MAX: u64 = 32 << 10;
+
+/// Where bytes are wrapped before they leave, a file is read in pieces of this size: three full TLS records.
+const READ_WRAPPED: u64 = 48 << 10;
 
 /// One `sendfile` call moves at most this much, so that one connection does not hold the worker.
 const SENDFILE_MAX: usize = 2 << 20;
@@ -132,10 +138,13 @@ pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<S
         }
     }
     exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
-    let framing = framing(exchange);
+    let framing = framing(exchange, conn);
     let mut out = exchange.worker.lease_out();
-    let result = send_with(exchange, conn, source, framing, &mut out).await;
+    let mut result = send_with(exchange, conn, source, framing, &mut out).await;
     exchange.worker.return_out(out);
+    if let (Ok(()), Some(stream)) = (&result, &conn.carried) {
+        result = h2::finish(exchange, stream, framing);
+    }
     exchange.complete = result.is_ok();
     if result.is_err() {
         exchange.keeps_alive = false;
@@ -150,8 +159,13 @@ async fn send_with(
     framing: Framing,
     out: &mut Vec<u8>,
 ) -> Result<(), Gone> {
-    head(exchange, framing, out);
-    exchange.head_bytes_sent = out.len() as u64;
+    match &conn.carried {
+        None => {
+            head(exchange, framing, out);
+            exchange.head_bytes_sent = out.len() as u64;
+        }
+        Some(stream) => h2::head(exchange, stream, framing)?,
+    }
     exchange.step = weir_meter::Step::SendResponse;
     let source = match source {
         Some(source) if framing != Framing::Bodiless => return relay::run(exchange, conn, source, framing, out).await,
@@ -196,15 +210,21 @@ async fn send_with(
 }
 
 /// How the end of this response's body will be told.
-fn framing(exchange: &mut Exchange<'_>) -> Framing {
+fn framing(exchange: &mut Exchange<'_>, conn: &Conn) -> Framing {
     let response = &mut exchange.response;
     if response.header_only || exchange.request.is_head() || matches!(response.status, 100..=199 | 204 | 304) {
         return Framing::Bodiless;
     }
-    let can_chunk = exchange.request.version() == Version::Http11 && exchange.location.values.core.chunked;
-    if response.expects_trailers && can_chunk {
+    let open = match conn.carried {
+        Some(_) => Framing::Stream,
+        None if exchange.request.version() >= Version::Http11 && exchange.location.values.core.chunked => {
+            Framing::Chunked
+        }
+        None => Framing::Close,
+    };
+    if response.expects_trailers && open != Framing::Close {
         response.content_length = None;
-        return Framing::Chunked;
+        return open;
     }
     if response.content_length.is_some() {
         return Framing::Length;
@@ -213,12 +233,10 @@ fn framing(exchange: &mut Exchange<'_>) -> Framing {
         response.content_length = Some(0);
         return Framing::Length;
     }
-    if can_chunk {
-        Framing::Chunked
-    } else {
+    if open == Framing::Close {
         exchange.keeps_alive = false;
-        Framing::Close
     }
+    open
 }
 
 /// Composes the head in nginx's order of fields.
@@ -261,10 +279,7 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     if framing == Framing::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
-    if let Some(seconds) = response.last_modified
-        && matches!(response.status, 200 | 206 | 304)
-        && !response.fields.has(Known::LastModified)
-    {
+    if let Some(seconds) = last_modified(response) {
         encode::push_field(out, b"Last-Modified", &weir_wire::date::http_date(seconds));
     }
     if response.own_location
@@ -281,6 +296,12 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// When the body last changed, where the response tells it by a field of ours.
+pub(crate) fn last_modified(response: &Response) -> Option<i64> {
+    let tells = matches!(response.status, 200 | 206 | 304) && !response.fields.has(Known::LastModified);
+    response.last_modified.filter(|_| tells)
 }
 
 /// `Connection` and `Keep-Alive`.
@@ -304,6 +325,15 @@ fn server_field(tokens: Tokens) -> &'static [u8] {
         Tokens::On => b"Server: nginx/1.31.5\r\n",
         Tokens::Off => b"Server: nginx\r\n",
         Tokens::Build => b"Server: nginx/1.31.5 (weir)\r\n",
+    }
+}
+
+/// `Server` as HTTP/2 has it.
+pub(crate) fn server_name(tokens: Tokens) -> &'static [u8] {
+    match tokens {
+        Tokens::On => b"nginx/1.31.5",
+        Tokens::Off => b"nginx",
+        Tokens::Build => b"nginx/1.31.5 (weir)",
     }
 }
 
@@ -499,10 +529,11 @@ async fn send_file_in_pieces(
     let timeout = exchange.location.values.core.send_timeout;
     let mut pace = Pace::of(exchange);
     write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
-    let mut buffer = weir_net::buffer::lease(READ_FILE_MAX as usize);
+    let piece_max = if conn.stream().bare().is_some() { READ_FILE_MAX } else { READ_WRAPPED };
+    let mut buffer = weir_net::buffer::lease(piece_max as usize);
     let (mut at, end) = (offset, offset.saturating_add(length));
     loop {
-        let count = (end - at).min(READ_FILE_MAX) as usize;
+        let count = (end - at).min(piece_max) as usize;
         buffer.resize(count, 0);
         read_exactly(exchange, file, &mut buffer, at)?;
         at += count as u64;

@@ -34,6 +34,8 @@ pub struct Listen {
     pub hosts: Hosts,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
+    /// Clients may speak HTTP/2, whatever the server says.
+    pub http2: bool,
 }
 
 /// Host names to servers, in nginx's order of precedence: exact, `*.x`, `x.*`, regex, default.
@@ -278,6 +280,7 @@ pub(crate) fn listens(
                         options[index] = (draft.options.clone(), draft.binds, true);
                     }
                     listens[index].proxy_protocol |= draft.proxy_protocol;
+                    listens[index].http2 |= draft.http2;
                     index
                 }
                 None => {
@@ -285,6 +288,7 @@ pub(crate) fn listens(
                         address: draft.address.clone(),
                         hosts: Hosts::new(*server),
                         proxy_protocol: draft.proxy_protocol,
+                        http2: draft.http2,
                     });
                     options.push((draft.options.clone(), draft.binds, draft.sets_options));
                     explicit_default.push(draft.is_default);

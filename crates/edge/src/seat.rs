@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 
 use crate::conn::{self, After, Conn};
 use crate::exchange::Parts;
+use crate::h2::Begun;
 use crate::worker::{SPARE_BYTES_MAX, Worker};
 
 /// One place to be served at.
@@ -29,6 +30,8 @@ pub struct Guest {
     pub worker: Rc<Worker>,
     /// Bytes of its that were read already.
     pub early: Option<Box<[u8]>>,
+    /// A request that came on a stream, and is all that it came for.
+    pub begun: Option<Begun>,
 }
 
 #[derive(Default)]
@@ -68,12 +71,18 @@ impl Default for Seat {
 async fn serve(table: Rc<Table>) {
     let mut parts = Parts::default();
     loop {
-        let Guest { mut conn, worker, early } = poll_fn(|_| match table.guest.take() {
+        let Guest { mut conn, worker, early, begun } = poll_fn(|_| match table.guest.take() {
             Some(guest) => Poll::Ready(guest),
             // Not to be woken: whoever takes the seat polls it.
             None => Poll::Pending,
         })
         .await;
+        if let Some(begun) = begun {
+            let (sent, after) = conn::on_stream(&mut conn, &worker, begun).await;
+            worker.return_parts(sent);
+            table.served.set(Some((conn, after)));
+            continue;
+        }
         if let Some(early) = early {
             parts.request().bytes.extend_from_slice(&early);
         }

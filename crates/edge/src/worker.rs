@@ -216,6 +216,9 @@ impl Worker {
     /// Puts another configuration in force; exchanges under way end with theirs.
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
         let old = self.generation.replace(Rc::new(Generation::new(conf)));
+        for shared in self.connections.borrow().iter() {
+            shared.tell();
+        }
         if let Some(timeout) = self.generation().conf.main.process.shutdown_timeout {
             let number = old.conf.generation;
             let worker = self.clone();
@@ -247,6 +250,9 @@ impl Worker {
             return;
         }
         for shared in self.connections.borrow().iter() {
+            if shared.tell() {
+                continue;
+            }
             match shared.rest.get() {
                 Rest::Busy => {}
                 Rest::New if others_go_on => {}
@@ -276,7 +282,7 @@ impl Worker {
     fn enlist(self: &Rc<Self>, stream: Transport, place: Place, generation: &Generation) -> Entry {
         counters::add(&self.counters().handled, 1);
         counters::shift(&self.counters().active, 1);
-        let shared = Rc::new(Shared::new(stream, place, generation.conf.generation));
+        let shared = Rc::new(Shared::new(stream, Some(place), generation.conf.generation));
         let key = self.connections.borrow_mut().insert(shared.clone());
         Entry { worker: self.clone(), shared, key }
     }

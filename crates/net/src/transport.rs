@@ -24,6 +24,8 @@ pub enum Transport {
 pub trait Carried: fmt::Debug {
     /// The socket it shares.
     fn socket(&self) -> &Stream;
+    /// Whether the connection is encrypted.
+    fn is_secure(&self) -> bool;
     /// [`Stream::poll_readable`].
     fn poll_readable(&self) -> Poll<()>;
     /// [`Stream::poll_writable`].
@@ -59,6 +61,15 @@ impl Transport {
             Transport::Plain(stream) => stream,
             Transport::Tls(tls) => tls.stream(),
             Transport::Carried(carried) => carried.socket(),
+        }
+    }
+
+    /// Whether the bytes are encrypted.
+    pub fn is_secure(&self) -> bool {
+        match self {
+            Transport::Plain(_) => false,
+            Transport::Tls(_) => true,
+            Transport::Carried(carried) => carried.is_secure(),
         }
     }
 

@@ -11,6 +11,7 @@
 
 use crate::core::{self, not_a_worker};
 use crate::mailbox::Mailbox;
+use crate::slots::Key;
 use rustix::event::epoll;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::cell::Cell;
@@ -149,6 +150,25 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) {
 /// Tasks of this worker that have not ended.
 pub fn live_tasks() -> usize {
     core::with(core::Core::live_tasks).unwrap_or(0)
+}
+
+/// A task of this worker, for another of its tasks to wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task(Key);
+
+impl Task {
+    /// Nobody: waking it does nothing.
+    pub const NONE: Task = Task(Key::NONE);
+
+    /// The task being polled.
+    pub fn current() -> Task {
+        Task(core::with(core::Core::current).unwrap_or(Key::NONE))
+    }
+
+    /// Has it polled once more; nothing happens if it has ended.
+    pub fn wake(self) {
+        core::with(|core| core.wake(self.0));
+    }
 }
 
 /// The kernel's number of this thread, as `top -H` and nginx's log lines show it.

@@ -110,7 +110,15 @@ impl RequestHead {
         RequestHead::default()
     }
 
-    /// Forgets the last head; the allocations stay.
+    /// Adds a field, whose texts lie in the head's buffer.
+    pub fn push(&mut self, field: Field) {
+        if let Some(known) = field.known {
+            self.seen.insert(known);
+        }
+        self.fields.push(field);
+    }
+
+    /// Forgets all but the memory.
     pub fn clear(&mut self) {
         let RequestHead {
             method,

@@ -34,7 +34,7 @@ pub fn request_host(buf: &[u8], head: &RequestHead) -> Result<Option<Host>, Viol
         Some(field) => Some(validate(buf, field.value).ok_or(Violation::InvalidHost)?),
         None => None,
     };
-    if from_field.is_none() && head.version == Version::Http11 {
+    if from_field.is_none() && head.version >= Version::Http11 {
         return Err(Violation::MissingHost);
     }
     Ok(from_target.or(from_field))

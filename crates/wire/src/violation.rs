@@ -62,6 +62,9 @@ violations! {
     /// A request field line with a forbidden byte, a fold, or a space before the colon.
     InvalidField: 400, "client sent invalid header line",
         "the field line has a forbidden byte", "RFC 9112 §5";
+    /// A request over HTTP/2 whose fields do not make one.
+    MalformedRequest: 400, "client sent malformed request",
+        "the fields do not make a request", "RFC 9113 §8.1.1";
     /// More fields than `max_headers`.
     TooManyFields: 494, "client sent too many header lines",
         "more fields than max_headers", "RFC 6585 §5";

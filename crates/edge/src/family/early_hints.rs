@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use weir_conf::Statement;
-use weir_wire::{ResponseHead, Version, encode};
+use weir_wire::{Known, ResponseHead, Version, encode};
 
 use crate::build::Build;
 use crate::conn::{Conn, Gone};
@@ -17,6 +17,7 @@ use crate::exchange::{Exchange, Origin};
 use crate::family::Family;
 use crate::family::cache::any_set;
 use crate::family::proxy::response::{Hidden, Named};
+use crate::h2;
 use crate::special;
 use crate::variable::Template;
 
@@ -52,9 +53,19 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
     if !is_wanted(exchange, origin.head.status) {
         return Ok(());
     }
+    let fields = fields(&origin.head, &origin.bytes, &exchange.location.values.proxy.hidden);
+    if let Some(stream) = &conn.carried {
+        return match h2::interim(stream, origin.head.status, fields) {
+            Err(error) if exchange.is_for_its_client_alone() => Err(Gone::Closed(error)),
+            sent => {
+                exchange.bytes_sent += sent.unwrap_or(0) as u64;
+                Ok(())
+            }
+        };
+    }
     let mut out = exchange.worker.lease_out();
     out.clear();
-    compose(&origin.head, &origin.bytes, &exchange.location.values.proxy.hidden, &mut out);
+    compose(origin.head.status, fields, &mut out);
     let sent = send(exchange, conn, &out).await;
     exchange.worker.return_out(out);
     exchange.bytes_sent += sent? as u64;
@@ -65,7 +76,7 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
 fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
     // A 100 is about the request as it is sent here; the client's `Expect` was met by `body::welcome`. HTTP/1.0 knows
     // no interim answers, and in the middle of a body there is no place for one.
-    if status == 100 || exchange.request.version() != Version::Http11 || exchange.is_part {
+    if status == 100 || exchange.request.version() < Version::Http11 || exchange.is_part {
         return false;
     }
     match exchange.location.values.early_hints.conditions.clone() {
@@ -74,18 +85,29 @@ fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
     }
 }
 
-/// Writes the head: what `proxy_hide_header` hides, and what is about the connection to the upstream, stays here.
-fn compose(head: &ResponseHead, bytes: &[u8], hidden: &Hidden, out: &mut Vec<u8>) {
+/// The fields a client may have: what `proxy_hide_header` hides, and what is about the connection to the upstream,
+/// stays here.
+fn fields<'o>(
+    head: &'o ResponseHead,
+    bytes: &'o [u8],
+    hidden: &'o Hidden,
+) -> impl Iterator<Item = (&'o [u8], &'o [u8], Option<Known>)> {
     let named = Named::of(head, bytes);
-    out.extend_from_slice(b"HTTP/1.1 ");
-    special::status_line(head.status, out);
-    out.extend_from_slice(b"\r\n");
-    for field in &head.fields {
+    head.fields.iter().filter_map(move |field| {
         let (name, value) = (field.name.of(bytes), field.value.of(bytes));
         let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop());
-        if !is_hop && !named.has(field.known, name) && !hidden.hides(field.known, name) {
-            encode::push_field(out, name, value);
-        }
+        let stays = is_hop || named.has(field.known, name) || hidden.hides(field.known, name);
+        (!stays).then_some((name, value, field.known))
+    })
+}
+
+/// Writes the head as HTTP/1.1 has it.
+fn compose<'o>(status: u16, fields: impl Iterator<Item = (&'o [u8], &'o [u8], Option<Known>)>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    special::status_line(status, out);
+    out.extend_from_slice(b"\r\n");
+    for (name, value, _) in fields {
+        encode::push_field(out, name, value);
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -116,7 +138,7 @@ mod tests {
     fn passed(hide: &[String], answer: &str) -> String {
         let (mut parser, mut head, mut out) = (Parser::default(), ResponseHead::default(), Vec::new());
         assert_eq!(parser.response(answer.as_bytes(), &mut head).unwrap(), Progress::Done);
-        compose(&head, answer.as_bytes(), &Hidden::compile(hide, &[]), &mut out);
+        compose(head.status, fields(&head, answer.as_bytes(), &Hidden::compile(hide, &[])), &mut out);
         String::from_utf8(out).unwrap()
     }
 

@@ -167,6 +167,7 @@ families! {
     proxy
     upstream
     early_hints
+    http2
 }
 
 /// The order in which filters change a response's head, first to last.

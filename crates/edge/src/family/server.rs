@@ -65,6 +65,8 @@ pub struct ListenDraft {
     pub sets_options: bool,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
+    /// Clients may speak HTTP/2.
+    pub http2: bool,
     /// Where it stands.
     pub at: At,
 }
@@ -131,6 +133,7 @@ fn plain_listen(address: SocketAddr, at: At) -> ListenDraft {
         binds: false,
         sets_options: false,
         proxy_protocol: false,
+        http2: false,
         at,
     }
 }
@@ -240,9 +243,13 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
             draft.proxy_protocol = true;
             is_socket_option = false;
         }
-        ("ssl" | "http2" | "quic", None) => {
+        ("http2", None) => {
+            draft.http2 = true;
+            is_socket_option = false;
+        }
+        ("ssl" | "quic", None) => {
             return Err(Refusal::whole(format!("the \"{key}\" parameter requires a module that weir does not have yet"))
-                .todo("TLS, HTTP/2 and HTTP/3 arrive with a later issue; keep nginx for this listener"));
+                .todo("TLS and HTTP/3 arrive with a later issue; keep nginx for this listener"));
         }
         ("setfib" | "accept_filter", Some(_)) | ("multipath", None) => {
             return Err(Refusal::whole(format!("\"{key}\" is not supported on this platform, ignored parameter \"{word}\"")));

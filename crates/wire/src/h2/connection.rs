@@ -11,6 +11,7 @@
 //! later ones build on it; a frame that the RFC forbids ends its stream or the connection with the RFC's code.
 
 mod calm;
+mod order;
 mod send;
 mod streams;
 #[cfg(test)]
@@ -24,6 +25,8 @@ use super::hpack::{Block, Decoder, Encoder, TABLE_BYTES_DEFAULT};
 use super::{Code, Fault};
 
 use calm::Calm;
+use order::Order;
+pub use order::{Priority, Turn};
 use streams::{Incoming, Stream, Streams};
 
 /// What a client sends first (RFC 9113 §3.4).
@@ -93,6 +96,9 @@ pub enum Event<'b> {
         stream: u32,
         /// There is no body.
         ends: bool,
+        /// Of a server: what of its length breaks the rules of a message. It may be answered; [`Connection::reset`] is
+        /// then due (RFC 9113 §8.1.1).
+        malformed: Option<&'static str>,
     },
     /// A piece of a body. Call [`Connection::consumed`] once it is done with; `data` may be empty.
     Data {
@@ -109,6 +115,13 @@ pub enum Event<'b> {
     Trailers {
         /// Whose.
         stream: u32,
+    },
+    /// Of a server: a body is not as long as was said. As with a malformed head, it may be answered.
+    Malformed {
+        /// Whose.
+        stream: u32,
+        /// How.
+        what: &'static str,
     },
     /// A stream is over before its time: forget it.
     Reset {
@@ -164,9 +177,11 @@ pub struct Connection {
     output: Vec<u8>,
     scratch: Vec<u8>,
     calm: Calm,
+    order: Order,
     send_window: i64,
     receive_window: i64,
     unreturned: u32,
+    /// The peer has acted on our SETTINGS.
     is_settled: bool,
     is_going: bool,
 }
@@ -225,6 +240,7 @@ impl Connection {
             output,
             scratch: Vec::new(),
             calm: Calm::default(),
+            order: Order::default(),
             send_window: i64::from(WINDOW_DEFAULT),
             receive_window: i64::from(connection_window),
             unreturned: 0,
@@ -246,6 +262,11 @@ impl Connection {
     /// Streams that are open.
     pub fn open_streams(&self) -> usize {
         self.streams.len()
+    }
+
+    /// Whether a field section has begun and not ended.
+    pub fn is_in_section(&self) -> bool {
+        self.section.is_some()
     }
 
     /// Whether the peer allows `:protocol` (RFC 8441 §3).
@@ -285,15 +306,22 @@ impl Connection {
     }
 
     fn take<'b>(&mut self, frame: Frame<'b>) -> Result<Event<'b>, Fault> {
-        if !self.is_settled && !matches!(frame, Frame::Settings(_)) {
-            return Err(Fault::connection(Code::Protocol, "a connection that does not begin with SETTINGS"));
-        }
         if self.section.is_some() && !matches!(frame, Frame::Continuation { .. }) {
             return Err(Fault::connection(Code::Protocol, "a frame within a field section"));
         }
         match frame {
             Frame::Data { stream, data, counted, ends } => self.data_came(stream, data, counted, ends),
-            Frame::Headers { stream, block, is_whole, ends } => self.headers_came(stream, block, is_whole, ends),
+            Frame::Headers { stream, priority, block, is_whole, ends } => {
+                match priority {
+                    Some(priority) => self.order.set(stream, priority),
+                    None => self.order.begin(stream),
+                }
+                self.headers_came(stream, block, is_whole, ends)
+            }
+            Frame::Priority { stream, priority } => {
+                self.order.set(stream, priority);
+                Ok(Event::Nothing)
+            }
             Frame::Continuation { stream, block, is_whole } => self.continuation_came(stream, block, is_whole),
             Frame::Reset { stream, code } => self.reset_came(stream, code),
             Frame::Settings(settings) => self.settings_came(settings),
@@ -303,7 +331,11 @@ impl Connection {
             }
             Frame::GoAway { last, code } => Ok(Event::GoAway { last, code }),
             Frame::Window { stream, more } => self.window_came(stream, more),
-            Frame::SettingsAck | Frame::Pong(_) | Frame::Other { .. } => Ok(Event::Nothing),
+            Frame::SettingsAck => {
+                self.is_settled = true;
+                Ok(Event::Nothing)
+            }
+            Frame::Pong(_) | Frame::Other { .. } => Ok(Event::Nothing),
         }
     }
 
@@ -335,14 +367,29 @@ impl Connection {
             }
             return Err(Fault::stream(id, Code::StreamClosed, "DATA on a closed stream"));
         };
+        let was_body = stream.incoming == Incoming::Body;
         if let Err(fault) = stream.take_data(id, data.len(), counted, ends) {
             self.return_window(counted);
-            return Err(fault);
+            return if was_body { self.misshapen(fault) } else { Err(fault) };
         }
         if ends {
             self.streams.forget_if_over(id);
         }
         Ok(Event::Data { stream: id, data, counted, ends })
+    }
+
+    /// A message that is not as long as it said. A server may answer it all the same.
+    fn misshapen(&mut self, fault: Fault) -> Result<Event<'static>, Fault> {
+        match (self.role, fault) {
+            (Role::Server, Fault { stream: Some(stream), code: Code::Protocol, what }) => {
+                if let Some(known) = self.streams.get(stream) {
+                    known.incoming = Incoming::Done;
+                }
+                self.calm.reset()?;
+                Ok(Event::Malformed { stream, what })
+            }
+            _ => Err(fault),
+        }
     }
 
     fn headers_came(&mut self, id: u32, block: &[u8], is_whole: bool, ends: bool) -> Result<Event<'static>, Fault> {
@@ -382,7 +429,12 @@ impl Connection {
     /// A whole section: decoded first, whatever it is for.
     fn section_came(&mut self, section: Section, bytes: &[u8]) -> Result<Event<'static>, Fault> {
         let Section { stream: id, ends, .. } = section;
+        let is_new = self.role == Role::Server && !id.is_multiple_of(2) && self.streams.is_idle(id);
+        if is_new {
+            self.streams.note(id);
+        }
         self.block.clear();
+        self.block.sent = bytes.len();
         self.decoder
             .decode(bytes, self.limits.section, &mut self.block)
             .map_err(|_| Fault::connection(Code::Compression, "a field section that cannot be decompressed"))?;
@@ -396,28 +448,35 @@ impl Connection {
             Role::Server if id.is_multiple_of(2) => {
                 Err(Fault::connection(Code::Protocol, "a stream of the client with an even number"))
             }
-            Role::Server if self.streams.is_idle(id) => self.request_came(id, ends),
+            Role::Server if is_new => self.request_came(id, ends),
             _ if self.streams.is_idle(id) => Err(Fault::connection(Code::Protocol, "HEADERS on an idle stream")),
             _ => Err(Fault::connection(Code::StreamClosed, "HEADERS on a closed stream")),
         }
     }
 
     fn request_came(&mut self, id: u32, ends: bool) -> Result<Event<'static>, Fault> {
-        self.streams.note(id);
         let is_too_many = self.streams.len() >= self.limits.streams as usize;
         if self.is_going || is_too_many {
             return Err(Fault::stream(id, Code::RefusedStream, "more streams than SETTINGS allow, or after GOAWAY"));
         }
+        if !ends && !self.is_settled && self.limits.window < WINDOW_DEFAULT {
+            // nginx: it cannot know yet how little it may send.
+            return Err(Fault::stream(id, Code::RefusedStream, "a body before SETTINGS were acknowledged"));
+        }
         let mut stream = Stream::new(self.peer.window, self.limits.window);
-        stream.declared = self.block_length(id)?;
-        if ends {
-            stream.end_incoming(id)?;
-        } else {
+        let mut malformed = None;
+        match self.block_length(id) {
+            Ok(length) => stream.declared = length,
+            Err(fault) => malformed = Some(fault.what),
+        }
+        if !ends {
             stream.incoming = Incoming::Body;
+        } else if let Err(fault) = stream.end_incoming(id) {
+            malformed = Some(fault.what);
         }
         self.streams.add(id, stream);
         self.calm.request();
-        Ok(Event::Head { stream: id, ends })
+        Ok(Event::Head { stream: id, ends, malformed })
     }
 
     /// A section on an open stream: an answer, or trailers.
@@ -431,11 +490,13 @@ impl Connection {
                     stream.incoming = Incoming::Done;
                     self.streams.forget_if_over(id);
                 }
-                Ok(Event::Head { stream: id, ends })
+                Ok(Event::Head { stream: id, ends, malformed: None })
             }
             Incoming::Body if !ends => Err(Fault::stream(id, Code::Protocol, "trailers without END_STREAM")),
             Incoming::Body => {
-                stream.end_incoming(id)?;
+                if let Err(fault) = stream.end_incoming(id) {
+                    return self.misshapen(fault);
+                }
                 self.streams.forget_if_over(id);
                 Ok(Event::Trailers { stream: id })
             }
@@ -485,7 +546,6 @@ impl Connection {
     }
 
     fn settings_came(&mut self, settings: Settings<'_>) -> Result<Event<'static>, Fault> {
-        self.is_settled = true;
         let mut is_wider = false;
         for (id, value) in settings.iter() {
             match id {

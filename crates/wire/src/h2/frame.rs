@@ -1,5 +1,6 @@
 //! Frames (RFC 9113 §4 and §6): heads and payloads of the ones that mean something, in and out.
 
+use super::connection::Priority;
 use super::{Code, Fault};
 
 /// Bytes before each payload.
@@ -19,7 +20,7 @@ pub enum Kind {
     Data = 0,
     /// The beginning of a field section.
     Headers = 1,
-    /// A scheme of priorities that is no more (RFC 9113 §5.3.2).
+    /// Which stream goes first; RFC 9113 §5.3.2 has given it up.
     Priority = 2,
     /// The end of a stream, at once.
     RstStream = 3,
@@ -116,10 +117,12 @@ pub enum Frame<'a> {
         /// Nothing follows.
         ends: bool,
     },
-    /// HEADERS, without padding and priority.
+    /// HEADERS, without padding.
     Headers {
         /// Whose.
         stream: u32,
+        /// Its priority, where there is one.
+        priority: Option<Priority>,
         /// The first piece of the section.
         block: &'a [u8],
         /// The section ends with it.
@@ -135,6 +138,13 @@ pub enum Frame<'a> {
         block: &'a [u8],
         /// The section ends with it.
         is_whole: bool,
+    },
+    /// PRIORITY.
+    Priority {
+        /// Whose.
+        stream: u32,
+        /// What it says.
+        priority: Priority,
     },
     /// RST_STREAM.
     Reset {
@@ -165,7 +175,7 @@ pub enum Frame<'a> {
         /// By how much, 1 or more.
         more: u32,
     },
-    /// What has no meaning here: PRIORITY, and kinds that are not known.
+    /// Of a kind that is not known.
     Other {
         /// Whose.
         stream: u32,
@@ -187,13 +197,10 @@ impl<'a> Frame<'a> {
             }
             Kind::Priority => {
                 on_stream(stream, "PRIORITY on stream 0")?;
-                match payload {
-                    [a, b, c, d, _] if u32::from_be_bytes([a & 0x7f, *b, *c, *d]) == stream => {
-                        Err(Fault::stream(stream, Code::Protocol, "a stream that depends on itself"))
-                    }
-                    [_, _, _, _, _] => Ok(Frame::Other { stream }),
-                    _ => Err(Fault::stream(stream, Code::FrameSize, "PRIORITY that is not 5 bytes")),
-                }
+                let payload = payload
+                    .try_into()
+                    .map_err(|_| Fault::stream(stream, Code::FrameSize, "PRIORITY that is not 5 bytes"))?;
+                Ok(Frame::Priority { stream, priority: priority(stream, payload)? })
             }
             Kind::RstStream => {
                 on_stream(stream, "RST_STREAM on stream 0")?;
@@ -249,7 +256,6 @@ impl Settings<'_> {
 }
 
 const SETTING_BYTES: usize = 6;
-const PRIORITY_BYTES: usize = 5;
 
 fn data(head: Head, payload: &[u8]) -> Result<Frame<'_>, Fault> {
     on_stream(head.stream, "DATA on stream 0")?;
@@ -261,16 +267,30 @@ fn headers(head: Head, payload: &[u8]) -> Result<Frame<'_>, Fault> {
     let stream = head.stream;
     on_stream(stream, "HEADERS on stream 0")?;
     let mut block = unpadded(head, payload)?;
+    let mut said = None;
     if head.has(flag::PRIORITY) {
-        let Some((priority, rest)) = block.split_at_checked(PRIORITY_BYTES) else {
+        let Some((first, rest)) = block.split_first_chunk() else {
             return Err(Fault::connection(Code::FrameSize, "HEADERS too short for its priority"));
         };
-        if number(priority.get(..4).unwrap_or_default()).is_some_and(|on| on & WINDOW_MAX == stream) {
-            return Err(Fault::connection(Code::Protocol, "a stream that depends on itself"));
-        }
+        said = Some(priority(stream, first)?);
         block = rest;
     }
-    Ok(Frame::Headers { stream, block, is_whole: head.has(flag::END_HEADERS), ends: head.has(flag::END_STREAM) })
+    Ok(Frame::Headers {
+        stream,
+        priority: said,
+        block,
+        is_whole: head.has(flag::END_HEADERS),
+        ends: head.has(flag::END_STREAM),
+    })
+}
+
+/// nginx ends the connection for what RFC 7540 §5.3.1 calls an error of the stream.
+fn priority(stream: u32, bytes: &[u8; 5]) -> Result<Priority, Fault> {
+    let priority = Priority::read(bytes);
+    if priority.on == stream {
+        return Err(Fault::connection(Code::Protocol, "a stream that depends on itself"));
+    }
+    Ok(priority)
 }
 
 fn settings(head: Head, payload: &[u8]) -> Result<Frame<'_>, Fault> {
@@ -394,7 +414,8 @@ mod tests {
     fn padding_and_priority_are_taken_off() {
         let data = Frame::Data { stream: 1, data: b"ab", counted: 5, ends: true };
         assert_eq!(frame(0, flag::PADDED | flag::END_STREAM, 1, b"\x02ab\0\0"), Ok(data));
-        let headers = Frame::Headers { stream: 3, block: b"xy", is_whole: true, ends: false };
+        let priority = Some(Priority { on: 0, is_exclusive: false, weight: 17 });
+        let headers = Frame::Headers { stream: 3, priority, block: b"xy", is_whole: true, ends: false };
         let payload = b"\x01\0\0\0\0\x10xy\0";
         assert_eq!(frame(1, flag::PADDED | flag::PRIORITY | flag::END_HEADERS, 3, payload), Ok(headers));
     }
@@ -408,7 +429,7 @@ mod tests {
             (0, flag::PADDED, 1, b"\x05abcd", Code::Protocol, true),
             (1, flag::PRIORITY, 1, b"\0\0\0\0", Code::FrameSize, true),
             (1, flag::PRIORITY, 1, b"\0\0\0\x01\0", Code::Protocol, true),
-            (2, 0, 1, b"\0\0\0\x01\0", Code::Protocol, false),
+            (2, 0, 1, b"\0\0\0\x01\0", Code::Protocol, true),
             (2, 0, 1, b"\0\0\0\0", Code::FrameSize, false),
             (3, 0, 1, b"\0\0\0", Code::FrameSize, true),
             (4, 0, 1, b"", Code::Protocol, true),

@@ -114,6 +114,9 @@ impl Pseudo {
             if name.first() != Some(&b':') {
                 check_field(name, value, field.known)?;
                 if let Some(known) = field.known {
+                    if known.is_single_in_request() && head.seen.contains(known) {
+                        return Err("a field twice that may stand once");
+                    }
                     head.seen.insert(known);
                 }
                 head.fields.push(field);
@@ -282,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_is_malformed() {
-        let rows: [&[(&str, &str)]; 20] = [
+        let rows: [&[(&str, &str)]; 21] = [
             &with(&[("Upper", "x")]),
             &with(&[("connection", "close")]),
             &with(&[("te", "gzip")]),
@@ -296,6 +299,7 @@ mod tests {
             &with(&[(":unknown", "a")]),
             &with(&[(":status", "200")]),
             &with(&[("host", "b.test")]),
+            &with(&[("host", "a.test"), ("host", "a.test")]),
             &with(&[(":protocol", "websocket")]),
             &GET[1..],
             &GET[..3],

@@ -119,7 +119,7 @@ pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
     exchange.location.values.proxy.plan.upgrades
         && exchange.location.values.proxy.http11
         && request.tokens.upgrade
-        && request.version() == Version::Http11
+        && request.version() >= Version::Http11
         && request.method() == b"GET"
         && request.field(Known::Upgrade).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
 }

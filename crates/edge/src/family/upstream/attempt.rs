@@ -201,7 +201,7 @@ impl Heads<'_> {
         if let Poll::Ready(result) = self.reading.poll(exchange, link, self.progressed) {
             return Poll::Ready(result);
         }
-        if !self.streams
+        if (!self.streams || self.progressed.request_complete)
             && exchange.is_for_its_client_alone()
             && let Poll::Ready(error) = conn.poll_gone()
         {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use weir_meter::Step;
 use weir_net::{Deadline, Instant, clock};
-use weir_wire::{BodyLength, Version};
+use weir_wire::{BodyLength, Version, Violation};
 
 use super::Upstream;
 use super::attempt::{self, Failure, HeadFault, Outgoing, Progressed};
@@ -103,12 +103,12 @@ fn framing(exchange: &Exchange<'_>) -> BodyFraming {
         return BodyFraming::None;
     }
     match (&exchange.body, exchange.request.length) {
-        (RequestBody::Unread, Some(BodyLength::Chunked)) => BodyFraming::Chunked,
+        (RequestBody::Unread, Some(BodyLength::Chunked | BodyLength::UntilClose)) => BodyFraming::Chunked,
         (RequestBody::Unread, Some(BodyLength::Exact(length))) => BodyFraming::Length(length),
         (RequestBody::Memory(_) | RequestBody::File { .. }, _) => BodyFraming::Length(exchange.body.length()),
         // A length of nothing is still a length, and a chunked body of nothing has one now.
-        (_, Some(BodyLength::Exact(_) | BodyLength::Chunked)) => BodyFraming::Length(0),
-        (_, None | Some(BodyLength::None | BodyLength::UntilClose)) => BodyFraming::None,
+        (_, Some(BodyLength::Exact(_) | BodyLength::Chunked | BodyLength::UntilClose)) => BodyFraming::Length(0),
+        (_, None | Some(BodyLength::None)) => BodyFraming::None,
     }
 }
 
@@ -583,6 +583,10 @@ fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answer, r
         Failure::TableFull => return ControlFlow::Break(Answer::Outcome(Outcome::Status(500))),
         Failure::Body(Failed::Status(status)) => return ControlFlow::Break(Answer::Outcome(Outcome::Status(status))),
         Failure::Body(Failed::Gone(gone)) => return ControlFlow::Break(Answer::Gone(gone)),
+        // What came on its stream is not the message it began as.
+        Failure::Client(Gone::Closed(error)) if error.kind() == io::ErrorKind::InvalidData => {
+            return ControlFlow::Break(Answer::Outcome(Outcome::Status(Violation::MalformedRequest.status())));
+        }
         Failure::Client(gone) => {
             exchange.log(
                 Level::Info,

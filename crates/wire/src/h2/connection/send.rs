@@ -1,11 +1,11 @@
 //! What goes out.
 
 use crate::h2::Code;
-use crate::h2::frame::{self, HEAD_BYTES, Kind, flag};
+use crate::h2::frame::{self, HEAD_BYTES, Kind, WINDOW_MAX, flag};
 use crate::h2::hpack::Encoder;
 
 use super::streams::{Incoming, Outgoing, Stream};
-use super::{Connection, Role};
+use super::{Connection, Role, Turn};
 
 impl Connection {
     /// Begins a stream of a client; `None` while the peer allows no more, or for good after [`Connection::goaway`].
@@ -68,6 +68,26 @@ impl Connection {
         let [_, a, b, c] = (length as u32).to_be_bytes();
         let [s1, s2, s3, s4] = stream.to_be_bytes();
         [a, b, c, Kind::Data as u8, if ends { flag::END_STREAM } else { 0 }, s1, s2, s3, s4]
+    }
+
+    /// Lets the peer send `more` bytes of a body ahead, beyond what it may already.
+    pub fn widen(&mut self, stream: u32, more: u32) {
+        let Some(known) = self.streams.get(stream).filter(|known| known.incoming == Incoming::Body) else { return };
+        if more > 0 && known.receive_window + i64::from(more) <= i64::from(WINDOW_MAX) {
+            known.receive_window += i64::from(more);
+            frame::push_window(&mut self.output, stream, more);
+        }
+    }
+
+    /// How much of a body is still to come, if that was said.
+    pub fn expected(&self, stream: u32) -> Option<u64> {
+        let known = self.streams.peek(stream)?;
+        known.declared.map(|declared| declared.saturating_sub(known.received))
+    }
+
+    /// When it is this stream's turn, should several be able to send.
+    pub fn turn(&self, stream: u32) -> Turn {
+        self.order.turn(stream)
     }
 
     /// Ends a stream at once, unless it is over.

@@ -3,12 +3,13 @@ use super::super::message;
 use super::*;
 use crate::head::RequestHead;
 
-/// A server that has had the client's SETTINGS.
+/// A server that has had the client's SETTINGS, and whose own the client has had.
 fn server(limits: Limits) -> Connection {
     let mut server = Connection::new(Role::Server, limits);
     let mut settings = Vec::new();
     frame::push_settings(&mut settings, &[]);
-    assert_eq!(feed(&mut server, &settings), Ok(vec![Event::Nothing]));
+    frame::push_settings_ack(&mut settings);
+    assert_eq!(feed(&mut server, &settings), Ok(vec![Event::Nothing; 2]));
     server.output().clear();
     server
 }
@@ -70,7 +71,7 @@ fn sent(connection: &mut Connection) -> Vec<String> {
 fn a_request_and_its_answer() {
     let mut server = server(Limits::default());
     let bytes = made(Kind::Headers, WHOLE, 1, &get(&[]));
-    assert_eq!(feed(&mut server, &bytes), Ok(vec![Event::Head { stream: 1, ends: true }]));
+    assert_eq!(feed(&mut server, &bytes), Ok(vec![Event::Head { stream: 1, ends: true, malformed: None }]));
     let mut head = RequestHead::default();
     assert_eq!(message::request(server.block(), false, &mut head).map(|said| said.protocol), Ok(None));
     assert_eq!(head.line.of(&server.block().bytes), b"GET / HTTP/2.0");
@@ -99,13 +100,22 @@ fn two_sides_understand_each_other() {
     let bytes = bytes.strip_prefix(PREFACE).unwrap_or_default();
     let events = feed(&mut server, bytes);
     let data = Event::Data { stream: 1, data: b"abc", counted: 3, ends: true };
-    assert_eq!(events.map(|all| all[all.len() - 2..].to_vec()), Ok(vec![Event::Head { stream: 1, ends: false }, data]));
+    assert_eq!(
+        events.map(|all| all[all.len() - 2..].to_vec()),
+        Ok(vec![Event::Head { stream: 1, ends: false, malformed: None }, data])
+    );
     server.consumed(1, 3);
     server.head(1, false, |encoder, out| encoder.status(103, out));
     server.head(1, true, |encoder, out| encoder.status(204, out));
     let bytes = std::mem::take(server.output());
     let events = feed(&mut client, &bytes).map(|all| all[all.len() - 2..].to_vec());
-    assert_eq!(events, Ok(vec![Event::Head { stream: 1, ends: false }, Event::Head { stream: 1, ends: true }]));
+    assert_eq!(
+        events,
+        Ok(vec![
+            Event::Head { stream: 1, ends: false, malformed: None },
+            Event::Head { stream: 1, ends: true, malformed: None }
+        ])
+    );
     assert_eq!((client.open_streams(), server.open_streams()), (0, 0));
 }
 
@@ -116,7 +126,10 @@ fn sections_may_come_in_pieces_and_nothing_between_them() {
     let mut server = server(Limits::default());
     let mut bytes = made(Kind::Headers, flag::END_STREAM, 1, first);
     bytes.extend(made(Kind::Continuation, flag::END_HEADERS, 1, second));
-    assert_eq!(feed(&mut server, &bytes), Ok(vec![Event::Nothing, Event::Head { stream: 1, ends: true }]));
+    assert_eq!(
+        feed(&mut server, &bytes),
+        Ok(vec![Event::Nothing, Event::Head { stream: 1, ends: true, malformed: None }])
+    );
 
     let mut bytes = made(Kind::Headers, flag::END_STREAM, 3, first);
     bytes.extend(made(Kind::Ping, 0, 0, b"12345678"));
@@ -126,7 +139,6 @@ fn sections_may_come_in_pieces_and_nothing_between_them() {
 #[test]
 fn what_ends_the_connection() {
     let open = made(Kind::Headers, flag::END_HEADERS, 1, &get(&[]));
-    let done = made(Kind::Headers, WHOLE, 1, &get(&[]));
     let after = |first: &[u8], second: Vec<u8>| [first, &second].concat();
     let setting = |id: u16, value: u32| {
         let mut out = Vec::new();
@@ -167,19 +179,56 @@ fn what_ends_the_connection() {
         let mut server = server(Limits::default());
         assert_eq!(feed(&mut server, &bytes).map_err(|fault| (fault.stream, fault.code)), Err((None, code)), "{what}");
     }
-    let mut unsettled = Connection::new(Role::Server, Limits::default());
-    assert_eq!(feed(&mut unsettled, &done).map_err(|fault| fault.code), Err(Code::Protocol));
+}
+
+#[test]
+fn what_may_be_answered_and_is_then_reset() {
+    let head = |flags: u8, length: &str| {
+        made(Kind::Headers, flag::END_HEADERS | flags, 1, &get(&[("content-length", length)]))
+    };
+    let data = |flags: u8, bytes: &[u8]| made(Kind::Data, flags, 1, bytes);
+    for (what, frames) in [
+        ("a body too long", vec![head(0, "1"), data(0, b"ab")]),
+        ("a body too short", vec![head(0, "3"), data(flag::END_STREAM, b"ab")]),
+        ("no body where one was said", vec![head(flag::END_STREAM, "3")]),
+        ("a length that is none", vec![head(flag::END_STREAM, "+0")]),
+    ] {
+        let mut server = server(Limits::default());
+        let bytes = frames.concat();
+        let last = feed(&mut server, &bytes).map(|events| events.last().copied());
+        let is_told = matches!(
+            last,
+            Ok(Some(Event::Malformed { stream: 1, .. } | Event::Head { stream: 1, malformed: Some(_), .. }))
+        );
+        assert!(is_told, "{what}: {last:?}");
+        server.output().clear();
+        server.head(1, true, |encoder, out| encoder.status(400, out));
+        server.reset(1, Code::Protocol);
+        assert_eq!(sent(&mut server).last().map(String::as_str), Some("Reset { stream: 1, code: 1 }"), "{what}");
+    }
+}
+
+#[test]
+fn a_body_waits_for_settings_that_allow_little() {
+    let bytes = made(Kind::Headers, flag::END_HEADERS, 1, &get(&[]));
+    let mut hasty = Connection::new(Role::Server, Limits { window: 10, ..Limits::default() });
+    let refused = feed(&mut hasty, &bytes);
+    assert!(
+        matches!(refused.as_deref(), Ok([Event::Reset { code, .. }]) if *code == Code::RefusedStream as u32),
+        "{refused:?}"
+    );
+    let mut patient = server(Limits { window: 10, ..Limits::default() });
+    let begun = feed(&mut patient, &bytes).map(|events| events.last().copied());
+    assert!(matches!(begun, Ok(Some(Event::Head { stream: 1, .. }))), "{begun:?}");
+    patient.widen(1, 100);
+    assert_eq!(sent(&mut patient).last().map(String::as_str), Some("Window { stream: 1, more: 100 }"));
 }
 
 #[test]
 fn what_ends_a_stream() {
     let head = |flags: u8, more: &[(&str, &str)]| made(Kind::Headers, flag::END_HEADERS | flags, 1, &get(more));
     let data = |flags: u8, bytes: &[u8]| made(Kind::Data, flags, 1, bytes);
-    let rows: [(&str, Vec<Vec<u8>>, Code); 8] = [
-        ("a body too long", vec![head(0, &[("content-length", "1")]), data(0, b"ab")], Code::Protocol),
-        ("a body too short", vec![head(0, &[("content-length", "3")]), data(flag::END_STREAM, b"ab")], Code::Protocol),
-        ("no body where one was said", vec![head(flag::END_STREAM, &[("content-length", "3")])], Code::Protocol),
-        ("a length that is none", vec![head(flag::END_STREAM, &[("content-length", "+0")])], Code::Protocol),
+    let rows: [(&str, Vec<Vec<u8>>, Code); 4] = [
         ("DATA after the end", vec![head(flag::END_STREAM, &[]), data(0, b"a")], Code::StreamClosed),
         ("HEADERS after the end", vec![head(flag::END_STREAM, &[]), head(flag::END_STREAM, &[])], Code::StreamClosed),
         ("trailers that do not end it", vec![head(0, &[]), head(0, &[])], Code::Protocol),

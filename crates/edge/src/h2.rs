@@ -1,0 +1,93 @@
+//! HTTP/2 towards clients (RFC 9113): one task drives the connection, one serves each stream.
+//!
+//! ```text
+//!  socket ─ frames ─► drive ─ a request ─► a task: seat, exchange, as for HTTP/1.1
+//!                       ▲                   │ reads and writes a `Stream`, which is a `Carried`
+//!  socket ◄─ frames ────┴──── `Session` ◄───┘
+//! ```
+//!
+//! What streams write is framed at once into one buffer, which the driving task sends when all who are ready have
+//! written: answers that are ready together leave in one call. A stream that may not write (its window, the
+//! connection's, or too much waits for the socket) is woken when it may.
+
+mod answer;
+mod drive;
+mod request;
+mod session;
+mod stream;
+
+pub use answer::{finish, head, interim};
+pub use drive::serve;
+pub use request::Begun;
+pub use stream::Stream;
+
+use crate::conf::Conf;
+use crate::head::default_core;
+
+/// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
+pub fn is_on(conf: &Conf, listen: usize) -> bool {
+    let Some(listen) = conf.listens.get(listen) else { return false };
+    listen.http2 || conf.location(conf.server(listen.hosts.default_server()).root).values.http2.is_on
+}
+
+/// What of `bytes` says about HTTP/2: they are its preface, its beginning, or something else.
+pub fn preface(bytes: &[u8]) -> Preface {
+    let wanted = weir_wire::h2::connection::PREFACE;
+    match bytes.get(..wanted.len()) {
+        Some(whole) if whole == wanted => Preface::Whole,
+        None if wanted.starts_with(bytes) => Preface::Part,
+        _ => Preface::Other,
+    }
+}
+
+/// See [`preface`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preface {
+    /// It is there; frames may follow.
+    Whole,
+    /// It may become one.
+    Part,
+    /// HTTP/1.1, or nothing known.
+    Other,
+}
+
+/// The limits that the default server of a listen sets.
+fn limits(conf: &Conf, listen: usize) -> weir_wire::h2::connection::Limits {
+    let core = default_core(conf, listen);
+    let values = &conf
+        .location(
+            conf.server(
+                conf.listens.get(listen).map_or(crate::conf::ServerId(0), |listen| listen.hosts.default_server()),
+            )
+            .root,
+        )
+        .values;
+    let (count, size) = core.large_headers;
+    weir_wire::h2::connection::Limits {
+        streams: values.http2.streams_max,
+        section: usize::try_from(u64::from(count) * size).unwrap_or(usize::MAX),
+        window: values.http2.preread,
+        is_connect_extended: true,
+        ..weir_wire::h2::connection::Limits::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preface_is_known_as_early_as_it_can_be() {
+        for (bytes, wanted) in [
+            (&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0"[..], Preface::Whole),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Preface::Whole),
+            (b"PRI * HT", Preface::Part),
+            (b"P", Preface::Part),
+            (b"", Preface::Part),
+            (b"POST / HTTP/1.1\r\n", Preface::Other),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\r", Preface::Other),
+        ] {
+            assert_eq!(preface(bytes), wanted, "{bytes:?}");
+        }
+    }
+}
