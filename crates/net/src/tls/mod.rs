@@ -9,6 +9,7 @@
 //! waits holds only its keys. Who the server is, is judged by webpki; a refusal gets the name that Node (that is,
 //! OpenSSL) gives it, so that reports and people's habits agree ([`Failure`]).
 
+pub mod ciphers;
 mod client;
 mod der;
 mod error;
