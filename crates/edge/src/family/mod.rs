@@ -167,6 +167,8 @@ families! {
     proxy
     upstream
     early_hints
+    http2
+    ssl
 }
 
 /// The order in which filters change a response's head, first to last.

@@ -5,7 +5,7 @@
 //! What a list names and is not here is told ([`Chosen::left_out`]); a list of which nothing is left is refused.
 
 use rustls::crypto::{SupportedKxGroup, aws_lc_rs};
-use rustls::{CipherSuite, NamedGroup, SupportedCipherSuite, SupportedProtocolVersion};
+use rustls::{CipherSuite, SupportedCipherSuite, SupportedProtocolVersion};
 use std::fmt;
 
 /// A choice made with OpenSSL's words.
@@ -338,11 +338,6 @@ fn selects(word: &str, row: &Row) -> bool {
     word == row.name || row.words.contains(&word) || COMMON.contains(&word)
 }
 
-/// The group's number.
-pub(super) fn group_id(group: NamedGroup) -> u16 {
-    u16::from(group)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -390,7 +385,7 @@ mod tests {
     fn groups_go_by_any_of_their_names() {
         let ids = |text| {
             let chosen = Groups::of_list(text).unwrap();
-            chosen.kept.kept.iter().map(|group| group_name(group_id(group.name()))).collect::<Vec<_>>()
+            chosen.kept.kept.iter().map(|group| group_name(u16::from(group.name()))).collect::<Vec<_>>()
         };
         assert_eq!(ids("prime256v1"), ["prime256v1"]);
         assert_eq!(ids("X25519:P-384:secp256r1"), ["X25519", "secp384r1", "prime256v1"]);
