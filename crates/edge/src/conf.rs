@@ -123,8 +123,11 @@ struct Compiler<'r> {
     build: Build<'r>,
     servers: Vec<Server>,
     locations: Vec<Location>,
-    drafts: Vec<(ServerId, Vec<ListenDraft>, Vec<crate::family::server::Name>)>,
+    drafts: Vec<Drafted>,
 }
+
+/// A server's addresses and names.
+pub(crate) type Drafted = (ServerId, Vec<ListenDraft>, Vec<crate::family::server::Name>);
 
 impl Compiler<'_> {
     /// Main level, then `http`, then its servers.
@@ -289,8 +292,42 @@ impl Compiler<'_> {
         }
     }
 
+    /// The default server of an address that speaks TLS needs a certificate; where it turns clients away, the others do
+    /// (nginx: `ngx_http_ssl_init`).
+    fn require_certificates(&mut self, listens: &[Listen], drafts: &[Drafted]) {
+        let lacks = |id: ServerId| {
+            let root = self.servers.get(id.0 as usize).map(|server| server.root);
+            let location = root.and_then(|root| self.locations.get(root.0 as usize));
+            location.is_some_and(|location| location.values.ssl.certificates.is_empty())
+        };
+        let rejects = |id: ServerId| {
+            let root = self.servers.get(id.0 as usize).map(|server| server.root);
+            let location = root.and_then(|root| self.locations.get(root.0 as usize));
+            location.is_some_and(|location| location.values.ssl.rejects)
+        };
+        let mut lone = Vec::new();
+        for listen in listens.iter().filter(|listen| listen.ssl) {
+            let default = listen.hosts.default_server();
+            for (id, addresses, _) in drafts {
+                let Some(at) = addresses.iter().find(|draft| draft.address == listen.address).map(|draft| draft.at) else {
+                    continue;
+                };
+                let counts = *id == default || (lacks(default) && rejects(default));
+                if counts && lacks(*id) && !rejects(*id) {
+                    lone.push(at);
+                }
+            }
+        }
+        for at in lone {
+            let what = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+            self.build.refuse_at("listen", Refusal::whole(what), Some(at));
+        }
+    }
+
     fn finish(mut self, main: Values, generation: u32) -> (Option<Conf>, Vec<Problem>) {
-        let (sockets, listens) = crate::route::listens(&mut self.build, std::mem::take(&mut self.drafts));
+        let drafts = std::mem::take(&mut self.drafts);
+        let (sockets, listens) = crate::route::listens(&mut self.build, &drafts);
+        self.require_certificates(&listens, &drafts);
         let Build { names, declared, mut problems, paths, .. } = self.build;
         let (definitions, unknown) = names.bind(build::built_in);
         for name in unknown {

@@ -31,6 +31,7 @@ use crate::proxied;
 use crate::purge;
 use crate::respond;
 use crate::seat::Guest;
+use crate::secure;
 use crate::special;
 use crate::tunnel::{self, Joined, Tunnel};
 use crate::worker::{Entry, Generation, Place, Worker};
@@ -170,10 +171,9 @@ pub enum After {
 
 /// Serves a connection to its end. What is known at its start is settled here, outside the future: an idle
 /// connection keeps that future, so it holds little.
-pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
+pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize) {
     let shared = entry.shared.clone();
     let generation = entry.worker.generation();
-    let Some(listen) = generation.listen_of(&socket, shared.stream.socket()) else { return };
     let core = default_core(&generation.conf, listen);
     if core.nodelay && !remote.is_unix() {
         // Failing to set it costs latency, not correctness.
@@ -186,6 +186,7 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
         local: OnceCell::new(),
         listen: Cell::new(listen),
         proxied: OnceCell::new(),
+        secured: OnceCell::new(),
         shared: shared.clone(),
     });
     let (deadline, left) = (Deadline::new(), Cell::new(Duration::ZERO));
@@ -194,6 +195,8 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
     let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
     if is_proxied {
         weir_net::worker::spawn(proxied(conn, entry));
+    } else if matches!(conn.stream(), Transport::Tls(_)) {
+        weir_net::worker::spawn(secured(conn, entry, Vec::new()));
     } else {
         weir_net::worker::spawn(live(conn, entry, None));
     }
@@ -204,8 +207,22 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>) {
 async fn proxied(conn: Box<Conn>, entry: Entry) {
     let conf = entry.worker.generation().conf.clone();
     let Some(early) = proxied::read(&conn, &conf).await else { return };
+    if matches!(conn.stream(), Transport::Tls(_)) {
+        return weir_net::worker::spawn(secured(conn, entry, early));
+    }
     let early = (!early.is_empty()).then(|| early.into());
     weir_net::worker::spawn(live(conn, entry, early));
+}
+
+/// A connection that begins with TLS, of which `early` came already. A task of its own, for the same reason.
+async fn secured(conn: Box<Conn>, entry: Entry, early: Vec<u8>) {
+    if !secure::begin(&conn, &entry.worker, &early).await {
+        return;
+    }
+    if conn.client.speaks_http2() {
+        return h2::serve(conn, entry, &[]);
+    }
+    weir_net::worker::spawn(live(conn, entry, None));
 }
 
 /// Waits and serves, in turns; `early` came before anything was read here.
@@ -264,6 +281,7 @@ impl Conn {
             local: OnceCell::from(client.local().clone()),
             listen: client.listen.clone(),
             proxied: client.proxied.clone(),
+            secured: client.secured.clone(),
             shared: shared.clone(),
         });
         let socket = Rc::new(client.local().clone());
@@ -293,6 +311,7 @@ impl Conn {
             local: self.client.local.clone(),
             listen: self.client.listen.clone(),
             proxied: self.client.proxied.clone(),
+            secured: self.client.secured.clone(),
             shared: shared.clone(),
         });
         let (before, socket) = (self.served, self.socket.clone());

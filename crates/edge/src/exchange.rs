@@ -35,6 +35,8 @@ pub struct Client {
     pub listen: Cell<usize>,
     /// What a PROXY protocol header said, if the listen asks for one.
     pub proxied: OnceCell<Box<crate::proxied::Proxied>>,
+    /// What is known of its TLS, if the listen speaks it.
+    pub secured: OnceCell<Rc<crate::secure::Secured>>,
     /// The connection itself.
     pub shared: Rc<crate::conn::Shared>,
 }

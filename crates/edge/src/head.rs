@@ -183,6 +183,10 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
         exchange.log(Level::Info, format_args!("{told}"));
         return Ok(Outcome::Status(violation.status()));
     }
+    if let Some((status, told)) = crate::secure::objection(exchange) {
+        exchange.log(Level::Info, format_args!("{told}"));
+        return Ok(Outcome::Status(status));
+    }
     note_ignored(exchange);
     exchange.step = Step::AwaitRequest; // between steps nginx names none
     Ok(phase::walk(exchange, From::Server))
@@ -260,7 +264,15 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     }
     // A request without a host is one for the empty name.
     if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
-        let id = listen.hosts.find(&exchange.request.host, &mut exchange.slots);
+        let asked = exchange.client.facts().and_then(|facts| facts.server_name.as_ref());
+        let id = match asked {
+            // A request without a host is for the one that TLS was begun with.
+            Some(name) if exchange.request.host.is_empty() => {
+                let name = name.trim_end_matches('.').to_ascii_lowercase();
+                listen.hosts.find(name.as_bytes(), &mut exchange.slots)
+            }
+            _ => listen.hosts.find(&exchange.request.host, &mut exchange.slots),
+        };
         exchange.server = exchange.conf.server(id);
         exchange.enter(exchange.server.root);
     }

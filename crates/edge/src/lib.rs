@@ -42,6 +42,7 @@ pub mod relay;
 pub mod respond;
 pub mod route;
 pub mod seat;
+pub mod secure;
 pub mod settings;
 mod slots;
 pub mod special;

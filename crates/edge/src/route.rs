@@ -9,10 +9,10 @@ use std::net::{IpAddr, SocketAddr};
 use weir_net::{Address, ListenOptions};
 
 use crate::build::Build;
-use crate::conf::{Conf, LocationId, Server, ServerId, SharedRegex};
+use crate::conf::{Conf, Drafted, LocationId, Server, ServerId, SharedRegex};
 use crate::directive::Refusal;
 use crate::exchange::SlotStore;
-use crate::family::server::{ListenDraft, Name, NameKind};
+use crate::family::server::NameKind;
 
 /// A socket to listen on, and the `Listen` for each local address it may be reached at.
 pub struct Socket {
@@ -34,7 +34,9 @@ pub struct Listen {
     pub hosts: Hosts,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// Clients may speak HTTP/2, whatever the server says.
+    /// TLS is spoken.
+    pub ssl: bool,
+    /// HTTP/2 is spoken whatever the servers say.
     pub http2: bool,
 }
 
@@ -246,12 +248,12 @@ pub fn place(conf: &Conf, server: &Server, uri: &[u8], slots: &mut SlotStore) ->
 /// Groups the `listen` statements of all servers into listens and sockets.
 pub(crate) fn listens(
     build: &mut Build<'_>,
-    drafts: Vec<(ServerId, Vec<ListenDraft>, Vec<Name>)>,
+    drafts: &[Drafted],
 ) -> (Vec<Socket>, Vec<Listen>) {
     let mut listens: Vec<Listen> = Vec::new();
     let mut options: Vec<(ListenOptions, bool, bool)> = Vec::new(); // options, "bind" asked, options written
     let mut explicit_default: Vec<bool> = Vec::new();
-    for (server, drafts, names) in &drafts {
+    for (server, drafts, names) in drafts {
         for draft in drafts {
             let index = match listens.iter().position(|listen| listen.address == draft.address) {
                 Some(index) => {
@@ -280,6 +282,7 @@ pub(crate) fn listens(
                         options[index] = (draft.options.clone(), draft.binds, true);
                     }
                     listens[index].proxy_protocol |= draft.proxy_protocol;
+                    listens[index].ssl |= draft.ssl;
                     listens[index].http2 |= draft.http2;
                     index
                 }
@@ -288,6 +291,7 @@ pub(crate) fn listens(
                         address: draft.address.clone(),
                         hosts: Hosts::new(*server),
                         proxy_protocol: draft.proxy_protocol,
+                        ssl: draft.ssl,
                         http2: draft.http2,
                     });
                     options.push((draft.options.clone(), draft.binds, draft.sets_options));

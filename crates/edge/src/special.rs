@@ -205,7 +205,8 @@ pub fn absolute(exchange: &Exchange<'_>, location: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(location);
         return;
     }
-    out.extend_from_slice(b"http://");
+    out.extend_from_slice(crate::family::variables::scheme(exchange.client));
+    out.extend_from_slice(b"://");
     let local = exchange.client.local();
     if values.server.name_in_redirect {
         out.extend_from_slice(exchange.server.name.as_bytes());
@@ -216,7 +217,7 @@ pub fn absolute(exchange: &Exchange<'_>, location: &[u8], out: &mut Vec<u8>) {
     }
     if values.core.port_in_redirect
         && let SocketAddress::Tcp(local) = local
-        && local.port() != 80
+        && local.port() != if exchange.client.facts().is_some() { 443 } else { 80 }
     {
         out.push(b':');
         weir_wire::encode::push_decimal(out, u64::from(local.port()));

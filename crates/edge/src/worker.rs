@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use weir_net::slots::{Key, Slots};
-use weir_net::{Address, Listener, Listening, Stream, Transport, timer};
+use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer};
 
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
@@ -436,7 +436,11 @@ impl Worker {
     fn accepted(self: &Rc<Self>, stream: Stream, remote: Address, socket: &Rc<Address>) {
         counters::add(&self.counters().accepted, 1);
         let Some(place) = self.take_place() else { return };
-        let entry = self.enlist(stream.into(), place, &self.generation());
-        conn::serve(entry, remote, socket.clone());
+        let generation = self.generation();
+        let Some(listen) = generation.listen_of(socket, &stream) else { return };
+        let is_secure = generation.conf.listens.get(listen).is_some_and(|listen| listen.ssl);
+        let stream = if is_secure { TlsStream::accepted(stream).into() } else { Transport::from(stream) };
+        let entry = self.enlist(stream, place, &generation);
+        conn::serve(entry, remote, socket.clone(), listen);
     }
 }

@@ -168,6 +168,7 @@ families! {
     upstream
     early_hints
     http2
+    ssl
 }
 
 /// The order in which filters change a response's head, first to last.

@@ -65,7 +65,9 @@ pub struct ListenDraft {
     pub sets_options: bool,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// Clients may speak HTTP/2.
+    /// `ssl`.
+    pub ssl: bool,
+    /// `http2`.
     pub http2: bool,
     /// Where it stands.
     pub at: At,
@@ -133,6 +135,7 @@ fn plain_listen(address: SocketAddr, at: At) -> ListenDraft {
         binds: false,
         sets_options: false,
         proxy_protocol: false,
+        ssl: false,
         http2: false,
         at,
     }
@@ -144,6 +147,9 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut draft = plain_listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), at);
     for word in statement.args.iter().skip(1) {
         listen_parameter(&mut draft, &word.text)?;
+    }
+    if draft.http2 {
+        b.warn("the \"listen ... http2\" directive is deprecated, use the \"http2\" directive instead", None);
     }
     if let Some(false) = draft.options.ipv6only
         && addresses.iter().all(|address| matches!(address, Address::Tcp(SocketAddr::V4(_))))
@@ -243,13 +249,17 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
             draft.proxy_protocol = true;
             is_socket_option = false;
         }
+        ("ssl", None) => {
+            draft.ssl = true;
+            is_socket_option = false;
+        }
         ("http2", None) => {
             draft.http2 = true;
             is_socket_option = false;
         }
-        ("ssl" | "quic", None) => {
+        ("quic", None) => {
             return Err(Refusal::whole(format!("the \"{key}\" parameter requires a module that weir does not have yet"))
-                .todo("TLS and HTTP/3 arrive with a later issue; keep nginx for this listener"));
+                .todo("remove this listener: clients fall back to HTTP/2 and HTTP/1.1 over TCP"));
         }
         ("setfib" | "accept_filter", Some(_)) | ("multipath", None) => {
             return Err(Refusal::whole(format!("\"{key}\" is not supported on this platform, ignored parameter \"{word}\"")));

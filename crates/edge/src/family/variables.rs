@@ -32,8 +32,8 @@ pub type Declared = ();
 pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("host", request::host),
     Variable::new("remote_addr", connection::remote_addr),
-    Variable::new("scheme", |_, _, out| text(out, b"http")),
-    Variable::new("https", |_, _, out| text(out, b"")),
+    Variable::new("scheme", |x, _, out| text(out, scheme(x.client))),
+    Variable::new("https", |x, _, out| text(out, if x.client.facts().is_some() { b"on" } else { b"" })),
     Variable::new("uri", request::uri),
     Variable::new("document_uri", request::uri),
     Variable::changeable("args", request::args, request::set_args),
@@ -137,6 +137,11 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("sent_http_", fields::sent),
     Variable::new("sent_trailer_", fields::sent_trailer),
 ]);
+
+/// `https` where TLS is spoken.
+pub(crate) fn scheme(client: &crate::exchange::Client) -> &'static [u8] {
+    if client.facts().is_some() { b"https" } else { b"http" }
+}
 
 /// `$status`: three digits; `009` for an HTTP/0.9 request without a response, as in nginx.
 fn status(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {

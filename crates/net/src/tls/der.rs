@@ -19,12 +19,16 @@ pub(super) struct Certificate<'a> {
     pub(super) has_dns_names: bool,
 }
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OCTET_STRING: u8 = 0x04;
-const OBJECT_ID: u8 = 0x06;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
+pub(super) const SEQUENCE: u8 = 0x30;
+pub(super) const SET: u8 = 0x31;
+pub(super) const OCTET_STRING: u8 = 0x04;
+pub(super) const OBJECT_ID: u8 = 0x06;
+pub(super) const BOOLEAN: u8 = 0x01;
+pub(super) const INTEGER: u8 = 0x02;
+pub(super) const BIT_STRING: u8 = 0x03;
+
+pub(super) const UTC_TIME: u8 = 0x17;
+pub(super) const GENERALIZED_TIME: u8 = 0x18;
 /// `[0] EXPLICIT`, the version.
 const VERSION: u8 = 0xa0;
 /// `[3] EXPLICIT`, the extensions.
@@ -95,17 +99,19 @@ fn has_dns_names(extensions: &[u8]) -> bool {
 
 /// One element.
 #[derive(Clone, Copy)]
-struct Item<'a> {
-    tag: u8,
-    value: &'a [u8],
+pub(super) struct Item<'a> {
+    pub(super) tag: u8,
+    pub(super) value: &'a [u8],
+    /// With tag and length.
+    pub(super) raw: &'a [u8],
 }
 
 /// The elements of a constructed value, as far as they can be read.
-struct Items<'a>(&'a [u8]);
+pub(super) struct Items<'a>(pub(super) &'a [u8]);
 
 impl<'a> Items<'a> {
     /// The next one's value, if it has this tag.
-    fn want(&mut self, tag: u8) -> Option<&'a [u8]> {
+    pub(super) fn want(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.next().filter(|item| item.tag == tag).map(|item| item.value)
     }
 }
@@ -114,7 +120,8 @@ impl<'a> Iterator for Items<'a> {
     type Item = Item<'a>;
 
     fn next(&mut self) -> Option<Item<'a>> {
-        let (&tag, rest) = self.0.split_first()?;
+        let whole = self.0;
+        let (&tag, rest) = whole.split_first()?;
         let (&first, rest) = rest.split_first()?;
         let (len, rest) = match first {
             0..=0x7f => (usize::from(first), rest),
@@ -127,12 +134,13 @@ impl<'a> Iterator for Items<'a> {
         };
         let (value, rest) = rest.split_at_checked(len)?;
         self.0 = rest;
-        Some(Item { tag, value })
+        let raw = whole.get(..whole.len() - rest.len()).unwrap_or_default();
+        Some(Item { tag, value, raw })
     }
 }
 
 /// `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ` (RFC 5280 §4.1.2.5) as seconds since 1970.
-fn seconds(time: Item<'_>) -> Option<i64> {
+pub(super) fn seconds(time: Item<'_>) -> Option<i64> {
     let digits = time.value.strip_suffix(b"Z")?;
     let number = |from: usize| -> Option<i64> {
         let pair = digits.get(from..from + 2)?;
@@ -172,7 +180,7 @@ mod tests {
             (GENERALIZED_TIME, "20400101000000", None),
             (SEQUENCE, "20400101000000Z", None),
         ] {
-            assert_eq!(seconds(Item { tag, value: text.as_bytes() }), wanted, "{text}");
+            assert_eq!(seconds(Item { tag, value: text.as_bytes(), raw: &[] }), wanted, "{text}");
         }
     }
 

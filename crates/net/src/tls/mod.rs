@@ -5,20 +5,42 @@
 //!  Client + Stream ─ TlsStream::client ─ handshake ─► try_read_vec / try_write / readable / writable
 //! ```
 //!
+//! ```text
+//!  ServerOptions ─ Server::new ─► Server (one per `server { }`, shared by threads)
+//!  Stream ─ TlsStream::accepted ─ hear ─► ClientHello ─ choose a Server, begin ─ shake ─► the same calls
+//! ```
+//!
 //! rustls without buffers of its own: records are decrypted in a lease of the worker's, so a connection that
 //! waits holds only its keys. Who the server is, is judged by webpki; a refusal gets the name that Node (that is,
 //! OpenSSL) gives it, so that reports and people's habits agree ([`Failure`]).
 
+mod accept;
+mod chain;
+pub mod ciphers;
 mod client;
 mod der;
+mod describe;
 mod error;
+mod hello;
 mod judge;
+mod keys;
+mod pem;
 mod records;
+mod server;
 mod sessions;
 mod stream;
+mod tickets;
 mod why;
+mod x509;
 
+pub use accept::{Alert, Beginning};
+pub use chain::{Complaint, Purpose, Trust};
 pub use client::{Client, ClientOptions, Identity, OptionError};
+pub use describe::{Described, pem as pem_of, subject_der};
 pub use error::{Failure, failure};
+pub use hello::{ClientHello, HELLO_BYTES_MAX};
+pub use keys::{KeyError, KeyPair, certificates, revocation_lists};
+pub use server::{KeyLogFile, Noted, Server, ServerOptions, Unusable, signature_name};
 pub use sessions::Sessions;
 pub use stream::TlsStream;
+pub use tickets::{Context, SessionCache, TicketKeys, context_of};

@@ -8,8 +8,11 @@ use super::sessions::{Sessions, among};
 use crate::buffer::{Lease, lease};
 use crate::stream::Stream;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
-use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic};
-use rustls::{Error, unbuffered};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, ReadEarlyData, UnbufferedStatus, WriteTraffic,
+};
+use rustls::{CommonState, Error, unbuffered};
 use std::io;
 
 /// Read from the socket at once: a whole record (16 KiB and what it is wrapped in) and the next one's beginning.
@@ -21,22 +24,80 @@ const WRAPPING_BYTES: usize = 128;
 
 /// All of a connection but its socket.
 pub(super) struct State {
-    pub(super) session: UnbufferedClientConnection,
+    pub(super) session: Session,
     sessions: Option<Sessions>,
     /// Encrypted bytes that are no complete record yet.
-    incoming: Option<Lease>,
+    pub(super) incoming: Option<Lease>,
     /// Decrypted bytes that the reader had no room for, and how many of them it has had since.
-    surplus: Option<(Lease, usize)>,
+    pub(super) surplus: Option<(Lease, usize)>,
     /// Encrypted bytes, and how many of them the kernel has taken.
-    outgoing: Option<(Lease, usize)>,
+    pub(super) outgoing: Option<(Lease, usize)>,
     /// Bytes that are encrypted, and that the writer has yet to be told are written.
     pub(super) untold: usize,
     pub(super) has_shaken_hands: bool,
+    has_said_goodbye: bool,
     /// Nothing more comes.
     pub(super) has_ended: bool,
     /// And the peer said so.
     pub(super) is_end_announced: bool,
     pub(super) failed: Option<Failure>,
+}
+
+/// Whose side of a session it is. The server's begins when the client has said what it wants; until then, and for
+/// good when it turns out not to speak TLS, bytes pass as they are.
+pub(super) enum Session {
+    Raw,
+    Client(UnbufferedClientConnection),
+    Server(UnbufferedServerConnection),
+}
+
+impl Session {
+    /// What both sides know.
+    pub(super) fn common(&self) -> Option<&CommonState> {
+        match self {
+            Session::Raw => None,
+            Session::Client(session) => Some(session),
+            Session::Server(session) => Some(session),
+        }
+    }
+}
+
+/// Either side as far as records go.
+trait Side {
+    type Data;
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+    /// What came before the handshake was done.
+    fn early(records: ReadEarlyData<'_, '_, Self::Data>, take: impl FnMut(&[u8])) -> Result<usize, Error>;
+}
+
+impl Side for UnbufferedClientConnection {
+    type Data = ClientConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(incoming)
+    }
+
+    fn early(_: ReadEarlyData<'_, '_, Self::Data>, _: impl FnMut(&[u8])) -> Result<usize, Error> {
+        Ok(0)
+    }
+}
+
+impl Side for UnbufferedServerConnection {
+    type Data = ServerConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(incoming)
+    }
+
+    fn early(mut records: ReadEarlyData<'_, '_, Self::Data>, mut take: impl FnMut(&[u8])) -> Result<usize, Error> {
+        let mut discard = 0;
+        while let Some(record) = records.next_record() {
+            let record = record?;
+            discard += record.discard;
+            take(record.payload);
+        }
+        Ok(discard)
+    }
 }
 
 /// Where decrypted bytes go: to `buf` while there is `room`, then to the surplus.
@@ -65,7 +126,7 @@ pub(super) enum At {
 }
 
 impl State {
-    pub(super) fn new(session: UnbufferedClientConnection, sessions: Option<Sessions>) -> State {
+    pub(super) fn new(session: Session, sessions: Option<Sessions>) -> State {
         State {
             session,
             sessions,
@@ -74,9 +135,32 @@ impl State {
             outgoing: None,
             untold: 0,
             has_shaken_hands: false,
+            has_said_goodbye: false,
             has_ended: false,
             is_end_announced: false,
             failed: None,
+        }
+    }
+
+    /// Whether bytes pass as they are.
+    pub(super) fn is_raw(&self) -> bool {
+        matches!(self.session, Session::Raw)
+    }
+
+    /// Whether a handshake that has come as far as traffic is over for whoever waits for it: it is done, or what the
+    /// client sent before its end is to be read.
+    pub(super) fn may_begin(&mut self) -> bool {
+        let is_done = self.session.common().is_some_and(|common| !common.is_handshaking());
+        self.has_shaken_hands = is_done || self.surplus.is_some();
+        self.has_shaken_hands
+    }
+
+    /// Encodes close_notify, once, where there is somebody to hear it.
+    pub(super) fn say_goodbye(&mut self) {
+        if self.has_shaken_hands && self.failed.is_none() && !self.has_said_goodbye {
+            self.has_said_goodbye = true;
+            // Nobody waits for it.
+            let _ = self.turn(Want::Close, &mut Sink::none(&mut Vec::new()));
         }
     }
 
@@ -148,6 +232,32 @@ impl State {
     }
 
     fn work(&mut self, incoming: Option<&mut Lease>, want: Want<'_>, sink: &mut Sink<'_>) -> Result<At, Error> {
+        let State { session, surplus, outgoing, has_ended, is_end_announced, .. } = self;
+        let mut work = Work { surplus, outgoing, has_ended, is_end_announced };
+        match session {
+            Session::Raw => Ok(At::Handshake),
+            Session::Client(session) => work.turn(session, incoming, want, sink),
+            Session::Server(session) => work.turn(session, incoming, want, sink),
+        }
+    }
+}
+
+/// What a turn changes besides the session.
+struct Work<'s> {
+    surplus: &'s mut Option<(Lease, usize)>,
+    outgoing: &'s mut Option<(Lease, usize)>,
+    has_ended: &'s mut bool,
+    is_end_announced: &'s mut bool,
+}
+
+impl Work<'_> {
+    fn turn<S: Side>(
+        &mut self,
+        session: &mut S,
+        incoming: Option<&mut Lease>,
+        want: Want<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<At, Error> {
         let mut nothing = Vec::new();
         let incoming: &mut Vec<u8> = match incoming {
             Some(lease) => lease,
@@ -156,32 +266,35 @@ impl State {
         let mut done = 0;
         let at = loop {
             let UnbufferedStatus { mut discard, state, .. } =
-                self.session.process_tls_records(incoming.get_mut(done..).unwrap_or_default());
+                session.process(incoming.get_mut(done..).unwrap_or_default());
             let mut end = None;
             match state {
                 Ok(ConnectionState::ReadTraffic(mut records)) => {
                     while let Some(record) = records.next_record() {
                         let record = record?;
                         discard += record.discard;
-                        sink.push(record.payload, &mut self.surplus);
+                        sink.push(record.payload, self.surplus);
                     }
                 }
-                Ok(ConnectionState::EncodeTlsData(message)) => encode(message, &mut self.outgoing)?,
+                Ok(ConnectionState::ReadEarlyData(records)) => {
+                    discard += S::early(records, |bytes| sink.push(bytes, self.surplus))?;
+                }
+                Ok(ConnectionState::EncodeTlsData(message)) => encode(message, self.outgoing)?,
                 // What is encoded goes out when the turn is over: several messages in one call to the kernel.
                 Ok(ConnectionState::TransmitTlsData(encoded)) => encoded.done(),
                 Ok(ConnectionState::BlockedHandshake) => end = Some(At::Handshake),
                 Ok(ConnectionState::WriteTraffic(open)) => {
-                    write(open, &want, &mut self.outgoing)?;
+                    write(open, &want, self.outgoing)?;
                     end = Some(At::Traffic);
                 }
                 Ok(ConnectionState::PeerClosed) => {
-                    self.is_end_announced = true;
-                    self.has_ended = true;
+                    *self.is_end_announced = true;
+                    *self.has_ended = true;
                 }
-                // Closed, and states of a server or of a rustls to come.
+                // Closed, and states of a rustls to come.
                 Ok(_) => end = Some(At::Traffic),
                 Err(error) => {
-                    self.say_why();
+                    self.say_why(session);
                     return Err(error);
                 }
             }
@@ -195,10 +308,10 @@ impl State {
     }
 
     /// After a failure: encodes the alert that rustls has ready for the peer.
-    fn say_why(&mut self) {
-        if let Ok(ConnectionState::EncodeTlsData(alert)) = self.session.process_tls_records(&mut []).state {
+    fn say_why<S: Side>(&mut self, session: &mut S) {
+        if let Ok(ConnectionState::EncodeTlsData(alert)) = session.process(&mut []).state {
             // The failure is told anyway.
-            let _ = encode(alert, &mut self.outgoing);
+            let _ = encode(alert, self.outgoing);
         }
     }
 }
@@ -220,8 +333,8 @@ impl Sink<'_> {
     }
 }
 
-fn encode(
-    mut message: EncodeTlsData<'_, ClientConnectionData>,
+fn encode<Data>(
+    mut message: EncodeTlsData<'_, Data>,
     outgoing: &mut Option<(Lease, usize)>,
 ) -> Result<(), Error> {
     append(outgoing, WRAPPING_BYTES, |room| match message.encode(room) {
@@ -231,8 +344,8 @@ fn encode(
     })
 }
 
-fn write(
-    mut open: WriteTraffic<'_, ClientConnectionData>,
+fn write<Data>(
+    mut open: WriteTraffic<'_, Data>,
     want: &Want<'_>,
     outgoing: &mut Option<(Lease, usize)>,
 ) -> Result<(), Error> {

@@ -1,8 +1,8 @@
-//! A client's TLS connection over a stream.
+//! A TLS connection over a stream: a client's from its beginning, a server's once a client has said hello (`accept`).
 
 use super::client::Client;
 use super::error::Failure;
-use super::records::{At, Sink, State, Want};
+use super::records::{At, Session, Sink, State, Want};
 use super::sessions::{Sessions, among};
 use crate::buffer::lease;
 use crate::stream::Stream;
@@ -18,10 +18,11 @@ use std::task::Poll;
 
 /// Encrypted in one call: three full records, which with their wrapping fit a lease of 64 KiB.
 pub const WRITE_BYTES_MAX: usize = 48 << 10;
-/// A client's TLS connection; closed when dropped.
+
+/// A TLS connection, or a server's that may become one; closed when dropped.
 pub struct TlsStream {
-    stream: Stream,
-    state: RefCell<State>,
+    pub(super) stream: Stream,
+    pub(super) state: RefCell<State>,
 }
 
 impl TlsStream {
@@ -40,7 +41,7 @@ impl TlsStream {
         })?;
         let session = among(sessions, || UnbufferedClientConnection::new(client.config.clone(), name.to_owned()));
         let session = session.map_err(|error| Failure::of(&error, false))?;
-        let state = State::new(session, sessions.cloned());
+        let state = State::new(Session::Client(session), sessions.cloned());
         Ok(TlsStream { stream, state: RefCell::new(state) })
     }
 
@@ -62,8 +63,7 @@ impl TlsStream {
                 }
                 sent => sent?,
             }
-            if at == At::Traffic {
-                self.state.borrow_mut().has_shaken_hands = true;
+            if at == At::Traffic && self.state.borrow_mut().may_begin() {
                 return Ok(());
             }
             self.stream.readable(deadline).await?;
@@ -127,6 +127,9 @@ impl TlsStream {
         let before = buf.len();
         let mut state = self.state.borrow_mut();
         state.give_surplus(buf, room);
+        if state.is_raw() {
+            return if buf.len() == before { self.stream.try_read_vec(buf, max) } else { Ok(buf.len() - before) };
+        }
         while buf.len() == before && room > 0 {
             if let Some(failed) = &state.failed {
                 return Err(failed.clone().into());
@@ -153,6 +156,9 @@ impl TlsStream {
             return Err(failed.clone().into());
         }
         state.flush(&self.stream)?;
+        if state.is_raw() {
+            return self.stream.try_write(bytes);
+        }
         if state.untold == 0 {
             let some = bytes.get(..WRITE_BYTES_MAX).unwrap_or(bytes);
             if state.turn(Want::Encrypt(some), &mut Sink::none(&mut Vec::new()))? == At::Handshake {
@@ -168,6 +174,9 @@ impl TlsStream {
 
     /// As [`TlsStream::try_write`], for several pieces.
     pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.state.borrow().is_raw() {
+            return self.stream.try_write_vectored(pieces);
+        }
         // One record for head and body: what small requests are, and one call to the kernel.
         let mut joined = lease(pieces.iter().map(|piece| piece.len()).sum::<usize>().min(WRITE_BYTES_MAX));
         for piece in pieces {
@@ -180,9 +189,7 @@ impl TlsStream {
     /// Announces the end (close_notify), as far as there is room for it, and sends FIN.
     pub fn shutdown_write(&self) -> io::Result<()> {
         let mut state = self.state.borrow_mut();
-        if state.has_shaken_hands && state.failed.is_none() {
-            let _ = state.turn(Want::Close, &mut Sink::none(&mut Vec::new()));
-        }
+        state.say_goodbye();
         let _ = state.flush(&self.stream);
         self.stream.shutdown_write()
     }
@@ -197,6 +204,9 @@ impl TlsStream {
     /// As [`Stream::peek_closed`]; what TLS sends for itself, such as tickets, is dealt with and does not count.
     pub fn peek_closed(&self) -> bool {
         let mut state = self.state.borrow_mut();
+        if state.is_raw() {
+            return state.has_more() || self.stream.peek_closed();
+        }
         loop {
             if state.has_more() {
                 return true;
@@ -222,21 +232,46 @@ impl TlsStream {
 
     /// The protocol agreed on (RFC 7301).
     pub fn alpn(&self) -> Option<Vec<u8>> {
-        self.state.borrow().session.alpn_protocol().map(<[u8]>::to_vec)
+        self.state.borrow().session.common()?.alpn_protocol().map(<[u8]>::to_vec)
     }
 
     /// Whether the handshake resumed an earlier session.
     pub fn is_resumed(&self) -> bool {
-        self.state.borrow().session.handshake_kind() == Some(HandshakeKind::Resumed)
+        let state = self.state.borrow();
+        state.session.common().and_then(|common| common.handshake_kind()) == Some(HandshakeKind::Resumed)
     }
 
     /// The version agreed on, as OpenSSL writes it.
     pub fn version(&self) -> Option<&'static str> {
-        match self.state.borrow().session.protocol_version()? {
+        match self.state.borrow().session.common()?.protocol_version()? {
             ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
             ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
             _ => None,
         }
+    }
+
+    /// The number of the cipher suite agreed on; [`ciphers::suite_name`](super::ciphers::suite_name) names it.
+    pub fn cipher(&self) -> Option<u16> {
+        Some(u16::from(self.state.borrow().session.common()?.negotiated_cipher_suite()?.suite()))
+    }
+
+    /// The number of the group keys were exchanged in; [`ciphers::group_name`](super::ciphers::group_name) names it.
+    /// `None` too where none was needed.
+    pub fn group(&self) -> Option<u16> {
+        Some(u16::from(self.state.borrow().session.common()?.negotiated_key_exchange_group()?.name()))
+    }
+
+    /// Runs `look` over the peer's certificates in DER, its own first; `None` without any.
+    pub fn with_peer<T>(&self, look: impl FnOnce(&[&[u8]]) -> T) -> Option<T> {
+        let state = self.state.borrow();
+        let certificates = state.session.common()?.peer_certificates()?;
+        let certificates: Vec<&[u8]> = certificates.iter().map(AsRef::as_ref).collect();
+        (!certificates.is_empty()).then(|| look(&certificates))
+    }
+
+    /// Whether the handshake is still under way: what comes is early data, which may be somebody's copy.
+    pub fn is_handshaking(&self) -> bool {
+        self.state.borrow().session.common().is_some_and(|common| common.is_handshaking())
     }
 
     /// The socket under it: for its addresses and figures, not for bytes.
@@ -251,6 +286,17 @@ impl fmt::Debug for TlsStream {
     }
 }
 
-fn is_passing(error: &io::Error) -> bool {
+impl Drop for TlsStream {
+    /// A server announces the end, so that its client knows nothing is missing; if there is no room, it goes without.
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        if matches!(state.session, Session::Server(_)) && !state.has_unsent() {
+            state.say_goodbye();
+            let _ = state.flush(&self.stream);
+        }
+    }
+}
+
+pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

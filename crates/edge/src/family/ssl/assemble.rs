@@ -1,0 +1,299 @@
+//! What a server speaks TLS with, put together once its block is read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use weir_net::tls::{
+    self, Context, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of, revocation_lists, subject_der,
+};
+
+use super::certificate::{self, CertificateCache, Named, Source, Watch};
+use super::{Settings, Values, Verify, command, files, sessions};
+use crate::build::{Build, Scope};
+use crate::directive::{Refusal, SERVER};
+use crate::log::{self, Level};
+use crate::variable::Template;
+
+/// What a server speaks TLS with.
+pub struct ServerTls {
+    certificates: Certificates,
+    sources: Vec<(Source, Source)>,
+    passwords: Arc<Vec<Vec<u8>>>,
+    directory: String,
+    staple: Option<Vec<u8>>,
+    cache: Option<Arc<CertificateCache>>,
+    /// Whom it trusts; asked for chains of clients that were asked for one.
+    pub trust: Trust,
+    /// `ssl_verify_depth`.
+    pub depth: usize,
+    /// Clients are asked for a certificate.
+    pub asks: bool,
+    /// Clients may send data early.
+    pub takes_early: bool,
+    /// Sessions are bound to it: the same in servers that have the same certificates and trust the same.
+    pub context: Context,
+}
+
+/// Where the certificates are.
+enum Certificates {
+    Fixed(Speakers),
+    /// Read again when files change.
+    Watched(Mutex<(Speakers, Watch)>),
+    /// Their names hold variables: there are none before a client asks.
+    Named(Speakers),
+}
+
+/// The same server with and without HTTP/2.
+#[derive(Clone)]
+struct Speakers {
+    http1: Server,
+    http2: Server,
+}
+
+impl Speakers {
+    fn with(&self, identities: &[KeyPair]) -> Speakers {
+        Speakers { http1: self.http1.with_identities(identities), http2: self.http2.with_identities(identities) }
+    }
+
+    fn one(&self, http2: bool) -> Server {
+        if http2 { self.http2.clone() } else { self.http1.clone() }
+    }
+}
+
+/// What clients may ask for besides HTTP/2 (nginx: `NGX_HTTP_ALPN_PROTOS`).
+const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
+const HTTP2: [&[u8]; 4] = [b"h2", b"http/1.1", b"http/1.0", b"http/0.9"];
+
+/// Early data taken of one client: a request and its fields.
+const EARLY_BYTES_MAX: u32 = 16 << 10;
+
+impl ServerTls {
+    /// What to speak with now, and with whom, names of certificates evaluated by `value`. The error is for the log.
+    pub fn server(&self, http2: bool, mut value: impl FnMut(&Template) -> String) -> Result<Server, String> {
+        match &self.certificates {
+            Certificates::Fixed(speakers) => Ok(speakers.one(http2)),
+            Certificates::Watched(watched) => {
+                let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+                let (speakers, watch) = &mut *watched;
+                self.look_again(speakers, watch);
+                Ok(speakers.one(http2))
+            }
+            Certificates::Named(speakers) => {
+                let mut pairs = Vec::with_capacity(self.sources.len());
+                for (certificate, key) in &self.sources {
+                    let names = (value(certificate.template()), value(key.template()));
+                    let names = (names.0.as_str(), names.1.as_str());
+                    pairs.push(match &self.cache {
+                        Some(cache) => cache.load(&self.directory, names, &self.passwords)?,
+                        None => certificate::load(&self.directory, names, &self.passwords)?,
+                    });
+                }
+                Ok(speakers.with(&self.stapled(pairs)).one(http2))
+            }
+        }
+    }
+
+    /// Reads changed certificates; what cannot be read changes nothing.
+    fn look_again(&self, speakers: &mut Speakers, watch: &mut Watch) {
+        let paths = certificate::paths(&self.directory, &self.sources);
+        let Some(changed) = watch.finds_change(&paths) else { return };
+        match certificate::load_all(&self.directory, &self.sources, &self.passwords) {
+            Ok(pairs) => {
+                *speakers = speakers.with(&self.stapled(pairs));
+                watch.settle(changed);
+                log::global(Level::Notice, format_args!("certificate \"{}\" was read again", self.shown()));
+            }
+            Err(error) => log::global(Level::Error, format_args!("{error}, the one before stays")),
+        }
+    }
+
+    fn shown(&self) -> &str {
+        self.sources.first().map_or("", |(certificate, _)| &certificate.shown)
+    }
+
+    fn stapled(&self, pairs: Vec<KeyPair>) -> Vec<KeyPair> {
+        staple(pairs, self.staple.as_ref())
+    }
+}
+
+fn staple(pairs: Vec<KeyPair>, response: Option<&Vec<u8>>) -> Vec<KeyPair> {
+    match response {
+        Some(response) => pairs.into_iter().map(|pair| pair.with_staple(response.clone())).collect(),
+        None => pairs,
+    }
+}
+
+/// Compiles a server's TLS; other blocks have none.
+pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    if scope.context != SERVER {
+        return;
+    }
+    match assemble(b, &scope.settings.ssl) {
+        Ok(tls) => scope.settings.ssl.tls = Some(tls.map(Arc::new)),
+        Err(refusal) => b.refuse_at("ssl_certificate", refusal, Some(scope.at)),
+    }
+}
+
+fn assemble(b: &mut Build<'_>, settings: &Settings) -> Result<Option<ServerTls>, Refusal> {
+    let mut settings = settings.clone();
+    for (name, value) in settings.commands.clone().unwrap_or_default() {
+        command::apply(b, &mut settings, &name, &value)?;
+    }
+    let values = settings.values();
+    let Some(last) = values.certificates.last() else { return Ok(None) };
+    if values.keys.len() < values.certificates.len() {
+        let lone = values.certificates.get(values.keys.len()).unwrap_or(last);
+        return Err(Refusal::whole(format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", lone.shown)));
+    }
+    let asks = values.verify != Verify::Off;
+    if asks
+        && values.verify != Verify::OptionalNoCa
+        && values.client_authorities.is_empty()
+        && values.authorities.is_empty()
+    {
+        return Err(Refusal::whole("no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client"));
+    }
+    let sources: Vec<_> = values.certificates.iter().cloned().zip(values.keys.iter().cloned()).collect();
+    let is_fixed = sources.iter().all(|(certificate, key)| certificate.fixed().is_some() && key.fixed().is_some());
+    let staple_bytes = match values.staple.as_str() {
+        "" => None,
+        name => {
+            let read = files::read(b, name);
+            Some(read.map_err(|(path, error)| Refusal::whole(format!("BIO_new_file(\"{path}\") failed {error}")))?)
+        }
+    };
+    let staple_bytes = staple_bytes.map(|bytes| bytes.to_vec());
+    let mut pairs = Vec::new();
+    if is_fixed {
+        for (certificate, key) in &sources {
+            pairs.push(read_pair(b, (&certificate.shown, &key.shown), &values.passwords)?);
+        }
+        pairs = staple(pairs, staple_bytes.as_ref());
+    }
+    let (trust, hints) = trust(b, &values)?;
+    let context = context(&values, &pairs, &sources, &hints);
+    let speakers = speakers(&values, &pairs, asks.then_some(hints), context)?;
+    let directory = b.paths.conf_prefix.clone();
+    let certificates = match (is_fixed, values.refresh) {
+        (false, _) => Certificates::Named(speakers),
+        (true, None) => Certificates::Fixed(speakers),
+        (true, Some(every)) => {
+            let watch = Watch::new(every, &certificate::paths(&directory, &sources));
+            Certificates::Watched(Mutex::new((speakers, watch)))
+        }
+    };
+    Ok(Some(ServerTls {
+        certificates,
+        sources,
+        passwords: values.passwords,
+        directory,
+        staple: staple_bytes,
+        cache: values.certificate_cache,
+        trust,
+        depth: values.depth,
+        asks,
+        takes_early: values.early_data,
+        context,
+    }))
+}
+
+fn read_pair(b: &mut Build<'_>, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, Refusal> {
+    let mut text = |what: &str, name: &str| match Named::of(name) {
+        Named::Text(text) => Ok(Arc::new(text.to_vec())),
+        Named::File(name) => files::read(b, name).map_err(|(path, error)| {
+            Refusal::whole(format!("cannot load {what} \"{path}\": BIO_new_file() failed {error}"))
+        }),
+    };
+    let texts = (text("certificate", names.0)?, text("certificate key", names.1)?);
+    certificate::pair(names, (&texts.0, &texts.1), passwords).map_err(Refusal::whole)
+}
+
+/// Whom a server trusts, and of whom it tells clients.
+fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Refusal> {
+    let told = authorities(b, &values.client_authorities)?;
+    let mut hints: Vec<Vec<u8>> = Vec::new();
+    for hint in told.iter().filter_map(|der| subject_der(der)) {
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+    let all = told.into_iter().chain(authorities(b, &values.authorities)?);
+    let mut trust = Trust::new(all).ok_or_else(|| Refusal::whole("a trusted certificate cannot be read"))?;
+    if !values.revoked.is_empty() {
+        let text = files::read(b, &values.revoked).map_err(|(path, error)| {
+            Refusal::whole(format!("X509_LOOKUP_load_file(\"{path}\") failed {error}"))
+        })?;
+        let bad = || Refusal::whole(format!("X509_LOOKUP_load_file(\"{}\") failed (no list of revoked certificates in it)", values.revoked));
+        let lists = revocation_lists(&text).map_err(|_| bad())?;
+        if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
+            return Err(bad());
+        }
+    }
+    Ok((trust, hints))
+}
+
+fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>, Refusal> {
+    if name.is_empty() {
+        return Ok(Vec::new());
+    }
+    let failed = |path: &str, why: &str| {
+        Refusal::whole(format!("SSL_CTX_load_verify_locations(\"{path}\") failed {why}"))
+    };
+    let text = files::read(b, name).map_err(|(path, error)| failed(&path, &error))?;
+    match certificates(&text) {
+        Ok(all) if !all.is_empty() => Ok(all),
+        Ok(_) => Err(failed(name, "(no certificate in it)")),
+        Err(why) => Err(failed(name, &format!("({why})"))),
+    }
+}
+
+/// nginx: `ngx_ssl_session_id_context`, besides what is judged differently.
+fn context(values: &Values, pairs: &[KeyPair], sources: &[(Source, Source)], hints: &[Vec<u8>]) -> Context {
+    let digests: Vec<[u8; 32]> = pairs.iter().map(KeyPair::digest).collect();
+    let mut parts: Vec<&[u8]> = digests.iter().map(|digest| &digest[..]).collect();
+    if pairs.is_empty() {
+        parts.extend(sources.iter().map(|(certificate, _)| certificate.shown.as_bytes()));
+    }
+    parts.extend(hints.iter().map(Vec::as_slice));
+    let asks: &[u8] = if values.verify == Verify::Off { b"" } else { b"asks" };
+    parts.extend([asks, values.client_authorities.as_bytes(), values.authorities.as_bytes(), values.revoked.as_bytes()]);
+    context_of(parts)
+}
+
+fn speakers(
+    values: &Values,
+    pairs: &[KeyPair],
+    asks_for: Option<Vec<Vec<u8>>>,
+    context: Context,
+) -> Result<Speakers, Refusal> {
+    let lifetime_s = values.timeout.as_secs();
+    let tickets = match (values.tickets, values.ticket_keys.is_empty()) {
+        (false, _) => None,
+        (true, true) => Some(sessions::rolling(lifetime_s)),
+        (true, false) => TicketKeys::given(&values.ticket_keys, lifetime_s).map(Arc::new),
+    };
+    let cache = match &values.cache {
+        None if values.early_data => Some(sessions::for_early_data()),
+        cache => cache.clone(),
+    };
+    let options = ServerOptions {
+        identities: pairs.to_vec(),
+        protocols: values.protocols,
+        ciphers: (*values.ciphers).clone(),
+        prefers_own_order: values.prefers_own_order,
+        groups: (*values.groups).clone(),
+        alpn: HTTP1.iter().map(|name| name.to_vec()).collect(),
+        asks_for,
+        tickets,
+        cache,
+        session_lifetime_s: lifetime_s,
+        context,
+        early_data_max: if values.early_data { EARLY_BYTES_MAX } else { 0 },
+        record_bytes_max: values.record_bytes as usize,
+        key_log: values.key_log.clone(),
+        compresses: values.compresses,
+    };
+    let http1 = Server::new(&options).map_err(|tls::Unusable(why)| {
+        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})"))
+    })?;
+    Ok(Speakers { http2: http1.with_alpn(&HTTP2), http1 })
+}

@@ -1,0 +1,206 @@
+//! Certificates by name: fixed ones, those whose names depend on the client, and those that are read again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use weir_net::tls::{KeyError, KeyPair};
+use weir_net::{Instant, clock};
+
+use super::files::{self, Stamp};
+use crate::build::Build;
+use crate::directive::Refusal;
+use crate::variable::Template;
+
+/// Where a certificate or a key comes from.
+#[derive(Clone)]
+pub struct Source {
+    /// As written.
+    pub shown: String,
+    template: Template,
+}
+
+impl Source {
+    /// Reads a directive's argument.
+    pub fn read(b: &mut Build<'_>, text: &str) -> Result<Source, Refusal> {
+        if text.is_empty() {
+            return Err(Refusal::directive("is empty"));
+        }
+        if text.starts_with("engine:") {
+            return Err(Refusal::whole("keys of OpenSSL engines cannot be loaded").todo("name a file with the key"));
+        }
+        if let Some(uri) = text.strip_prefix("store:")
+            && !uri.starts_with("file:")
+        {
+            return Err(Refusal::whole(format!("keys of the store \"{uri}\" cannot be loaded")).todo("name a file with the key"));
+        }
+        // A PEM text may hold a "$" by chance nowhere: base64 has none.
+        Ok(Source { shown: text.to_owned(), template: b.template(text)? })
+    }
+
+    /// The name, when it does not depend on the client.
+    pub fn fixed(&self) -> Option<&str> {
+        self.template.literal().map(|_| self.shown.as_str())
+    }
+
+    /// For a client: what is written, with values in the place of variables.
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+}
+
+/// What a name stands for.
+pub enum Named<'n> {
+    /// The text itself.
+    Text(&'n [u8]),
+    /// A file.
+    File(&'n str),
+}
+
+impl<'n> Named<'n> {
+    /// Tells the two apart.
+    pub fn of(name: &'n str) -> Named<'n> {
+        match name.strip_prefix("data:") {
+            Some(text) => Named::Text(text.as_bytes()),
+            None => Named::File(name.strip_prefix("store:file:").unwrap_or(name)),
+        }
+    }
+
+    /// Its text, read now; the error is nginx's.
+    pub fn text(&self, directory: &str) -> Result<Vec<u8>, String> {
+        match self {
+            Named::Text(text) => Ok(text.to_vec()),
+            Named::File(name) => files::text(&files::absolute(directory, name)),
+        }
+    }
+}
+
+/// Puts certificate and key together; the error is a sentence of nginx's kind.
+pub fn pair(names: (&str, &str), texts: (&[u8], &[u8]), passwords: &[Vec<u8>]) -> Result<KeyPair, String> {
+    let shown = |name: &str| if name.starts_with("data:") { "data:...".to_owned() } else { name.to_owned() };
+    KeyPair::read(texts.0, texts.1, passwords).map_err(|error| match error {
+        KeyError::Certificate(why) => {
+            format!("cannot load certificate \"{}\": PEM_read_bio_X509_AUX() failed ({why})", shown(names.0))
+        }
+        KeyError::Key(why) => {
+            format!("cannot load certificate key \"{}\": PEM_read_bio_PrivateKey() failed ({why})", shown(names.1))
+        }
+        KeyError::Mismatch => format!(
+            "SSL_CTX_use_PrivateKey(\"{}\") failed (key values mismatch with certificate \"{}\")",
+            shown(names.1),
+            shown(names.0)
+        ),
+    })
+}
+
+/// Reads certificate and key by name, now.
+pub fn load(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, String> {
+    let text = |what: &str, name: &str| {
+        Named::of(name)
+            .text(directory)
+            .map_err(|error| format!("cannot load {what} \"{}\": BIO_new_file() failed {error}", files::absolute(directory, name)))
+    };
+    let texts = (text("certificate", names.0)?, text("certificate key", names.1)?);
+    pair(names, (&texts.0, &texts.1), passwords)
+}
+
+/// `ssl_certificate_cache`: pairs by their names, shared by workers. The one not used for longest goes first.
+pub struct CertificateCache {
+    pairs_max: usize,
+    inactive: Duration,
+    valid: Duration,
+    kept: Mutex<HashMap<(String, String), Kept>>,
+}
+
+struct Kept {
+    pair: KeyPair,
+    read: Instant,
+    used: Instant,
+}
+
+impl CertificateCache {
+    /// An empty one; nginx counts certificates and keys one by one.
+    pub fn new(max: usize, inactive: Duration, valid: Duration) -> CertificateCache {
+        CertificateCache { pairs_max: max.div_ceil(2).max(1), inactive, valid, kept: Mutex::default() }
+    }
+
+    /// The pair of these names, read if need be.
+    pub fn load(&self, directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, String> {
+        let now = clock::now();
+        let key = (names.0.to_owned(), names.1.to_owned());
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, pair| now.saturating_duration_since(pair.used) <= self.inactive);
+        if let Some(known) = kept.get_mut(&key)
+            && now.saturating_duration_since(known.read) <= self.valid
+        {
+            known.used = now;
+            return Ok(known.pair.clone());
+        }
+        kept.remove(&key);
+        // Others wait meanwhile: they would read the same.
+        let pair = load(directory, names, passwords)?;
+        while kept.len() >= self.pairs_max {
+            let Some(oldest) = kept.iter().min_by_key(|(_, pair)| pair.used).map(|(key, _)| key.clone()) else { break };
+            kept.remove(&oldest);
+        }
+        kept.insert(key, Kept { pair: pair.clone(), read: now, used: now });
+        Ok(pair)
+    }
+}
+
+/// Watches the files of fixed certificates (`ssl_certificate_refresh`).
+pub struct Watch {
+    every: Duration,
+    next: Instant,
+    stamps: Vec<Option<Stamp>>,
+}
+
+impl Watch {
+    /// Watches from now on.
+    pub fn new(every: Duration, paths: &[String]) -> Watch {
+        Watch { every, next: clock::now() + every, stamps: stamps(paths) }
+    }
+
+    /// Whether it is time to look, and something has changed since it was last so. Files that are being written are
+    /// looked at again the next time: a change counts once certificate and key fit.
+    pub fn finds_change(&mut self, paths: &[String]) -> Option<Changed> {
+        let now = clock::now();
+        if now < self.next {
+            return None;
+        }
+        self.next = now + self.every;
+        let stamps = stamps(paths);
+        (stamps != self.stamps).then_some(Changed(stamps))
+    }
+
+    /// The change was dealt with.
+    pub fn settle(&mut self, changed: Changed) {
+        self.stamps = changed.0;
+    }
+}
+
+/// What files were when a change was seen.
+pub struct Changed(Vec<Option<Stamp>>);
+
+fn stamps(paths: &[String]) -> Vec<Option<Stamp>> {
+    paths.iter().map(|path| Stamp::of(path)).collect()
+}
+
+/// The name `Named::File` of each source that is a file, in full.
+pub fn paths(directory: &str, sources: &[(Source, Source)]) -> Vec<String> {
+    let names = sources.iter().flat_map(|(certificate, key)| [certificate, key]);
+    let files = names.filter_map(|source| match Named::of(source.fixed()?) {
+        Named::File(name) => Some(files::absolute(directory, name)),
+        Named::Text(_) => None,
+    });
+    files.collect()
+}
+
+/// Certificates as they are now.
+pub fn load_all(
+    directory: &str,
+    sources: &[(Source, Source)],
+    passwords: &Arc<Vec<Vec<u8>>>,
+) -> Result<Vec<KeyPair>, String> {
+    sources.iter().map(|(certificate, key)| load(directory, (&certificate.shown, &key.shown), passwords)).collect()
+}

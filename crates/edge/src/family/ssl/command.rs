@@ -1,0 +1,98 @@
+//! `ssl_conf_command`: the commands of OpenSSL's `SSL_CONF_cmd` that mean something here.
+//!
+//! <https://docs.openssl.org/3.0/man3/SSL_CONF_cmd/>. They count after all directives, as in nginx.
+
+use weir_conf::Statement;
+use weir_net::tls::ciphers::{Groups, Protocols};
+
+use super::Settings;
+use super::certificate::Source;
+use crate::build::Build;
+use crate::directive::Refusal;
+
+/// Reads the directive; what no command does is refused here, with its place.
+pub(super) fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let (name, value) = (statement.text(0).to_owned(), statement.text(1).to_owned());
+    // Tried on nothing: what is wrong with it is wrong everywhere.
+    apply(b, &mut Settings::default(), &name, &value)?;
+    b.settings().ssl.commands.get_or_insert_default().push((name, value));
+    Ok(())
+}
+
+/// Changes settings as one command says.
+pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
+    let failed = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed"));
+    match name.to_ascii_lowercase().as_str() {
+        "options" => {
+            for word in value.split(',') {
+                let (is_on, option) = match word.strip_prefix('-') {
+                    Some(option) => (false, option),
+                    None => (true, word.strip_prefix('+').unwrap_or(word)),
+                };
+                match option {
+                    "ServerPreference" => settings.prefers_own_order = Some(is_on),
+                    "SessionTicket" => settings.tickets = Some(is_on),
+                    // Nothing of this kind is ever done here.
+                    "Compression" | "UnsafeLegacyRenegotiation" | "UnsafeLegacyServerConnect" if !is_on => {}
+                    "NoRenegotiation" | "EncryptThenMac" | "ExtendedMasterSecret" | "AntiReplay" | "Bugs"
+                        if is_on => {}
+                    _ => {
+                        return Err(failed().todo(format!(
+                            "\"{option}\" has no meaning for weir's TLS; it knows ServerPreference and SessionTicket"
+                        )));
+                    }
+                }
+            }
+        }
+        "ciphersuites" => {
+            let kept = settings.ciphers.clone().unwrap_or_default();
+            let kept = kept.with_suites(value).map_err(|_| {
+                failed().todo("there are TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_AES_128_GCM_SHA256")
+            })?;
+            settings.ciphers = Some(kept.into());
+        }
+        "cipherstring" => settings.ciphers = Some(super::ciphers(b, value)?.into()),
+        "groups" | "curves" => {
+            settings.groups = Some(Groups::of_list(value).map_err(|_| failed())?.kept.into());
+        }
+        "protocol" => settings.protocols = Some(listed(value).ok_or_else(failed)?),
+        "minprotocol" | "maxprotocol" => {
+            let is_min = name.eq_ignore_ascii_case("minprotocol");
+            let kept = settings.protocols.unwrap_or_default();
+            settings.protocols = Some(match (value, is_min) {
+                ("None" | "SSLv3" | "TLSv1" | "TLSv1.1" | "TLSv1.2", true) | ("None" | "TLSv1.3", false) => kept,
+                ("TLSv1.3", true) => Protocols { tls12: false, ..kept },
+                ("TLSv1.2", false) => Protocols { tls13: false, ..kept },
+                _ => return Err(failed().todo("write TLSv1.2 or TLSv1.3")),
+            });
+        }
+        "certificate" => settings.certificates = Some(vec![Source::read(b, value)?]),
+        "privatekey" => settings.keys = Some(vec![Source::read(b, value)?]),
+        _ => {
+            return Err(failed().todo(
+                "weir knows Options, Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, \
+                 Certificate and PrivateKey",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `ALL,-TLSv1.2` and the like.
+fn listed(value: &str) -> Option<Protocols> {
+    let mut kept = Protocols { tls12: false, tls13: false };
+    for word in value.split(',') {
+        let (is_on, version) = match word.strip_prefix('-') {
+            Some(version) => (false, version),
+            None => (true, word.strip_prefix('+').unwrap_or(word)),
+        };
+        match version {
+            "ALL" => kept = Protocols { tls12: is_on, tls13: is_on },
+            "TLSv1.2" => kept.tls12 = is_on,
+            "TLSv1.3" => kept.tls13 = is_on,
+            "SSLv3" | "TLSv1" | "TLSv1.1" => {}
+            _ => return None,
+        }
+    }
+    (!kept.is_empty()).then_some(kept)
+}

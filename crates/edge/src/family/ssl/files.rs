@@ -1,0 +1,80 @@
+//! Files of certificates and keys: each is read once for a configuration, whoever names it.
+//!
+//! A file may be a pipe that gives its text once. With `ssl_object_cache_inheritable` texts are taken over from the
+//! configuration before, if the file is still the same one, unchanged.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::build::Build;
+use crate::log::Os;
+
+/// Texts by path.
+#[derive(Default)]
+pub struct Files(HashMap<String, Arc<Vec<u8>>>);
+
+/// Which file it was, and when it changed last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    inode: u64,
+    changed: (i64, i64),
+}
+
+/// No larger file is read: 1000 authorities are half of it.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// What the configuration read last had, for one that inherits. Only such configurations write here.
+static LAST: Mutex<Option<HashMap<String, (Stamp, Arc<Vec<u8>>)>>> = Mutex::new(None);
+
+impl Stamp {
+    /// Of a file by its full name; `None` if there is none, or it is no ordinary file.
+    pub fn of(path: &str) -> Option<Stamp> {
+        let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        Some(Stamp { inode: meta.ino(), changed: (meta.mtime(), meta.mtime_nsec()) })
+    }
+}
+
+/// The full name of a file that is written relative to the configuration.
+pub fn full_name(b: &Build<'_>, name: &str) -> String {
+    absolute(&b.paths.conf_prefix, name)
+}
+
+/// The full name of a file below a directory with a final slash.
+pub fn absolute(directory: &str, name: &str) -> String {
+    if name.starts_with('/') { name.to_owned() } else { format!("{directory}{name}") }
+}
+
+/// The text of a file; the error is its full name and nginx's `(2: No such file or directory)`.
+pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, String)> {
+    let path = full_name(b, name);
+    if let Some(text) = b.declared.ssl.files.0.get(&path) {
+        return Ok(text.clone());
+    }
+    let inherits = b.scopes().first().is_some_and(|main| main.settings.ssl.inherits_files == Some(true));
+    let stamp = if inherits { Stamp::of(&path) } else { None };
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = last.as_ref().and_then(|last| last.get(&path));
+    let text = match (known, stamp) {
+        (Some((then, text)), Some(now)) if *then == now => text.clone(),
+        _ => Arc::new(text(&path).map_err(|error| (path.clone(), error))?),
+    };
+    if let Some(stamp) = stamp {
+        last.get_or_insert_default().insert(path.clone(), (stamp, text.clone()));
+    }
+    b.declared.ssl.files.0.insert(path, text.clone());
+    Ok(text)
+}
+
+/// The text of a file by its full name; the error is nginx's.
+pub fn text(path: &str) -> Result<Vec<u8>, String> {
+    use std::io::Read;
+    let shown = |error: std::io::Error| Os(&error).to_string();
+    let mut text = Vec::new();
+    let file = std::fs::File::open(path).map_err(shown)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(shown)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("(larger than {FILE_BYTES_MAX} bytes)"));
+    }
+    Ok(text)
+}

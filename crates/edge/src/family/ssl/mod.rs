@@ -1,0 +1,316 @@
+//! `ssl_*`: TLS towards clients.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html>. rustls speaks it (`weir_net::tls`), so TLS 1.0 and 1.1,
+//! suites without forward secrecy and renegotiation are not there; what a file asks of them is said when it is read.
+//! Here are the directives; `assemble` makes of them what a server speaks with, `certificate` is what depends on the
+//! client, `variables` what is told. How a connection begins is `secure`.
+
+pub mod assemble;
+pub mod certificate;
+mod command;
+pub mod files;
+mod sessions;
+mod variables;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_conf::Statement;
+use weir_net::tls::ciphers::{Ciphers, Groups, Nothing, Protocols};
+use weir_net::tls::{KeyLogFile, SessionCache};
+
+use self::assemble::ServerTls;
+use self::certificate::{CertificateCache, Source};
+use crate::build::Build;
+use crate::directive::{Arity, Contexts, Directive, HTTP, MAIN, ONE, Refusal, SERVER, TWO};
+use crate::family::Family;
+use crate::value;
+
+crate::settings! {
+    /// `ssl_certificate`, all of a block.
+    certificates: Vec<Source> = Vec::new(),
+    /// `ssl_certificate_key`, all of a block.
+    keys: Vec<Source> = Vec::new(),
+    /// `ssl_password_file`: its lines.
+    passwords: Arc<Vec<Vec<u8>>> = Arc::default(),
+    /// `ssl_certificate_cache`; `None` for `off`.
+    certificate_cache: Option<Arc<CertificateCache>> = None,
+    /// `ssl_certificate_refresh`; `None` for `off`.
+    refresh: Option<Duration> = None,
+    /// `ssl_certificate_compression`.
+    compresses: bool = false,
+    /// `ssl_protocols`.
+    protocols: Protocols = Protocols::default(),
+    /// `ssl_ciphers`.
+    ciphers: Arc<Ciphers> = Arc::default(),
+    /// `ssl_prefer_server_ciphers`.
+    prefers_own_order: bool = false,
+    /// `ssl_ecdh_curve`.
+    groups: Arc<Groups> = Arc::default(),
+    /// `ssl_session_cache`; `None` keeps no sessions.
+    cache: Option<Arc<SessionCache>> = None,
+    /// `ssl_session_timeout`.
+    timeout: Duration = Duration::from_secs(300),
+    /// `ssl_session_tickets`.
+    tickets: bool = true,
+    /// `ssl_session_ticket_key`: the files' contents.
+    ticket_keys: Vec<Vec<u8>> = Vec::new(),
+    /// `ssl_verify_client`.
+    verify: Verify = Verify::Off,
+    /// `ssl_verify_depth`.
+    depth: usize = 1,
+    /// `ssl_client_certificate`: whom clients are told of, and who is trusted; empty for none.
+    client_authorities: String = String::new(),
+    /// `ssl_trusted_certificate`: who is trusted besides; empty for none.
+    authorities: String = String::new(),
+    /// `ssl_crl`; empty for none.
+    revoked: String = String::new(),
+    /// `ssl_stapling_file`; empty for none.
+    staple: String = String::new(),
+    /// `ssl_reject_handshake`.
+    rejects: bool = false,
+    /// `ssl_early_data`.
+    early_data: bool = false,
+    /// `ssl_buffer_size`.
+    record_bytes: u64 = 16 << 10,
+    /// `ssl_conf_command`, in order.
+    commands: Vec<(String, String)> = Vec::new(),
+    /// `ssl_key_log`.
+    key_log: Option<Arc<KeyLogFile>> = None,
+    /// `ssl_object_cache_inheritable`.
+    inherits_files: bool = false,
+    /// What a server speaks TLS with, once its block is read; `None` without certificates.
+    tls: Option<Arc<ServerTls>> = None,
+}
+
+/// `ssl_verify_client`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// No certificate is asked for.
+    Off,
+    /// One is required, and must be good.
+    On,
+    /// One is asked for, and must be good if it comes.
+    Optional,
+    /// One is asked for; nobody need have issued it.
+    OptionalNoCa,
+}
+
+/// What is declared for all of `http`.
+#[derive(Default)]
+pub struct Declared {
+    /// Files read so far, each once.
+    files: files::Files,
+    /// Sizes of session caches by name.
+    caches: std::collections::HashMap<String, u64>,
+}
+
+const HS: Contexts = HTTP.or(SERVER);
+
+/// The family.
+#[rustfmt::skip]
+pub static FAMILY: Family = Family::new("ssl", &[
+    Directive::new("ssl_certificate", HS, ONE,
+        "A file of certificates in PEM, the server's own first; may hold variables, or be data: and the PEM itself.",
+        |b, s| certificate(b, s, |settings| &mut settings.certificates)).many(),
+    Directive::new("ssl_certificate_key", HS, ONE,
+        "The file of the key of the ssl_certificate in the same place; may hold variables, or be data: and the PEM itself.",
+        |b, s| certificate(b, s, |settings| &mut settings.keys)).many(),
+    Directive::new("ssl_password_file", HS, ONE, "A file of passwords for encrypted keys, one a line, tried in turn.", passwords),
+    Directive::new("ssl_certificate_cache", HS, Arity::Between(1, 3),
+        "Keeps certificates whose names hold variables: max=N [inactive=TIME] [valid=TIME], or off.", certificate_cache).default("off"),
+    Directive::new("ssl_certificate_refresh", HS, ONE,
+        "weir's own: reads certificates and keys again, without a reload, when a file has changed; asked so often at most, or off.",
+        |b, s| { b.settings().ssl.refresh = Some(refresh(s)?); Ok(()) }).default("off"),
+    Directive::new("ssl_certificate_compression", HS, Arity::Flag, "Compresses certificates for clients that offer it (RFC 8879).",
+        |b, s| { b.settings().ssl.compresses = Some(value::flag(s)?); Ok(()) }).default("off"),
+    Directive::new("ssl_protocols", HS, Arity::AtLeast(1), "Versions of TLS spoken: TLSv1.2, TLSv1.3; older ones are left out with a warning.",
+        protocols).default("TLSv1.2 TLSv1.3"),
+    Directive::new("ssl_ciphers", HS, ONE, "Cipher suites for TLS 1.2, as a list for OpenSSL; those without forward secrecy are not there.",
+        |b, s| { let kept = ciphers(b, s.text(0))?; b.settings().ssl.ciphers = Some(Arc::new(kept)); Ok(()) }).default("HIGH:!aNULL:!MD5"),
+    Directive::new("ssl_prefer_server_ciphers", HS, Arity::Flag, "The server's order of cipher suites goes before the client's.",
+        |b, s| { b.settings().ssl.prefers_own_order = Some(value::flag(s)?); Ok(()) }).default("off"),
+    Directive::new("ssl_ecdh_curve", HS, ONE, "Groups for key exchange, the best first; auto is X25519MLKEM768:X25519:prime256v1:secp384r1.",
+        |b, s| { let kept = groups(b, s.text(0))?; b.settings().ssl.groups = Some(Arc::new(kept)); Ok(()) }).default("auto"),
+    Directive::idle("ssl_dhparam", HS, ONE, "", "keys are exchanged over elliptic curves and ML-KEM only", |_, _| Ok(())),
+    Directive::new("ssl_session_cache", HS, Arity::Between(1, 2),
+        "Keeps sessions in memory, shared by all workers and kept over a reload: shared:NAME:SIZE, builtin[:SESSIONS], none or off.",
+        sessions::cache).default("none"),
+    Directive::new("ssl_session_timeout", HS, ONE, "How long a session may be resumed.",
+        |b, s| { b.settings().ssl.timeout = Some(value::time(s)?); Ok(()) }).default("5m"),
+    Directive::new("ssl_session_tickets", HS, Arity::Flag, "Gives clients sealed tickets to resume sessions by.",
+        |b, s| { b.settings().ssl.tickets = Some(value::flag(s)?); Ok(()) }).default("on"),
+    Directive::new("ssl_session_ticket_key", HS, ONE,
+        "A file of 48 or 80 random bytes that seals tickets; the first seals, all open. Without one, keys roll by themselves.",
+        sessions::ticket_key).many(),
+    Directive::new("ssl_verify_client", HS, ONE, "Asks clients for a certificate: on, optional, optional_no_ca or off.", verify_client).default("off"),
+    Directive::new("ssl_verify_depth", HS, ONE, "Certificates between the client's and the authority's, at most.",
+        |b, s| { b.settings().ssl.depth = Some(value::bounded(s, 0, 100)? as usize); Ok(()) }).default("1"),
+    Directive::new("ssl_client_certificate", HS, ONE, "A file of authorities that clients are told of and that are trusted.",
+        |b, s| { b.settings().ssl.client_authorities = Some(s.text(0).to_owned()); Ok(()) }),
+    Directive::new("ssl_trusted_certificate", HS, ONE, "A file of authorities that are trusted without telling clients.",
+        |b, s| { b.settings().ssl.authorities = Some(s.text(0).to_owned()); Ok(()) }),
+    Directive::new("ssl_crl", HS, ONE, "A file of lists of revoked certificates, one for each authority of a chain.",
+        |b, s| { b.settings().ssl.revoked = Some(s.text(0).to_owned()); Ok(()) }),
+    Directive::new("ssl_stapling_file", HS, ONE, "A file with the OCSP response, in DER, that is shown with the certificate.",
+        |b, s| { b.settings().ssl.staple = Some(s.text(0).to_owned()); Ok(()) }),
+    Directive::idle("ssl_stapling", HS, Arity::Flag, "off", "weir asks no OCSP responder; ssl_stapling_file shows an answer that something else fetched", |_, s| value::flag(s).map(drop)).default("off"),
+    Directive::idle("ssl_stapling_verify", HS, Arity::Flag, "off", "weir asks no OCSP responder", |_, s| value::flag(s).map(drop)).default("off"),
+    Directive::idle("ssl_stapling_responder", HS, ONE, "", "weir asks no OCSP responder", |_, _| Ok(())),
+    Directive::new("ssl_ocsp", HS, ONE, "Whether clients' certificates are checked by OCSP: only off.", ocsp).default("off"),
+    Directive::new("ssl_reject_handshake", HS, Arity::Flag, "Turns away whoever asks for this server.",
+        |b, s| { b.settings().ssl.rejects = Some(value::flag(s)?); Ok(()) }).default("off"),
+    Directive::new("ssl_early_data", HS, Arity::Flag,
+        "Takes data before the handshake is done (0-RTT) from clients that resume; sessions are then kept in the cache and used once.",
+        |b, s| { b.settings().ssl.early_data = Some(value::flag(s)?); Ok(()) }).default("off"),
+    Directive::new("ssl_buffer_size", HS, ONE, "The largest record that is sent.",
+        |b, s| { b.settings().ssl.record_bytes = Some(value::size(s)?); Ok(()) }).default("16k"),
+    Directive::new("ssl_conf_command", HS, TWO,
+        "OpenSSL's command: Options (ServerPreference, SessionTicket), Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, Certificate, PrivateKey.",
+        command::read).many(),
+    Directive::new("ssl_key_log", HS, ONE, "A file to which secrets of connections are written, for debugging alone.", key_log),
+    Directive::new("ssl_object_cache_inheritable", MAIN, Arity::Flag, "Takes certificates and keys over from before a reload if their files are unchanged.",
+        |b, s| { b.settings().ssl.inherits_files = Some(value::flag(s)?); Ok(()) }).default("off"),
+])
+.variables(variables::ALL)
+.finish(assemble::finish);
+
+/// nginx: a list in a block replaces the one around it.
+fn certificate(
+    b: &mut Build<'_>,
+    statement: &Statement,
+    list: fn(&mut Settings) -> &mut Option<Vec<Source>>,
+) -> Result<(), Refusal> {
+    let source = Source::read(b, statement.text(0))?;
+    list(&mut b.settings().ssl).get_or_insert_default().push(source);
+    Ok(())
+}
+
+/// Passwords tried on a key, at most (nginx has no bound).
+const PASSWORDS_MAX: usize = 1000;
+
+fn passwords(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let text = files::read(b, statement.text(0))
+        .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
+    let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let lines: Vec<Vec<u8>> =
+        lines.filter(|line| !line.is_empty()).take(PASSWORDS_MAX).map(<[u8]>::to_vec).collect();
+    b.settings().ssl.passwords = Some(Arc::new(lines));
+    Ok(())
+}
+
+fn refresh(statement: &Statement) -> Result<Option<Duration>, Refusal> {
+    match statement.text(0) {
+        "off" => Ok(None),
+        _ => value::time(statement).map(Some),
+    }
+}
+
+fn certificate_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
+    let bad = |word: &str| Refusal::whole(format!("invalid parameter \"{word}\""));
+    let (mut max, mut inactive, mut valid) = (None, Duration::from_secs(10), Duration::from_secs(60));
+    for word in &words {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        match name {
+            "off" if words.len() == 1 => {
+                b.settings().ssl.certificate_cache = Some(None);
+                return Ok(());
+            }
+            "max" => max = Some(value::number(value).filter(|max| *max > 0).ok_or_else(|| bad(word))?),
+            "inactive" => inactive = value::time_of(value).ok_or_else(|| bad(word))?,
+            "valid" => valid = value::time_of(value).ok_or_else(|| bad(word))?,
+            _ => return Err(bad(word)),
+        }
+    }
+    let Some(max) = max else {
+        return Err(Refusal::whole("\"ssl_certificate_cache\" must have the \"max\" parameter"));
+    };
+    let cache = CertificateCache::new(max as usize, inactive, valid);
+    b.settings().ssl.certificate_cache = Some(Some(Arc::new(cache)));
+    Ok(())
+}
+
+fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    for word in &statement.args {
+        if Protocols::of_words([word.text.as_str()]).is_none() {
+            return Err(Refusal::whole(format!("invalid value \"{}\"", word.text)));
+        }
+    }
+    let words = statement.args.iter().map(|word| word.text.as_str());
+    let Some(chosen) = Protocols::of_words(words) else { return Err(Refusal::directive("invalid value")) };
+    if chosen.kept.is_empty() {
+        let left = chosen.left_out.join(" ");
+        return Err(Refusal::whole(format!("\"ssl_protocols\" names only what is not spoken here: {left}"))
+            .todo("write TLSv1.2 TLSv1.3: every browser since 2013 speaks one of them"));
+    }
+    if !chosen.left_out.is_empty() {
+        let left = chosen.left_out.join(" ");
+        b.warn(format!("\"{left}\" in \"ssl_protocols\" is not spoken, ignored"),
+            Some("remove it: RFC 8996 forbids it, and no browser offers it".to_owned()));
+    }
+    b.settings().ssl.protocols = Some(chosen.kept);
+    Ok(())
+}
+
+/// Suites of a list for OpenSSL; what of it is not there is said.
+fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
+    match Ciphers::of_list(text) {
+        Ok(chosen) => {
+            if !chosen.left_out.is_empty() {
+                let left = chosen.left_out.join(":");
+                b.warn(format!("ciphers that are not spoken are ignored: {left}"),
+                    Some("remove them; clients since 2014 know one of those that are left".to_owned()));
+            }
+            Ok(chosen.kept)
+        }
+        Err(Nothing { left_out }) if left_out.is_empty() => {
+            Err(Refusal::whole(format!("SSL_CTX_set_cipher_list(\"{text}\") failed (no cipher match)")))
+        }
+        Err(Nothing { left_out }) => Err(Refusal::whole(format!(
+            "SSL_CTX_set_cipher_list(\"{text}\") failed (not spoken: {})", left_out.join(":")
+        ))
+        .todo("write ECDHE+AESGCM:ECDHE+CHACHA20: suites with forward secrecy and authenticated encryption")),
+    }
+}
+
+fn groups(b: &mut Build<'_>, text: &str) -> Result<Groups, Refusal> {
+    match Groups::of_list(text) {
+        Ok(chosen) => {
+            if !chosen.left_out.is_empty() {
+                let left = chosen.left_out.join(":");
+                b.warn(format!("curves that are not there are ignored: {left}"), None);
+            }
+            Ok(chosen.kept)
+        }
+        Err(_) => Err(Refusal::whole(format!("SSL_CTX_set1_curves_list(\"{text}\") failed"))
+            .todo("write X25519:prime256v1:secp384r1, or auto")),
+    }
+}
+
+fn verify_client(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    b.settings().ssl.verify = Some(match statement.text(0) {
+        "off" => Verify::Off,
+        "on" => Verify::On,
+        "optional" => Verify::Optional,
+        "optional_no_ca" => Verify::OptionalNoCa,
+        other => return Err(Refusal::whole(format!("invalid value \"{other}\""))),
+    });
+    Ok(())
+}
+
+fn ocsp(_: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    match statement.text(0) {
+        "off" => Ok(()),
+        "on" | "leaf" => Err(Refusal::directive("is not supported: weir asks no OCSP responder")
+            .todo("give the lists of revoked certificates with ssl_crl")),
+        other => Err(Refusal::whole(format!("invalid value \"{other}\""))),
+    }
+}
+
+fn key_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let path = b.path(statement.text(0));
+    b.warn("\"ssl_key_log\" lets whoever reads its file read all connections", None);
+    b.settings().ssl.key_log = Some(Some(Arc::new(KeyLogFile::new(path))));
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! `$ssl_*`: what client and server agreed on, and who the client is. Not found where no TLS is spoken.
+
+use weir_net::Transport;
+use weir_net::clock;
+use weir_net::tls::ciphers::{group_name, is_grease, suite_name};
+use weir_net::tls::{Described, pem_of, signature_name};
+
+use crate::exchange::Exchange;
+use crate::family::variables::text;
+use crate::secure::Facts;
+use crate::variable::{Argument, Get, Variable};
+
+/// All of them.
+#[rustfmt::skip]
+pub(super) static ALL: &[Variable] = &[
+    Variable::new("ssl_protocol", |x, _, out| agreed(x, out, |facts, out| {
+        out.extend_from_slice(facts.agreed.get().map_or("", |agreed| agreed.protocol).as_bytes());
+    })),
+    Variable::new("ssl_cipher", |x, _, out| agreed(x, out, |facts, out| {
+        out.extend(facts.agreed.get().map(|agreed| suite_name(agreed.cipher)).unwrap_or_default().as_bytes());
+    })),
+    Variable::new("ssl_curve", |x, _, out| agreed(x, out, |facts, out| {
+        let group = facts.agreed.get().map_or(0, |agreed| agreed.group);
+        if group != 0 {
+            out.extend(group_name(group).as_bytes());
+        }
+    })),
+    Variable::new("ssl_alpn_protocol", |x, _, out| agreed(x, out, |facts, out| {
+        out.extend_from_slice(facts.agreed.get().map_or(&[], |agreed| &agreed.alpn));
+    })),
+    Variable::new("ssl_session_reused", |x, _, out| agreed(x, out, |facts, out| {
+        out.push(if facts.agreed.get().is_some_and(|agreed| agreed.is_resumed) { b'r' } else { b'.' });
+    })),
+    Variable::new("ssl_session_id", |x, _, out| agreed(x, out, |facts, out| hex(&facts.random, out))),
+    Variable::new("ssl_sigalg", |x, _, out| agreed(x, out, |facts, out| {
+        let scheme = facts.agreed.get().and_then(|agreed| agreed.noted.signature);
+        out.extend(scheme.map(signature_name).unwrap_or_default().as_bytes());
+    })),
+    Variable::new("ssl_client_sigalg", |x, _, out| agreed(x, out, |facts, out| {
+        let scheme = facts.agreed.get().and_then(|agreed| agreed.noted.client_signature);
+        out.extend(scheme.map(signature_name).unwrap_or_default().as_bytes());
+    })),
+    Variable::new("ssl_ciphers", |x, _, out| offered(x, out, |hello| &hello.ciphers, suite_name)),
+    Variable::new("ssl_curves", |x, _, out| offered(x, out, |hello| &hello.groups, group_name)),
+    Variable::new("ssl_sigalgs", |x, _, out| offered(x, out, |hello| &hello.signatures, signature_name)),
+    Variable::new("ssl_server_name", |x, _, out| match x.client.facts().and_then(|facts| facts.server_name.as_ref()) {
+        Some(name) => text(out, name.as_bytes()),
+        None => false,
+    }),
+    Variable::new("ssl_early_data", early_data),
+    Variable::new("ssl_client_cert", client_cert),
+    Variable::new("ssl_client_raw_cert", |x, _, out| client(x, out, |it| it.pem())),
+    Variable::new("ssl_client_escaped_cert", |x, _, out| client(x, out, |it| escaped(&it.pem()))),
+    Variable::new("ssl_client_s_dn", |x, _, out| client(x, out, |it| it.subject())),
+    Variable::new("ssl_client_i_dn", |x, _, out| client(x, out, |it| it.issuer())),
+    Variable::new("ssl_client_s_dn_legacy", |x, _, out| client(x, out, |it| it.subject_line())),
+    Variable::new("ssl_client_i_dn_legacy", |x, _, out| client(x, out, |it| it.issuer_line())),
+    Variable::new("ssl_client_serial", |x, _, out| client(x, out, |it| it.serial())),
+    Variable::new("ssl_client_fingerprint", |x, _, out| client(x, out, |it| it.fingerprint())),
+    Variable::new("ssl_client_v_start", |x, _, out| client(x, out, |it| it.starts())),
+    Variable::new("ssl_client_v_end", |x, _, out| client(x, out, |it| it.ends())),
+    Variable::new("ssl_client_v_remain", |x, _, out| {
+        let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
+        client(x, out, |it| it.days_left(now).to_string())
+    }),
+    Variable::new("ssl_client_verify", CLIENT_VERIFY),
+];
+
+/// Writes something of an encrypted connection.
+fn agreed(exchange: &Exchange<'_>, out: &mut Vec<u8>, write: impl FnOnce(&Facts, &mut Vec<u8>)) -> bool {
+    exchange.client.facts().map(|facts| write(facts, out)).is_some()
+}
+
+/// Writes names with colons between them.
+fn offered(
+    exchange: &Exchange<'_>,
+    out: &mut Vec<u8>,
+    list: fn(&weir_net::tls::ClientHello) -> &Vec<u16>,
+    name: fn(u16) -> String,
+) -> bool {
+    let Some(hello) = exchange.client.facts().and_then(|facts| facts.offered.as_ref()) else { return false };
+    for (index, id) in list(hello).iter().filter(|id| !is_grease(**id)).enumerate() {
+        if index > 0 {
+            out.push(b':');
+        }
+        out.extend(name(*id).as_bytes());
+    }
+    true
+}
+
+/// Writes something of the client's certificate; empty without one.
+fn client(exchange: &Exchange<'_>, out: &mut Vec<u8>, describe: impl FnOnce(Described<'_>) -> String) -> bool {
+    agreed(exchange, out, |facts, out| {
+        if let Some(described) = facts.shown().and_then(|(der, _)| Described::read(der)) {
+            out.extend(describe(described).as_bytes());
+        }
+    })
+}
+
+/// As a field of a request takes it: without the last line end, a tab behind each other one.
+fn client_cert(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    agreed(exchange, out, |facts, out| {
+        if let Some((der, _)) = facts.shown() {
+            out.extend(pem_of(der).trim_end().replace('\n', "\n\t").as_bytes());
+        }
+    })
+}
+
+const CLIENT_VERIFY: Get = |exchange, _, out| {
+    agreed(exchange, out, |facts, out| match facts.shown() {
+        None => out.extend_from_slice(b"NONE"),
+        Some((_, Ok(()))) => out.extend_from_slice(b"SUCCESS"),
+        Some((_, Err(complaint))) => {
+            out.extend_from_slice(b"FAILED:");
+            out.extend_from_slice(complaint.text.as_bytes());
+        }
+    })
+};
+
+/// `1` as long as what came may be somebody's copy: the handshake has not shown that the client is there.
+fn early_data(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    let Transport::Tls(tls) = &exchange.client.shared.stream else { return exchange.client.facts().is_some() };
+    exchange.client.facts().is_some_and(|_| !tls.is_handshaking() || text(out, b"1"))
+}
+
+/// nginx's `NGX_ESCAPE_URI_COMPONENT`: what RFC 3986 calls unreserved stays.
+fn escaped(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len() * 3 / 2);
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => escaped.push(char::from(byte)),
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
+fn hex(bytes: &[u8], out: &mut Vec<u8>) {
+    for byte in bytes {
+        out.extend(format!("{byte:02x}").as_bytes());
+    }
+}

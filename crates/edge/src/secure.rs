@@ -1,0 +1,259 @@
+//! How a connection begins where `listen … ssl` stands: what the client asks for, the server that answers, the handshake.
+//!
+//! The server is chosen by the name the client asks for, before there is a session, so that everything of TLS is that
+//! server's own. A client that speaks plain HTTP gets nginx's 400 for it (`head`). What was agreed on is kept with the
+//! client as [`Secured`], small, for variables and for HTTP/2's streams.
+
+use std::cell::OnceCell;
+use std::io;
+use std::rc::Rc;
+
+use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Context, Noted, Purpose, TlsStream, failure};
+use weir_net::{Transport, clock};
+
+use crate::conf::{Conf, Server};
+use crate::conn::Conn;
+use crate::exchange::{Client, Exchange, Parts, SlotStore};
+use crate::family::ssl::Verify;
+use crate::head::default_core;
+use crate::log::{self, Level};
+use crate::variable::{Definition, Template};
+use crate::worker::{Generation, Worker};
+
+/// What is known of a connection to a socket that speaks TLS.
+pub enum Secured {
+    /// The client does not.
+    Plain,
+    /// It does.
+    Tls(Facts),
+}
+
+/// What a client asked for, and what was agreed on.
+pub struct Facts {
+    /// The name it asked for.
+    pub server_name: Option<String>,
+    /// What it offered, where a variable asks for that.
+    pub offered: Option<Box<ClientHello>>,
+    /// What sessions of the server that answered are bound to.
+    pub context: Context,
+    /// Random bytes of the client's: no two connections have the same.
+    pub random: [u8; 32],
+    /// What came of the handshake.
+    pub agreed: OnceCell<Agreed>,
+}
+
+/// What came of a handshake.
+pub struct Agreed {
+    /// As OpenSSL writes it.
+    pub protocol: &'static str,
+    /// The suite's number.
+    pub cipher: u16,
+    /// The group's number; 0 without one.
+    pub group: u16,
+    /// The protocol above; empty without one.
+    pub alpn: Vec<u8>,
+    /// An earlier session was resumed.
+    pub is_resumed: bool,
+    /// Schemes that were signed with.
+    pub noted: Noted,
+    /// The client's certificate in DER, if it showed one.
+    pub certificate: Option<Box<[u8]>>,
+    /// The verdict on it.
+    pub verdict: Result<(), Complaint>,
+}
+
+impl Client {
+    /// What the client and the server agreed on; `None` where no TLS is spoken.
+    pub fn facts(&self) -> Option<&Facts> {
+        match self.secured.get().map(Rc::as_ref) {
+            Some(Secured::Tls(facts)) => Some(facts),
+            Some(Secured::Plain) | None => None,
+        }
+    }
+
+    /// Whether HTTP/2 was agreed on with the handshake.
+    pub fn speaks_http2(&self) -> bool {
+        self.facts().and_then(|facts| facts.agreed.get()).is_some_and(|agreed| agreed.alpn == b"h2")
+    }
+
+    /// Whether it speaks plain HTTP where TLS is spoken.
+    pub fn is_plain_by_mistake(&self) -> bool {
+        matches!(self.secured.get().map(Rc::as_ref), Some(Secured::Plain))
+    }
+}
+
+impl Facts {
+    /// What came of the handshake, for a client that showed a certificate: the certificate and the verdict on it.
+    pub fn shown(&self) -> Option<(&[u8], Result<(), Complaint>)> {
+        let agreed = self.agreed.get()?;
+        Some((agreed.certificate.as_deref()?, agreed.verdict))
+    }
+}
+
+/// Begins; `false` when the connection is to be closed, which is said in the log.
+pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
+    let Transport::Tls(tls) = conn.stream() else { return false };
+    let generation = worker.generation();
+    let conf = &generation.conf;
+    let heard = match tls.hear(early, &conn.deadline).await {
+        Ok(Beginning::Tls(hello)) => hello,
+        Ok(Beginning::Plain) => return conn.client.secured.set(Rc::new(Secured::Plain)).is_ok(),
+        Err(error) => {
+            note(conf, conn, &error);
+            return false;
+        }
+    };
+    let Some(server) = serve_as(conn, worker, &generation, tls, heard) else { return false };
+    let (shaken, noted) = tls.shake(&conn.deadline).await;
+    if let Err(error) = shaken {
+        note(conf, conn, &error);
+        return false;
+    }
+    agree(conn, conf.server(server), conf, tls, noted);
+    conn.deadline.set(default_core(conf, conn.client.listen.get()).header_timeout);
+    true
+}
+
+/// Chooses the server and makes the session; the server whose TLS is spoken. `None` when the client was turned away.
+fn serve_as(
+    conn: &Conn,
+    worker: &Rc<Worker>,
+    generation: &Rc<Generation>,
+    tls: &TlsStream,
+    hello: Option<Box<ClientHello>>,
+) -> Option<crate::conf::ServerId> {
+    let conf: &Conf = &generation.conf;
+    let listen = conf.listens.get(conn.client.listen.get())?;
+    let name = hello.as_ref().and_then(|hello| hello.server_name.clone());
+    let asked = name.as_ref().map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+    let found = match &asked {
+        Some(asked) => listen.hosts.find(asked.as_bytes(), &mut SlotStore::default()),
+        None => listen.hosts.default_server(),
+    };
+    let values = |server: &Server| &conf.location(server.root).values;
+    let server = conf.server(found);
+    if values(server).ssl.rejects {
+        tls.refuse(Alert::UnrecognizedName);
+        log::client_line(conf, &conn.client, Level::Info, format_args!("SSL handshake rejected while SSL handshaking"));
+        return None;
+    }
+    // A server without certificates is served with those of the default server.
+    let own = if values(server).ssl.tls.is_some() { server } else { conf.server(listen.hosts.default_server()) };
+    let Some(speaks) = values(own).ssl.tls.clone() else {
+        tls.refuse(Alert::UnrecognizedName);
+        return None;
+    };
+    let facts = Facts {
+        server_name: name,
+        context: speaks.context,
+        random: hello.as_ref().map_or([0; 32], |hello| hello.random),
+        offered: hello.filter(|_| wants_offer(conf)),
+        agreed: OnceCell::new(),
+    };
+    conn.client.secured.set(Rc::new(Secured::Tls(facts))).ok()?;
+    let http2 = listen.http2 || values(server).http2.is_on;
+    let session = speaks.server(http2, |template| evaluate(conn, worker, generation, server, template));
+    match session.map(|session| tls.begin(&session).map_err(|failure| failure.to_string())) {
+        Ok(Ok(())) => Some(own.id),
+        Ok(Err(error)) | Err(error) => {
+            tls.refuse(Alert::InternalError);
+            log::client_line(conf, &conn.client, Level::Error, format_args!("{error} while SSL handshaking"));
+            None
+        }
+    }
+}
+
+/// Whether a variable asks for what clients offer: otherwise it is not kept.
+fn wants_offer(conf: &Conf) -> bool {
+    conf.definitions.iter().any(|definition| match definition {
+        Definition::Computed(_, argument) => matches!(argument.name.as_str(), "ssl_ciphers" | "ssl_curves" | "ssl_sigalgs"),
+        Definition::Slot | Definition::Cached(..) => false,
+    })
+}
+
+/// A name of a certificate, for this client: there is no request yet, so variables of one are empty.
+fn evaluate(
+    conn: &Conn,
+    worker: &Rc<Worker>,
+    generation: &Rc<Generation>,
+    server: &Server,
+    template: &Template,
+) -> String {
+    let conf: &Conf = &generation.conf;
+    let now = clock::now();
+    let parts = Parts::default();
+    let mut exchange = Exchange::new(conf, worker, generation, &conn.client, server, parts, now, clock::unix_ms());
+    String::from_utf8_lossy(&template.text(&mut exchange)).into_owned()
+}
+
+/// Keeps what came of the handshake, and judges the client's chain.
+fn agree(conn: &Conn, server: &Server, conf: &Conf, tls: &TlsStream, noted: Noted) {
+    let Some(facts) = conn.client.facts() else { return };
+    let speaks = &conf.location(server.root).values.ssl.tls;
+    let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
+    let judged = tls.with_peer(|chain| {
+        let verdict = match speaks {
+            Some(speaks) => speaks.trust.judge(chain, Purpose::Client, speaks.depth, now),
+            None => Err(Complaint::NO_LOCAL_ISSUER),
+        };
+        (chain.first().map(|der| Box::from(*der)), verdict)
+    });
+    let (certificate, verdict) = judged.unwrap_or((None, Ok(())));
+    // One handshake a connection: nothing was kept before.
+    let _ = facts.agreed.set(Agreed {
+        protocol: tls.version().unwrap_or_default(),
+        cipher: tls.cipher().unwrap_or(0),
+        group: tls.group().unwrap_or(0),
+        alpn: tls.alpn().unwrap_or_default(),
+        is_resumed: tls.is_resumed(),
+        noted,
+        certificate,
+        verdict,
+    });
+}
+
+/// Says why there is no connection, as nginx does.
+fn note(conf: &Conf, conn: &Conn, error: &io::Error) {
+    let told = match failure(error) {
+        Some(failure) => format!("SSL_do_handshake() failed (SSL: {failure})"),
+        None if error.kind() == io::ErrorKind::TimedOut => "client timed out (110: Connection timed out)".to_owned(),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => "peer closed connection in SSL handshake".to_owned(),
+        None => format!("SSL_do_handshake() failed {}", log::Os(error)),
+    };
+    log::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
+}
+
+/// The status of a request that the connection's TLS does not allow, and what the log says of it.
+pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
+    if exchange.client.is_plain_by_mistake() {
+        return Some((497, "client sent plain HTTP request to HTTPS port".to_owned()));
+    }
+    let facts = exchange.client.facts()?;
+    let settings = &exchange.location.values.ssl;
+    if settings.verify == Verify::Off {
+        return None;
+    }
+    let host = &exchange.request.host;
+    let is_same_name = facts.server_name.as_ref().is_some_and(|name| {
+        host.is_empty() || name.trim_end_matches('.').as_bytes().eq_ignore_ascii_case(host)
+    });
+    let context = settings.tls.as_ref().map(|tls| tls.context);
+    let shown = facts.shown();
+    // Without a name nginx lets a certificate pass that another server asked for and judged; here it is as with one.
+    let is_other = match &facts.server_name {
+        Some(_) => !is_same_name,
+        None => shown.is_some() && context != Some(facts.context),
+    };
+    if is_other {
+        let told = "client attempted to request the server name different from the one that was negotiated";
+        return Some((421, told.to_owned()));
+    }
+    match (shown, settings.verify) {
+        (Some((_, Err(complaint))), verify) if verify != Verify::OptionalNoCa || !complaint.is_about_trust_alone() => {
+            let Complaint { code, text } = complaint;
+            Some((495, format!("client SSL certificate verify error: ({code}:{text})")))
+        }
+        (None, Verify::On) => Some((496, "client sent no required SSL certificate".to_owned())),
+        _ => None,
+    }
+}

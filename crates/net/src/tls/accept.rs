@@ -1,0 +1,90 @@
+//! A server's side of the beginning: is it TLS at all, what does the client ask for, and then the session.
+
+use super::error::Failure;
+use super::hello::{self, ClientHello, Opening};
+use super::records::{Session, State};
+use super::server::{Noted, Server, noting};
+use super::stream::{TlsStream, is_passing};
+use crate::buffer::lease;
+use crate::stream::Stream;
+use crate::timer::Deadline;
+use rustls::server::UnbufferedServerConnection;
+use std::cell::RefCell;
+use std::io;
+
+/// How a connection begins.
+#[derive(Debug)]
+pub enum Beginning {
+    /// Not with TLS: its bytes are the protocol's, and what was read of them is read again.
+    Plain,
+    /// With a ClientHello; `None` if that cannot be read, which [`TlsStream::handshake`] will say.
+    Tls(Option<Box<ClientHello>>),
+}
+
+/// Why a client is turned away before a handshake (RFC 8446 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alert {
+    /// No certificate can be had for what it asks.
+    HandshakeFailure = 40,
+    /// Something here went wrong.
+    InternalError = 80,
+    /// No server of that name speaks TLS.
+    UnrecognizedName = 112,
+}
+
+impl TlsStream {
+    /// A connection that was accepted; bytes pass as they are until [`TlsStream::begin`].
+    pub fn accepted(stream: Stream) -> TlsStream {
+        TlsStream { stream, state: RefCell::new(State::new(Session::Raw, None)) }
+    }
+
+    /// Waits for the client's first message, of which `early` has been read already.
+    ///
+    /// Fails with the socket's error, with `TimedOut`, or with `UnexpectedEof`.
+    pub async fn hear(&self, early: &[u8], deadline: &Deadline) -> io::Result<Beginning> {
+        if !early.is_empty() {
+            self.state.borrow_mut().incoming.get_or_insert_with(|| lease(early.len())).extend_from_slice(early);
+        }
+        loop {
+            let opening = match &self.state.borrow().incoming {
+                Some(bytes) => hello::open(bytes),
+                None => Opening::Partial,
+            };
+            match opening {
+                Opening::Hello(hello) => return Ok(Beginning::Tls(Some(hello))),
+                Opening::Broken => return Ok(Beginning::Tls(None)),
+                Opening::NotTls => {
+                    let mut state = self.state.borrow_mut();
+                    state.surplus = state.incoming.take().map(|bytes| (bytes, 0));
+                    return Ok(Beginning::Plain);
+                }
+                Opening::Partial => {}
+            }
+            let read = self.state.borrow_mut().receive(&self.stream);
+            match read {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(error) if is_passing(&error) => self.stream.readable(deadline).await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Speaks TLS from here on, as `server` says; [`TlsStream::handshake`] answers what was heard.
+    pub fn begin(&self, server: &Server) -> Result<(), Failure> {
+        let session = UnbufferedServerConnection::new(server.config.clone());
+        self.state.borrow_mut().session = Session::Server(session.map_err(|error| Failure::of(&error, false))?);
+        Ok(())
+    }
+
+    /// Shakes hands as [`TlsStream::handshake`], and says what was seen meanwhile.
+    pub async fn shake(&self, deadline: &Deadline) -> (io::Result<()>, Noted) {
+        noting(self.handshake(deadline)).await
+    }
+
+    /// Turns the client away with an alert, as far as there is room for it.
+    pub fn refuse(&self, alert: Alert) {
+        // A record of two bytes: fatal, and why.
+        let _ = self.stream.try_write(&[21, 3, 3, 0, 2, 2, alert as u8]);
+    }
+}

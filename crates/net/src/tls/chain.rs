@@ -1,0 +1,286 @@
+//! Whether a chain of certificates leads to an authority one trusts, as OpenSSL judges it and in its words.
+//!
+//! nginx lets the handshake end whatever the judgement is, and shows it: `FAILED:certificate has expired`. Its users
+//! compare these words, write chains of version 1, and bound their depth, none of which webpki knows. What webpki
+//! refuses and OpenSSL lets pass is not made weaker: signatures are those of rustls' provider (nothing with SHA-1, no
+//! RSA below 2048 bits), and constraints on names, which are not evaluated here, refuse whatever is below them.
+//! The order in which complaints replace each other is that of OpenSSL 3.0's `X509_verify_cert`, whose callback in
+//! nginx goes on after each.
+
+use super::der::{INTEGER, Items, SEQUENCE, seconds};
+use super::x509::{CRL_SIGN, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN, X509, bits};
+use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};
+use std::collections::HashSet;
+
+/// The longest chain that is looked at, whatever depth is allowed.
+const CHAIN_MAX: usize = 20;
+
+/// What a chain is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A client shows it to a server.
+    Client,
+    /// A server shows it to a client.
+    Server,
+}
+
+/// What is wrong with a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// OpenSSL's `X509_V_ERR_…` as a number.
+    pub code: u32,
+    /// Its sentence.
+    pub text: &'static str,
+}
+
+macro_rules! complaints {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
+        $( $(#[$doc])* pub const $name: Complaint = Complaint { code: $code, text: $text }; )*
+    };
+}
+
+impl Complaint {
+    complaints! {
+        /// A trusted certificate's own issuer is missing.
+        NO_ISSUER = 2, "unable to get issuer certificate";
+        /// There is a list for some issuers and none for this one.
+        NO_CRL = 3, "unable to get certificate CRL";
+        /// The signature is wrong, or of a kind nobody should take.
+        SIGNATURE = 7, "certificate signature failure";
+        /// A list's signature is wrong.
+        CRL_SIGNATURE = 8, "CRL signature failure";
+        /// Too early.
+        NOT_YET = 9, "certificate is not yet valid";
+        /// Too late.
+        EXPIRED = 10, "certificate has expired";
+        /// A list is out of date.
+        CRL_EXPIRED = 12, "CRL has expired";
+        /// It vouches for itself.
+        SELF_SIGNED = 18, "self-signed certificate";
+        /// The chain ends with one that vouches for itself.
+        SELF_SIGNED_IN_CHAIN = 19, "self-signed certificate in certificate chain";
+        /// Nobody knows who issued it.
+        NO_LOCAL_ISSUER = 20, "unable to get local issuer certificate";
+        /// Nobody knows who issued the only one there is.
+        FIRST = 21, "unable to verify the first certificate";
+        /// Longer than allowed.
+        TOO_LONG = 22, "certificate chain too long";
+        /// On a list.
+        REVOKED = 23, "certificate revoked";
+        /// An authority allowed fewer below it.
+        PATH_LENGTH = 25, "path length constraint exceeded";
+        /// Not meant for this.
+        PURPOSE = 26, "unsuitable certificate purpose";
+        /// It says something important that is not understood.
+        CRITICAL = 34, "unhandled critical extension";
+        /// It constrains names, which is not evaluated.
+        NAMES = 47, "permitted subtree violation";
+        /// It issued without being an authority.
+        NO_AUTHORITY = 79, "invalid CA certificate";
+        /// It cannot be read.
+        UNREADABLE = 4, "unable to decrypt certificate's signature";
+    }
+
+    /// Whether it only says that nobody trusted stands behind the chain: what `optional_no_ca` lets pass.
+    pub fn is_about_trust_alone(self) -> bool {
+        let about_trust = [Self::SELF_SIGNED, Self::SELF_SIGNED_IN_CHAIN, Self::NO_LOCAL_ISSUER, Self::FIRST];
+        about_trust.contains(&self)
+    }
+}
+
+/// Whom one trusts and what was revoked.
+#[derive(Debug, Default)]
+pub struct Trust {
+    authorities: Vec<Vec<u8>>,
+    lists: Vec<RevocationList>,
+    checks_revocation: bool,
+}
+
+/// A list of revoked certificates (RFC 5280 §5).
+#[derive(Debug)]
+struct RevocationList {
+    issuer: Vec<u8>,
+    body: Vec<u8>,
+    algorithm: Vec<u8>,
+    signature: Vec<u8>,
+    expires: Option<i64>,
+    serials: HashSet<Vec<u8>>,
+}
+
+impl Trust {
+    /// Trusts these certificates in DER; `None` if one of them is none. Doubles count once.
+    pub fn new(authorities: impl IntoIterator<Item = Vec<u8>>) -> Option<Trust> {
+        let mut trust = Trust::default();
+        for der in authorities {
+            X509::read(&der)?;
+            if !trust.authorities.contains(&der) {
+                trust.authorities.push(der);
+            }
+        }
+        Some(trust)
+    }
+
+    /// Adds a list in DER, and from now on wants one for each certificate of a chain; `false` if it is none.
+    pub fn add_list(&mut self, der: &[u8]) -> bool {
+        self.checks_revocation = true;
+        RevocationList::read(der).map(|list| self.lists.push(list)).is_some()
+    }
+
+    /// Judges a chain in DER, the peer's own certificate first, at `now` seconds since 1970.
+    ///
+    /// `depth` is how many may stand between the first and the authority.
+    pub fn judge(&self, chain: &[&[u8]], purpose: Purpose, depth: usize, now: i64) -> Result<(), Complaint> {
+        let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
+        let given: Vec<X509<'_>> = chain.iter().take(CHAIN_MAX).filter_map(|der| X509::read(der)).collect();
+        let Some(leaf) = chain.first().and_then(|der| X509::read(der)) else { return Err(Complaint::UNREADABLE) };
+        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der)).collect();
+        let mut verdict = Ok(());
+        let mut complain = |complaint: Complaint| verdict = Err(complaint);
+        let built = build(leaf, &given, &trusted, depth);
+        if let Some(complaint) = built.complaint {
+            complain(complaint);
+        }
+        for (index, certificate) in built.chain.iter().enumerate() {
+            if let Some(complaint) = fitness(certificate, index, &built.chain, purpose) {
+                complain(complaint);
+            }
+        }
+        if self.checks_revocation {
+            for index in 0..built.chain.len() {
+                if let Some(complaint) = self.revocation(&built.chain, index, &algorithms, now) {
+                    complain(complaint);
+                }
+            }
+        }
+        for (index, certificate) in built.chain.iter().enumerate().rev() {
+            match built.chain.get(index + 1) {
+                // Whom it claims to be issued by is nowhere to be seen.
+                None if index == 0 && !certificate.is_self_issued() => complain(Complaint::FIRST),
+                Some(issuer) if !issuer.has_issued(certificate, &algorithms) => complain(Complaint::SIGNATURE),
+                None | Some(_) => {}
+            }
+            if now < certificate.not_before {
+                complain(Complaint::NOT_YET);
+            } else if now > certificate.not_after {
+                complain(Complaint::EXPIRED);
+            }
+        }
+        verdict
+    }
+
+    /// What the lists say of one certificate of a chain.
+    fn revocation(
+        &self,
+        chain: &[X509<'_>],
+        index: usize,
+        algorithms: &WebPkiSupportedAlgorithms,
+        now: i64,
+    ) -> Option<Complaint> {
+        let certificate = chain.get(index)?;
+        let issuer = chain.get(index + 1).unwrap_or(certificate);
+        let mut found = Some(Complaint::NO_CRL);
+        for list in self.lists.iter().filter(|list| list.issuer == certificate.issuer) {
+            let may_sign = issuer.extensions.key_usage.is_none_or(|usage| usage & CRL_SIGN != 0);
+            if !may_sign || !issuer.key.has_signed(&list.body, &list.algorithm, &list.signature, algorithms) {
+                found = Some(Complaint::CRL_SIGNATURE);
+                continue;
+            }
+            if list.serials.contains(certificate.serial) {
+                return Some(Complaint::REVOKED);
+            }
+            found = list.expires.filter(|expires| now > *expires).map(|_| Complaint::CRL_EXPIRED);
+            if found.is_none() {
+                return None;
+            }
+        }
+        found
+    }
+}
+
+struct Built<'a> {
+    chain: Vec<X509<'a>>,
+    complaint: Option<Complaint>,
+}
+
+/// Follows issuers upwards, to trusted ones first.
+fn build<'a>(leaf: X509<'a>, given: &[X509<'a>], trusted: &[X509<'a>], depth: usize) -> Built<'a> {
+    let is_trusted = |certificate: &X509<'_>| trusted.iter().any(|other| other.der == certificate.der);
+    let mut chain = vec![leaf];
+    let mut top = leaf;
+    let mut has_trusted = is_trusted(&leaf);
+    loop {
+        if top.is_self_issued() && top.may_be_issued_by(&top) {
+            if is_trusted(&top) {
+                return Built { chain, complaint: None };
+            }
+            let alone = chain.len() == 1;
+            let complaint = if alone { Complaint::SELF_SIGNED } else { Complaint::SELF_SIGNED_IN_CHAIN };
+            return Built { chain, complaint: Some(complaint) };
+        }
+        let mut issuers = trusted.iter().chain(if has_trusted { &[] } else { given });
+        let is_new = |other: &&X509<'_>| chain.iter().all(|known| known.der != other.der);
+        let Some(issuer) = issuers.find(|other| top.may_be_issued_by(other) && is_new(other)) else {
+            let complaint = if has_trusted { Complaint::NO_ISSUER } else { Complaint::NO_LOCAL_ISSUER };
+            return Built { chain, complaint: Some(complaint) };
+        };
+        if chain.len() > depth.saturating_add(1).min(CHAIN_MAX) {
+            return Built { chain, complaint: Some(Complaint::TOO_LONG) };
+        }
+        has_trusted |= is_trusted(issuer);
+        top = *issuer;
+        chain.push(top);
+    }
+}
+
+/// Whether a certificate may stand where it does.
+fn fitness(certificate: &X509<'_>, index: usize, chain: &[X509<'_>], purpose: Purpose) -> Option<Complaint> {
+    let says = &certificate.extensions;
+    if says.has_unknown_critical {
+        return Some(Complaint::CRITICAL);
+    }
+    let is_issuer = index > 0;
+    if is_issuer {
+        let is_old_root = certificate.version == 0 && certificate.is_self_issued();
+        let may_issue = if says.has_basic_constraints { says.is_authority } else { is_old_root || says.key_usage.is_some() };
+        let may_sign = says.key_usage.is_none_or(|usage| usage & KEY_CERT_SIGN != 0);
+        if !may_issue || !may_sign {
+            return Some(Complaint::NO_AUTHORITY);
+        }
+        if says.has_name_constraints {
+            return Some(Complaint::NAMES);
+        }
+        // Those below it that do not vouch for themselves, the first not counted.
+        let below = chain.iter().take(index).skip(1).filter(|other| !other.is_self_issued()).count();
+        if says.path_len.is_some_and(|len| below as u64 > len) {
+            return Some(Complaint::PATH_LENGTH);
+        }
+    } else if says.key_usage.is_some_and(|usage| usage & (DIGITAL_SIGNATURE | KEY_AGREEMENT) == 0) {
+        return Some(Complaint::PURPOSE);
+    }
+    let is_meant = says.extended.is_none_or(|purposes| match purpose {
+        Purpose::Client => purposes.client,
+        Purpose::Server => purposes.server,
+    });
+    (!is_meant).then_some(Complaint::PURPOSE)
+}
+
+impl RevocationList {
+    fn read(der: &[u8]) -> Option<RevocationList> {
+        let mut outer = Items(Items(der).want(SEQUENCE)?);
+        let body = outer.next().filter(|item| item.tag == SEQUENCE)?;
+        let algorithm = outer.want(SEQUENCE)?;
+        let signature = bits(outer.next()?.value)?;
+        let mut inner = Items(body.value).peekable();
+        inner.next_if(|item| item.tag == INTEGER);
+        if inner.next()?.value != algorithm {
+            return None;
+        }
+        let issuer = inner.next()?.value.to_vec();
+        seconds(inner.next()?)?;
+        let expires = inner.next_if(|item| seconds(*item).is_some()).and_then(seconds);
+        let revoked = inner.next_if(|item| item.tag == SEQUENCE).map_or(&[][..], |item| item.value);
+        let serials = Items(revoked).filter_map(|entry| Items(entry.value).want(INTEGER).map(<[u8]>::to_vec)).collect();
+        let (body, algorithm, signature) = (body.raw.to_vec(), algorithm.to_vec(), signature.to_vec());
+        Some(RevocationList { issuer, body, algorithm, signature, expires, serials })
+    }
+}

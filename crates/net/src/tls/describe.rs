@@ -1,0 +1,266 @@
+//! A certificate in words, as OpenSSL prints it: nginx's `$ssl_client_…`.
+
+use super::der::{Item, Items, OBJECT_ID, SET, UTC_TIME};
+use super::x509::X509;
+use aws_lc_rs::digest;
+use std::fmt::Write;
+
+/// A certificate that can be described; borrows its DER.
+pub struct Described<'a>(X509<'a>);
+
+/// Attributes of names by object identifier, and how OpenSSL abbreviates them.
+const ATTRIBUTES: [(&[u8], &str); 20] = [
+    (&[0x55, 4, 3], "CN"),
+    (&[0x55, 4, 4], "SN"),
+    (&[0x55, 4, 5], "serialNumber"),
+    (&[0x55, 4, 6], "C"),
+    (&[0x55, 4, 7], "L"),
+    (&[0x55, 4, 8], "ST"),
+    (&[0x55, 4, 9], "street"),
+    (&[0x55, 4, 10], "O"),
+    (&[0x55, 4, 11], "OU"),
+    (&[0x55, 4, 12], "title"),
+    (&[0x55, 4, 13], "description"),
+    (&[0x55, 4, 15], "businessCategory"),
+    (&[0x55, 4, 17], "postalCode"),
+    (&[0x55, 4, 41], "name"),
+    (&[0x55, 4, 42], "GN"),
+    (&[0x55, 4, 43], "initials"),
+    (&[0x55, 4, 46], "dnQualifier"),
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1], "emailAddress"),
+    (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 1], "UID"),
+    (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25], "DC"),
+];
+
+const UTF8_STRING: u8 = 12;
+const BMP_STRING: u8 = 30;
+/// Types whose bytes are characters of Latin-1: T61, IA5, Printable, Numeric, Visible, Universal is not among them.
+const BYTE_STRINGS: [u8; 5] = [18, 19, 20, 22, 26];
+
+impl<'a> Described<'a> {
+    /// Reads a certificate in DER; `None` if it is none.
+    pub fn read(der: &'a [u8]) -> Option<Described<'a>> {
+        X509::read(der).map(Described)
+    }
+
+    /// PEM with a line end behind each line.
+    pub fn pem(&self) -> String {
+        pem(self.0.der)
+    }
+
+    /// The serial number in upper-case hexadecimal digits.
+    pub fn serial(&self) -> String {
+        let mut bytes = self.0.serial;
+        while let [0, rest @ ..] = bytes
+            && !rest.is_empty()
+        {
+            bytes = rest;
+        }
+        hex(bytes, true)
+    }
+
+    /// SHA-1 of the DER, in lower-case digits: an identity, no protection.
+    pub fn fingerprint(&self) -> String {
+        hex(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, self.0.der).as_ref(), false)
+    }
+
+    /// The subject as RFC 2253 writes it.
+    pub fn subject(&self) -> String {
+        rfc2253(self.0.subject)
+    }
+
+    /// The issuer as RFC 2253 writes it.
+    pub fn issuer(&self) -> String {
+        rfc2253(self.0.issuer)
+    }
+
+    /// The subject as `/C=DE/CN=name`.
+    pub fn subject_line(&self) -> String {
+        one_line(self.0.subject)
+    }
+
+    /// The issuer as `/C=DE/CN=name`.
+    pub fn issuer_line(&self) -> String {
+        one_line(self.0.issuer)
+    }
+
+    /// When it begins to be good: `Jan  1 00:00:00 2026 GMT`.
+    pub fn starts(&self) -> String {
+        time(self.0.times.0)
+    }
+
+    /// When it ends to be good.
+    pub fn ends(&self) -> String {
+        time(self.0.times.1)
+    }
+
+    /// Whole days from `now`, in seconds since 1970, to its end; 0 after it.
+    pub fn days_left(&self, now: i64) -> i64 {
+        (self.0.not_after.saturating_sub(now) / 86_400).max(0)
+    }
+}
+
+/// A certificate in DER as PEM.
+pub fn pem(der: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
+    // 48 bytes are 64 characters: a line.
+    for line in der.chunks(48) {
+        for group in line.chunks(3) {
+            let bits = group.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+            for place in 0..4 {
+                let digit = DIGITS.get((bits >> (18 - 6 * place)) as usize & 63).copied().unwrap_or(b'=');
+                text.push(if place > group.len() { '=' } else { char::from(digit) });
+            }
+        }
+        text.push('\n');
+    }
+    text.push_str("-----END CERTIFICATE-----\n");
+    text
+}
+
+/// The subject of a certificate in DER, as written in it; what a server hints to clients.
+pub fn subject_der(der: &[u8]) -> Option<Vec<u8>> {
+    let subject = X509::read(der)?.subject;
+    // Its SEQUENCE again: `read` gives what is inside.
+    let mut whole = vec![super::der::SEQUENCE];
+    match subject.len() {
+        len @ 0..=0x7f => whole.push(len as u8),
+        len @ 0x80..=0xff => whole.extend([0x81, len as u8]),
+        len => whole.extend([0x82, (len >> 8) as u8, len as u8]),
+    }
+    whole.extend_from_slice(subject);
+    (subject.len() <= 0xffff).then_some(whole)
+}
+
+fn hex(bytes: &[u8], is_upper: bool) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = if is_upper { write!(text, "{byte:02X}") } else { write!(text, "{byte:02x}") };
+    }
+    text
+}
+
+/// The sets of a name, each with its pairs of attribute and value.
+fn sets(name: &[u8]) -> Vec<Vec<(&[u8], Item<'_>)>> {
+    Items(name)
+        .filter(|item| item.tag == SET)
+        .map(|set| {
+            let pairs = Items(set.value).filter_map(|pair| {
+                let mut parts = Items(pair.value);
+                Some((parts.want(OBJECT_ID)?, parts.next()?))
+            });
+            pairs.collect()
+        })
+        .collect()
+}
+
+fn attribute(id: &[u8]) -> String {
+    let known = ATTRIBUTES.iter().find(|(known, _)| *known == id);
+    known.map_or_else(|| dotted(id), |(_, name)| (*name).to_owned())
+}
+
+/// An object identifier in digits.
+fn dotted(id: &[u8]) -> String {
+    let mut text = String::new();
+    let mut arc = 0u64;
+    for byte in id {
+        arc = arc.wrapping_shl(7) | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            let _ = match text.is_empty() {
+                true => write!(text, "{}.{}", (arc / 40).min(2), arc - 40 * (arc / 40).min(2)),
+                false => write!(text, ".{arc}"),
+            };
+            arc = 0;
+        }
+    }
+    text
+}
+
+/// Last first, `+` within a set, and escapes (RFC 2253 §2): what is not ASCII as `\XX` of its UTF-8.
+fn rfc2253(name: &[u8]) -> String {
+    let mut text = String::new();
+    for set in sets(name).iter().rev() {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        for (index, (id, value)) in set.iter().enumerate() {
+            if index > 0 {
+                text.push('+');
+            }
+            text.push_str(&attribute(id));
+            text.push('=');
+            match characters(*value) {
+                // A value of a type that holds no characters, or of an unknown attribute, is shown as DER.
+                Some(characters) if ATTRIBUTES.iter().any(|(known, _)| known == id) => escape(&characters, &mut text),
+                _ => {
+                    text.push('#');
+                    text.push_str(&hex(value.raw, true));
+                }
+            }
+        }
+    }
+    text
+}
+
+fn escape(value: &str, text: &mut String) {
+    let last = value.len().saturating_sub(1);
+    for (at, byte) in value.bytes().enumerate() {
+        match byte {
+            b',' | b'+' | b'"' | b'\\' | b'<' | b'>' | b';' => text.extend(['\\', char::from(byte)]),
+            b'#' if at == 0 => text.push_str("\\#"),
+            b' ' if at == 0 || at == last => text.push_str("\\ "),
+            0x20..=0x7e => text.push(char::from(byte)),
+            _ => drop(write!(text, "\\{byte:02X}")),
+        }
+    }
+}
+
+/// A string of any type as characters; `None` for types that hold none.
+fn characters(value: Item<'_>) -> Option<String> {
+    match value.tag {
+        UTF8_STRING => std::str::from_utf8(value.value).ok().map(str::to_owned),
+        BMP_STRING => {
+            let units = value.value.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+            Some(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
+        }
+        tag if BYTE_STRINGS.contains(&tag) => Some(value.value.iter().map(|byte| char::from(*byte)).collect()),
+        _ => None,
+    }
+}
+
+/// `X509_NAME_oneline`: bytes outside of ASCII as `\xXX`.
+fn one_line(name: &[u8]) -> String {
+    let mut text = String::new();
+    for (id, value) in sets(name).into_iter().flatten() {
+        text.push('/');
+        text.push_str(&attribute(id));
+        text.push('=');
+        for byte in value.value {
+            match byte {
+                0x20..=0x7e => text.push(char::from(*byte)),
+                _ => drop(write!(text, "\\x{byte:02X}")),
+            }
+        }
+    }
+    text
+}
+
+/// A time as `ASN1_TIME_print` has it.
+fn time((tag, value): (u8, &[u8])) -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let text = String::from_utf8_lossy(value).into_owned();
+    let (year, rest) = match tag {
+        UTC_TIME => {
+            let two = text.get(..2).unwrap_or_default();
+            (format!("{}{two}", if two < "50" { "20" } else { "19" }), text.get(2..))
+        }
+        _ => (text.get(..4).unwrap_or_default().to_owned(), text.get(4..)),
+    };
+    let rest = rest.unwrap_or_default();
+    let part = |at: usize| rest.get(at..at + 2).unwrap_or_default();
+    let month = part(0).parse::<usize>().ok().and_then(|month| MONTHS.get(month.wrapping_sub(1))).unwrap_or(&"");
+    let day = part(2).trim_start_matches('0');
+    format!("{month} {day:>2} {}:{}:{} {year} GMT", part(4), part(6), part(8))
+}

@@ -1,0 +1,293 @@
+//! A client's first message, read before there is a session: which server it means decides how TLS is spoken.
+//!
+//! RFC 8446 §4.1.2, §5.1; RFC 6066 §3. Only what a server chooses by is read; whatever looks wrong is left for rustls
+//! to refuse, with the alert that belongs to it. Invariant: pure, and at most [`HELLO_BYTES_MAX`] are waited for.
+
+/// The longest ClientHello that is waited for, its records' heads included.
+pub const HELLO_BYTES_MAX: usize = 64 << 10;
+
+/// What a client offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientHello {
+    /// The host it asks for, as written; `None` without one.
+    pub server_name: Option<String>,
+    /// Cipher suites by number, in its order.
+    pub ciphers: Vec<u16>,
+    /// Groups by number, in its order.
+    pub groups: Vec<u16>,
+    /// Signature schemes by number, in its order.
+    pub signatures: Vec<u16>,
+    /// Protocols (RFC 7301), in its order.
+    pub alpn: Vec<Vec<u8>>,
+    /// Its random bytes: no two hellos have the same.
+    pub random: [u8; 32],
+}
+
+/// How far a beginning of a connection could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// More must come.
+    Partial,
+    /// Its first byte is none of TLS.
+    NotTls,
+    /// It is TLS, and not a ClientHello that can be read: rustls will say what is wrong with it.
+    Broken,
+    /// All of it.
+    Hello(Box<ClientHello>),
+}
+
+/// The type of a record that holds handshake messages.
+const HANDSHAKE: u8 = 22;
+/// A length of two bytes with its highest bit set: how a ClientHello of SSL 2 begins.
+const SSL2: u8 = 0x80;
+const CLIENT_HELLO: u8 = 1;
+const RECORD_HEAD_BYTES: usize = 5;
+/// RFC 8446 §5.1, with what a sender may add.
+const RECORD_BYTES_MAX: usize = (16 << 10) + 256;
+
+const SERVER_NAME: u16 = 0;
+const SUPPORTED_GROUPS: u16 = 10;
+const SIGNATURE_ALGORITHMS: u16 = 13;
+const ALPN: u16 = 16;
+/// The only type of name there is.
+const HOST_NAME: u8 = 0;
+
+/// Reads as much of `bytes`, all that has come, as is a ClientHello.
+pub fn open(bytes: &[u8]) -> Opening {
+    match bytes.first() {
+        None => return Opening::Partial,
+        Some(&HANDSHAKE) => {}
+        Some(first) if first & SSL2 != 0 => return Opening::Broken,
+        Some(_) => return Opening::NotTls,
+    }
+    // One record nearly always; its message then stands in one piece.
+    let mut joined = Vec::new();
+    let mut rest = bytes;
+    loop {
+        let Some((head, after)) = rest.split_at_checked(RECORD_HEAD_BYTES) else { return Opening::Partial };
+        let [kind, major, _, high, low] = *head else { return Opening::Broken };
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        if kind != HANDSHAKE || major != 3 || len == 0 || len > RECORD_BYTES_MAX {
+            return Opening::Broken;
+        }
+        let Some((body, after)) = after.split_at_checked(len) else {
+            return if bytes.len() >= HELLO_BYTES_MAX { Opening::Broken } else { Opening::Partial };
+        };
+        if joined.is_empty()
+            && let Some(message) = message(body)
+        {
+            return read(message);
+        }
+        joined.extend_from_slice(body);
+        if joined.first() != Some(&CLIENT_HELLO) {
+            return Opening::Broken;
+        }
+        if let Some(message) = message(&joined) {
+            return read(message);
+        }
+        if joined.len() >= HELLO_BYTES_MAX {
+            return Opening::Broken;
+        }
+        rest = after;
+    }
+}
+
+/// The body of the ClientHello at the beginning, if it is whole.
+fn message(bytes: &[u8]) -> Option<&[u8]> {
+    let [CLIENT_HELLO, high, middle, low, rest @ ..] = bytes else { return None };
+    rest.get(..usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])).ok()?)
+}
+
+fn read(message: &[u8]) -> Opening {
+    match parse(message) {
+        Some(hello) => Opening::Hello(Box::new(hello)),
+        None => Opening::Broken,
+    }
+}
+
+fn parse(message: &[u8]) -> Option<ClientHello> {
+    let mut hello = ClientHello::default();
+    let mut reader = Reader(message);
+    reader.take(2)?;
+    hello.random.copy_from_slice(reader.take(32)?);
+    reader.list8()?;
+    hello.ciphers = numbers(reader.list16()?);
+    reader.list8()?;
+    if reader.0.is_empty() {
+        return Some(hello);
+    }
+    let mut extensions = Reader(reader.list16()?);
+    while !extensions.0.is_empty() {
+        let (kind, body) = (extensions.number()?, Reader(extensions.list16()?));
+        match kind {
+            SERVER_NAME => hello.server_name = server_name(body)?,
+            SUPPORTED_GROUPS => hello.groups = numbers(Reader(body.0).list16()?),
+            SIGNATURE_ALGORITHMS => hello.signatures = numbers(Reader(body.0).list16()?),
+            ALPN => hello.alpn = protocols(body)?,
+            _ => {}
+        }
+    }
+    Some(hello)
+}
+
+fn server_name(mut body: Reader<'_>) -> Option<Option<String>> {
+    let mut names = Reader(body.list16()?);
+    while !names.0.is_empty() {
+        let ([kind], name) = (names.take(1)?, names.list16()?) else { return None };
+        if *kind == HOST_NAME {
+            return Some(Some(std::str::from_utf8(name).ok()?.to_owned()).filter(|name| !name.is_empty()));
+        }
+    }
+    Some(None)
+}
+
+fn protocols(mut body: Reader<'_>) -> Option<Vec<Vec<u8>>> {
+    let mut list = Reader(body.list16()?);
+    let mut protocols = Vec::new();
+    while !list.0.is_empty() {
+        protocols.push(list.list8()?.to_vec());
+    }
+    Some(protocols)
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u16> {
+    bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect()
+}
+
+struct Reader<'b>(&'b [u8]);
+
+impl<'b> Reader<'b> {
+    fn take(&mut self, len: usize) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u16> {
+        let [high, low] = self.take(2)? else { return None };
+        Some(u16::from_be_bytes([*high, *low]))
+    }
+
+    /// What follows a length of one byte.
+    fn list8(&mut self) -> Option<&'b [u8]> {
+        let [len] = self.take(1)? else { return None };
+        self.take(usize::from(*len))
+    }
+
+    /// What follows a length of two bytes.
+    fn list16(&mut self) -> Option<&'b [u8]> {
+        let len = self.number()?;
+        self.take(usize::from(len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn list16(bytes: &[u8]) -> Vec<u8> {
+        let mut list = u16::try_from(bytes.len()).unwrap().to_be_bytes().to_vec();
+        list.extend_from_slice(bytes);
+        list
+    }
+
+    /// A ClientHello in records of at most `piece` bytes.
+    fn written(hello: &ClientHello, piece: usize) -> Vec<u8> {
+        let words = |words: &[u16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+        let mut body = vec![3, 3];
+        body.extend_from_slice(&hello.random);
+        body.push(0);
+        body.extend(list16(&words(&hello.ciphers)));
+        body.extend([1, 0]);
+        let mut extensions = Vec::new();
+        let mut extension = |kind: u16, body: Vec<u8>| {
+            extensions.extend(kind.to_be_bytes());
+            extensions.extend(list16(&body));
+        };
+        extension(43, vec![2, 3, 4]);
+        if let Some(name) = &hello.server_name {
+            let mut entry = vec![HOST_NAME];
+            entry.extend(list16(name.as_bytes()));
+            extension(SERVER_NAME, list16(&entry));
+        }
+        extension(SUPPORTED_GROUPS, list16(&words(&hello.groups)));
+        extension(SIGNATURE_ALGORITHMS, list16(&words(&hello.signatures)));
+        if !hello.alpn.is_empty() {
+            let names: Vec<u8> =
+                hello.alpn.iter().flat_map(|name| [&[name.len() as u8][..], name].concat()).collect();
+            extension(ALPN, list16(&names));
+        }
+        body.extend(list16(&extensions));
+        let mut message = vec![CLIENT_HELLO];
+        message.extend_from_slice(&u32::try_from(body.len()).unwrap().to_be_bytes()[1..]);
+        message.extend(body);
+        message.chunks(piece).flat_map(|piece| [&[HANDSHAKE, 3, 1][..], &list16(piece)].concat()).collect()
+    }
+
+    prop_compose! {
+        fn hellos()(
+            name in proptest::option::of("[a-z0-9.-]{1,60}"),
+            ciphers in vec(any::<u16>(), 1..40),
+            groups in vec(any::<u16>(), 0..20),
+            signatures in vec(any::<u16>(), 0..20),
+            alpn in vec(vec(any::<u8>(), 1..20), 0..6),
+            random in any::<[u8; 32]>(),
+        ) -> ClientHello {
+            ClientHello { server_name: name, ciphers, groups, signatures, alpn, random }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(hello in hellos(), piece in 1usize..2000) {
+            prop_assert_eq!(open(&written(&hello, piece)), Opening::Hello(Box::new(hello)));
+        }
+
+        #[test]
+        fn a_beginning_is_partial(hello in hellos(), piece in 1usize..2000, cut in any::<prop::sample::Index>()) {
+            let whole = written(&hello, piece);
+            let cut = cut.index(whole.len());
+            prop_assert_eq!(open(&whole[..cut]), Opening::Partial);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in vec(any::<u8>(), 0..600)) {
+            let _ = open(&bytes);
+            let mut record = vec![HANDSHAKE, 3, 1];
+            record.extend(list16(&bytes));
+            let _ = open(&record);
+            let mut message = vec![HANDSHAKE, 3, 1];
+            let mut hello = vec![CLIENT_HELLO, 0, (bytes.len() >> 8) as u8, bytes.len() as u8];
+            hello.extend(&bytes);
+            message.extend(list16(&hello));
+            let _ = open(&message);
+        }
+    }
+
+    #[test]
+    fn first_bytes() {
+        assert_eq!(open(b""), Opening::Partial);
+        assert_eq!(open(b"GET / HTTP/1.1\r\n"), Opening::NotTls);
+        assert_eq!(open(&[0x80, 0x2e, 1, 0, 2]), Opening::Broken);
+        assert_eq!(open(&[22, 3, 1, 0xff, 0xff]), Opening::Broken);
+        assert_eq!(open(&[22, 3, 1, 0, 0]), Opening::Broken);
+        assert_eq!(open(&[22, 3, 1, 0, 4, 2, 0, 0, 0]), Opening::Broken);
+    }
+
+    #[test]
+    fn a_hello_without_end_is_broken() {
+        let mut bytes = Vec::new();
+        let mut first = vec![CLIENT_HELLO, 0xff, 0xff, 0xff];
+        first.resize(16 << 10, 0);
+        while bytes.len() < HELLO_BYTES_MAX {
+            bytes.extend([HANDSHAKE, 3, 1]);
+            bytes.extend(list16(&first));
+        }
+        assert_eq!(open(&bytes), Opening::Broken);
+        bytes.truncate(HELLO_BYTES_MAX);
+        assert_eq!(open(&bytes), Opening::Broken);
+    }
+}

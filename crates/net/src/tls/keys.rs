@@ -1,0 +1,258 @@
+//! A server's certificates and keys, from PEM: keys may be encrypted.
+//!
+//! PKCS #8 with PBES2 (PBKDF2 and AES-CBC, what `openssl genpkey -aes128` and `genrsa` write) and the older kind with
+//! `DEK-Info` and AES (what `-traditional` writes). Others are refused by name, with the command that makes one of these.
+
+use super::der::{INTEGER, Items, OBJECT_ID, OCTET_STRING, SEQUENCE};
+use super::pem;
+use super::x509::X509;
+use aws_lc_rs::cipher::{self, AES_128, AES_192, AES_256, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
+use aws_lc_rs::digest::{self, SHA256};
+use aws_lc_rs::iv::FixedLength;
+use aws_lc_rs::pbkdf2::{self, PBKDF2_HMAC_SHA1, PBKDF2_HMAC_SHA256, PBKDF2_HMAC_SHA384, PBKDF2_HMAC_SHA512};
+use md5::{Digest, Md5};
+use rustls::SignatureAlgorithm;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// A certificate with its chain, and its key; clones share it.
+#[derive(Clone)]
+pub struct KeyPair {
+    pub(super) certified: Arc<CertifiedKey>,
+}
+
+impl fmt::Debug for KeyPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyPair")
+    }
+}
+
+/// Why there is no key pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    /// The certificates cannot be read: why.
+    Certificate(String),
+    /// The key cannot be read: why.
+    Key(String),
+    /// They are not for each other.
+    Mismatch,
+}
+
+/// Rounds of PBKDF2 that are waited for at most: some seconds.
+const ROUNDS_MAX: u32 = 10_000_000;
+
+impl KeyPair {
+    /// Reads certificates (the server's own first) and its key; `passwords` are tried in turn on an encrypted one.
+    pub fn read(certificates: &[u8], key: &[u8], passwords: &[Vec<u8>]) -> Result<KeyPair, KeyError> {
+        let chain = pem::certificates(certificates).map_err(KeyError::Certificate)?;
+        let Some(leaf) = chain.first() else { return Err(KeyError::Certificate("no certificate in it".to_owned())) };
+        let Some(leaf) = X509::read(leaf) else {
+            return Err(KeyError::Certificate("its first certificate cannot be read".to_owned()));
+        };
+        let key = private_key(key, passwords).map_err(KeyError::Key)?;
+        let key = any_supported_type(&key).map_err(|_| KeyError::Key("no key of a kind that is known".to_owned()))?;
+        if key.public_key().is_some_and(|public| public.as_ref() != leaf.key.info) {
+            return Err(KeyError::Mismatch);
+        }
+        let chain = chain.into_iter().map(CertificateDer::from).collect();
+        Ok(KeyPair { certified: Arc::new(CertifiedKey { cert: chain, key, ocsp: None }) })
+    }
+
+    /// The same with an OCSP response in DER, to be shown with it.
+    pub fn with_staple(&self, response: Vec<u8>) -> KeyPair {
+        let certified = CertifiedKey { ocsp: Some(response), ..(*self.certified).clone() };
+        KeyPair { certified: Arc::new(certified) }
+    }
+
+    /// SHA-256 of the server's own certificate.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut sum = [0; 32];
+        if let Some(certificate) = self.certified.cert.first() {
+            sum.copy_from_slice(digest::digest(&SHA256, certificate).as_ref());
+        }
+        sum
+    }
+
+    /// The chain in DER, the server's own certificate first.
+    pub fn chain(&self) -> Vec<&[u8]> {
+        self.certified.cert.iter().map(AsRef::as_ref).collect()
+    }
+
+    /// Whether a client that knows no ECDSA can use it.
+    pub(super) fn is_rsa(&self) -> bool {
+        self.certified.key.algorithm() == SignatureAlgorithm::RSA
+    }
+}
+
+/// The certificates of a PEM text in DER.
+pub fn certificates(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    pem::certificates(text)
+}
+
+/// The lists of revoked certificates of a PEM text in DER.
+pub fn revocation_lists(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let sections = pem::sections(text)?;
+    Ok(sections.into_iter().filter(|section| section.label == "X509 CRL").map(|section| section.der).collect())
+}
+
+fn private_key(text: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>, String> {
+    if text.first() == Some(&SEQUENCE) {
+        return PrivateKeyDer::try_from(text.to_vec()).map_err(str::to_owned);
+    }
+    for section in pem::sections(text)? {
+        let der = match section.label {
+            "PRIVATE KEY" => return Ok(PrivateKeyDer::Pkcs8(section.der.into())),
+            "ENCRYPTED PRIVATE KEY" => {
+                let plain = decrypt_with(passwords, |password| pkcs8(&section.der, password))?;
+                return Ok(PrivateKeyDer::Pkcs8(plain.into()));
+            }
+            "RSA PRIVATE KEY" | "EC PRIVATE KEY" => {
+                let header = |name| section.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+                match header("DEK-Info") {
+                    Some(info) => decrypt_with(passwords, |password| traditional(&section.der, info, password))?,
+                    None => section.der,
+                }
+            }
+            _ => continue,
+        };
+        return Ok(match section.label {
+            "RSA PRIVATE KEY" => PrivateKeyDer::Pkcs1(der.into()),
+            _ => PrivateKeyDer::Sec1(der.into()),
+        });
+    }
+    Err("no private key in it".to_owned())
+}
+
+/// Why a password did not help.
+enum Locked {
+    /// It is another one.
+    Wrong,
+    /// None would: the key is encrypted as nothing here can undo.
+    Unknown(String),
+}
+
+fn decrypt_with(
+    passwords: &[Vec<u8>],
+    decrypt: impl Fn(&[u8]) -> Result<Vec<u8>, Locked>,
+) -> Result<Vec<u8>, String> {
+    if passwords.is_empty() {
+        // What cannot be undone is told before a password is asked for.
+        if let Err(Locked::Unknown(why)) = decrypt(b"") {
+            return Err(why);
+        }
+        return Err("it is encrypted and no password is given".to_owned());
+    }
+    for password in passwords {
+        match decrypt(password) {
+            Ok(plain) => return Ok(plain),
+            Err(Locked::Wrong) => {}
+            Err(Locked::Unknown(why)) => return Err(why),
+        }
+    }
+    Err("none of the passwords decrypts it".to_owned())
+}
+
+fn unknown(what: &str) -> Locked {
+    Locked::Unknown(format!("it is encrypted with {what}; \"openssl pkey -aes128 -in KEY -out NEW\" makes one that is read"))
+}
+
+/// EncryptedPrivateKeyInfo (RFC 5958 §3) with PBES2 (RFC 8018 §6.2).
+fn pkcs8(der: &[u8], password: &[u8]) -> Result<Vec<u8>, Locked> {
+    const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13];
+    const PBKDF2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 12];
+    const HMAC: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 2];
+    const AES: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1];
+    let parts = || -> Option<_> {
+        let mut outer = Items(Items(der).want(SEQUENCE)?);
+        let (mut scheme, encrypted) = (Items(outer.want(SEQUENCE)?), outer.want(OCTET_STRING)?);
+        let is_pbes2 = scheme.want(OBJECT_ID)? == PBES2;
+        let mut parameters = Items(scheme.want(SEQUENCE)?);
+        let (derivation, cipher) = (parameters.want(SEQUENCE)?, parameters.want(SEQUENCE)?);
+        Some((is_pbes2, derivation, cipher, encrypted))
+    };
+    let Some((true, derivation, cipher, encrypted)) = parts() else { return Err(unknown("no PBES2")) };
+    let mut derivation = Items(derivation);
+    let (Some(PBKDF2), Some(parameters)) = (derivation.want(OBJECT_ID), derivation.want(SEQUENCE)) else {
+        return Err(unknown("a key that is not derived by PBKDF2"));
+    };
+    let mut parameters = Items(parameters);
+    let (Some(salt), Some(rounds)) = (parameters.want(OCTET_STRING), parameters.want(INTEGER)) else {
+        return Err(unknown("parameters that cannot be read"));
+    };
+    let rounds = rounds.iter().take(8).fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let rounds = u32::try_from(rounds).ok().filter(|rounds| *rounds <= ROUNDS_MAX).and_then(NonZeroU32::new);
+    let Some(rounds) = rounds else { return Err(unknown("too many rounds")) };
+    let function = parameters.find(|item| item.tag == SEQUENCE).and_then(|item| Items(item.value).want(OBJECT_ID));
+    let hmac = match function.map(|id| id.strip_prefix(HMAC)) {
+        None | Some(Some([7])) => PBKDF2_HMAC_SHA1,
+        Some(Some([9])) => PBKDF2_HMAC_SHA256,
+        Some(Some([10])) => PBKDF2_HMAC_SHA384,
+        Some(Some([11])) => PBKDF2_HMAC_SHA512,
+        Some(_) => return Err(unknown("an unknown hash")),
+    };
+    let mut cipher = Items(cipher);
+    let (id, iv) = (cipher.want(OBJECT_ID), cipher.want(OCTET_STRING));
+    let algorithm = match id.and_then(|id| id.strip_prefix(AES)) {
+        Some([2]) => &AES_128,
+        Some([22]) => &AES_192,
+        Some([42]) => &AES_256,
+        _ => return Err(unknown("another cipher than AES in CBC mode")),
+    };
+    let mut key = vec![0; key_bytes(algorithm)];
+    pbkdf2::derive(hmac, rounds, salt, password, &mut key);
+    decrypt(algorithm, &key, iv.unwrap_or_default(), encrypted)
+}
+
+/// RFC 1421's headers as OpenSSL fills them: MD5 makes the key of password and IV.
+fn traditional(der: &[u8], info: &str, password: &[u8]) -> Result<Vec<u8>, Locked> {
+    let (name, iv) = info.split_once(',').unwrap_or((info, ""));
+    let algorithm = match name {
+        "AES-128-CBC" => &AES_128,
+        "AES-192-CBC" => &AES_192,
+        "AES-256-CBC" => &AES_256,
+        other => return Err(unknown(other)),
+    };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let iv: Option<Vec<u8>> =
+        iv.as_bytes().chunks(2).map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8)).collect();
+    let iv = iv.unwrap_or_default();
+    let salt = iv.get(..8).unwrap_or_default();
+    let (mut key, mut block) = (Vec::new(), Vec::new());
+    while key.len() < key_bytes(algorithm) {
+        block = Md5::new().chain_update(&block).chain_update(password).chain_update(salt).finalize().to_vec();
+        key.extend_from_slice(&block);
+    }
+    key.truncate(key_bytes(algorithm));
+    decrypt(algorithm, &key, &iv, der)
+}
+
+fn key_bytes(algorithm: &cipher::Algorithm) -> usize {
+    match algorithm {
+        algorithm if *algorithm == AES_128 => 16,
+        algorithm if *algorithm == AES_192 => 24,
+        _ => 32,
+    }
+}
+
+fn decrypt(
+    algorithm: &'static cipher::Algorithm,
+    key: &[u8],
+    iv: &[u8],
+    encrypted: &[u8],
+) -> Result<Vec<u8>, Locked> {
+    let iv: [u8; 16] = iv.try_into().map_err(|_| unknown("an IV of another size"))?;
+    let key = UnboundCipherKey::new(algorithm, key).and_then(PaddedBlockDecryptingKey::cbc_pkcs7);
+    let key = key.map_err(|_| unknown("a cipher that is not there"))?;
+    let mut buffer = encrypted.to_vec();
+    let context = DecryptionContext::Iv128(FixedLength::from(iv));
+    let plain = key.decrypt(&mut buffer, context).map_err(|_| Locked::Wrong)?;
+    // By chance a wrong password can leave good padding, but no sequence of that length.
+    match Items(plain).next() {
+        Some(item) if item.tag == SEQUENCE && item.raw.len() == plain.len() => Ok(plain.to_vec()),
+        _ => Err(Locked::Wrong),
+    }
+}
