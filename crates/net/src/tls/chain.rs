@@ -241,7 +241,8 @@ fn fitness(certificate: &X509<'_>, index: usize, chain: &[X509<'_>], purpose: Pu
     let is_issuer = index > 0;
     if is_issuer {
         let is_old_root = certificate.version == 0 && certificate.is_self_issued();
-        let may_issue = if says.has_basic_constraints { says.is_authority } else { is_old_root || says.key_usage.is_some() };
+        let may_issue =
+            if says.has_basic_constraints { says.is_authority } else { is_old_root || says.key_usage.is_some() };
         let may_sign = says.key_usage.is_none_or(|usage| usage & KEY_CERT_SIGN != 0);
         if !may_issue || !may_sign {
             return Some(Complaint::NO_AUTHORITY);
