@@ -4,9 +4,11 @@ import json
 import re
 import resource
 import subprocess
+import sys
 import time
 import urllib.request
 from dataclasses import dataclass
+from pathlib import Path
 
 import proc
 from peers import FLOOR, LOAD_CORE, PEER_CORE, PeerFailed
@@ -16,6 +18,7 @@ IDLE_WARM = 64
 FD_SPARE = 400
 RATE = 30_000
 FILLS = 3
+TLS_IDLE = Path(__file__).resolve().parent / "tls_idle.py"
 READY_SECONDS = 60
 
 
@@ -29,6 +32,7 @@ class Workload:
     header: str | None = None
     tuning_matters: bool = True
     cached: bool = False    # the answer comes out of the peer's cache
+    secure: bool = False    # clients speak TLS
     unit: str = "CPU us/request"
 
 
@@ -43,6 +47,11 @@ WORKLOADS = [
     Workload("ws", "WebSocket round trip, 32 bytes, 64 conns", "ws", tuning_matters=False),
     Workload("hit-1k", "1 KiB out of the cache, 64 conns", "wrk", cached=True),
     Workload("hit-64k", "64 KiB out of the cache, 64 conns", "wrk", path="/64k", cached=True),
+    Workload("tls-1k", "proxied 1 KiB over TLS, 64 conns, keep-alive", "wrk", secure=True),
+    Workload("tls-full", "full TLS handshake, RSA-2048, and one request", "shake", secure=True, unit="CPU us/handshake"),
+    Workload("tls-resumed", "resumed TLS 1.2 handshake and one request", "shake", header="-reuse", secure=True,
+             unit="CPU us/handshake"),
+    Workload("idle-tls", "memory per idle TLS connection", "idle", secure=True, unit="bytes/connection"),
     Workload("idle", "memory per idle keep-alive connection", "idle", tuning_matters=False, unit="bytes/connection"),
     Workload("idle-ws", "memory per idle proxied WebSocket", "idle", path="--ws", tuning_matters=False,
              unit="bytes/connection"),
@@ -53,6 +62,8 @@ def takes_part(workload, peer):
     """Whether a workload says anything about a peer."""
     if workload.cached:
         return peer.cache is not None
+    if workload.secure:
+        return peer.tls is not None
     return bool(peer.argv) and (workload.tuning_matters or not peer.tuned)
 
 
@@ -65,7 +76,7 @@ def run(workload, peer, origin, seconds):
 
 def _busy(workload, peer, origin, seconds):
     before = _Reading(peer, origin)
-    said = {"wrk": _wrk, "rate": _rate, "ws": _ws}[workload.kind](workload, peer.listen, seconds)
+    said = {"wrk": _wrk, "rate": _rate, "ws": _ws, "shake": _shake}[workload.kind](workload, peer.listen, seconds)
     after = _Reading(peer, origin)
     cpu, elapsed = after.peer.since(before.peer), after.at - before.at
     requests = said["requests"]
@@ -107,7 +118,25 @@ def _wrk(workload, target, seconds):
     argv = ["wrk", "-t1", f"-c{workload.conns}", f"-d{seconds}s", "--latency"]
     if workload.header:
         argv += ["-H", workload.header]
-    return parse_wrk(_pinned(argv + [f"http://{target}{workload.path}"], seconds))
+    scheme = "https" if workload.secure else "http"
+    return parse_wrk(_pinned(argv + [f"{scheme}://{target}{workload.path}"], seconds))
+
+
+def _shake(workload, target, seconds):
+    """`openssl s_time`: one connection after the other, each with one request of HTTP/1.0.
+
+    TLS 1.2, because s_time resumes no other; what a handshake costs a server is its signature in either version.
+    """
+    how = workload.header or "-new"
+    said = _pinned(["openssl", "s_time", "-connect", target, how, "-tls1_2", "-www", workload.path, "-time", str(seconds)],
+                   2 * seconds)
+    return parse_s_time(said)
+
+
+def parse_s_time(text):
+    """Connections made in real time; s_time tells of no errors, it stops."""
+    found = re.search(r"(\d+) connections in [\d.]+ real seconds", text)
+    return {"requests": int(found.group(1)) if found else 0, "errors": 0 if found else 1}
 
 
 def _rate(workload, target, seconds):
@@ -152,7 +181,8 @@ class _Held:
 
     def __init__(self, workload, peer, conns):
         how = ["--ws"] if workload.path == "--ws" else ["--path", workload.path]
-        self.argv = [str(FLOOR), "idle", "--target", peer.listen, "--conns", str(conns), *how]
+        program = [sys.executable, str(TLS_IDLE)] if workload.secure else [str(FLOOR), "idle"]
+        self.argv = [*program, "--target", peer.listen, "--conns", str(conns), *how]
         self.name = peer.name
 
     def __enter__(self):

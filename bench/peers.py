@@ -23,10 +23,11 @@ class Peer:
     tuned: bool = False     # only where tuning can matter
     argv0: str | None = None
     cache: tuple | None = None  # conf and argv where the answer is to come out of its cache
+    tls: str | None = None  # conf where clients speak TLS
 
-    def set_up(self, cached):
+    def set_up(self, cached, secure):
         """Its file in conf/ and its argv."""
-        return self.cache if cached else (self.conf, self.argv)
+        return self.cache if cached else (self.tls if secure else self.conf, self.argv)
 
 
 def all_peers(weir, weir_argv0):
@@ -39,12 +40,12 @@ def all_peers(weir, weir_argv0):
     peers = [
         Peer("floor", str(FLOOR), None, ("{program}", "relay", "--listen", "{listen}", "--origin", "{origin}"),
              cache=(None, ("{program}", "origin", "--listen", "{listen}"))),
-        Peer("nginx", nginx, "nginx.conf", nginx_argv, cache=("nginx-cache.conf", nginx_argv)),
+        Peer("nginx", nginx, "nginx.conf", nginx_argv, cache=("nginx-cache.conf", nginx_argv), tls="nginx-tls.conf"),
         Peer("nginx-tuned", nginx, "nginx-tuned.conf", nginx_argv, tuned=True, cache=("nginx-cache-tuned.conf", nginx_argv)),
-        Peer("haproxy", haproxy, "haproxy.cfg", haproxy_argv, cache=("haproxy-cache.cfg", haproxy_argv)),
+        Peer("haproxy", haproxy, "haproxy.cfg", haproxy_argv, cache=("haproxy-cache.cfg", haproxy_argv), tls="haproxy-tls.cfg"),
         Peer("varnish", varnish, None, (), cache=(None, (
             "{program}", "-F", "-a", "{listen}", "-b", "{origin}", "-n", "{prefix}varnish", "-s", "malloc,256m", "-t", "3600"))),
-        Peer("weir", weir, "nginx.conf", weir_argv, argv0=argv0, cache=("nginx-cache.conf", weir_argv)),
+        Peer("weir", weir, "nginx.conf", weir_argv, argv0=argv0, cache=("nginx-cache.conf", weir_argv), tls="nginx-tls.conf"),
         Peer("weir-tuned", weir, "nginx-tuned.conf", weir_argv, tuned=True, argv0=argv0),
     ]
     return [peer for peer in peers if peer.program and os.access(peer.program, os.X_OK)]
@@ -89,15 +90,28 @@ class PeerFailed(Exception):
     """A peer or the origin did not do its part; the run does not count."""
 
 
-def start(peer, listen, origin, work, cached=False):
+def certificate(work):
+    """A self-signed certificate for RSA-2048 with its key, made once a run."""
+    path = Path(work) / "certificate.pem"
+    if not path.exists():
+        key, own = path.with_suffix(".key"), path.with_suffix(".crt")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", own,
+                        "-subj", "/CN=localhost", "-days", "2"], check=True, capture_output=True)
+        path.write_text(own.read_text() + key.read_text())
+    return path
+
+
+def start(peer, listen, origin, work, cached=False, secure=False):
     """Starts a peer on its core with its own prefix directory below `work`."""
     prefix = Path(work) / peer.name
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
-    source, argv = peer.set_up(cached)
+    source, argv = peer.set_up(cached, secure)
     conf = None
     if source:
         conf = prefix / source
         text = (HERE / "conf" / source).read_text()
+        if "@certificate@" in text:
+            text = text.replace("@certificate@", str(certificate(work)))
         conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
     values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen=listen, origin=origin)
     argv = [part.format(**values) for part in argv]

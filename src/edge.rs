@@ -61,7 +61,10 @@ fn print_version(flags: &Flags) {
     }
     if flags.version_long {
         // nginx's suite asks here what TLS can do: it is rustls', with the features of that OpenSSL.
-        eprintln!("built by rustc\nbuilt with rustls in place of, and with OpenSSL 3.0.0's words\nTLS SNI support enabled\nconfigure arguments: {}", weir_edge::modules::configure_arguments());
+        eprintln!(
+            "built by rustc\nbuilt with rustls in place of, and with OpenSSL 3.0.0's words\nTLS SNI support enabled\nconfigure arguments: {}",
+            weir_edge::modules::configure_arguments()
+        );
     }
 }
 

@@ -309,7 +309,8 @@ impl Compiler<'_> {
         for listen in listens.iter().filter(|listen| listen.ssl) {
             let default = listen.hosts.default_server();
             for (id, addresses, _) in drafts {
-                let Some(at) = addresses.iter().find(|draft| draft.address == listen.address).map(|draft| draft.at) else {
+                let Some(at) = addresses.iter().find(|draft| draft.address == listen.address).map(|draft| draft.at)
+                else {
                     continue;
                 };
                 let counts = *id == default || (lacks(default) && rejects(default));

@@ -246,10 +246,7 @@ pub fn place(conf: &Conf, server: &Server, uri: &[u8], slots: &mut SlotStore) ->
 }
 
 /// Groups the `listen` statements of all servers into listens and sockets.
-pub(crate) fn listens(
-    build: &mut Build<'_>,
-    drafts: &[Drafted],
-) -> (Vec<Socket>, Vec<Listen>) {
+pub(crate) fn listens(build: &mut Build<'_>, drafts: &[Drafted]) -> (Vec<Socket>, Vec<Listen>) {
     let mut listens: Vec<Listen> = Vec::new();
     let mut options: Vec<(ListenOptions, bool, bool)> = Vec::new(); // options, "bind" asked, options written
     let mut explicit_default: Vec<bool> = Vec::new();

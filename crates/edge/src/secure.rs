@@ -166,7 +166,9 @@ fn serve_as(
 /// Whether a variable asks for what clients offer: otherwise it is not kept.
 fn wants_offer(conf: &Conf) -> bool {
     conf.definitions.iter().any(|definition| match definition {
-        Definition::Computed(_, argument) => matches!(argument.name.as_str(), "ssl_ciphers" | "ssl_curves" | "ssl_sigalgs"),
+        Definition::Computed(_, argument) => {
+            matches!(argument.name.as_str(), "ssl_ciphers" | "ssl_curves" | "ssl_sigalgs")
+        }
         Definition::Slot | Definition::Cached(..) => false,
     })
 }
@@ -234,9 +236,10 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
         return None;
     }
     let host = &exchange.request.host;
-    let is_same_name = facts.server_name.as_ref().is_some_and(|name| {
-        host.is_empty() || name.trim_end_matches('.').as_bytes().eq_ignore_ascii_case(host)
-    });
+    let is_same_name = facts
+        .server_name
+        .as_ref()
+        .is_some_and(|name| host.is_empty() || name.trim_end_matches('.').as_bytes().eq_ignore_ascii_case(host));
     let context = settings.tls.as_ref().map(|tls| tls.context);
     let shown = facts.shown();
     // Without a name nginx lets a certificate pass that another server asked for and judged; here it is as with one.

@@ -241,7 +241,8 @@ fn fitness(certificate: &X509<'_>, index: usize, chain: &[X509<'_>], purpose: Pu
     let is_issuer = index > 0;
     if is_issuer {
         let is_old_root = certificate.version == 0 && certificate.is_self_issued();
-        let may_issue = if says.has_basic_constraints { says.is_authority } else { is_old_root || says.key_usage.is_some() };
+        let may_issue =
+            if says.has_basic_constraints { says.is_authority } else { is_old_root || says.key_usage.is_some() };
         let may_sign = says.key_usage.is_none_or(|usage| usage & KEY_CERT_SIGN != 0);
         if !may_issue || !may_sign {
             return Some(Complaint::NO_AUTHORITY);
@@ -282,5 +283,59 @@ impl RevocationList {
         let serials = Items(revoked).filter_map(|entry| Items(entry.value).want(INTEGER).map(<[u8]>::to_vec)).collect();
         let (body, algorithm, signature) = (body.raw.to_vec(), algorithm.to_vec(), signature.to_vec());
         Some(RevocationList { issuer, body, algorithm, signature, expires, serials })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::describe::tests::der;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Within the certificate's time.
+    const NOW: i64 = 1_800_000_000;
+
+    #[test]
+    fn one_that_is_trusted_itself() {
+        let der = der();
+        let trust = Trust::new([der.clone(), der.clone()]).unwrap();
+        let judge = |trust: &Trust, purpose, now| trust.judge(&[&der], purpose, 0, now);
+        assert_eq!(judge(&trust, Purpose::Client, NOW), Ok(()));
+        assert_eq!(judge(&trust, Purpose::Server, NOW), Err(Complaint::PURPOSE));
+        assert_eq!(judge(&trust, Purpose::Client, 1_700_000_000), Err(Complaint::NOT_YET));
+        assert_eq!(judge(&trust, Purpose::Client, 2_600_000_000), Err(Complaint::EXPIRED));
+        assert_eq!(judge(&Trust::default(), Purpose::Client, NOW), Err(Complaint::SELF_SIGNED));
+        assert_eq!(trust.authorities.len(), 1);
+        assert_eq!(trust.judge(&[], Purpose::Client, 0, NOW), Err(Complaint::UNREADABLE));
+        assert!(Trust::new([b"nothing".to_vec()]).is_none() && !Trust::default().add_list(b"nothing"));
+        assert!(Complaint::SELF_SIGNED.is_about_trust_alone() && !Complaint::EXPIRED.is_about_trust_alone());
+    }
+
+    #[test]
+    fn another_under_its_name_is_not_trusted() {
+        let der = der();
+        let mut forged = der.clone();
+        // A bit of the serial number: the same names, another certificate.
+        let at = forged.windows(4).position(|window| window == [0xc0, 0xff, 0xee, 0x01]).unwrap();
+        forged[at] ^= 1;
+        let trust = Trust::new([der]).unwrap();
+        assert!(trust.judge(&[&forged], Purpose::Client, 5, NOW).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_panics_and_never_helps(at in any::<prop::sample::Index>(), to in any::<u8>(), cut in any::<prop::sample::Index>()) {
+            let der = der();
+            let trust = Trust::new([der.clone()]).unwrap();
+            let mut damaged = der.clone();
+            let at = at.index(damaged.len());
+            damaged[at] = to;
+            let verdict = trust.judge(&[&damaged], Purpose::Client, 5, NOW);
+            prop_assert_eq!(verdict.is_ok(), damaged == der);
+            damaged.truncate(cut.index(der.len()));
+            prop_assert!(trust.judge(&[&damaged, &der], Purpose::Client, 5, NOW).is_err());
+            RevocationList::read(&damaged);
+        }
     }
 }

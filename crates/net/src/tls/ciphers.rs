@@ -199,12 +199,42 @@ const fn row(id: CipherSuite, name: &'static str, bits: u16, words: &'static [&'
 
 /// In OpenSSL's order.
 static TABLE: [Row; 6] = [
-    row(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "ECDHE-ECDSA-AES256-GCM-SHA384", 256, &["aECDSA", "ECDSA", "AES", "AES256", "AESGCM", "SUITEB192", "SUITEB128"]),
-    row(CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, "ECDHE-RSA-AES256-GCM-SHA384", 256, &["aRSA", "RSA", "AES", "AES256", "AESGCM"]),
-    row(CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, "ECDHE-ECDSA-CHACHA20-POLY1305", 256, &["aECDSA", "ECDSA", "CHACHA20"]),
-    row(CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, "ECDHE-RSA-CHACHA20-POLY1305", 256, &["aRSA", "RSA", "CHACHA20"]),
-    row(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "ECDHE-ECDSA-AES128-GCM-SHA256", 128, &["aECDSA", "ECDSA", "AES", "AES128", "AESGCM", "SUITEB128", "SUITEB128ONLY"]),
-    row(CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "ECDHE-RSA-AES128-GCM-SHA256", 128, &["aRSA", "RSA", "AES", "AES128", "AESGCM"]),
+    row(
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+        256,
+        &["aECDSA", "ECDSA", "AES", "AES256", "AESGCM", "SUITEB192", "SUITEB128"],
+    ),
+    row(
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        "ECDHE-RSA-AES256-GCM-SHA384",
+        256,
+        &["aRSA", "RSA", "AES", "AES256", "AESGCM"],
+    ),
+    row(
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+        256,
+        &["aECDSA", "ECDSA", "CHACHA20"],
+    ),
+    row(
+        CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        "ECDHE-RSA-CHACHA20-POLY1305",
+        256,
+        &["aRSA", "RSA", "CHACHA20"],
+    ),
+    row(
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        "ECDHE-ECDSA-AES128-GCM-SHA256",
+        128,
+        &["aECDSA", "ECDSA", "AES", "AES128", "AESGCM", "SUITEB128", "SUITEB128ONLY"],
+    ),
+    row(
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        "ECDHE-RSA-AES128-GCM-SHA256",
+        128,
+        &["aRSA", "RSA", "AES", "AES128", "AESGCM"],
+    ),
 ];
 
 /// Words that select every suite of the table.
@@ -297,7 +327,8 @@ impl List {
             _ => ("", word),
         };
         let is_hit = |row: &Row| words.split('+').all(|word| selects(word, row));
-        let (hit, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.rows).into_iter().partition(|(row, _)| is_hit(row));
+        let (hit, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.rows).into_iter().partition(|(row, _)| is_hit(row));
         if hit.is_empty() && operator.is_empty() && ELSEWHERE.iter().any(|(_, name)| *name == words) {
             self.left_out.push(words.to_owned());
         }

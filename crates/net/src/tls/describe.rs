@@ -264,3 +264,59 @@ fn time((tag, value): (u8, &[u8])) -> String {
     let day = part(2).trim_start_matches('0');
     format!("{month} {day:>2} {}:{}:{} {year} GMT", part(4), part(6), part(8))
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// `openssl req -x509 -utf8 -days 9000` with `/C=DE/O=Ö, "x" /CN=#name/emailAddress=a@example.com/DC=org`, an
+    /// authority of two levels for clients.
+    pub const PEM: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIICKjCCAdGgAwIBAgIFAMD/7gEwCgYIKoZIzj0EAwIwYzELMAkGA1UEBhMCREUx\n\
+ETAPBgNVBAoMCMOWLCAieCIgMQ4wDAYDVQQDDAUjbmFtZTEcMBoGCSqGSIb3DQEJ\n\
+ARYNYUBleGFtcGxlLmNvbTETMBEGCgmSJomT8ixkARkWA29yZzAgFw0yNjExMjIx\n\
+MTAxMzlaGA8yMDUxMDcxNDExMDEzOVowYzELMAkGA1UEBhMCREUxETAPBgNVBAoM\n\
+CMOWLCAieCIgMQ4wDAYDVQQDDAUjbmFtZTEcMBoGCSqGSIb3DQEJARYNYUBleGFt\n\
+cGxlLmNvbTETMBEGCgmSJomT8ixkARkWA29yZzBZMBMGByqGSM49AgEGCCqGSM49\n\
+AwEHA0IABHVcBNVN9tVjXJyxDAR47Z3i2Klihxb55zqmBX+1Om0TJs94EiBUY2FG\n\
+48a4ZRVrI9a06atbLksIZFb+SmVge8ijcDBuMBIGA1UdEwEB/wQIMAYBAf8CAQIw\n\
+DgYDVR0PAQH/BAQDAgGGMBMGA1UdJQQMMAoGCCsGAQUFBwMCMB0GA1UdDgQWBBS8\n\
+Tp4KxCDHqVUzm9rXfJvEzuBspTAUBgNVHREEDTALgglhLmV4YW1wbGUwCgYIKoZI\n\
+zj0EAwIDRwAwRAIgBlwvtMUVw/W4sLdH9cHlgQ6AXDEbTwbQs0vnTZTdsHUCIAvi\n\
+pbL4hQ5GcXW307WPNcSgQDjcEkov8yxWvc5X9x1l\n\
+-----END CERTIFICATE-----\n\
+";
+
+    /// Its DER.
+    pub fn der() -> Vec<u8> {
+        super::super::pem::certificates(PEM.as_bytes()).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_certificate_is_described_as_by_openssl() {
+        let der = der();
+        let described = Described::read(&der).unwrap();
+        // `openssl x509 -subject -nameopt RFC2253 -serial -fingerprint -sha1 -dates`
+        let subject = "DC=org,emailAddress=a@example.com,CN=\\#name,O=\\C3\\96\\, \\\"x\\\"\\ ,C=DE";
+        assert_eq!((described.subject(), described.issuer()), (subject.to_owned(), subject.to_owned()));
+        assert_eq!(described.subject_line(), "/C=DE/O=\\xC3\\x96, \"x\" /CN=#name/emailAddress=a@example.com/DC=org");
+        assert_eq!(described.serial(), "C0FFEE01");
+        assert_eq!(described.fingerprint(), "d15501e630be07ec5a45cd580439b418aae4eff1");
+        assert_eq!(described.starts(), "Nov 22 11:01:39 2026 GMT");
+        assert_eq!(described.ends(), "Jul 14 11:01:39 2051 GMT");
+        assert_eq!((described.days_left(1_795_345_299), described.days_left(i64::MAX)), (9000, 0));
+        assert_eq!(described.pem(), PEM);
+        let subject = subject_der(&der).unwrap();
+        assert!(subject.len() > 90 && der.windows(subject.len()).any(|window| window == subject));
+    }
+
+    #[test]
+    fn dates_and_numbers_in_words() {
+        assert_eq!(time((UTC_TIME, b"490101000000Z")), "Jan  1 00:00:00 2049 GMT");
+        assert_eq!(time((UTC_TIME, b"500131000000Z")), "Jan 31 00:00:00 1950 GMT");
+        assert_eq!(dotted(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d]), "1.2.840.113549");
+        assert_eq!(dotted(&[0x88, 0x37, 0x03]), "2.999.3");
+    }
+}

@@ -9,7 +9,7 @@ pub const HELLO_BYTES_MAX: usize = 64 << 10;
 /// What a client offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The host it asks for, as written; `None` without one.
+    /// The host it asks for, as written, and fit to be part of a file's name; `None` without one.
     pub server_name: Option<String>,
     /// Cipher suites by number, in its order.
     pub ciphers: Vec<u16>,
@@ -45,6 +45,9 @@ const RECORD_HEAD_BYTES: usize = 5;
 /// RFC 8446 §5.1, with what a sender may add.
 const RECORD_BYTES_MAX: usize = (16 << 10) + 256;
 
+/// Records that one ClientHello may come in; real ones come in one.
+const RECORDS_MAX: usize = 16;
+
 const SERVER_NAME: u16 = 0;
 const SUPPORTED_GROUPS: u16 = 10;
 const SIGNATURE_ALGORITHMS: u16 = 13;
@@ -63,7 +66,7 @@ pub fn open(bytes: &[u8]) -> Opening {
     // One record nearly always; its message then stands in one piece.
     let mut joined = Vec::new();
     let mut rest = bytes;
-    loop {
+    for _ in 0..RECORDS_MAX {
         let Some((head, after)) = rest.split_at_checked(RECORD_HEAD_BYTES) else { return Opening::Partial };
         let [kind, major, _, high, low] = *head else { return Opening::Broken };
         let len = usize::from(u16::from_be_bytes([high, low]));
@@ -90,6 +93,7 @@ pub fn open(bytes: &[u8]) -> Opening {
         }
         rest = after;
     }
+    Opening::Broken
 }
 
 /// The body of the ClientHello at the beginning, if it is whole.
@@ -135,10 +139,18 @@ fn server_name(mut body: Reader<'_>) -> Option<Option<String>> {
     while !names.0.is_empty() {
         let ([kind], name) = (names.take(1)?, names.list16()?) else { return None };
         if *kind == HOST_NAME {
-            return Some(Some(std::str::from_utf8(name).ok()?.to_owned()).filter(|name| !name.is_empty()));
+            let name = std::str::from_utf8(name).ok().filter(|name| is_host(name))?;
+            return Some(Some(name.to_owned()).filter(|name| !name.is_empty()));
         }
     }
     Some(None)
+}
+
+/// Names of files may be made of it: no path, nothing unseen (nginx: `ngx_http_validate_host`).
+fn is_host(name: &str) -> bool {
+    !name.starts_with('.')
+        && !name.contains("..")
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'\\'))
 }
 
 fn protocols(mut body: Reader<'_>) -> Option<Vec<Vec<u8>>> {
@@ -216,8 +228,7 @@ mod tests {
         extension(SUPPORTED_GROUPS, list16(&words(&hello.groups)));
         extension(SIGNATURE_ALGORITHMS, list16(&words(&hello.signatures)));
         if !hello.alpn.is_empty() {
-            let names: Vec<u8> =
-                hello.alpn.iter().flat_map(|name| [&[name.len() as u8][..], name].concat()).collect();
+            let names: Vec<u8> = hello.alpn.iter().flat_map(|name| [&[name.len() as u8][..], name].concat()).collect();
             extension(ALPN, list16(&names));
         }
         body.extend(list16(&extensions));
@@ -229,7 +240,7 @@ mod tests {
 
     prop_compose! {
         fn hellos()(
-            name in proptest::option::of("[a-z0-9.-]{1,60}"),
+            name in proptest::option::of("[a-z0-9]{1,9}(\\.[a-z0-9-]{1,20}){0,3}"),
             ciphers in vec(any::<u16>(), 1..40),
             groups in vec(any::<u16>(), 0..20),
             signatures in vec(any::<u16>(), 0..20),
@@ -242,12 +253,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(hello in hellos(), piece in 1usize..2000) {
+        fn what_is_written_is_read(hello in hellos(), piece in 200usize..2000) {
             prop_assert_eq!(open(&written(&hello, piece)), Opening::Hello(Box::new(hello)));
         }
 
         #[test]
-        fn a_beginning_is_partial(hello in hellos(), piece in 1usize..2000, cut in any::<prop::sample::Index>()) {
+        fn a_beginning_is_partial(hello in hellos(), piece in 200usize..2000, cut in any::<prop::sample::Index>()) {
             let whole = written(&hello, piece);
             let cut = cut.index(whole.len());
             prop_assert_eq!(open(&whole[..cut]), Opening::Partial);
@@ -275,6 +286,16 @@ mod tests {
         assert_eq!(open(&[22, 3, 1, 0xff, 0xff]), Opening::Broken);
         assert_eq!(open(&[22, 3, 1, 0, 0]), Opening::Broken);
         assert_eq!(open(&[22, 3, 1, 0, 4, 2, 0, 0, 0]), Opening::Broken);
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_and_crumbs_are_broken() {
+        let hello = |name: &str| ClientHello { server_name: Some(name.to_owned()), ..ClientHello::default() };
+        assert!(matches!(open(&written(&hello("a.example"), 2000)), Opening::Hello(_)));
+        for name in ["../a", "a/b", "a..b", ".a", "a b", "a\\b", "\u{e4}"] {
+            assert_eq!(open(&written(&hello(name), 2000)), Opening::Broken, "{name}");
+        }
+        assert_eq!(open(&written(&hello("a.example"), 1)), Opening::Broken);
     }
 
     #[test]

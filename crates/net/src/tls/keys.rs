@@ -6,7 +6,9 @@
 use super::der::{INTEGER, Items, OBJECT_ID, OCTET_STRING, SEQUENCE};
 use super::pem;
 use super::x509::X509;
-use aws_lc_rs::cipher::{self, AES_128, AES_192, AES_256, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
+use aws_lc_rs::cipher::{
+    self, AES_128, AES_192, AES_256, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey,
+};
 use aws_lc_rs::digest::{self, SHA256};
 use aws_lc_rs::iv::FixedLength;
 use aws_lc_rs::pbkdf2::{self, PBKDF2_HMAC_SHA1, PBKDF2_HMAC_SHA256, PBKDF2_HMAC_SHA384, PBKDF2_HMAC_SHA512};
@@ -135,10 +137,7 @@ enum Locked {
     Unknown(String),
 }
 
-fn decrypt_with(
-    passwords: &[Vec<u8>],
-    decrypt: impl Fn(&[u8]) -> Result<Vec<u8>, Locked>,
-) -> Result<Vec<u8>, String> {
+fn decrypt_with(passwords: &[Vec<u8>], decrypt: impl Fn(&[u8]) -> Result<Vec<u8>, Locked>) -> Result<Vec<u8>, String> {
     if passwords.is_empty() {
         // What cannot be undone is told before a password is asked for.
         if let Err(Locked::Unknown(why)) = decrypt(b"") {
@@ -157,7 +156,9 @@ fn decrypt_with(
 }
 
 fn unknown(what: &str) -> Locked {
-    Locked::Unknown(format!("it is encrypted with {what}; \"openssl pkey -aes128 -in KEY -out NEW\" makes one that is read"))
+    Locked::Unknown(format!(
+        "it is encrypted with {what}; \"openssl pkey -aes128 -in KEY -out NEW\" makes one that is read"
+    ))
 }
 
 /// EncryptedPrivateKeyInfo (RFC 5958 §3) with PBES2 (RFC 8018 §6.2).
@@ -238,12 +239,7 @@ fn key_bytes(algorithm: &cipher::Algorithm) -> usize {
     }
 }
 
-fn decrypt(
-    algorithm: &'static cipher::Algorithm,
-    key: &[u8],
-    iv: &[u8],
-    encrypted: &[u8],
-) -> Result<Vec<u8>, Locked> {
+fn decrypt(algorithm: &'static cipher::Algorithm, key: &[u8], iv: &[u8], encrypted: &[u8]) -> Result<Vec<u8>, Locked> {
     let iv: [u8; 16] = iv.try_into().map_err(|_| unknown("an IV of another size"))?;
     let key = UnboundCipherKey::new(algorithm, key).and_then(PaddedBlockDecryptingKey::cbc_pkcs7);
     let key = key.map_err(|_| unknown("a cipher that is not there"))?;

@@ -20,7 +20,8 @@ pub(super) fn sections(text: &[u8]) -> Result<Vec<Section<'_>>, String> {
     let mut sections = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        let Some(label) = line.trim_end().strip_prefix("-----BEGIN ").and_then(|rest| rest.strip_suffix("-----")) else {
+        let Some(label) = line.trim_end().strip_prefix("-----BEGIN ").and_then(|rest| rest.strip_suffix("-----"))
+        else {
             continue;
         };
         let mut headers = Vec::new();
@@ -97,9 +98,15 @@ mod tests {
 
     #[test]
     fn base64_as_rfc_4648_has_it() {
-        for (text, wanted) in
-            [("", Some(&b""[..])), ("Zg==", Some(b"f")), ("Zm8=", Some(b"fo")), ("Zm9v", Some(b"foo")), ("Zm9", None), ("Z===", None), ("Zm9*", None)]
-        {
+        for (text, wanted) in [
+            ("", Some(&b""[..])),
+            ("Zg==", Some(b"f")),
+            ("Zm8=", Some(b"fo")),
+            ("Zm9v", Some(b"foo")),
+            ("Zm9", None),
+            ("Z===", None),
+            ("Zm9*", None),
+        ] {
             assert_eq!(base64(text.as_bytes()).as_deref(), wanted, "{text}");
         }
     }

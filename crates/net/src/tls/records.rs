@@ -333,10 +333,7 @@ impl Sink<'_> {
     }
 }
 
-fn encode<Data>(
-    mut message: EncodeTlsData<'_, Data>,
-    outgoing: &mut Option<(Lease, usize)>,
-) -> Result<(), Error> {
+fn encode<Data>(mut message: EncodeTlsData<'_, Data>, outgoing: &mut Option<(Lease, usize)>) -> Result<(), Error> {
     append(outgoing, WRAPPING_BYTES, |room| match message.encode(room) {
         Ok(len) => Ok(Ok(len)),
         Err(EncodeError::InsufficientSize(short)) => Ok(Err(short)),

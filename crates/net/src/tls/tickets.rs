@@ -30,8 +30,11 @@ pub fn context_of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Context {
 
 /// A name of a key: what a ticket begins with.
 const NAME_BYTES: usize = 16;
-/// Behind it the nonce, and sealed before the session: when it was made.
+/// Behind it the nonce, and sealed before the session: when it was made, and how long the session is.
 const TIME_BYTES: usize = 8;
+const LENGTH_BYTES: usize = 2;
+/// What is sealed is filled up to a multiple of this: a ticket's length then tells little of what is in it.
+const STEP_BYTES: usize = 64;
 
 /// Keys that seal tickets.
 pub struct TicketKeys {
@@ -82,7 +85,9 @@ impl TicketKeys {
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
         let mut sealed = now.to_be_bytes().to_vec();
+        sealed.extend_from_slice(&u16::try_from(session.len()).ok()?.to_be_bytes());
         sealed.extend_from_slice(session);
+        sealed.resize(sealed.len().next_multiple_of(STEP_BYTES), 0);
         key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut sealed).ok()?;
         Some([&name[..], &nonce, &sealed].concat())
     }
@@ -95,7 +100,9 @@ impl TicketKeys {
         let mut sealed = sealed.to_vec();
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let plain = key.open_in_place(nonce, Aad::from(context), &mut sealed).ok()?;
-        let (made, session) = plain.split_at_checked(TIME_BYTES)?;
+        let (made, rest) = plain.split_at_checked(TIME_BYTES)?;
+        let (length, rest) = rest.split_at_checked(LENGTH_BYTES)?;
+        let session = rest.get(..usize::from(u16::from_be_bytes(length.try_into().ok()?)))?;
         let made = u64::from_be_bytes(made.try_into().ok()?);
         (unix_seconds() <= made.saturating_add(self.lifetime_s)).then(|| session.to_vec())
     }

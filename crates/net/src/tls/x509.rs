@@ -3,9 +3,7 @@
 //! Unlike webpki it reads version 1, which self-made authorities and clients still have, and names what it found
 //! wrong. Reading trusts nothing: signatures and trust are `chain`'s business.
 
-use super::der::{
-    BIT_STRING, BOOLEAN, INTEGER, Item, Items, OBJECT_ID, OCTET_STRING, SEQUENCE, seconds,
-};
+use super::der::{BIT_STRING, BOOLEAN, INTEGER, Item, Items, OBJECT_ID, OCTET_STRING, SEQUENCE, seconds};
 use rustls::crypto::WebPkiSupportedAlgorithms;
 
 /// `[0] EXPLICIT`, the version.

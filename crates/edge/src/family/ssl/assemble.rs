@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::tls::{
-    self, Context, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of, revocation_lists, subject_der,
+    self, Context, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of, revocation_lists,
+    subject_der,
 };
 
 use super::certificate::{self, CertificateCache, Named, Source, Watch};
@@ -142,7 +143,10 @@ fn assemble(b: &mut Build<'_>, settings: &Settings) -> Result<Option<ServerTls>,
     let Some(last) = values.certificates.last() else { return Ok(None) };
     if values.keys.len() < values.certificates.len() {
         let lone = values.certificates.get(values.keys.len()).unwrap_or(last);
-        return Err(Refusal::whole(format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", lone.shown)));
+        return Err(Refusal::whole(format!(
+            "no \"ssl_certificate_key\" is defined for certificate \"{}\"",
+            lone.shown
+        )));
     }
     let asks = values.verify != Verify::Off;
     if asks
@@ -219,10 +223,14 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Re
     let all = told.into_iter().chain(authorities(b, &values.authorities)?);
     let mut trust = Trust::new(all).ok_or_else(|| Refusal::whole("a trusted certificate cannot be read"))?;
     if !values.revoked.is_empty() {
-        let text = files::read(b, &values.revoked).map_err(|(path, error)| {
-            Refusal::whole(format!("X509_LOOKUP_load_file(\"{path}\") failed {error}"))
-        })?;
-        let bad = || Refusal::whole(format!("X509_LOOKUP_load_file(\"{}\") failed (no list of revoked certificates in it)", values.revoked));
+        let text = files::read(b, &values.revoked)
+            .map_err(|(path, error)| Refusal::whole(format!("X509_LOOKUP_load_file(\"{path}\") failed {error}")))?;
+        let bad = || {
+            Refusal::whole(format!(
+                "X509_LOOKUP_load_file(\"{}\") failed (no list of revoked certificates in it)",
+                values.revoked
+            ))
+        };
         let lists = revocation_lists(&text).map_err(|_| bad())?;
         if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
             return Err(bad());
@@ -235,9 +243,8 @@ fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>, Refusal> {
     if name.is_empty() {
         return Ok(Vec::new());
     }
-    let failed = |path: &str, why: &str| {
-        Refusal::whole(format!("SSL_CTX_load_verify_locations(\"{path}\") failed {why}"))
-    };
+    let failed =
+        |path: &str, why: &str| Refusal::whole(format!("SSL_CTX_load_verify_locations(\"{path}\") failed {why}"));
     let text = files::read(b, name).map_err(|(path, error)| failed(&path, &error))?;
     match certificates(&text) {
         Ok(all) if !all.is_empty() => Ok(all),
@@ -255,7 +262,12 @@ fn context(values: &Values, pairs: &[KeyPair], sources: &[(Source, Source)], hin
     }
     parts.extend(hints.iter().map(Vec::as_slice));
     let asks: &[u8] = if values.verify == Verify::Off { b"" } else { b"asks" };
-    parts.extend([asks, values.client_authorities.as_bytes(), values.authorities.as_bytes(), values.revoked.as_bytes()]);
+    parts.extend([
+        asks,
+        values.client_authorities.as_bytes(),
+        values.authorities.as_bytes(),
+        values.revoked.as_bytes(),
+    ]);
     context_of(parts)
 }
 

@@ -32,7 +32,8 @@ impl Source {
         if let Some(uri) = text.strip_prefix("store:")
             && !uri.starts_with("file:")
         {
-            return Err(Refusal::whole(format!("keys of the store \"{uri}\" cannot be loaded")).todo("name a file with the key"));
+            return Err(Refusal::whole(format!("keys of the store \"{uri}\" cannot be loaded"))
+                .todo("name a file with the key"));
         }
         // A PEM text may hold a "$" by chance nowhere: base64 has none.
         Ok(Source { shown: text.to_owned(), template: b.template(text)? })
@@ -96,9 +97,9 @@ pub fn pair(names: (&str, &str), texts: (&[u8], &[u8]), passwords: &[Vec<u8>]) -
 /// Reads certificate and key by name, now.
 pub fn load(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, String> {
     let text = |what: &str, name: &str| {
-        Named::of(name)
-            .text(directory)
-            .map_err(|error| format!("cannot load {what} \"{}\": BIO_new_file() failed {error}", files::absolute(directory, name)))
+        Named::of(name).text(directory).map_err(|error| {
+            format!("cannot load {what} \"{}\": BIO_new_file() failed {error}", files::absolute(directory, name))
+        })
     };
     let texts = (text("certificate", names.0)?, text("certificate key", names.1)?);
     pair(names, (&texts.0, &texts.1), passwords)

@@ -34,8 +34,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
                     "SessionTicket" => settings.tickets = Some(is_on),
                     // Nothing of this kind is ever done here.
                     "Compression" | "UnsafeLegacyRenegotiation" | "UnsafeLegacyServerConnect" if !is_on => {}
-                    "NoRenegotiation" | "EncryptThenMac" | "ExtendedMasterSecret" | "AntiReplay" | "Bugs"
-                        if is_on => {}
+                    "NoRenegotiation" | "EncryptThenMac" | "ExtendedMasterSecret" | "AntiReplay" | "Bugs" if is_on => {}
                     _ => {
                         return Err(failed().todo(format!(
                             "\"{option}\" has no meaning for weir's TLS; it knows ServerPreference and SessionTicket"
@@ -47,7 +46,8 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
         "ciphersuites" => {
             let kept = settings.ciphers.clone().unwrap_or_default();
             let kept = kept.with_suites(value).map_err(|_| {
-                failed().todo("there are TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_AES_128_GCM_SHA256")
+                failed()
+                    .todo("there are TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_AES_128_GCM_SHA256")
             })?;
             settings.ciphers = Some(kept.into());
         }

@@ -10,9 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::build::Build;
 use crate::log::Os;
 
-/// Texts by path.
+/// Files read for one configuration.
 #[derive(Default)]
-pub struct Files(HashMap<String, Arc<Vec<u8>>>);
+pub struct Files {
+    /// Texts by path.
+    texts: HashMap<String, Arc<Vec<u8>>>,
+    /// `ssl_object_cache_inheritable`; counts for what stands behind it.
+    pub(super) inherits: bool,
+}
 
 /// Which file it was, and when it changed last.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,11 +53,10 @@ pub fn absolute(directory: &str, name: &str) -> String {
 /// The text of a file; the error is its full name and nginx's `(2: No such file or directory)`.
 pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, String)> {
     let path = full_name(b, name);
-    if let Some(text) = b.declared.ssl.files.0.get(&path) {
+    if let Some(text) = b.declared.ssl.files.texts.get(&path) {
         return Ok(text.clone());
     }
-    let inherits = b.scopes().first().is_some_and(|main| main.settings.ssl.inherits_files == Some(true));
-    let stamp = if inherits { Stamp::of(&path) } else { None };
+    let stamp = if b.declared.ssl.files.inherits { Stamp::of(&path) } else { None };
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     let known = last.as_ref().and_then(|last| last.get(&path));
     let text = match (known, stamp) {
@@ -62,7 +66,7 @@ pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, Stri
     if let Some(stamp) = stamp {
         last.get_or_insert_default().insert(path.clone(), (stamp, text.clone()));
     }
-    b.declared.ssl.files.0.insert(path, text.clone());
+    b.declared.ssl.files.texts.insert(path, text.clone());
     Ok(text)
 }
 

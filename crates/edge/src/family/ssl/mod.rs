@@ -77,8 +77,6 @@ crate::settings! {
     commands: Vec<(String, String)> = Vec::new(),
     /// `ssl_key_log`.
     key_log: Option<Arc<KeyLogFile>> = None,
-    /// `ssl_object_cache_inheritable`.
-    inherits_files: bool = false,
     /// What a server speaks TLS with, once its block is read; `None` without certificates.
     tls: Option<Arc<ServerTls>> = None,
 }
@@ -170,7 +168,7 @@ pub static FAMILY: Family = Family::new("ssl", &[
         command::read).many(),
     Directive::new("ssl_key_log", HS, ONE, "A file to which secrets of connections are written, for debugging alone.", key_log),
     Directive::new("ssl_object_cache_inheritable", MAIN, Arity::Flag, "Takes certificates and keys over from before a reload if their files are unchanged.",
-        |b, s| { b.settings().ssl.inherits_files = Some(value::flag(s)?); Ok(()) }).default("off"),
+        |b, s| { b.declared.ssl.files.inherits = value::flag(s)?; Ok(()) }).default("off"),
 ])
 .variables(variables::ALL)
 .finish(assemble::finish);
