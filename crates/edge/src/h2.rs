@@ -21,13 +21,24 @@ pub use drive::serve;
 pub use request::Begun;
 pub use stream::Stream;
 
+use weir_wire::Version;
+
 use crate::conf::Conf;
+use crate::exchange::Exchange;
 use crate::head::default_core;
 
 /// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
 pub fn is_on(conf: &Conf, listen: usize) -> bool {
     let Some(listen) = conf.listens.get(listen) else { return false };
     listen.http2 || conf.location(conf.server(listen.hosts.default_server()).root).values.http2.is_on
+}
+
+/// Whether the request came over HTTP/2 to a server that does not speak it: the connection is another server's.
+pub fn is_unwanted(exchange: &Exchange<'_>) -> bool {
+    let listen = exchange.client.listen.get();
+    exchange.request.version() == Version::Http2
+        && !exchange.conf.location(exchange.server.root).values.http2.is_on
+        && !exchange.conf.listens.get(listen).is_some_and(|listen| listen.http2)
 }
 
 /// What of `bytes` says about HTTP/2: they are its preface, its beginning, or something else.

@@ -187,10 +187,20 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
         exchange.log(Level::Info, format_args!("{told}"));
         return Ok(Outcome::Status(status));
     }
+    if crate::h2::is_unwanted(exchange) {
+        exchange.log(
+            Level::Info,
+            format_args!("client attempted to request the server name for which HTTP/2 is disabled"),
+        );
+        return Ok(Outcome::Status(MISDIRECTED));
+    }
     note_ignored(exchange);
     exchange.step = Step::AwaitRequest; // between steps nginx names none
     Ok(phase::walk(exchange, From::Server))
 }
+
+/// RFC 9110 §15.5.20.
+const MISDIRECTED: u16 = 421;
 
 /// What nginx says of a refused head: its words, and the offending line where it quotes that.
 fn refusal_text(exchange: &Exchange<'_>, violation: Violation) -> String {

@@ -342,8 +342,10 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, is_going: bool, ev
         }
         Event::Malformed { stream, what } => {
             note(conn, entry, what);
-            if let Some(known) = session.stream(stream) {
-                known.malform();
+            match session.stream(stream) {
+                Some(known) => known.malform(),
+                // It was answered already.
+                None => session.wire.borrow_mut().reset(stream, Code::Protocol),
             }
         }
         Event::Data { stream, data, counted, ends } => {

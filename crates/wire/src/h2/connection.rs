@@ -367,6 +367,10 @@ impl Connection {
             }
             return Err(Fault::stream(id, Code::StreamClosed, "DATA on a closed stream"));
         };
+        if stream.incoming == Incoming::Broken {
+            self.return_window(counted);
+            return Ok(Event::Nothing);
+        }
         let was_body = stream.incoming == Incoming::Body;
         if let Err(fault) = stream.take_data(id, data.len(), counted, ends) {
             self.return_window(counted);
@@ -383,7 +387,7 @@ impl Connection {
         match (self.role, fault) {
             (Role::Server, Fault { stream: Some(stream), code: Code::Protocol, what }) => {
                 if let Some(known) = self.streams.get(stream) {
-                    known.incoming = Incoming::Done;
+                    known.incoming = Incoming::Broken;
                 }
                 self.calm.reset()?;
                 Ok(Event::Malformed { stream, what })
@@ -484,6 +488,7 @@ impl Connection {
         let Some(stream) = self.streams.get(id) else { return Ok(Event::Nothing) };
         match stream.incoming {
             Incoming::Done => Err(Fault::stream(id, Code::StreamClosed, "HEADERS after END_STREAM")),
+            Incoming::Broken => Ok(Event::Nothing),
             Incoming::Head => {
                 // Whether this is the final answer depends on its status: `answered` says so.
                 if ends {

@@ -16,6 +16,8 @@ pub enum Incoming {
     Head,
     /// A body, or its end.
     Body,
+    /// What is not the message it should be: it is passed over.
+    Broken,
     /// Nothing.
     Done,
 }
@@ -61,7 +63,9 @@ impl Stream {
         match self.incoming {
             Incoming::Body => {}
             Incoming::Head => return Err(Fault::stream(id, Code::Protocol, "DATA before HEADERS")),
-            Incoming::Done => return Err(Fault::stream(id, Code::StreamClosed, "DATA after END_STREAM")),
+            Incoming::Broken | Incoming::Done => {
+                return Err(Fault::stream(id, Code::StreamClosed, "DATA after END_STREAM"));
+            }
         }
         self.receive_window -= counted as i64;
         if self.receive_window < 0 {
@@ -84,7 +88,7 @@ impl Stream {
     }
 
     fn is_over(&self) -> bool {
-        self.incoming == Incoming::Done && self.outgoing == Outgoing::Done
+        matches!(self.incoming, Incoming::Broken | Incoming::Done) && self.outgoing == Outgoing::Done
     }
 }
 
