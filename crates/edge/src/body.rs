@@ -15,7 +15,7 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Known, Version, Violation};
 
 use crate::conn::{Conn, Gone};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Request};
 use crate::family::core::BodyInFile;
 use crate::log::Level;
 
@@ -80,10 +80,11 @@ enum Left {
 }
 
 impl Reader {
-    fn of(length: Option<BodyLength>) -> Reader {
-        let left = match length {
-            None | Some(BodyLength::None | BodyLength::Exact(0)) => Left::Nothing,
-            Some(BodyLength::UntilClose) => Left::All,
+    fn of(request: &Request) -> Reader {
+        let left = match request.length {
+            // Whatever length a stream's request tells: only the stream's end says that nothing more comes.
+            _ if request.is_open_ended => Left::All,
+            None | Some(BodyLength::None | BodyLength::UntilClose | BodyLength::Exact(0)) => Left::Nothing,
             Some(BodyLength::Exact(length)) => Left::Exact(length),
             Some(BodyLength::Chunked) => Left::Chunked(Box::new(Decoder::new())),
         };
@@ -100,7 +101,7 @@ impl Reader {
 pub fn is_consumed(exchange: &Exchange<'_>) -> bool {
     match &exchange.reader {
         Some(reader) => reader.is_done(),
-        None => Reader::of(exchange.request.length).is_done(),
+        None => Reader::of(&exchange.request).is_done(),
     }
 }
 
@@ -119,7 +120,7 @@ pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
 /// Appends body bytes to `out`: `Ready(Ok(true))` when the body is complete. `Pending` until the client sends.
 pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) -> Poll<Result<bool, Failed>> {
     if exchange.reader.is_none() {
-        exchange.reader = Some(Reader::of(exchange.request.length));
+        exchange.reader = Some(Reader::of(&exchange.request));
     }
     loop {
         match take(exchange, out) {
@@ -137,7 +138,7 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
         }
         match conn.stream().try_read_vec(&mut request.bytes, READ_BYTES) {
             Ok(0) if matches!(exchange.reader, Some(Reader { left: Left::All, .. })) => {
-                exchange.reader = Some(Reader::of(None));
+                exchange.reader = Some(Reader { left: Left::Nothing, taken: 0 });
                 return Poll::Ready(Ok(true));
             }
             Ok(0) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(io::ErrorKind::UnexpectedEof.into())))),
@@ -355,23 +356,27 @@ pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Fail
             Ok(_) => {}
         }
     }
-    let has_ended = conn.carried.as_ref().is_some_and(|stream| stream.has_ended());
-    if !has_arrived(request.length, request.unread(), memory_max, has_ended) {
+    let is_here = match &conn.carried {
+        Some(stream) if request.is_open_ended => stream.has_ended() && request.unread().len() as u64 <= memory_max,
+        _ => has_arrived(request.length, request.unread(), memory_max),
+    };
+    if !is_here {
         return Ok(());
     }
     let mut bytes = Vec::new();
-    if let Poll::Ready(read) = poll_read(exchange, conn, &mut bytes) {
-        read?;
-        exchange.body = if bytes.is_empty() { RequestBody::Gone } else { RequestBody::Memory(bytes) };
+    while let Poll::Ready(read) = poll_read(exchange, conn, &mut bytes) {
+        if read? {
+            exchange.body = if bytes.is_empty() { RequestBody::Gone } else { RequestBody::Memory(bytes) };
+            break;
+        }
     }
     Ok(())
 }
 
-/// Whether `bytes` begin with a whole body of at most `max` bytes, framing included; `has_ended` when nothing follows.
-fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64, has_ended: bool) -> bool {
+/// Whether `bytes` begin with a whole body of at most `max` bytes, framing included.
+fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64) -> bool {
     match length {
-        None | Some(BodyLength::None) => true,
-        Some(BodyLength::UntilClose) => has_ended && bytes.len() as u64 <= max,
+        None | Some(BodyLength::None | BodyLength::UntilClose) => true,
         Some(BodyLength::Exact(length)) => length <= max && length <= bytes.len() as u64,
         Some(BodyLength::Chunked) => {
             let (mut decoder, mut at) = (Decoder::new(), 0);
@@ -395,7 +400,7 @@ pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
     }
     exchange.discards_body = true;
     exchange.body = RequestBody::Gone;
-    exchange.reader = Some(Reader::of(exchange.request.length));
+    exchange.reader = Some(Reader::of(&exchange.request));
     match take(exchange, &mut Vec::new()) {
         Err(Failed::Status(status)) => Some(status),
         Err(Failed::Gone(_)) | Ok(_) => None,

@@ -174,8 +174,6 @@ impl Stream {
             let code = match (self.output.get(), self.has_ended.get()) {
                 _ if self.is_at_fault.get() => Some(Code::Protocol),
                 (Output::Done, true) => None,
-                // All that was said has come but for the word that it is the end, which may be on its way.
-                (Output::Done, false) if self.session.wire.borrow().expected(self.id) == Some(0) => None,
                 (Output::Done, false) => Some(Code::NoError),
                 (Output::Open | Output::Left(_), _) => Some(Code::Internal),
             };
