@@ -33,6 +33,11 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 static LAST: Mutex<Option<HashMap<String, (Stamp, Arc<Vec<u8>>)>>> = Mutex::new(None);
 
 impl Stamp {
+    /// Whether it is the same file for nginx, which counts seconds.
+    fn is_as(&self, other: &Stamp) -> bool {
+        (self.inode, self.changed.0) == (other.inode, other.changed.0)
+    }
+
     /// Of a file by its full name; `None` if there is none, or it is no ordinary file.
     pub fn of(path: &str) -> Option<Stamp> {
         let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
@@ -60,7 +65,7 @@ pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, Stri
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     let known = last.as_ref().and_then(|last| last.get(&path));
     let text = match (known, stamp) {
-        (Some((then, text)), Some(now)) if *then == now => text.clone(),
+        (Some((then, text)), Some(now)) if then.is_as(&now) => text.clone(),
         _ => Arc::new(text(&path).map_err(|error| (path.clone(), error))?),
     };
     if let Some(stamp) = stamp {
