@@ -440,9 +440,8 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (
         if !conn.follow(&generation) {
             return (parts, After::Close);
         }
-        let may_carry = conn.served == 0
-            && !conn.shared.is_secure()
-            && h2::is_on(&generation.conf, conn.client.listen.get());
+        let may_carry =
+            conn.served == 0 && !conn.shared.is_secure() && h2::is_on(&generation.conf, conn.client.listen.get());
         let reading = counters::raise(&worker.counters().reading);
         let head =
             head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get()), may_carry).await;

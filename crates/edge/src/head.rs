@@ -188,10 +188,8 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
         return Ok(Outcome::Status(status));
     }
     if crate::h2::is_unwanted(exchange) {
-        exchange.log(
-            Level::Info,
-            format_args!("client attempted to request the server name for which HTTP/2 is disabled"),
-        );
+        exchange
+            .log(Level::Info, format_args!("client attempted to request the server name for which HTTP/2 is disabled"));
         return Ok(Outcome::Status(MISDIRECTED));
     }
     note_ignored(exchange);

@@ -154,7 +154,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     // Whole areas.
     (Module("ngx_mail"), "weir is no mail proxy: keep nginx for mail"),
     (Module("ngx_stream"), "weir proxies HTTP only: keep nginx, or HAProxy, for plain TCP and UDP"),
-    (Module("ngx_http_v2"), "remove the line: clients fall back to HTTP/1.1, or keep nginx for HTTP/2 in front"),
     (Module("ngx_http_v3"), "remove the line: clients fall back to TCP, or keep nginx for HTTP/3 in front"),
     (Names("quic_"), "remove the line: clients fall back to TCP, or keep nginx for HTTP/3 in front"),
     (Module("ngx_http_ssl"), TLS_IN_FRONT),
