@@ -3,6 +3,7 @@
 
 mod disk;
 mod flights;
+mod forms;
 mod long;
 mod memory;
 mod purging;
@@ -105,6 +106,11 @@ impl Bench {
             Joined::Lead(leader) => leader,
             _ => panic!("another leads"),
         }
+    }
+
+    fn join_anew(&self, key: &str) -> Joined {
+        let key = self.zone.key(key.as_bytes());
+        self.zone.join(&key, key.place, None, self.now)
     }
 
     fn store_draft(&self, key: &str, draft: Draft, body: &[u8]) -> Result<Arc<Object>, Refused> {

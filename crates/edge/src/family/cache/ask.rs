@@ -36,7 +36,9 @@ pub enum Said {
 
 /// Asks the cache of the location.
 pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
-    exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
+    if !exchange.cache.is_untouched() {
+        exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
+    }
     let number = match zone_of(exchange) {
         Ok(Some(number)) => number,
         Ok(None) => return Said::Fetch,
@@ -184,7 +186,7 @@ impl Asked<'_> {
             }
             Verdict::Serve => {
                 self.ahead(exchange, conn, &object, now_ms);
-                Said::Answer(hit::serve(exchange, object, Status::Hit, reason))
+                Said::Answer(hit::serve_found(exchange, object, reason, &self.facts))
             }
             Verdict::ServeAndRefresh => {
                 let status = match self.join(exchange, Some(&object)) {

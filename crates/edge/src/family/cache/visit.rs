@@ -5,11 +5,12 @@ use std::task::{Context, Poll};
 
 use weir_net::{Lease, clock};
 
+use super::plain::Plain;
 use super::watch::Watch;
 
 use crate::cache::reason::Reason;
 use crate::cache::serving::Trouble;
-use crate::cache::store::{Fill, Leader, Object, Status};
+use crate::cache::store::{Fill, Leader, Object, Packing, Status};
 use crate::family::store::Saving;
 
 /// One exchange's dealings with the cache. Empty, and free, where there is none.
@@ -45,6 +46,12 @@ pub struct Visit {
     pub may_not_keep: Option<Reason>,
     /// Notices answers that differ by who asks.
     pub(super) watch: Option<Box<Watch>>,
+    /// Whether its head is copied from a ready one, or is to become one.
+    pub plain: Plain,
+    /// What the stored answer's compressed body is kept with.
+    pub packing: Option<Box<Packing>>,
+    /// What a compressed body out of the cache was, and is, in bytes.
+    pub packed: Option<(u64, u64)>,
     /// Bytes of body that were stored.
     pub written: Option<u64>,
     /// The copy of the answer that `proxy_store` asks for.
@@ -62,6 +69,16 @@ impl Default for Key {
 }
 
 impl Visit {
+    /// Whether it is as new: most exchanges ask once, and making another costs more than looking.
+    pub fn is_untouched(&self) -> bool {
+        let has_said = self.status.is_some() || self.reason.is_some() || self.zone.is_some() || self.invalidates.is_some();
+        let holds = self.old.is_some() || self.shown.is_some() || self.leader.is_some() || self.fill.is_some();
+        let keeps = self.packing.is_some() || self.saving.is_some() || self.watch.is_some() || self.written.is_some();
+        let asks = self.wants_whole || self.converts_head || self.revalidates;
+        let knows = self.trouble.is_some() || self.may_not_keep.is_some() || self.packed.is_some();
+        !(has_said || holds || keeps || asks || knows || !matches!(self.plain, Plain::No))
+    }
+
     /// Whether the cache wants to hear of the upstream's answer.
     pub fn is_concerned(&self) -> bool {
         self.zone.is_some() || self.invalidates.is_some()
