@@ -2,6 +2,7 @@
 """What one proxied exchange costs in user instructions: weir, nginx and the floor relay under callgrind.
 
     python3 bench/instructions.py --weir target/release/weir [--only weir-tuned,floor] [--path /1k]
+    python3 bench/instructions.py --weir target/release/weir --cached      # a hit instead: the answer is in the peer's cache
 
 Time on a shared machine is noise; instructions are not. Each peer serves a short and a long run of wrk under
 callgrind (Debian's `valgrind`); the difference of what they executed, divided by the difference of requests, is
@@ -31,8 +32,10 @@ def main():
     for tool in ("valgrind", "wrk"):
         if not shutil.which(tool):
             sys.exit(f"{tool} is needed: apt install {tool}")
-    wanted = args.only.split(",") if args.only else ["floor", "nginx-tuned", "weir-tuned"]
-    print(f"user instructions of one exchange: GET {args.path}, {args.connections} connections kept, "
+    usual = ["floor", "nginx-tuned", "weir"] if args.cached else ["floor", "nginx-tuned", "weir-tuned"]
+    wanted = args.only.split(",") if args.only else usual
+    what = "hit" if args.cached else "exchange"
+    print(f"user instructions of one {what}: GET {args.path}, {args.connections} connections kept, "
           f"a run of {args.short} s taken from one of {args.long} s")
     floor = None
     with tempfile.TemporaryDirectory(prefix="weir-instructions-") as work:
@@ -47,6 +50,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", help="the binary; left out without it")
     parser.add_argument("--only", help="some peers, by run.py's names, separated by commas")
+    parser.add_argument("--cached", action="store_true", help="out of the peer's cache, as run.py's hit-1k")
+    parser.add_argument("--header", help="a field of the request, such as 'Accept-Encoding: gzip'")
     parser.add_argument("--path", default="/1k", help="of floor's origin: /1k, /64k, /1m")
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--short", type=int, default=1, help="seconds of the short run")
@@ -70,10 +75,10 @@ def run(peer, args, work, seconds):
         directory.chmod(0o777)      # nginx's worker is nobody, and writes a file of its own
     listen, origin = free_address(), free_address()
     with peers.start_origin(origin, work):
-        process = start(peer, work, listen, origin)
+        process = start(peer, args, work, listen, origin)
         try:
             await_listener(listen, process)
-            requests = load(listen, args.path, args.connections, seconds)
+            requests = load(listen, args, seconds)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(READY_SECONDS)
@@ -81,13 +86,14 @@ def run(peer, args, work, seconds):
     return sum(parse_callgrind(file.read_text(errors="replace")) for file in files), requests
 
 
-def start(peer, work, listen, origin):
+def start(peer, args, work, listen, origin):
     conf = work / "peer.conf"
-    if peer.conf:
-        text = (peers.HERE / "conf" / peer.conf).read_text()
+    source, peer_argv = peer.set_up(args.cached)
+    if source:
+        text = (peers.HERE / "conf" / source).read_text()
         conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
     values = dict(program=peer.program, conf=conf, prefix=f"{work}/", listen=listen, origin=origin)
-    argv = [part.format(**values) for part in peer.argv]
+    argv = [part.format(**values) for part in peer_argv]
     with open(work / "output.log", "ab") as log:
         return subprocess.Popen(
             ["valgrind", "--tool=callgrind", "--vgdb=no", "--trace-children=yes",
@@ -113,9 +119,10 @@ def await_listener(listen, process):
     raise peers.PeerFailed(f"{process.args} did not start")
 
 
-def load(listen, path, connections, seconds):
+def load(listen, args, seconds):
     """Keeps the peer full; how many requests it answered."""
-    done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}", f"http://{listen}{path}"],
+    header = ["-H", args.header] if args.header else []
+    done = subprocess.run(["wrk", "-t1", f"-c{args.connections}", f"-d{seconds}", *header, f"http://{listen}{args.path}"],
                           capture_output=True, text=True)
     counted = loads.parse_wrk(done.stdout)
     if not counted["requests"] or counted["errors"]:

@@ -43,6 +43,7 @@ fn exchanges_cost_what_counts_txt_says() {
         ("proxied", edge.measure("GET /proxied HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("return", edge.measure("GET /return HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("hit", edge.measure("GET /kept HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("hit-gzip", edge.measure("GET /packed HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")),
         ("file", edge.measure("GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("websocket", edge.measure_websocket()),
     ];
@@ -128,6 +129,13 @@ impl Edge {
                          proxy_pass http://127.0.0.1:{origin_port};
                          proxy_cache one;
                          proxy_cache_valid 200 1h;
+                     }}
+                     location /packed {{
+                         proxy_pass http://127.0.0.1:{origin_port};
+                         proxy_cache one;
+                         proxy_cache_valid 200 1h;
+                         gzip on;
+                         gzip_types text/plain;
                      }}
                      location /proxied {{ proxy_pass http://127.0.0.1:{origin_port}; }}
                      location /socket {{

@@ -14,6 +14,7 @@ use weir_wire::encode;
 use crate::cache::store::{FileBody, Object, Piece, Reader};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
+use crate::family::cache::pack;
 use crate::log::Level;
 use crate::pace::Pace;
 use crate::respond::{self, Framing, Part};
@@ -46,6 +47,11 @@ impl Kept {
     pub fn whole(object: Arc<Object>) -> Kept {
         let length = object.is_whole().then(|| object.body.len());
         Kept { object, offset: 0, length }
+    }
+
+    /// Whether it is all of a body that is whole.
+    pub fn is_all(&self) -> bool {
+        self.offset == 0 && self.object.is_whole() && self.length == Some(self.object.body.len())
     }
 
     /// Bytes `start..end` of it.
@@ -244,6 +250,7 @@ async fn send_in_pieces(
             exchange.body_bytes_sent += buffer.len() as u64;
         } else {
             let changed = respond::filtered(exchange, &buffer, false, last);
+            pack::keep(exchange, &changed, last);
             frame(framing, &changed, out);
             exchange.body_bytes_sent += changed.len() as u64;
         }

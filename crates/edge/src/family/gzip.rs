@@ -14,6 +14,7 @@ use crate::build::Build;
 use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::family::cache::pack;
 use crate::media_types;
 use crate::regex::Regex;
 use crate::respond::BodyFilter;
@@ -174,7 +175,9 @@ fn filter(exchange: &mut Exchange<'_>) {
     response.fields.remove(Known::ContentLength);
     response.fields.remove(Known::AcceptRanges);
     weaken_etag(exchange);
-    exchange.response.body_filters.push(Box::new(Gzip::new(settings.level)));
+    if !pack::replace(exchange, settings.level) {
+        exchange.response.body_filters.push(Box::new(Gzip::new(settings.level)));
+    }
 }
 
 /// A compressed body is equivalent to the original, not the same (RFC 9110 §8.8.1).
@@ -360,7 +363,8 @@ impl BodyFilter for Gzip {
 /// `$gzip_ratio`: how many bytes became one, with two digits.
 fn ratio(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     use std::io::Write;
-    let bytes = exchange.response.body_filters.iter().find_map(|filter| filter.bytes());
+    let mut filters = exchange.response.body_filters.iter();
+    let bytes = filters.find_map(|filter| filter.bytes()).or(exchange.cache.packed);
     let Some((before, after)) = bytes.filter(|(_, after)| *after > 0) else { return false };
     let (whole, hundredths) = hundredths(before, after);
     let written = write!(out, "{whole}.{hundredths:02}");

@@ -11,6 +11,7 @@ use weir_net::Instant;
 
 use super::Zone;
 use super::flight::Flight;
+use super::forms::Forms;
 use super::growth::Growth;
 use super::label::{Label, TAGS_MAX, Tag, VARY_BYTES_MAX, Variant};
 use super::object::{Body, FileBody, Head, Object, Times};
@@ -101,7 +102,9 @@ impl Leader {
         times: Times,
         now: Instant,
     ) -> Result<Arc<Object>, Refused> {
-        let object = Arc::new(self.object(old.label.clone(), head, times, old.body.clone()));
+        let mut object = self.object(old.label.clone(), head, times, old.body.clone());
+        object.forms = old.forms.of_body();
+        let object = Arc::new(object);
         let stored = self.store(&object, now);
         match stored {
             Ok(()) => self.flight.stored(self.turn, &object),
@@ -134,7 +137,19 @@ impl Leader {
     fn object(&self, label: Arc<Label>, head: Head, times: Times, body: Body) -> Object {
         let soft_purged = AtomicBool::new(false);
         let (serial, is_spooled) = (self.zone.next_serial(), false);
-        Object { label, head, times, body, parsed: OnceLock::new(), serial, born: self.born, soft_purged, is_spooled }
+        Object {
+            label,
+            head,
+            times,
+            body,
+            parsed: OnceLock::new(),
+            serial,
+            born: self.born,
+            soft_purged,
+            is_spooled,
+            forms: Forms::default(),
+            is_being_packed: AtomicBool::new(false),
+        }
     }
 
     fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use weir_wire::ResponseHead;
 
+use super::forms::Forms;
 use super::growth::Growth;
 use super::label::Label;
 
@@ -117,7 +118,8 @@ impl Body {
     }
 }
 
-/// A stored response. It never changes but for the mark of a soft purge; a refresh makes another that shares the body.
+/// A stored response. It never changes but for the mark of a soft purge; a refresh makes another that shares the body,
+/// and so does keeping a form of it (`Zone::dress`).
 pub struct Object {
     /// What it is stored as: key, variant, tags.
     pub label: Arc<Label>,
@@ -136,6 +138,10 @@ pub struct Object {
     pub(super) soft_purged: AtomicBool,
     /// Its file is in place already.
     pub(super) is_spooled: bool,
+    /// What was made of it for clients.
+    pub(super) forms: Forms,
+    /// Somebody compresses it, to keep that.
+    pub(super) is_being_packed: AtomicBool,
 }
 
 impl Object {
@@ -156,7 +162,8 @@ impl Object {
             Body::Many(chunks) => chunks.iter().map(|chunk| chunk.len() + CHUNK_BYTES).sum(),
             Body::File(_) | Body::Growing(_) => 0,
         };
-        (size_of::<Object>() + COUNTS_BYTES + self.head.bytes.len() + self.parsed_bytes() + body) as u64
+        let own = size_of::<Object>() + COUNTS_BYTES + self.head.bytes.len() + self.parsed_bytes() + body;
+        own as u64 + self.forms.memory_bytes()
     }
 }
 

@@ -248,6 +248,27 @@ impl Shard {
         true
     }
 
+    /// Puts another form of the very object in its place, whatever room that takes from others; false when it is not
+    /// this one's turn: the node has another by now, or the new one is too large.
+    pub fn exchange(&mut self, at: u32, old: &Arc<Object>, new: Arc<Object>, gone: &mut Gone) -> bool {
+        let bytes = new.memory_bytes();
+        let most = self.object_bytes_max();
+        let Some(node) = self.nodes.get_mut(at) else { return false };
+        let is_it = node.memory.as_ref().is_some_and(|known| Arc::ptr_eq(known, old));
+        if !is_it || node.queue == Queue::None || bytes > most {
+            return false;
+        }
+        new.soft_purged.store(node.soft_purged, Ordering::Release);
+        let queue = node.queue;
+        node.memory = Some(new);
+        self.memory = self.memory - old.memory_bytes() + bytes;
+        if queue == Queue::Small {
+            self.small_bytes = self.small_bytes - old.memory_bytes() + bytes;
+        }
+        self.make_room(0, gone);
+        true
+    }
+
     /// Lets a node whose body is in a file be found while that file's header is written: it takes no part in the
     /// queues.
     pub fn hold(&mut self, at: u32, object: Arc<Object>) {

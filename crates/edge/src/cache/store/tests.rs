@@ -3,6 +3,7 @@
 
 mod disk;
 mod flights;
+mod forms;
 mod long;
 mod memory;
 mod purging;

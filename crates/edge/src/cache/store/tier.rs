@@ -12,6 +12,7 @@ use super::ban::Ban;
 use super::check::{CHECKS_MAX, Checking};
 use super::directory::{Directory, Run, Unread};
 use super::file::Record;
+use super::forms::Forms;
 use super::label::Label;
 use super::object::{Body, FileBody, Object};
 use super::purges::{self, Purges};
@@ -361,6 +362,8 @@ impl Zone {
             born: node.checked,
             soft_purged: AtomicBool::new(node.soft_purged || record.soft_purged),
             is_spooled: false,
+            forms: Forms::default(),
+            is_being_packed: AtomicBool::new(false),
         });
         let is_there = self.survives(&mut shard, at, &mut gone);
         if is_there {

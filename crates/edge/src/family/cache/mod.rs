@@ -8,6 +8,7 @@
 mod ask;
 mod hit;
 pub mod keep;
+pub mod pack;
 pub mod path;
 mod purge;
 mod refresh;

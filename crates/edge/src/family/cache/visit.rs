@@ -9,7 +9,7 @@ use super::watch::Watch;
 
 use crate::cache::reason::Reason;
 use crate::cache::serving::Trouble;
-use crate::cache::store::{Fill, Leader, Object, Status};
+use crate::cache::store::{Fill, Leader, Object, Packing, Status};
 use crate::family::store::Saving;
 
 /// One exchange's dealings with the cache. Empty, and free, where there is none.
@@ -45,6 +45,10 @@ pub struct Visit {
     pub may_not_keep: Option<Reason>,
     /// Notices answers that differ by who asks.
     pub(super) watch: Option<Box<Watch>>,
+    /// What the stored answer's compressed body is kept with.
+    pub packing: Option<Box<Packing>>,
+    /// What a compressed body out of the cache was, and is, in bytes.
+    pub packed: Option<(u64, u64)>,
     /// Bytes of body that were stored.
     pub written: Option<u64>,
     /// The copy of the answer that `proxy_store` asks for.
