@@ -53,6 +53,8 @@ crate::settings! {
     no_cache: Arc<Vec<Template>> = Arc::default(),
     /// `proxy_cache_purge`.
     purge: Arc<Vec<Template>> = Arc::default(),
+    /// `proxy_cache_purge_tag`.
+    purge_tag: Arc<Vec<Template>> = Arc::default(),
     /// `proxy_cache_lock`; `None` where nothing says it.
     lock: Option<bool> = None,
     /// `proxy_cache_lock_timeout`.
@@ -226,6 +228,9 @@ pub static FAMILY: Family = Family::new("cache", &[
     setting!("proxy_cache_purge", purge, Arity::AtLeast(1), "",
         "The key, or all keys that begin with it if it ends in *, is forgotten where one of these is neither empty nor 0.",
         templates),
+    setting!("proxy_cache_purge_tag", purge_tag, Arity::AtLeast(1), "",
+        "weir's own: where proxy_cache_purge holds and one of these names tags, parted by spaces or commas, all answers of the \
+         zone that have one of them are forgotten instead of the key.", templates),
     Directive::new("proxy_cache_lock", HSL, Arity::Flag,
         "One request at a time asks for a new key; the others wait for its answer.",
         |b, s| {

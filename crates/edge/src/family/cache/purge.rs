@@ -1,22 +1,52 @@
-//! What makes stored answers go: `proxy_cache_purge`, and requests that change what they are about.
+//! What makes stored answers go: `proxy_cache_purge`, by key or by tag, and requests that change what they are about.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_purge>: answered by 204 whether there was
 //! anything or not, once no worker gives any of it.
 
 use crate::cache::invalidation::{self, Target};
-use crate::cache::store::{Force, Purge, Zone};
+use crate::cache::store::{Force, Purge, Tag, Zone};
 use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::upstream::forward::Answer;
+use crate::family::variables::scheme;
+use crate::log::Level;
 use crate::phase::Outcome;
 use crate::respond::Body;
 
-/// Purges the exchange's key and answers.
+/// Tags that one request may purge; each becomes a rule that all later look-ups are judged by.
+const TAGS_MAX: usize = 256;
+
+/// Purges the tags that the request names, or else the exchange's key, and answers.
 pub fn answer(exchange: &mut Exchange<'_>, zone: &Zone) -> Answer {
-    zone.purge(Purge::of_key(&exchange.cache.key.0), Force::Hard);
+    let location = exchange.location;
+    let mut text = weir_net::buffer::lease(0);
+    for template in location.values.cache.purge_tag.iter() {
+        template.eval(exchange, &mut text);
+        text.push(b' ');
+    }
+    match tags(&text).count() {
+        0 => {
+            zone.purge(Purge::of_key(&exchange.cache.key.0), Force::Hard);
+        }
+        1..=TAGS_MAX => {
+            for tag in tags(&text) {
+                zone.purge(Purge::Tag(Tag::of(tag)), Force::Hard);
+            }
+        }
+        count => {
+            let what = format_args!("client names {count} tags to purge, {TAGS_MAX} at a time are taken: nothing purged");
+            exchange.log(Level::Error, what);
+            return Answer::Outcome(Outcome::Status(400));
+        }
+    }
     exchange.response.status = 204;
     exchange.response.body = Body::Empty;
     Answer::Outcome(Outcome::Respond)
+}
+
+/// The tags in a text, however it parts them: `a, b` and `a b`.
+fn tags(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| matches!(byte, b',' | b' ' | b'\t')).filter(|tag| !tag.is_empty())
 }
 
 /// After a request that changes something: what is stored under its key, and under the keys that `Location` and
@@ -25,7 +55,7 @@ pub fn after_unsafe(exchange: &mut Exchange<'_>, origin: &Origin) {
     let zone = exchange.cache.invalidates.take().and_then(|number| exchange.conf.declared.cache.zone(number));
     let Some(zone) = zone else { return };
     let own = exchange.request.target();
-    let target = Target { scheme: b"http", host: &exchange.request.host, uri: own };
+    let target = Target { scheme: scheme(exchange.client), host: &exchange.request.host, uri: own };
     let fields = keep::origin_fields(origin);
     let uris = invalidation::targets(exchange.request.method(), origin.head.status, target, fields);
     let key: &[u8] = &exchange.cache.key.0;
