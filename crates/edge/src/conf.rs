@@ -14,6 +14,7 @@ use crate::exchange::Exchange;
 use crate::family::location::{Methods, Pattern};
 use crate::family::rewrite::Rule;
 use crate::family::server::{Draft, ListenDraft};
+use crate::family::cache::plain;
 use crate::family::{Declared, FAMILIES, RESPONSE_ORDER, Settings, Values};
 use crate::phase::{Enter, Phase};
 use crate::regex::Regex;
@@ -88,6 +89,8 @@ pub struct Location {
     pub content: Vec<Enter>,
     /// The filters that have something to do, in `RESPONSE_ORDER`.
     pub filters: Vec<fn(&mut Exchange<'_>)>,
+    /// Heads of stored answers may be kept ready (`family::cache::plain`).
+    pub has_ready_heads: bool,
     /// Locations inside this one.
     pub places: Places,
     /// The methods another block handles, and that block.
@@ -205,6 +208,7 @@ impl Compiler<'_> {
             walk: Vec::new(),
             content: Vec::new(),
             filters: Vec::new(),
+            has_ready_heads: false,
             places: Places::default(),
             limit_except: None,
         });
@@ -330,6 +334,9 @@ impl Compiler<'_> {
         let (sockets, listens) = crate::route::listens(&mut self.build, &drafts);
         self.require_certificates(&listens, &drafts);
         let Build { names, declared, mut problems, paths, .. } = self.build;
+        for location in &mut self.locations {
+            location.has_ready_heads = plain::is_possible(location, &names);
+        }
         let (definitions, unknown) = names.bind(build::built_in);
         for name in unknown {
             problems.push(Problem {

@@ -35,6 +35,11 @@ impl Fields {
         self.items.clear();
     }
 
+    /// Whether none was put in since the last `clear`.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// Appends a field.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.push_known(name, value, Known::of(name));

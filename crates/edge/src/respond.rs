@@ -15,6 +15,7 @@ use weir_wire::{Known, Version, encode};
 use crate::cache::store::Object;
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Response};
+use crate::family::cache::plain;
 use crate::family::core::Tokens;
 use crate::family::headers;
 use crate::family::slice::{self, Sliced};
@@ -125,6 +126,9 @@ pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<S
         exchange.response.status = exchange.error_status;
         exchange.response.status_line.clear();
     }
+    if let Some(ready) = plain::take(exchange) {
+        return plain::send(exchange, conn, ready).await.map(|()| None);
+    }
     let location = exchange.location;
     for filter in &location.filters {
         filter(exchange);
@@ -162,6 +166,7 @@ async fn send_with(
     match &conn.carried {
         None => {
             head(exchange, framing, out);
+            plain::note(exchange, framing, out);
             exchange.head_bytes_sent = out.len() as u64;
         }
         Some(stream) => h2::head(exchange, stream, framing)?,

@@ -118,6 +118,16 @@ impl Names {
         id
     }
 
+    /// A name by its number.
+    pub fn name(&self, id: VariableId) -> &str {
+        self.names.get(id.0 as usize).map_or("", String::as_str)
+    }
+
+    /// Whether a name is one of those.
+    pub fn any(&self, is_one: impl Fn(&str) -> bool) -> bool {
+        self.names.iter().any(|name| is_one(name))
+    }
+
     /// Binds every name; those that nothing defines are given back.
     pub fn bind(self, families: impl Fn(&str) -> Option<Definition>) -> (Vec<Definition>, Vec<String>) {
         let mut unknown = Vec::new();
@@ -201,6 +211,15 @@ impl Template {
             [Part::Literal(text)] => Some(text),
             _ => None,
         }
+    }
+
+    /// The variables it reads; `None` for a capture.
+    pub fn variables(&self) -> impl Iterator<Item = Option<VariableId>> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Literal(_) => None,
+            Part::Variable(id) => Some(Some(*id)),
+            Part::Capture(_) => Some(None),
+        })
     }
 
     /// Whether it reads `$1` to `$9`.

@@ -18,6 +18,7 @@ pub mod invalidation;
 pub mod partial;
 pub mod personal;
 pub mod policy;
+pub mod ready;
 pub mod reason;
 pub mod request;
 pub mod response;

@@ -11,6 +11,7 @@ use crate::build::Build;
 use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::family::cache::plain;
 use crate::media_types;
 use crate::value;
 use crate::variable::Template;
@@ -38,7 +39,8 @@ pub static FAMILY: Family = Family::new("charset", &[
     Directive::idle("override_charset", HSLI, Arity::Flag, "off",
         "weir converts no character sets", |_, s| value::flag(s).map(drop)).default("off"),
 ])
-.filter(|location| location.values.charset.name.is_some(), filter);
+.filter(|location| location.values.charset.name.is_some(), filter)
+.fixed(|location, names| location.values.charset.name.as_ref().is_none_or(|name| plain::is_same(name, names)));
 
 fn charset(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let word = statement.text(0);

@@ -101,7 +101,8 @@ pub static FAMILY: Family = Family::new("gzip", &[
         "weir manages this memory itself", |_, s| value::flag(s).map(drop)),
 ])
 .variables(&[Variable::new("gzip_ratio", ratio)])
-.filter(|location| location.values.gzip.enabled, filter);
+.filter(|location| location.values.gzip.enabled, filter)
+.fixed(|_, _| true);
 
 fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let earlier = b.settings().gzip.types.clone();
@@ -153,13 +154,7 @@ fn disable(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn filter(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let settings = &location.values.gzip;
-    let response = &exchange.response;
-    if !matches!(response.status, 200 | 403 | 404)
-        || response.header_only
-        || response.fields.get(Known::ContentEncoding).is_some_and(|encoding| !encoding.is_empty())
-        || response.content_length.is_some_and(|length| length < settings.min_length)
-        || !media_types::is_listed(&settings.types, &response.content_type)
-    {
+    if !is_for(exchange, settings) {
         return;
     }
     if settings.vary {
@@ -180,6 +175,16 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
 }
 
+/// Whether the response is one that those get compressed who take it.
+pub fn is_for(exchange: &Exchange<'_>, settings: &Values) -> bool {
+    let response = &exchange.response;
+    matches!(response.status, 200 | 403 | 404)
+        && !response.header_only
+        && response.fields.get(Known::ContentEncoding).is_none_or(<[u8]>::is_empty)
+        && response.content_length.is_none_or(|length| length >= settings.min_length)
+        && media_types::is_listed(&settings.types, &response.content_type)
+}
+
 /// A compressed body is equivalent to the original, not the same (RFC 9110 §8.8.1).
 fn weaken_etag(exchange: &mut Exchange<'_>) {
     let fields = &mut exchange.response.fields;
@@ -197,6 +202,12 @@ fn weaken_etag(exchange: &mut Exchange<'_>) {
 
 /// nginx: `ngx_http_gzip_ok`.
 fn client_takes_it(exchange: &Exchange<'_>, settings: &Values) -> bool {
+    let came_by_proxy = exchange.request.field(Known::Via).is_some();
+    client_accepts(exchange, settings) && (!came_by_proxy || proxy_takes_it(exchange, settings.proxied))
+}
+
+/// Whether the client does, whatever proxy it came by.
+pub fn client_accepts(exchange: &Exchange<'_>, settings: &Values) -> bool {
     let request = &exchange.request;
     let Some(accepted) = request.field(Known::AcceptEncoding) else { return false };
     if !accepts_gzip(accepted) || request.version() < settings.version {
@@ -204,9 +215,6 @@ fn client_takes_it(exchange: &Exchange<'_>, settings: &Values) -> bool {
     }
     let agent = request.field(Known::UserAgent);
     if settings.disable.msie6 && agent.is_some_and(is_msie6) {
-        return false;
-    }
-    if request.field(Known::Via).is_some() && !proxy_takes_it(exchange, settings.proxied) {
         return false;
     }
     !agent.is_some_and(|agent| settings.disable.patterns.iter().any(|pattern| pattern.is_match(agent)))

@@ -12,8 +12,9 @@ use crate::conf::Location;
 use crate::directive::{Arity, Directive, HSL, LOCATION_IF, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::family::cache::plain;
 use crate::value;
-use crate::variable::Template;
+use crate::variable::{Names, Template};
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
@@ -130,7 +131,8 @@ pub static FAMILY: Family = Family::new("headers", &[
     Directive::new("add_trailer_inherit", HSL.or(LOCATION_IF), ONE, "What a block takes of the add_trailer around it.",
         |b, s| { b.settings().headers.trailers_inherit = Some(value::choice(s, INHERIT)?); Ok(()) }).default("on"),
 ])
-.filter(active, filter);
+.filter(active, filter)
+.fixed(is_fixed);
 
 const INHERIT: &[(&str, Inherit)] = &[("off", Inherit::Off), ("on", Inherit::On), ("merge", Inherit::Merge)];
 
@@ -190,6 +192,14 @@ const DAY: i64 = 24 * 60 * 60;
 fn active(location: &Location) -> bool {
     let values = &location.values.headers;
     !matches!(values.expires, Expires::Off) || !values.headers.is_empty() || !values.trailers.is_empty()
+}
+
+/// Times are each request's own, and so are most texts with variables.
+fn is_fixed(location: &Location, names: &Names) -> bool {
+    let values = &location.values.headers;
+    matches!(values.expires, Expires::Off)
+        && values.trailers.is_empty()
+        && values.headers.iter().all(|addition| plain::is_same(&addition.value, names))
 }
 
 fn filter(exchange: &mut Exchange<'_>) {

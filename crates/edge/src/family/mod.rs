@@ -10,7 +10,7 @@ use crate::conf::Location;
 use crate::directive::Directive;
 use crate::exchange::Exchange;
 use crate::phase::{Enter, Phase};
-use crate::variable::Variable;
+use crate::variable::{Names, Variable};
 
 /// What a family does while an exchange passes through a phase.
 pub struct PhaseHandler {
@@ -23,11 +23,15 @@ pub struct PhaseHandler {
 }
 
 /// A change to the response's head before it is sent (nginx's header filters).
+#[derive(Clone, Copy)]
 pub struct Filter {
     /// Whether the location needs it at all; asked once, when the configuration is compiled.
     pub active: fn(&Location) -> bool,
     /// The change.
     pub answer: fn(&mut Exchange<'_>),
+    /// Whether it changes all fresh hits on one stored answer in this location alike, but for ranges, conditions and
+    /// who takes gzip: asked once, when the configuration is compiled.
+    pub is_fixed: fn(&Location, &Names) -> bool,
 }
 
 /// Moves state from what an older configuration declared to what this one declares.
@@ -73,7 +77,15 @@ impl Family {
 
     /// With a change to responses.
     pub const fn filter(mut self, active: fn(&Location) -> bool, answer: fn(&mut Exchange<'_>)) -> Family {
-        self.filter = Some(Filter { active, answer });
+        self.filter = Some(Filter { active, answer, is_fixed: |_, _| false });
+        self
+    }
+
+    /// With a change that is fixed: see `Filter::is_fixed`.
+    pub const fn fixed(mut self, is_fixed: fn(&Location, &Names) -> bool) -> Family {
+        if let Some(filter) = self.filter {
+            self.filter = Some(Filter { is_fixed, ..filter });
+        }
         self
     }
 

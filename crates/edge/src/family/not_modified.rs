@@ -41,7 +41,8 @@ pub static FAMILY: Family = Family::new("not_modified", &[
             Ok(())
         }).default("exact"),
 ])
-.filter(|_| true, filter);
+.filter(|_| true, filter)
+.fixed(|_, _| true);
 
 fn filter(exchange: &mut Exchange<'_>) {
     let saw_it = matches!(exchange.response.body, Body::Origin) && !exchange.cache.holds_conditions_back();

@@ -30,7 +30,8 @@ pub static FAMILY: Family = Family::new("range", &[
     Directive::new("max_ranges", HSL, ONE, "How many ranges a request may ask for; 0 turns ranges off.",
         |b, s| { b.settings().range.max = Some(Some(value::first_number(s)?)); Ok(()) }),
 ])
-.filter(|location| location.values.range.max != Some(0), filter);
+.filter(|location| location.values.range.max != Some(0), filter)
+.fixed(|_, _| true);
 
 /// Bytes `start..end` of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

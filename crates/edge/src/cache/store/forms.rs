@@ -11,6 +11,7 @@ use weir_net::Instant;
 use super::object::{Body, Chunk, Head, Object, Times};
 use super::shard::Gone;
 use super::Zone;
+use crate::cache::ready::Ready;
 
 /// A compressed body is kept in pieces of this size.
 const PIECE_BYTES: usize = 256 << 10;
@@ -18,26 +19,51 @@ const PIECE_BYTES: usize = 256 << 10;
 /// The forms of one object.
 #[derive(Clone, Default)]
 pub(super) struct Forms {
-    /// Its body compressed by gzip at this level, as an object of its own that has nothing but the body.
-    packed: Option<(u32, Arc<Object>)>,
+    /// Its body compressed by gzip.
+    packed: Option<Packed>,
+    /// Its head as it goes out with the plain body.
+    ready: Option<Arc<Ready>>,
+}
+
+#[derive(Clone)]
+struct Packed {
+    level: u32,
+    /// An object of its own that has nothing but the body.
+    object: Arc<Object>,
+    /// The head as it goes out with this body.
+    ready: Option<Arc<Ready>>,
 }
 
 impl Forms {
     /// Those that follow from the body alone: they outlive a change of the head.
     pub fn of_body(&self) -> Forms {
-        Forms { packed: self.packed.clone() }
+        let packed = self.packed.clone().map(|packed| Packed { ready: None, ..packed });
+        Forms { packed, ready: None }
     }
 
     /// What they take in memory.
     pub fn memory_bytes(&self) -> u64 {
-        self.packed.as_ref().map_or(0, |(_, packed)| packed.memory_bytes())
+        let ready = |ready: &Option<Arc<Ready>>| ready.as_ref().map_or(0, |ready| ready.memory_bytes());
+        let packed = self.packed.as_ref().map_or(0, |packed| packed.object.memory_bytes() + ready(&packed.ready));
+        packed + ready(&self.ready)
     }
 }
 
 impl Object {
     /// Its body compressed at this level, if that is kept.
     pub fn packed(&self, level: u32) -> Option<&Arc<Object>> {
-        self.forms.packed.as_ref().filter(|(known, _)| *known == level).map(|(_, packed)| packed)
+        self.forms.packed.as_ref().filter(|packed| packed.level == level).map(|packed| &packed.object)
+    }
+
+    /// Its head ready to be written before the plain body.
+    pub fn ready(&self) -> Option<&Arc<Ready>> {
+        self.forms.ready.as_ref()
+    }
+
+    /// Its body compressed at this level, and the head ready to be written before it.
+    pub fn ready_packed(&self, level: u32) -> Option<(&Arc<Object>, &Arc<Ready>)> {
+        let packed = self.forms.packed.as_ref().filter(|packed| packed.level == level)?;
+        Some((&packed.object, packed.ready.as_ref()?))
     }
 
     /// The same response with other forms.
@@ -64,6 +90,17 @@ impl Object {
 }
 
 impl Zone {
+    /// Keeps a head that was made for an object, before its plain body or before the one compressed at this level.
+    pub fn keep_ready(&self, object: &Arc<Object>, level: Option<u32>, ready: Ready, now: Instant) -> bool {
+        let (mut forms, ready) = (object.forms.clone(), Some(Arc::new(ready)));
+        match (&mut forms.packed, level) {
+            (_, None) => forms.ready = ready,
+            (Some(packed), Some(level)) if packed.level == level => packed.ready = ready,
+            (_, Some(_)) => return false,
+        }
+        self.dress(object, forms, now)
+    }
+
     /// Keeps forms with an object; false when it is not what requests find any more, or they do not fit.
     fn dress(&self, object: &Arc<Object>, forms: Forms, now: Instant) -> bool {
         let label = &object.label;
@@ -114,8 +151,8 @@ impl Packing {
             ..=PIECE_BYTES => Body::One(bytes.into()),
             _ => Body::Many(bytes.chunks(PIECE_BYTES).map(Chunk::from).collect()),
         };
-        let packed = Arc::new(self.object.in_coding(body));
-        self.zone.dress(&self.object, Forms { packed: Some((self.level, packed)) }, now)
+        let packed = Packed { level: self.level, object: Arc::new(self.object.in_coding(body)), ready: None };
+        self.zone.dress(&self.object, Forms { packed: Some(packed), ..self.object.forms.clone() }, now)
     }
 }
 

@@ -184,7 +184,7 @@ impl Asked<'_> {
             }
             Verdict::Serve => {
                 self.ahead(exchange, conn, &object, now_ms);
-                Said::Answer(hit::serve(exchange, object, Status::Hit, reason))
+                Said::Answer(hit::serve_found(exchange, object, reason, &self.facts))
             }
             Verdict::ServeAndRefresh => {
                 let status = match self.join(exchange, Some(&object)) {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use weir_net::{buffer, clock};
 use weir_wire::{BodyLength, Known, Progress, encode};
 
-use super::keep;
+use super::{keep, plain};
 use crate::cache::reason::Reason;
+use crate::cache::request::RequestFacts;
 use crate::cache::store::{Object, Status};
 use crate::exchange::{Exchange, Origin};
 use crate::family::proxy::response;
@@ -36,6 +37,14 @@ pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, r
         exchange.worker.return_origin(old);
     }
     answer
+}
+
+/// The same for a request that came for it and finds it fresh.
+pub fn serve_found(exchange: &mut Exchange<'_>, object: Arc<Object>, reason: Reason, facts: &RequestFacts) -> Answer {
+    if plain::serve(exchange, &object, reason, facts) {
+        return Answer::Outcome(Outcome::Respond);
+    }
+    serve(exchange, object, Status::Hit, reason)
 }
 
 /// Reads the head of an object as if an upstream had sent it; `false` when it cannot be read.

@@ -10,6 +10,7 @@ mod hit;
 pub mod keep;
 pub mod pack;
 pub mod path;
+pub mod plain;
 mod purge;
 mod refresh;
 mod variables;

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use weir_net::{Lease, clock};
 
+use super::plain::Plain;
 use super::watch::Watch;
 
 use crate::cache::reason::Reason;
@@ -45,6 +46,8 @@ pub struct Visit {
     pub may_not_keep: Option<Reason>,
     /// Notices answers that differ by who asks.
     pub(super) watch: Option<Box<Watch>>,
+    /// Whether its head is copied from a ready one, or is to become one.
+    pub plain: Plain,
     /// What the stored answer's compressed body is kept with.
     pub packing: Option<Box<Packing>>,
     /// What a compressed body out of the cache was, and is, in bytes.

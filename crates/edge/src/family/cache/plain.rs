@@ -1,0 +1,200 @@
+//! Hits that need no look at their fields: where nothing but the stored answer and the location makes the head, it is
+//! composed once, kept with the answer, and copied for those after.
+//!
+//! Whether a location is one of those is settled when the configuration is compiled (`is_possible`): each response
+//! filter says so of itself, and one that says nothing is taken to look at the request. Whether a request is, is a few
+//! comparisons. Everything else goes the long way, and gives the same bytes.
+
+use std::sync::Arc;
+
+use weir_meter::Step;
+use weir_net::clock;
+use weir_wire::{Known, Version};
+
+use super::{Use, keep};
+use crate::cache::ready::Ready;
+use crate::cache::reason::Reason;
+use crate::cache::request::RequestFacts;
+use crate::cache::store::{Object, Status};
+use crate::conf::Location;
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::family::{FAMILIES, gzip};
+use crate::keepalive;
+use crate::kept::{self, Kept};
+use crate::respond::{Body, Framing};
+use crate::variable::Names;
+
+/// How an exchange comes by the head of its answer.
+#[derive(Default)]
+pub enum Plain {
+    /// By composing it.
+    #[default]
+    No,
+    /// By composing it, and keeping that.
+    Wanted,
+    /// By copying this one.
+    Ready(Arc<Ready>),
+}
+
+/// Variables that read the fields of the answer: where one is mentioned, all answers have their fields.
+const READERS: [&str; 5] = ["sent_http_", "sent_trailer_", "upstream_http_", "upstream_trailer_", "upstream_cookie_"];
+
+/// Variables that are the same for all fresh hits.
+const SAME: [&str; 2] = ["upstream_cache_status", "weir_cache_reason"];
+
+/// Whether heads of stored answers may be kept ready for this location.
+pub fn is_possible(location: &Location, names: &Names) -> bool {
+    let values = &location.values;
+    let mut filters = FAMILIES.iter().filter_map(|family| family.filter.as_ref());
+    !matches!(values.cache.zone, Use::Off)
+        && values.slice.size == 0
+        && values.core.limit_rate.is_none()
+        && !names.any(|name| READERS.iter().any(|reader| name.starts_with(reader)))
+        && filters.all(|filter| !(filter.active)(location) || (filter.is_fixed)(location, names))
+}
+
+/// Whether a text is the same for all fresh hits.
+pub fn is_same(template: &crate::variable::Template, names: &Names) -> bool {
+    template.variables().all(|variable| variable.is_some_and(|id| SAME.contains(&names.name(id))))
+}
+
+/// Answers by a head that is ready, if there is one for this request; else notes that it is wanted, if it may be.
+pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, facts: &RequestFacts) -> bool {
+    if !exchange.location.has_ready_heads || reason != Reason::Fresh || !is_plain(exchange, facts) {
+        return false;
+    }
+    let here = (exchange.conf.generation, exchange.location.id.0);
+    let (body, ready) = match find(exchange, object, here) {
+        Ok(found) => found,
+        Err(is_wanted) => {
+            if is_wanted && object.body.is_in_memory() {
+                exchange.cache.plain = Plain::Wanted;
+            }
+            return false;
+        }
+    };
+    let response = &mut exchange.response;
+    response.status = object.head.status;
+    response.content_length = Some(body.body.len());
+    if !Arc::ptr_eq(body, object) {
+        exchange.cache.packed = Some((object.body.len(), body.body.len()));
+    }
+    response.body = Body::Kept(Kept::whole(body.clone()));
+    exchange.cache.plain = Plain::Ready(ready.clone());
+    exchange.cache.status = Some(Status::Hit);
+    exchange.cache.reason = Some(reason);
+    exchange.cache.shown = Some(object.clone());
+    true
+}
+
+/// Nothing in the request, and nothing that happened to it, asks for another head than all get.
+fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
+    let (request, response) = (&exchange.request, &exchange.response);
+    request.method() == b"GET"
+        && request.version() == Version::Http11
+        && !facts.has_range
+        && !facts.is_conditional
+        && exchange.error_status == 0
+        && exchange.limit_rate.is_none()
+        && !exchange.is_part
+        && response.fields.is_empty()
+        && response.content_type.is_empty()
+}
+
+/// The body and the head for this request; `Err` says whether one that is made now should be kept.
+fn find<'o>(
+    exchange: &Exchange<'_>,
+    object: &'o Arc<Object>,
+    here: (u32, u32),
+) -> Result<(&'o Arc<Object>, &'o Arc<Ready>), bool> {
+    let gzip = &exchange.location.values.gzip;
+    let mut known = None;
+    if gzip.enabled && gzip::client_accepts(exchange, gzip) {
+        // What proxies get depends on fields of the answer.
+        if exchange.request.field(Known::Via).is_some() {
+            return Err(false);
+        }
+        match object.ready_packed(gzip.level) {
+            Some((packed, ready)) if ready.made_in == here => return Ok((packed, ready)),
+            Some((_, ready)) => known = Some(ready),
+            None => {}
+        }
+        match object.ready() {
+            Some(ready) if ready.made_in == here && !ready.is_plain_alone => return Ok((object, ready)),
+            Some(_) | None => {}
+        }
+    } else {
+        match object.ready() {
+            Some(ready) if ready.made_in == here => return Ok((object, ready)),
+            other => known = other,
+        }
+    }
+    // Two locations that share answers would take turns for ever; a location of an older configuration gives way.
+    Err(known.is_none_or(|ready| ready.made_in.0 != here.0))
+}
+
+/// The ready head that the response goes out with, if it does.
+pub fn take(exchange: &mut Exchange<'_>) -> Option<Arc<Ready>> {
+    match &exchange.cache.plain {
+        Plain::Ready(_) => match std::mem::take(&mut exchange.cache.plain) {
+            Plain::Ready(ready) => Some(ready),
+            Plain::No | Plain::Wanted => None,
+        },
+        Plain::No | Plain::Wanted => None,
+    }
+}
+
+/// A head was composed: keeps it, if that is wanted and others may have the same.
+pub fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
+    if !matches!(exchange.cache.plain, Plain::Wanted) {
+        return;
+    }
+    exchange.cache.plain = Plain::No;
+    let response = &exchange.response;
+    let Body::Kept(kept) = &response.body else { return };
+    let Some(object) = &exchange.cache.shown else { return };
+    // These are made for each request; a rate is the answer's own wish.
+    let is_personal = [Known::Location, Known::Refresh, Known::SetCookie].iter().any(|known| response.fields.has(*known));
+    if framing != Framing::Length
+        || response.status != 200
+        || !response.body_filters.is_empty()
+        || response.own_location
+        || is_personal
+        || !exchange.keeps_alive
+        || exchange.limit_rate.is_some()
+        || !kept.is_all()
+    {
+        return;
+    }
+    let zone = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.zone(number));
+    let Some(zone) = zone else { return };
+    let gzip = &exchange.location.values.gzip;
+    let is_packed = !Arc::ptr_eq(&kept.object, object);
+    let is_plain_alone = !is_packed && gzip.enabled && gzip::is_for(exchange, gzip);
+    let own_date = !response.fields.has(Known::Date) && !response.without_own.date;
+    let here = (exchange.conf.generation, exchange.location.id.0);
+    if let Some(ready) = Ready::of(head, here, own_date, is_plain_alone) {
+        // Where another was first, or there is no room, the next one tries again.
+        zone.keep_ready(object, is_packed.then_some(gzip.level), ready, clock::now());
+    }
+}
+
+/// Sends the answer whose head is `ready`.
+pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: Arc<Ready>) -> Result<(), Gone> {
+    exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
+    let now_ms = clock::unix_ms() as i64;
+    let age_s = exchange.cache.shown.as_ref().map_or(0, |shown| keep::validity(&shown.times).current_age_s(now_ms));
+    let mut out = exchange.worker.lease_out();
+    ready.write(exchange.keeps_alive, age_s, &clock::http_date(), &mut out);
+    exchange.head_bytes_sent = out.len() as u64;
+    exchange.step = Step::SendResponse;
+    let result = match std::mem::take(&mut exchange.response.body) {
+        Body::Kept(kept) => kept::send(exchange, conn, Framing::Length, &mut out, kept).await,
+        _ => Err(Gone::Cut),
+    };
+    exchange.worker.return_out(out);
+    exchange.complete = result.is_ok();
+    exchange.keeps_alive &= result.is_ok();
+    result
+}
