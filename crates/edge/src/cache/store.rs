@@ -49,7 +49,7 @@ use crate::control::crew::assume;
 
 use ban::Bans;
 pub use ban::{BANS_MAX, Force, Purge};
-pub use counters::{Counters, Figures, Served, Status};
+pub use counters::{Counters, Figures, Refreshed, Refreshes, Served, Status};
 pub use directory::Directory;
 pub use fill::{Draft, Fill, Leader, Refused};
 use flight::{FLIGHTS_MAX, Flight};
@@ -324,12 +324,17 @@ impl Zone {
         uses
     }
 
-    /// Purges, for all workers, before it returns. True for a key of which something was stored; for what names more
-    /// than a key, always: it is applied to each object when it is next looked at.
+    /// Purges, for all workers, before it returns. True for a key of which something was stored; always for what names
+    /// more than a key, and while the directory is read: that is applied to each object when it is next looked at.
     pub fn purge(&self, purge: Purge, force: Force) -> bool {
         if let Purge::Key(key) = &purge {
+            // Asked first: a file that nobody has read yet is found by a rule alone, and may be read meanwhile.
+            let is_cold = self.is_cold();
             self.purge_flights(key);
-            return self.purge_key(key, force);
+            let was_there = self.purge_key(key, force);
+            if !is_cold {
+                return was_there;
+            }
         }
         let ban = self.bans.add(purge, force);
         if let Some(tier) = &self.tier {

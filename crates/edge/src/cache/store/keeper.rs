@@ -269,7 +269,8 @@ impl Zone {
             }
             drop(shard);
             self.finish(gone);
-            return (disk != Disk::None).then_some(serial);
+            // One that is about to be written is newer than the file; only this thread writes.
+            return matches!(disk, Disk::Blocks(_)).then_some(serial);
         }
         if force == Some(Force::Hard) {
             gone.files.push(label.clone());

@@ -39,6 +39,53 @@ fn it_is_found_while_the_directory_has_not_been_read() {
 }
 
 #[test]
+fn what_is_stored_while_an_older_file_is_read_is_newer_than_it() {
+    let room = Room::new();
+    left(&room);
+    let mut bench = Bench::on_disk(&room);
+    let key = bench.zone.key(b"/a");
+    let (_, Found::Cold(cold)) = bench.zone.find(&key, bench.now, |_| None) else { panic!("it is known already") };
+    let mut load = std::pin::pin!(cold.load());
+    let mut poll = || load.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending());
+    // Somebody else fetched it before the thread came to read.
+    bench.store("/a", b"newer").unwrap();
+    bench.work();
+    let Poll::Ready(loaded) = poll() else { panic!("nobody answers") };
+    assert!(loaded.is_none_or(|object| body_of(&object) == b"newer"));
+    assert_eq!(bench.body_of("/a").unwrap(), b"newer");
+    let mut bench = Bench::on_disk(&room);
+    bench.work();
+    assert_eq!(bench.body_of("/a").unwrap(), b"newer");
+}
+
+#[test]
+fn a_key_purged_before_its_file_was_read_is_gone() {
+    for force in [Force::Hard, Force::Soft] {
+        for asks_before in [false, true] {
+            let room = Room::new();
+            left(&room);
+            let mut bench = Bench::on_disk(&room);
+            assert!(bench.zone.figures().cold);
+            bench.zone.purge(Purge::of_key(b"/a"), force);
+            if !asks_before {
+                bench.work();
+            }
+            let found = bench.find("/a");
+            assert_eq!(found.is_none(), force == Force::Hard, "{asks_before}");
+            assert!(found.is_none_or(|object| object.is_soft_purged()));
+            // And of the next start.
+            bench.work();
+            let mut bench = Bench::on_disk(&room);
+            bench.work();
+            let found = bench.find("/a");
+            assert_eq!(found.is_none(), force == Force::Hard);
+            assert!(found.is_none_or(|object| object.is_soft_purged()));
+        }
+    }
+}
+
+#[test]
 fn variants_come_back_too() {
     let room = Room::new();
     let mut bench = Bench::on_disk(&room);
