@@ -64,9 +64,37 @@ pub struct Served {
     pub bytes_written: u64,
 }
 
+/// What came of a fetch behind the clients' backs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// Another answer was stored, with a body of so many bytes.
+    Stored(u64),
+    /// The origin said that the stored one is still right.
+    Confirmed,
+    /// Neither: the origin failed, or its answer may not be stored.
+    Failed,
+}
+
+/// Fetches behind the clients' backs: requests to the origin that nobody's response counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refreshes {
+    /// Those that stored another answer.
+    pub stored: u64,
+    /// Bytes that were stored.
+    pub bytes: u64,
+    /// Those the origin answered by 304.
+    pub confirmed: u64,
+    /// Those that came to nothing.
+    pub failed: u64,
+}
+
+/// Rows of statuses, then the refreshes.
 #[derive(Default)]
 #[repr(align(128))]
-struct Lane([[AtomicU64; 4]; Status::ALL.len()]);
+struct Lane([[AtomicU64; 4]; ROWS]);
+
+const ROWS: usize = Status::ALL.len() + 1;
+const REFRESHES: usize = Status::ALL.len();
 
 /// What one zone counts about requests.
 #[derive(Default)]
@@ -77,29 +105,49 @@ pub struct Counters {
 impl Counters {
     /// A response of so many bytes was served.
     pub fn served(&self, status: Status, bytes: u64) {
-        self.add(status, [1, bytes, 0, 0]);
+        self.add(status as usize, [1, bytes, 0, 0]);
     }
 
     /// A response of so many bytes was stored.
     pub fn written(&self, status: Status, bytes: u64) {
-        self.add(status, [0, 0, 1, bytes]);
+        self.add(status as usize, [0, 0, 1, bytes]);
+    }
+
+    /// A refresh behind the clients' backs has ended.
+    pub fn refreshed(&self, how: Refreshed) {
+        let amounts = match how {
+            Refreshed::Stored(bytes) => [1, bytes, 0, 0],
+            Refreshed::Confirmed => [0, 0, 1, 0],
+            Refreshed::Failed => [0, 0, 0, 1],
+        };
+        self.add(REFRESHES, amounts);
+    }
+
+    /// The refreshes so far.
+    pub fn refreshes(&self) -> Refreshes {
+        let [stored, bytes, confirmed, failed] = self.sums(REFRESHES);
+        Refreshes { stored, bytes, confirmed, failed }
     }
 
     /// What was counted so far.
     pub fn read(&self, status: Status) -> Served {
+        let [responses, bytes, responses_written, bytes_written] = self.sums(status as usize);
+        Served { responses, bytes, responses_written, bytes_written }
+    }
+
+    fn sums(&self, row: usize) -> [u64; 4] {
         let mut sums = [0; 4];
         for lane in &self.lanes {
-            let Some(row) = lane.0.get(status as usize) else { continue };
+            let Some(row) = lane.0.get(row) else { continue };
             for (sum, cell) in sums.iter_mut().zip(row) {
                 *sum += cell.load(Ordering::Relaxed);
             }
         }
-        let [responses, bytes, responses_written, bytes_written] = sums;
-        Served { responses, bytes, responses_written, bytes_written }
+        sums
     }
 
-    fn add(&self, status: Status, amounts: [u64; 4]) {
-        let Some(row) = self.lanes.get(lane()).and_then(|lane| lane.0.get(status as usize)) else { return };
+    fn add(&self, row: usize, amounts: [u64; 4]) {
+        let Some(row) = self.lanes.get(lane()).and_then(|lane| lane.0.get(row)) else { return };
         for (cell, amount) in row.iter().zip(amounts) {
             if amount > 0 {
                 cell.fetch_add(amount, Ordering::Relaxed);
@@ -168,6 +216,11 @@ mod tests {
         counters.written(Status::Miss, 7);
         assert_eq!(counters.read(Status::Hit), Served { responses: 400, bytes: 4000, ..Served::default() });
         assert_eq!(counters.read(Status::Miss), Served { responses_written: 1, bytes_written: 7, ..Served::default() });
+        assert_eq!(counters.read(Status::Bypass), Served::default());
+        for how in [Refreshed::Stored(9), Refreshed::Confirmed, Refreshed::Stored(1), Refreshed::Failed] {
+            counters.refreshed(how);
+        }
+        assert_eq!(counters.refreshes(), Refreshes { stored: 2, bytes: 10, confirmed: 1, failed: 1 });
         assert_eq!(counters.read(Status::Bypass), Served::default());
     }
 }

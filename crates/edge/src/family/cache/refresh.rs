@@ -11,6 +11,8 @@ use std::rc::Rc;
 use weir_net::clock;
 
 use super::visit::Visit;
+use crate::cache::reason::Reason;
+use crate::cache::store::{Refreshed, Status};
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};
@@ -124,6 +126,23 @@ async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
             source.finish_unread(&mut exchange);
         }
     }
+    note(&mut exchange);
     drop(exchange.into_parts());
     drop((other, turn));
+}
+
+/// Counts what came of it, apart from what clients got, and says it where the log takes that.
+fn note(exchange: &mut Exchange<'_>) {
+    let Some(zone) = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.zone(number)) else { return };
+    let how = match (exchange.cache.written.take(), exchange.cache.status) {
+        (Some(bytes), _) => Refreshed::Stored(bytes),
+        (None, Some(Status::Revalidated)) => Refreshed::Confirmed,
+        (None, _) => Refreshed::Failed,
+    };
+    zone.counters().refreshed(how);
+    if exchange.logs(Level::Info) {
+        let key = String::from_utf8_lossy(&exchange.cache.key.0).into_owned();
+        let reason = exchange.cache.reason.map_or("no-answer", Reason::as_str);
+        exchange.log(Level::Info, format_args!("cache refreshed \"{key}\" in the background: {reason}"));
+    }
 }
