@@ -3,7 +3,7 @@
 //! Locks are taken in this order, and never two of a kind: a shard of flights, a flight, a shard of nodes, the queue.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, Weak};
 
@@ -182,6 +182,9 @@ impl Zone {
 
     /// Finishes, outside any lock, what a shard let go of: its files are the thread's.
     pub(super) fn finish(&self, gone: Gone) {
+        if gone.is_nothing() {
+            return;
+        }
         self.finish_by(gone, |label| {
             if let Err(Job::Remove(label)) = self.queue.push(Job::Remove(label)) {
                 self.drop_file(&label);
@@ -340,11 +343,13 @@ impl Zone {
     }
 
     pub(super) fn place_of(&self, key: &[u8], variant: Variant) -> Place {
-        let hash = match variant {
-            Variant::NONE => self.hasher.hash_one(key),
-            Variant(bytes) => self.hasher.hash_one((key, bytes)),
-        };
-        Place { hash, variant }
+        // Not by `Hash`, which would write the length, too: keys are compared when they are found.
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key);
+        if variant != Variant::NONE {
+            hasher.write(&variant.0);
+        }
+        Place { hash: hasher.finish(), variant }
     }
 
     pub(super) fn shard(&self, place: Place) -> MutexGuard<'_, Shard> {

@@ -107,6 +107,13 @@ pub(super) struct Gone {
     pub objects: u64,
 }
 
+impl Gone {
+    /// Whether there is nothing to finish.
+    pub fn is_nothing(&self) -> bool {
+        self.files.is_empty() && self.marks.is_empty() && self.variants.is_empty()
+    }
+}
+
 /// What a shard may hold.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {

@@ -36,7 +36,9 @@ pub enum Said {
 
 /// Asks the cache of the location.
 pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
-    exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
+    if !exchange.cache.is_untouched() {
+        exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
+    }
     let number = match zone_of(exchange) {
         Ok(Some(number)) => number,
         Ok(None) => return Said::Fetch,

@@ -69,6 +69,16 @@ impl Default for Key {
 }
 
 impl Visit {
+    /// Whether it is as new: most exchanges ask once, and making another costs more than looking.
+    pub fn is_untouched(&self) -> bool {
+        let has_said = self.status.is_some() || self.reason.is_some() || self.zone.is_some() || self.invalidates.is_some();
+        let holds = self.old.is_some() || self.shown.is_some() || self.leader.is_some() || self.fill.is_some();
+        let keeps = self.packing.is_some() || self.saving.is_some() || self.watch.is_some() || self.written.is_some();
+        let asks = self.wants_whole || self.converts_head || self.revalidates;
+        let knows = self.trouble.is_some() || self.may_not_keep.is_some() || self.packed.is_some();
+        !(has_said || holds || keeps || asks || knows || !matches!(self.plain, Plain::No))
+    }
+
     /// Whether the cache wants to hear of the upstream's answer.
     pub fn is_concerned(&self) -> bool {
         self.zone.is_some() || self.invalidates.is_some()
