@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Requests that found every connection busy; more than this and the run is called failed.
 const BACKLOG_MAX: usize = 100_000;
 
-/// Runs for `--seconds` at `--rate` per second.
+/// Runs for `--seconds` at `--rate` per second; with `--spread N`, the path is followed by 0 to N-1 in turns.
 pub fn run(flags: &Flags) -> io::Result<()> {
     sys::precise_waits()?;
     let rate: u32 = flags.need("rate")?;
@@ -25,11 +25,12 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     let target = flags.address("target")?;
     let mut load = Load {
         poll: Poll::new()?,
-        request: format!(
-            "GET {} HTTP/1.1\r\nHost: {target}\r\n\r\n",
-            flags.need::<String>("path")?
-        )
-        .into_bytes(),
+        requests: requests(
+            &flags.need::<String>("path")?,
+            &target.to_string(),
+            spread(flags)?,
+        ),
+        sent: 0,
         conns: Vec::new(),
         idle: VecDeque::new(),
         due: VecDeque::new(),
@@ -53,6 +54,20 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     Ok(())
 }
 
+/// `--spread`, if it is given.
+fn spread(flags: &Flags) -> io::Result<Option<u32>> {
+    flags.text("spread").map(|_| flags.need("spread")).transpose()
+}
+
+/// What is asked, in turns.
+fn requests(path: &str, host: &str, spread: Option<u32>) -> Vec<Vec<u8>> {
+    let one = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+    match spread {
+        None | Some(0) => vec![one(path)],
+        Some(count) => (0..count).map(|n| one(&format!("{path}{n}"))).collect(),
+    }
+}
+
 struct Conn {
     fd: OwnedFd,
     /// When its request ought to have left; none while idle.
@@ -64,7 +79,8 @@ struct Conn {
 
 struct Load {
     poll: Poll,
-    request: Vec<u8>,
+    requests: Vec<Vec<u8>>,
+    sent: usize,
     conns: Vec<Conn>,
     idle: VecDeque<usize>,
     /// Intended instants that found no idle connection.
@@ -136,8 +152,11 @@ impl Load {
                 .get_mut(at)
                 .ok_or_else(|| io::Error::other("no such connection"))?;
             conn.intended = Some(intended);
-            match sys::write(&conn.fd, &self.request, &[]) {
-                Moved::Bytes(n) if n == self.request.len() => {}
+            let turn = self.sent % self.requests.len();
+            let request = self.requests.get(turn).map_or(&[][..], Vec::as_slice);
+            self.sent += 1;
+            match sys::write(&conn.fd, request, &[]) {
+                Moved::Bytes(n) if n == request.len() => {}
                 _ => return Err(io::Error::other("the target does not take a request")),
             }
         }
@@ -211,7 +230,14 @@ fn quantile(sorted: &[u64], q: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::quantile;
+    use super::{quantile, requests};
+
+    #[test]
+    fn a_spread_numbers_the_paths() {
+        assert_eq!(requests("/a", "h", None).len(), 1);
+        let spread = requests("/a?n=", "h", Some(2));
+        assert_eq!(spread[1], b"GET /a?n=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
 
     #[test]
     fn quantiles_are_nearest_rank() {

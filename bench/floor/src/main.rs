@@ -22,7 +22,7 @@ const USAGE: &str = "usage:
   floor relay  --listen ADDR --origin ADDR
   floor origin --listen ADDR          answers /1k, /64k, /1m; an Upgrade becomes an echo
   floor cached --listen ADDR          the same answers: a cache hit without a cache
-  floor load   --target ADDR --path PATH --rate R --conns N --seconds S
+  floor load   --target ADDR --path PATH --rate R --conns N --seconds S [--spread N]   PATH0, PATH1 ... in turns
   floor wsload --target ADDR --conns N --seconds S
   floor idle   --target ADDR --conns N [--path PATH | --ws]   holds them until stdin ends";
 
