@@ -37,7 +37,8 @@ impl Ready {
         {
             return None;
         }
-        let (from, to) = value_of(head, b"Connection: ").filter(|(from, to)| head.get(*from..*to) == Some(b"keep-alive"))?;
+        let (from, to) =
+            value_of(head, b"Connection: ").filter(|(from, to)| head.get(*from..*to) == Some(b"keep-alive"))?;
         // nginx: what is told of the time follows at once.
         let after = head.get(to + 2..)?;
         let told = if after.starts_with(b"Keep-Alive: ") { line_len(after)? } else { 0 };
@@ -148,7 +149,9 @@ mod tests {
         assert!(Ready::of(&head(shown(DATE), "", "1"), (1, 2), true, false).is_none());
         assert!(Ready::of(&head(shown(DATE), "Connection: close\r\n", "1"), (1, 2), true, false).is_none());
         assert!(Ready::of(b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n", (1, 2), false, false).is_none());
-        assert!(Ready::of(b"HTTP/1.1 200 OK\r\nAge: 1\r\nConnection: keep-alive\r\n\r\n", (1, 2), false, false).is_none());
+        assert!(
+            Ready::of(b"HTTP/1.1 200 OK\r\nAge: 1\r\nConnection: keep-alive\r\n\r\n", (1, 2), false, false).is_none()
+        );
         for cut in 0..40 {
             let text = head(shown(DATE), alive, "1");
             Ready::of(&text[..cut], (1, 2), true, false);

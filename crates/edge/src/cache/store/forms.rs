@@ -3,14 +3,14 @@
 //! Forms count in the memory tier, leave it with their object, and are never written to a file. Objects do not change:
 //! keeping a form puts a copy in the object's place that shares the body, if nobody was there first.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use weir_net::Instant;
 
+use super::Zone;
 use super::object::{Body, Chunk, Head, Object, Times};
 use super::shard::Gone;
-use super::Zone;
 use crate::cache::ready::Ready;
 
 /// A compressed body is kept in pieces of this size.
@@ -73,7 +73,8 @@ impl Object {
             head: self.head.clone(),
             times: self.times,
             body: self.body.clone(),
-            parsed: self.parsed.clone(),
+            // With a ready head most hits need no other; who does looks again.
+            parsed: OnceLock::new(),
             serial: self.serial,
             born: self.born,
             soft_purged: AtomicBool::new(self.is_soft_purged()),
@@ -85,7 +86,7 @@ impl Object {
 
     /// Its body in another coding: an object that only bodies are read of.
     fn in_coding(&self, body: Body) -> Object {
-        Object { head: Head::default(), times: Times::default(), parsed: Default::default(), body, ..self.with_forms(Forms::default()) }
+        Object { head: Head::default(), times: Times::default(), body, ..self.with_forms(Forms::default()) }
     }
 }
 

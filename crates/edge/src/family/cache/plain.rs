@@ -155,7 +155,8 @@ pub fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
     let Body::Kept(kept) = &response.body else { return };
     let Some(object) = &exchange.cache.shown else { return };
     // These are made for each request; a rate is the answer's own wish.
-    let is_personal = [Known::Location, Known::Refresh, Known::SetCookie].iter().any(|known| response.fields.has(*known));
+    let is_personal =
+        [Known::Location, Known::Refresh, Known::SetCookie].iter().any(|known| response.fields.has(*known));
     if framing != Framing::Length
         || response.status != 200
         || !response.body_filters.is_empty()
