@@ -90,6 +90,39 @@ fn a_full_disk_is_said_once_and_used_again_when_it_has_room() {
 }
 
 #[test]
+fn a_disk_that_fails_in_the_middle_of_a_body_cuts_nobody() {
+    let room = Room::new("cache-midway");
+    let origin = Origin::start();
+    let mut edge = Edge::new(&room, &origin, "memory=4m use_temp_path=off", "");
+    if !edge.start_on_small_disk() {
+        eprintln!("skipped: a_disk_that_fails_in_the_middle_of_a_body_cuts_nobody needs root and unshare(1)");
+        return;
+    }
+    let page = "/held/early";
+    let clients: Vec<_> = (0..20)
+        .map(|_| {
+            let client = edge.ask(page);
+            // It has the beginning of its answer.
+            assert_eq!(client.peek(&mut [0]).unwrap(), 1);
+            client
+        })
+        .collect();
+    let clients: Vec<_> = clients.into_iter().map(|client| std::thread::spawn(move || answer(client))).collect();
+    within("a part of the body is in a file", || {
+        files(&edge.cache_inside()).iter().any(|path| path.metadata().is_ok_and(|data| data.len() as usize > LONG / 8))
+    });
+    // The rest is more than the disk has room for.
+    origin.open();
+    for client in clients {
+        assert!(client.join().unwrap().expect("a whole answer") == body_of(page, 1));
+    }
+    within("the log says so", || edge.log_lines("No space left on device") > 0);
+    assert_eq!(origin.asked(page), 1);
+    // It was not kept, and the next one gets it all the same.
+    edge.has(page, 2);
+}
+
+#[test]
 fn damaged_files_are_never_served() {
     let damages: [Damage; 5] = [
         ("flipped-last", |bytes| *bytes.last_mut().unwrap() ^= 1),

@@ -90,7 +90,15 @@ impl Leader {
         let body = Body::Growing(growth.clone());
         let object = Arc::new(self.object(Arc::new(label), draft.head, draft.times, body));
         self.flight.filling(self.turn, &object);
-        Ok(Fill { leader: Some(self), object, growth, spool: None, is_over: false, noted: Cell::new(0) })
+        Ok(Fill {
+            leader: Some(self),
+            object,
+            growth,
+            spool: None,
+            is_over: false,
+            is_adrift: false,
+            noted: Cell::new(0),
+        })
     }
 
     /// The origin confirmed a stored object (304), or the head that is kept with it changed: it lives on with another
@@ -185,6 +193,8 @@ pub struct Fill {
     /// Once the body is longer than the memory tier takes.
     spool: Option<Arc<Spool>>,
     is_over: bool,
+    /// It will not be kept, and is for those who read along.
+    is_adrift: bool,
     /// Its place among those that wait for the file.
     noted: Cell<u64>,
 }
@@ -195,23 +205,29 @@ impl Fill {
         &self.object
     }
 
-    /// The next bytes of the body; they are copied. When refused the fill is over and waiters are cut.
+    /// The next bytes of the body; they are copied. What neither memory nor the disk takes goes on for those who read
+    /// along; refused, and the fill over, when nobody does.
     pub fn push(&mut self, bytes: &[u8], now: Instant) -> Result<(), Refused> {
-        let refused = match &self.leader {
-            Some(leader) if !self.is_over => {
-                let len = self.growth.len() + bytes.len() as u64;
-                // The disk may have failed meanwhile.
-                let fits = leader.zone.takes_in_memory(len) || self.spool.is_some() || leader.zone.spools(len, now);
-                if fits && self.growth.is_whole().is_ok() { None } else { Some(Refused::TooLarge) }
-            }
-            _ => Some(Refused::TooLarge),
-        };
-        if let Some(refused) = refused {
+        let Some(leader) = self.leader.as_ref().filter(|_| !self.is_over && self.growth.is_whole().is_ok()) else {
             self.give_up();
-            return Err(refused);
+            return Err(Refused::TooLarge);
+        };
+        let len = self.growth.len() + bytes.len() as u64;
+        // The disk may have failed meanwhile.
+        let fits = leader.zone.takes_in_memory(len) || self.spool.is_some() || leader.zone.spools(len, now);
+        if !fits && !self.is_adrift {
+            leader.flight.passed(leader.turn);
+            self.growth.go_adrift();
+            self.is_adrift = true;
+        }
+        self.is_adrift = self.is_adrift || (self.spool.is_some() && self.growth.is_adrift());
+        if self.is_adrift && !self.growth.is_read() {
+            self.give_up();
+            return Err(Refused::TooLarge);
         }
         self.growth.push(bytes);
-        self.spool_on()
+        self.spool_on();
+        Ok(())
     }
 
     /// Waits while too much of a long body is ahead of its file: the origin is to be read no faster than the disk
@@ -223,8 +239,9 @@ impl Fill {
     /// The same without waiting: pending while too much is ahead, and then the context's task is woken.
     pub fn poll_ready(&self, context: &Context<'_>) -> Poll<()> {
         match self.spool {
-            Some(_) => self.growth.poll_below(AHEAD_BYTES_MAX, context, &self.noted),
-            None => Poll::Ready(()),
+            None if !self.is_adrift => Poll::Ready(()),
+            // Adrift it waits for the slowest of those who read along.
+            _ => self.growth.poll_below(AHEAD_BYTES_MAX, context, &self.noted),
         }
     }
 
@@ -237,6 +254,10 @@ impl Fill {
         let Some(mut leader) = self.leader.take() else { return Err(Refused::TooLarge) };
         self.is_over = true;
         self.growth.end(true);
+        if self.is_adrift || self.growth.is_adrift() {
+            leader.pass();
+            return Err(Refused::TooLarge);
+        }
         if let Some(spool) = &self.spool {
             let zone = leader.zone.clone();
             spool.give_leader(leader, now);
@@ -253,23 +274,21 @@ impl Fill {
     }
 
     /// Has the body written as it comes, once it is too long for memory.
-    fn spool_on(&mut self) -> Result<(), Refused> {
-        let Some(leader) = &self.leader else { return Ok(()) };
+    fn spool_on(&mut self) {
+        let Some(leader) = self.leader.as_ref().filter(|_| !self.is_adrift) else { return };
         if self.spool.is_some() {
-            leader.zone.queue.wake();
-            return Ok(());
+            return leader.zone.queue.wake();
         }
         if leader.zone.takes_in_memory(self.growth.len()) {
-            return Ok(());
+            return;
         }
         let (object, growth) = (self.object.clone(), self.growth.clone());
-        let spool = Arc::new(Spool { object, growth, leader: Mutex::new(None) });
+        let flight = (leader.flight.clone(), leader.turn);
+        let spool = Arc::new(Spool { object, growth, flight, leader: Mutex::new(None) });
         if leader.zone.queue.push(Job::Spool(spool.clone())).is_err() {
-            self.give_up();
-            return Err(Refused::TooLarge);
+            spool.give_up();
         }
         self.spool = Some(spool);
-        Ok(())
     }
 
     fn give_up(&mut self) {

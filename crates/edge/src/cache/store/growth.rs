@@ -2,6 +2,9 @@
 //!
 //! Pieces that are in a file already may leave memory, so a long body takes little of it. Invariant: what has been
 //! pushed can be read until the last reader is gone, from memory or from the file.
+//!
+//! A body that neither memory nor a file takes (any more) goes adrift: it will not be kept, those who read it go on to its
+//! end, and what all of them have read leaves memory. Who comes later has to fetch it.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -37,6 +40,10 @@ struct Grown {
     end: End,
     /// Where what left memory is.
     file: Option<FileBody>,
+    /// It will not be kept: see above.
+    is_adrift: bool,
+    /// How far each reader is; `None` for one that has gone.
+    places: Vec<Option<u64>>,
     readers: Vec<Waker>,
     /// How often the readers have been woken: a reader that is noted in this round need not be again.
     round: u64,
@@ -56,6 +63,8 @@ impl Growth {
             len: 0,
             end: End::Open,
             file: None,
+            is_adrift: false,
+            places: Vec::new(),
             readers: Vec::new(),
             round: 1,
         }))
@@ -85,7 +94,49 @@ impl Growth {
             _ => grown.pieces.push_back((at, bytes.into())),
         }
         grown.len += bytes.len() as u64;
+        grown.let_go();
         wake(grown);
+    }
+
+    /// Neither memory nor a file takes it: it goes on for those who read it, and for nobody else.
+    pub(super) fn go_adrift(&self) {
+        let mut grown = self.lock();
+        grown.is_adrift = true;
+        grown.let_go();
+        wake(grown);
+    }
+
+    /// Whether it does.
+    pub(super) fn is_adrift(&self) -> bool {
+        self.lock().is_adrift
+    }
+
+    /// Whether anybody reads it.
+    pub(super) fn is_read(&self) -> bool {
+        self.lock().places.iter().any(Option::is_some)
+    }
+
+    /// Notes a reader; `None` when there are too many, and then nothing waits for this one.
+    fn enter(&self, at: u64) -> Option<usize> {
+        let mut grown = self.lock();
+        let free = grown.places.iter().position(Option::is_none);
+        match free {
+            Some(number) => *grown.places.get_mut(number)? = Some(at),
+            None if grown.places.len() < READERS_MAX => grown.places.push(Some(at)),
+            None => return None,
+        }
+        free.or(grown.places.len().checked_sub(1))
+    }
+
+    /// The reader has gone.
+    fn leave(&self, number: usize) {
+        let mut grown = self.lock();
+        if let Some(place) = grown.places.get_mut(number) {
+            *place = None;
+        }
+        if grown.let_go() {
+            wake(grown);
+        }
     }
 
     /// Ends it, whole or not. Once ended it stays so.
@@ -153,8 +204,21 @@ impl Growth {
     }
 
     /// The piece at `from`; pending while the origin has not sent it, and then `context`'s task is woken.
-    fn poll_at(&self, from: u64, context: &Context<'_>, noted: &Cell<u64>) -> Poll<Option<Result<Piece, Cut>>> {
+    fn poll_at(
+        &self,
+        from: u64,
+        reader: Option<usize>,
+        context: &Context<'_>,
+        noted: &Cell<u64>,
+    ) -> Poll<Option<Result<Piece, Cut>>> {
         let mut grown = self.lock();
+        if let Some(place) = reader.and_then(|number| grown.places.get_mut(number)) {
+            *place = Some(from);
+        }
+        if grown.let_go() {
+            wake(grown);
+            grown = self.lock();
+        }
         if let Some((chunk, skip)) = grown.in_memory(from) {
             return Poll::Ready(Some(Ok(Piece::Memory(chunk, skip))));
         }
@@ -162,6 +226,10 @@ impl Growth {
             && from < file.len
         {
             return Poll::Ready(Some(Ok(Piece::File(file.part(from, file.len - from)))));
+        }
+        // What it wants has left memory, or it waits for a whole that will be kept.
+        if from < grown.len || (grown.is_adrift && from == u64::MAX) {
+            return Poll::Ready(Some(Err(Cut)));
         }
         match grown.end {
             End::Whole => return Poll::Ready(None),
@@ -190,6 +258,19 @@ impl Grown {
             self.readers.push(context.waker().clone());
         }
         fits
+    }
+
+    /// Lets go of what nobody will read, of a body adrift; whether there was any.
+    fn let_go(&mut self) -> bool {
+        if !self.is_adrift {
+            return false;
+        }
+        let least = self.places.iter().flatten().min().copied().unwrap_or(u64::MAX);
+        let before = self.pieces.len();
+        while self.pieces.front().is_some_and(|(at, chunk)| at + chunk.len() as u64 <= least) {
+            self.pieces.pop_front();
+        }
+        self.pieces.len() != before
     }
 
     fn in_memory(&self, from: u64) -> Option<(Chunk, usize)> {
@@ -251,12 +332,18 @@ pub struct Reader {
     object: Arc<Object>,
     at: u64,
     noted: Cell<u64>,
+    /// Its number among the readers of a body that grows.
+    number: Option<usize>,
 }
 
 impl Reader {
     /// From offset `from` on.
     pub fn new(object: Arc<Object>, from: u64) -> Reader {
-        Reader { object, at: from, noted: Cell::new(0) }
+        let number = match &object.body {
+            Body::Growing(growth) => growth.enter(from),
+            _ => None,
+        };
+        Reader { object, at: from, noted: Cell::new(0), number }
     }
 
     /// The object.
@@ -279,7 +366,7 @@ impl Reader {
     /// Pending while a growing body has no more; the context's task is woken when it has, or has ended.
     pub fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Result<Piece, Cut>>> {
         match &self.object.body {
-            Body::Growing(growth) => growth.poll_at(self.at, context, &self.noted),
+            Body::Growing(growth) => growth.poll_at(self.at, self.number, context, &self.noted),
             Body::File(file) if self.at < file.len => {
                 Poll::Ready(Some(Ok(Piece::File(file.part(self.at, file.len - self.at)))))
             }
@@ -290,6 +377,14 @@ impl Reader {
     /// As `poll_piece`, waiting.
     pub async fn piece(&self) -> Option<Result<Piece, Cut>> {
         std::future::poll_fn(|context| self.poll_piece(context)).await
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let (Body::Growing(growth), Some(number)) = (&self.object.body, self.number) {
+            growth.leave(number);
+        }
     }
 }
 
@@ -311,7 +406,7 @@ mod tests {
 
     fn poll(growth: &Growth, at: u64) -> Poll<Option<Result<Vec<u8>, Cut>>> {
         growth
-            .poll_at(at, &Context::from_waker(Waker::noop()), &Cell::new(0))
+            .poll_at(at, None, &Context::from_waker(Waker::noop()), &Cell::new(0))
             .map(|piece| piece.map(|piece| piece.map(|piece| piece.bytes().unwrap_or(b"in a file").to_vec())))
     }
 
@@ -354,6 +449,36 @@ mod tests {
     }
 
     #[test]
+    fn adrift_it_is_held_for_the_slowest_reader_and_no_longer() {
+        let growth = Growth::new();
+        let noted = Cell::new(0);
+        let context = Context::from_waker(Waker::noop());
+        let poll_as = |reader, at| growth.poll_at(at, reader, &context, &noted).is_ready();
+        let (slow, fast) = (growth.enter(0), growth.enter(0));
+        let whole = growth.enter(u64::MAX);
+        growth.push(&[1; 8192]);
+        growth.push(&[2; 8192]);
+        assert!(!poll_as(fast, 16384) && growth.lock().pieces.len() == 2);
+        growth.go_adrift();
+        assert_eq!(growth.lock().pieces.len(), 2, "one has read nothing yet");
+        assert!(poll_as(slow, 8192));
+        assert_eq!(growth.lock().pieces.len(), 1);
+        assert_eq!(poll(&growth, 0), Poll::Ready(Some(Err(Cut))), "who comes late");
+        assert_eq!(poll(&growth, u64::MAX), Poll::Ready(Some(Err(Cut))), "who waits for what is kept");
+        // A reader in the midst of a piece holds it.
+        assert!(poll_as(slow, 10000));
+        assert_eq!(growth.lock().pieces.len(), 1);
+        growth.leave(slow.unwrap());
+        assert_eq!(growth.lock().pieces.len(), 0);
+        growth.push(&[3; 8192]);
+        assert!(growth.is_read() && poll_as(fast, 16384));
+        growth.end(true);
+        assert_eq!(poll(&growth, 24576), Poll::Ready(None));
+        [fast, whole].into_iter().flatten().for_each(|number| growth.leave(number));
+        assert!(!growth.is_read() && growth.to_body().is_none());
+    }
+
+    #[test]
     fn what_is_in_the_file_leaves_memory_and_stays_readable() {
         let growth = Growth::new();
         growth.push(&[1; 8192]);
@@ -364,7 +489,7 @@ mod tests {
         assert!(growth.poll_below(8191, &Context::from_waker(Waker::noop()), &Cell::new(0)).is_pending());
         assert!(growth.poll_below(8192, &Context::from_waker(Waker::noop()), &Cell::new(0)).is_ready());
         let Poll::Ready(Some(Ok(Piece::File(part)))) =
-            growth.poll_at(192, &Context::from_waker(Waker::noop()), &Cell::new(0))
+            growth.poll_at(192, None, &Context::from_waker(Waker::noop()), &Cell::new(0))
         else {
             panic!("not from the file");
         };

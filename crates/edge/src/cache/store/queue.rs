@@ -170,7 +170,7 @@ impl Queue {
         self.ring(waiting);
         for job in jobs {
             if let Job::Spool(spool) = job {
-                spool.growth.end(false);
+                spool.give_up();
             }
         }
         answers.into_values().for_each(|answer| answer.give(None));

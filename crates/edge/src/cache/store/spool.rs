@@ -10,6 +10,7 @@ use weir_net::Instant;
 use super::directory::{Directory, Run, Temp};
 use super::file::{self, Record};
 use super::fill::Leader;
+use super::flight::Flight;
 use super::growth::{Cut, Growth};
 use super::object::{Body, FileBody, Object};
 
@@ -27,6 +28,8 @@ pub(super) struct Spool {
     /// The object while it grows.
     pub object: Arc<Object>,
     pub growth: Arc<Growth>,
+    /// Where others find who fetches it, and whose turn that is.
+    pub flight: (Arc<Flight>, u32),
     /// Given by the fill with the last byte.
     pub leader: Mutex<Option<(Leader, Instant)>>,
 }
@@ -150,6 +153,13 @@ fn record_of(object: &Object, body_at: u64, body_len: u64, body_crc: u32) -> Rec
 }
 
 impl Spool {
+    /// The file is not to be: the body goes on for those who read it, and who comes now fetches it.
+    pub fn give_up(&self) {
+        let (flight, turn) = &self.flight;
+        flight.passed(*turn);
+        self.growth.go_adrift();
+    }
+
     /// The leader, once the fill has given its last byte.
     pub fn take_leader(&self) -> Option<(Leader, Instant)> {
         mem::take(&mut *self.leader.lock().unwrap_or_else(PoisonError::into_inner))

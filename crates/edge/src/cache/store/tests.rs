@@ -108,6 +108,11 @@ impl Bench {
         }
     }
 
+    fn join_anew(&self, key: &str) -> Joined {
+        let key = self.zone.key(key.as_bytes());
+        self.zone.join(&key, key.place, None, self.now)
+    }
+
     fn store_draft(&self, key: &str, draft: Draft, body: &[u8]) -> Result<Arc<Object>, Refused> {
         let mut fill = self.lead(key).fill(draft, self.now)?;
         fill.push(body, self.now)?;

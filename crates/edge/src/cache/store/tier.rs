@@ -53,7 +53,7 @@ pub(super) struct Hand {
 impl Drop for Hand {
     /// The thread ends before its time: nobody shall wait for it.
     fn drop(&mut self) {
-        self.writing.iter().for_each(|writing| writing.spool.growth.end(false));
+        self.writing.iter().for_each(|writing| writing.spool.give_up());
     }
 }
 
@@ -209,12 +209,12 @@ impl Zone {
     fn begin_spool(&self, tier: &Tier, run: Run, hand: &mut Hand, spool: Arc<Spool>, now: Instant) {
         if hand.writing.len() >= SPOOLS_MAX {
             tier.skipped.fetch_add(1, Ordering::Relaxed);
-            return spool.growth.end(false);
+            return spool.give_up();
         }
         match Writing::begin(&tier.directory, run, spool.clone()) {
             Ok(writing) => hand.writing.push(writing),
             Err(error) => {
-                spool.growth.end(false);
+                spool.give_up();
                 self.fail(tier, hand, &error, now);
             }
         }
@@ -242,11 +242,12 @@ impl Zone {
                             let _ = leader.keep(&spool.object, body, began);
                             self.note_success(tier, hand);
                         }
+                        // The leader goes, and whoever waits for it fetches.
                         Err(error) => self.fail(tier, hand, &error, now),
                     },
                 },
                 Err(error) => {
-                    spool.growth.end(false);
+                    spool.give_up();
                     if error.kind() != io::ErrorKind::UnexpectedEof {
                         self.fail(tier, hand, &error, now);
                     }

@@ -102,19 +102,62 @@ fn what_is_too_large_for_memory_is_refused_without_a_disk() {
     let bench = Bench::in_memory(MIB);
     let length = Some(MIB);
     assert_eq!(bench.lead("/a").fill(Draft { length, ..draft() }, bench.now).err(), Some(Refused::TooLarge));
-    // And where the length was not known before.
+    // And where the length was not known before, if nobody reads along.
     let mut fill = bench.lead("/a").fill(draft(), bench.now).unwrap();
-    let reader = Reader::new(fill.object().clone(), 0);
     let mut refused = Ok(());
     for _ in 0..20 {
         refused = refused.and(fill.push(&[0; 64 << 10], bench.now));
     }
     assert_eq!(refused, Err(Refused::TooLarge));
     assert!(fill.finish(bench.now).is_err());
-    let length = reader.object().body.len();
-    let mut reader = reader;
-    reader.advance(length);
-    assert!(matches!(reader.poll_piece(&Context::from_waker(Waker::noop())), Poll::Ready(Some(Err(Cut)))));
+    assert_eq!((bench.zone.figures().objects, bench.zone.figures().flights), (0, 0));
+}
+
+#[test]
+fn who_reads_along_what_turns_out_too_large_gets_all_of_it() {
+    let bench = Bench::in_memory(MIB);
+    let mut fill = bench.lead("/a").fill(draft(), bench.now).unwrap();
+    let context = Context::from_waker(Waker::noop());
+    let mut readers: Vec<Reader> = (0..3).map(|_| Reader::new(fill.object().clone(), 0)).collect();
+    let read = |reader: &mut Reader| {
+        let mut count = 0;
+        while let Poll::Ready(Some(piece)) = reader.poll_piece(&context) {
+            let piece = piece.unwrap();
+            let expected = (reader.offset() >> 16) as u8;
+            assert!(piece.bytes().unwrap().iter().all(|byte| *byte == expected));
+            count += piece.len();
+            reader.advance(piece.len());
+        }
+        count
+    };
+    for number in 0..100 {
+        assert!(fill.poll_ready(&context).is_ready());
+        fill.push(&[number; 64 << 10], bench.now).unwrap();
+        readers.iter_mut().take(2).for_each(|reader| assert_eq!(read(reader), 64 << 10));
+        if number == 20 {
+            assert!(
+                matches!(bench.join_anew("/a"), Joined::Wait(waiter) if matches!(waiter.now(), Some(Waited::Pass)))
+            );
+        }
+        if number % 40 == 39 {
+            assert_eq!(read(&mut readers[2]), 40 * (64 << 10));
+        }
+    }
+    // The slowest holds up the rest.
+    for number in 100..200 {
+        if fill.poll_ready(&context).is_pending() {
+            break;
+        }
+        fill.push(&[number; 64 << 10], bench.now).unwrap();
+    }
+    assert!(fill.poll_ready(&context).is_pending());
+    readers.remove(2);
+    for reader in &mut readers {
+        read(reader);
+    }
+    assert!(fill.poll_ready(&context).is_ready());
+    assert!(fill.finish(bench.now).is_err());
+    assert!(matches!(readers[0].poll_piece(&context), Poll::Ready(None)));
     assert_eq!((bench.zone.figures().objects, bench.zone.figures().flights), (0, 0));
 }
 
