@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import instructions
 import loads
+import peers
 import proc
 import run
 import stats
@@ -32,6 +33,19 @@ class Stats(unittest.TestCase):
         self.assertLessEqual(ratio.low, ratio.median)
         self.assertLessEqual(ratio.median, ratio.high)
         self.assertEqual(ratio, stats.ratio(ours, theirs))
+
+
+class Handshakes(unittest.TestCase):
+    def test_s_time_tells_connections_or_stopped(self):
+        said = "812 connections in 0.81s; 1002.47 connections/user sec, bytes read 1118124\n812 connections in 4 real seconds, 1377 bytes read per connection\n"
+        self.assertEqual(loads.parse_s_time(said), {"requests": 812, "errors": 0})
+        self.assertEqual(loads.parse_s_time("ERROR\n"), {"requests": 0, "errors": 1})
+
+    def test_peers_that_speak_tls_take_part(self):
+        secure = next(w for w in loads.WORKLOADS if w.name == "tls-full")
+        taking_part = {peer.name for peer in peers.all_peers("/bin/true", False) if loads.takes_part(secure, peer)}
+        self.assertLessEqual({"weir"}, taking_part)
+        self.assertFalse({"floor", "varnish", "weir-tuned"} & taking_part)
 
 
 class Callgrind(unittest.TestCase):

@@ -36,6 +36,8 @@ pub struct Facts {
     pub offered: Option<Box<ClientHello>>,
     /// What sessions of the server that answered are bound to.
     pub context: Context,
+    /// The configuration that the client's certificate was judged by.
+    pub generation: u32,
     /// Random bytes of the client's: no two connections have the same.
     pub random: [u8; 32],
     /// What came of the handshake.
@@ -146,6 +148,7 @@ fn serve_as(
     let facts = Facts {
         server_name: name,
         context: speaks.context,
+        generation: conf.generation,
         random: hello.as_ref().map_or([0; 32], |hello| hello.random),
         offered: hello.filter(|_| wants_offer(conf)),
         agreed: OnceCell::new(),
@@ -250,6 +253,10 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
     if is_other {
         let told = "client attempted to request the server name different from the one that was negotiated";
         return Some((421, told.to_owned()));
+    }
+    if shown.is_some() && facts.generation != exchange.conf.generation {
+        // What was trusted may not be any more; a new connection is judged anew (nginx closes those that wait).
+        return Some((421, "client SSL certificate was judged by an earlier configuration".to_owned()));
     }
     match (shown, settings.verify) {
         (Some((_, Err(complaint))), verify) if verify != Verify::OptionalNoCa || !complaint.is_about_trust_alone() => {

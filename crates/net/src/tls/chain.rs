@@ -63,8 +63,6 @@ impl Complaint {
         NO_LOCAL_ISSUER = 20, "unable to get local issuer certificate";
         /// Nobody knows who issued the only one there is.
         FIRST = 21, "unable to verify the first certificate";
-        /// Longer than allowed.
-        TOO_LONG = 22, "certificate chain too long";
         /// On a list.
         REVOKED = 23, "certificate revoked";
         /// An authority allowed fewer below it.
@@ -219,13 +217,13 @@ fn build<'a>(leaf: X509<'a>, given: &[X509<'a>], trusted: &[X509<'a>], depth: us
         }
         let mut issuers = trusted.iter().chain(if has_trusted { &[] } else { given });
         let is_new = |other: &&X509<'_>| chain.iter().all(|known| known.der != other.der);
-        let Some(issuer) = issuers.find(|other| top.may_be_issued_by(other) && is_new(other)) else {
+        // Beyond the depth nobody is looked for any more.
+        let may_go_on = chain.len() <= depth.saturating_add(1).min(CHAIN_MAX);
+        let issuer = issuers.find(|other| top.may_be_issued_by(other) && is_new(other)).filter(|_| may_go_on);
+        let Some(issuer) = issuer else {
             let complaint = if has_trusted { Complaint::NO_ISSUER } else { Complaint::NO_LOCAL_ISSUER };
             return Built { chain, complaint: Some(complaint) };
         };
-        if chain.len() > depth.saturating_add(1).min(CHAIN_MAX) {
-            return Built { chain, complaint: Some(Complaint::TOO_LONG) };
-        }
         has_trusted |= is_trusted(issuer);
         top = *issuer;
         chain.push(top);

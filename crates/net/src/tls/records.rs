@@ -19,6 +19,8 @@ use std::io;
 const INCOMING_BYTES: usize = 32 << 10;
 /// What may wait for the rest of a message; rustls itself refuses handshake messages over 64 KiB.
 const INCOMING_BYTES_MAX: usize = 128 << 10;
+/// Messages that may be ready when a session fails: a server's flight and the alert.
+const LAST_MESSAGES_MAX: usize = 16;
 /// A first guess at what a handshake message or the wrapping of some records takes.
 const WRAPPING_BYTES: usize = 128;
 
@@ -307,11 +309,12 @@ impl Work<'_> {
         Ok(at)
     }
 
-    /// After a failure: encodes the alert that rustls has ready for the peer.
+    /// After a failure: encodes the alert that rustls has ready for the peer, and what stands before it.
     fn say_why<S: Side>(&mut self, session: &mut S) {
-        if let Ok(ConnectionState::EncodeTlsData(alert)) = session.process(&mut []).state {
+        for _ in 0..LAST_MESSAGES_MAX {
+            let Ok(ConnectionState::EncodeTlsData(message)) = session.process(&mut []).state else { return };
             // The failure is told anyway.
-            let _ = encode(alert, self.outgoing);
+            let _ = encode(message, self.outgoing);
         }
     }
 }
