@@ -187,9 +187,7 @@ impl Trust {
                 return Some(Complaint::REVOKED);
             }
             found = list.expires.filter(|expires| now > *expires).map(|_| Complaint::CRL_EXPIRED);
-            if found.is_none() {
-                return None;
-            }
+            found?;
         }
         found
     }

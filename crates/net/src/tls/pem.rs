@@ -67,7 +67,7 @@ pub(super) fn certificates(given: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let end = text.iter().position(|byte| *byte == b'=').unwrap_or(text.len());
     let (digits, padding) = text.split_at(end);
-    if text.len() % 4 != 0 || padding.len() > 2 || padding.iter().any(|byte| *byte != b'=') {
+    if !text.len().is_multiple_of(4) || padding.len() > 2 || padding.iter().any(|byte| *byte != b'=') {
         return None;
     }
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);

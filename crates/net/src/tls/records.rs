@@ -68,6 +68,8 @@ impl Session {
 trait Side {
     type Data;
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+    /// Whether messages are ready to be sent.
+    fn has_ready(&self) -> bool;
     /// What came before the handshake was done.
     fn early(records: ReadEarlyData<'_, '_, Self::Data>, take: impl FnMut(&[u8])) -> Result<usize, Error>;
 }
@@ -77,6 +79,10 @@ impl Side for UnbufferedClientConnection {
 
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(incoming)
+    }
+
+    fn has_ready(&self) -> bool {
+        self.wants_write()
     }
 
     fn early(_: ReadEarlyData<'_, '_, Self::Data>, _: impl FnMut(&[u8])) -> Result<usize, Error> {
@@ -89,6 +95,10 @@ impl Side for UnbufferedServerConnection {
 
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(incoming)
+    }
+
+    fn has_ready(&self) -> bool {
+        self.wants_write()
     }
 
     fn early(mut records: ReadEarlyData<'_, '_, Self::Data>, mut take: impl FnMut(&[u8])) -> Result<usize, Error> {
@@ -309,12 +319,21 @@ impl Work<'_> {
         Ok(at)
     }
 
-    /// After a failure: encodes the alert that rustls has ready for the peer, and what stands before it.
+    /// After a failure: encodes the alert that rustls has ready for the peer, and what stands before it. Asked for more
+    /// than it has ready, rustls would go on reading and panic: it remembers how far it read, and that it failed.
     fn say_why<S: Side>(&mut self, session: &mut S) {
         for _ in 0..LAST_MESSAGES_MAX {
-            let Ok(ConnectionState::EncodeTlsData(message)) = session.process(&mut []).state else { return };
-            // The failure is told anyway.
-            let _ = encode(message, self.outgoing);
+            if !session.has_ready() {
+                return;
+            }
+            match session.process(&mut []).state {
+                // The failure is told anyway.
+                Ok(ConnectionState::EncodeTlsData(message)) => drop(encode(message, self.outgoing)),
+                // Stands before it, and nobody reads it any more.
+                Ok(ConnectionState::ReadTraffic(mut records)) => while records.next_record().is_some() {},
+                Ok(ConnectionState::ReadEarlyData(records)) => drop(S::early(records, |_| {})),
+                _ => return,
+            }
         }
     }
 }
@@ -388,6 +407,58 @@ fn append(
                 bytes.truncate(before);
                 return failed.and(Err(Error::EncryptError));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::client::{Client, ClientOptions};
+    use super::super::server::{Server, ServerOptions};
+    use super::*;
+    use proptest::prelude::*;
+    use rustls::pki_types::ServerName;
+
+    /// What a client says first.
+    fn hello() -> Vec<u8> {
+        let client = Client::new(&ClientOptions { accepts_anyone: true, ..ClientOptions::default() }).unwrap();
+        let name = ServerName::try_from("a.example").unwrap();
+        let session = UnbufferedClientConnection::new(client.config, name).unwrap();
+        let mut state = State::new(Session::Client(session), None);
+        state.turn(Want::Progress, &mut Sink::none(&mut Vec::new())).unwrap();
+        state.outgoing.take().unwrap().0.to_vec()
+    }
+
+    proptest! {
+        #[test]
+        fn no_beginning_makes_a_server_panic(
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            tail in proptest::collection::vec(any::<u8>(), 0..40),
+            cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+        ) {
+            let mut bytes = hello();
+            for (at, to) in &changes {
+                let at = at.index(bytes.len());
+                bytes[at] = *to;
+            }
+            bytes.extend(&tail);
+            let server = Server::new(&ServerOptions::default()).unwrap();
+            let session = UnbufferedServerConnection::new(server.config.clone()).unwrap();
+            let mut state = State::new(Session::Server(session), None);
+            let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).chain([bytes.len()]).collect();
+            ends.sort_unstable();
+            let mut from = 0;
+            for to in ends {
+                state.incoming.get_or_insert_with(|| lease(INCOMING_BYTES)).extend_from_slice(&bytes[from..to]);
+                from = to;
+                if state.turn(Want::Progress, &mut Sink::none(&mut Vec::new())).is_err() {
+                    break;
+                }
+            }
+            // Without a certificate no handshake gets far, and whoever sent a whole hello hears why.
+            prop_assert!(state.failed.is_some() || from == bytes.len());
+            prop_assert!(!changes.is_empty() || !tail.is_empty() || state.outgoing.is_some());
         }
     }
 }
