@@ -165,6 +165,7 @@ families! {
     store
     slice
     proxy
+    proxy_ssl
     upstream
     early_hints
     http2
