@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use weir_meter::Step;
 use weir_net::{Deadline, Instant, clock};
-use weir_wire::{BodyLength, Version, Violation};
+use weir_wire::{BodyLength, Version};
 
 use super::Upstream;
-use super::attempt::{self, Failure, HeadFault, Outgoing, Progressed};
+use super::attempt::{self, Failure, Outgoing, Progressed};
 use super::balance::Affinity;
+use super::blame::blame;
 use super::group::Outcome as Verdict;
 use super::pool::{Handover, Link, Terms};
 use super::pool_policy::BrokenAttempt;
@@ -31,7 +32,6 @@ use crate::family::cache::keep;
 use crate::family::store;
 use crate::family::proxy::request::{self, BodyFraming, Target};
 use crate::family::proxy::{Pass, parse_bind, parse_url, response};
-use crate::family::proxy_ssl::handshake::Broken;
 use crate::family::proxy_ssl::{self, Asked, Party};
 use crate::log::{self, Level};
 use crate::phase::Outcome;
@@ -572,61 +572,4 @@ fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>,
     }
     hold.release(Verdict::Ok);
     end_try(exchange, origin.head.status);
-}
-
-/// Logs a failed try, and names it as `proxy_next_upstream` knows it; breaks with the answer to a failure that
-/// is not the peer's.
-fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answer, retry::Failure> {
-    let kind = match failure {
-        Failure::Connect(error) => {
-            exchange.log(Level::Error, format_args!("connect() failed {}", log::Os(&error)));
-            retry::Failure::Error
-        }
-        Failure::Tls(fault) => {
-            if !proxy_ssl::handshake::tell(exchange, &fault) {
-                return ControlFlow::Break(Answer::Outcome(Outcome::Status(500)));
-            }
-            retry::Failure::Error
-        }
-        Failure::Send(error) => {
-            exchange.log(Level::Error, format_args!("{}", Broken("writev()", "SSL_write()", &error)));
-            retry::Failure::Error
-        }
-        Failure::Receive(error) => {
-            exchange.log(Level::Error, format_args!("{}", Broken("recv()", "SSL_read()", &error)));
-            retry::Failure::Error
-        }
-        Failure::Closed => {
-            exchange.log(Level::Error, format_args!("upstream prematurely closed connection"));
-            retry::Failure::Error
-        }
-        Failure::TimedOut => {
-            exchange.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)"));
-            retry::Failure::Timeout
-        }
-        Failure::Head(HeadFault::TooBig) => {
-            exchange.log(Level::Error, format_args!("upstream sent too big header"));
-            retry::Failure::InvalidHeader
-        }
-        Failure::Head(HeadFault::Violation(violation)) => {
-            exchange.log(Level::Error, format_args!("{}", violation.upstream_message()));
-            retry::Failure::InvalidHeader
-        }
-        // nginx: an internal error, and no peer's fault.
-        Failure::TableFull => return ControlFlow::Break(Answer::Outcome(Outcome::Status(500))),
-        Failure::Body(Failed::Status(status)) => return ControlFlow::Break(Answer::Outcome(Outcome::Status(status))),
-        Failure::Body(Failed::Gone(gone)) => return ControlFlow::Break(Answer::Gone(gone)),
-        // What came on its stream is not the message it began as.
-        Failure::Client(Gone::Closed(error)) if error.kind() == io::ErrorKind::InvalidData => {
-            return ControlFlow::Break(Answer::Outcome(Outcome::Status(Violation::MalformedRequest.status())));
-        }
-        Failure::Client(gone) => {
-            exchange.log(
-                Level::Info,
-                format_args!("client prematurely closed connection, so upstream connection is closed too"),
-            );
-            return ControlFlow::Break(Answer::Gone(gone));
-        }
-    };
-    ControlFlow::Continue(kind)
 }
