@@ -12,7 +12,7 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 /// `varnishtest` kills a script that runs longer; none comes near.
 const SCRIPT_LIMIT_SECONDS: &str = "30";
 /// How many listen addresses each script is given: `${listen}`, `${listen2}`, `${listen3}`.
-const LISTENS: usize = 3;
+const LISTENS: usize = 4;
 
 /// What all scripts share: the binary under test and the tools beside it.
 pub struct Bench {
@@ -63,7 +63,7 @@ impl Bench {
         let mut define = |name: &str, value: &str| {
             command.arg("-D").arg(format!("{name}={value}"));
         };
-        for tool in ["edge", "await", "until"] {
+        for tool in ["edge", "await", "until", "secure"] {
             define(tool, &self.home.join(tool).display().to_string());
         }
         for number in 1..=LISTENS {

@@ -248,6 +248,8 @@ pub struct Try {
     pub bytes_received: u64,
     /// Bytes sent to the peer.
     pub bytes_sent: u64,
+    /// It is made over TLS.
+    pub is_tls: bool,
     /// An internal redirect came before this one: lists are joined by ` : ` there.
     pub after_redirect: bool,
 }
@@ -265,6 +267,7 @@ impl Try {
             response_length: 0,
             bytes_received: 0,
             bytes_sent: 0,
+            is_tls: false,
             after_redirect: false,
         }
     }

@@ -339,7 +339,8 @@ fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     let Some(last) = exchange.tries.last() else {
         return;
     };
-    push(line, format_args!(", upstream: \"http://{}", last.peer));
+    let scheme = if last.is_tls { "https" } else { "http" };
+    push(line, format_args!(", upstream: \"{scheme}://{}", last.peer));
     if last.peer.starts_with("unix:") {
         line.push(b':');
     }

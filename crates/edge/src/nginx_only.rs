@@ -108,8 +108,6 @@ const NOTHING_TO_TUNE: &str = "it tunes how nginx itself works inside, which wei
 const AT_THE_ORIGIN: &str = "let the origin answer with the final body, or keep nginx for this location";
 const COMPUTE: &str = "compute the value with map, set or rewrite where that is enough, let the \
                        origin decide, or keep nginx for this location";
-const PLAIN_ORIGIN: &str = "reach the origin by plain http:// over a network you trust, or keep \
-                            nginx for this location";
 const TLS_IN_FRONT: &str = "remove it if what it asks for is the default anyway, or keep nginx for \
                             the TLS of this server";
 const FIND_THE_CLIENT_S_PLACE: &str =
@@ -149,7 +147,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("scgi_"), SCGI),
     (Names("grpc_"), "keep nginx for gRPC: it needs HTTP/2 up to the origin"),
     (Names("memcached_"), "let the application read memcached, or use proxy_cache, or keep nginx for this location"),
-    (Names("proxy_ssl_"), PLAIN_ORIGIN),
     (Names("tunnel_"), "keep nginx for CONNECT: weir is no forward proxy"),
     // Whole areas.
     (Module("ngx_mail"), "weir is no mail proxy: keep nginx for mail"),

@@ -16,6 +16,7 @@ use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
 use crate::exchange::{Origin, Parts};
+use crate::family::proxy_ssl::handshake::AllSessions;
 use crate::family::upstream::pool::Pools;
 use crate::log::{self, Level};
 use crate::seat::Seat;
@@ -26,6 +27,8 @@ pub struct Generation {
     pub conf: Arc<Conf>,
     /// Idle connections to upstreams.
     pub pools: Pools,
+    /// TLS sessions with upstreams.
+    pub sessions: AllSessions,
     /// The names of peers by group and index, for tries to share.
     peer_names: RefCell<Vec<Vec<Rc<str>>>>,
 }
@@ -40,7 +43,7 @@ impl Drop for Generation {
 impl Generation {
     /// A configuration as one worker holds it.
     pub fn new(conf: Arc<Conf>) -> Generation {
-        Generation { conf, pools: Pools::default(), peer_names: RefCell::default() }
+        Generation { conf, pools: Pools::default(), sessions: AllSessions::default(), peer_names: RefCell::default() }
     }
 
     /// A peer's name, shared by all tries that ask it.

@@ -177,6 +177,7 @@ families! {
     store
     slice
     proxy
+    proxy_ssl
     upstream
     early_hints
     http2

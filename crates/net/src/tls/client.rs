@@ -96,7 +96,7 @@ impl Client {
 
 /// What is offered: X25519 first, without the hybrid with ML-KEM that costs either side a further 100 µs and that
 /// no Node before 24 offers; a server's work is then what Artillery would have made it.
-fn provider() -> CryptoProvider {
+pub(super) fn provider() -> CryptoProvider {
     use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519};
     CryptoProvider { kx_groups: vec![X25519, SECP256R1, SECP384R1], ..aws_lc_rs::default_provider() }
 }

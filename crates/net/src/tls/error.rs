@@ -1,5 +1,6 @@
 //! Failures of TLS, by the code Node gives them.
 
+use super::chain::Complaint;
 use rustls::{AlertDescription, CertificateError, Error};
 use std::fmt;
 use std::io;
@@ -11,6 +12,8 @@ pub struct Failure {
     pub code: &'static str,
     /// What happened, in a sentence.
     pub detail: String,
+    /// OpenSSL's verdict on the peer's certificate, where a [`Trust`](super::Trust) judged it.
+    pub distrust: Option<Complaint>,
 }
 
 /// What TLS has to say about an error of a [`TlsStream`](super::TlsStream); `None` if the socket failed.
@@ -39,7 +42,7 @@ impl From<Failure> for io::Error {
 impl Failure {
     /// One with this code.
     pub(super) fn new(code: &'static str, detail: impl Into<String>) -> Failure {
-        Failure { code, detail: detail.into() }
+        Failure { code, detail: detail.into(), distrust: None }
     }
 
     /// The peer closed before the handshake was done; Node's words.
@@ -65,7 +68,7 @@ impl Failure {
             Error::InvalidMessage(_) if !has_shaken_hands => format!("the server does not speak TLS: {error}"),
             _ => error.to_string(),
         };
-        Failure { code, detail }
+        Failure { code, detail, distrust: None }
     }
 }
 

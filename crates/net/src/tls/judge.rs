@@ -111,7 +111,7 @@ fn own(leaf: &CertificateDer<'_>, server: &ServerName<'_>, now: i64) -> Result<(
 }
 
 /// Whether a certificate without host names in subjectAltName has this one as its CN, as Node still allows.
-fn is_common_name(leaf: &CertificateDer<'_>, server: &ServerName<'_>) -> bool {
+pub(super) fn is_common_name(leaf: &CertificateDer<'_>, server: &ServerName<'_>) -> bool {
     let (Some(leaf), ServerName::DnsName(host)) = (Certificate::read(leaf), server) else {
         return false;
     };

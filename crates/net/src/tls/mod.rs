@@ -11,8 +11,9 @@
 //! ```
 //!
 //! rustls without buffers of its own: records are decrypted in a lease of the worker's, so a connection that
-//! waits holds only its keys. Who the server is, is judged by webpki; a refusal gets the name that Node (that is,
-//! OpenSSL) gives it, so that reports and people's habits agree ([`Failure`]).
+//! waits holds only its keys. Who a server is, is judged by webpki where we are a client of our own; a refusal gets the
+//! name that Node (that is, OpenSSL) gives it, so that reports and people's habits agree ([`Failure`]). Where we are a
+//! proxy (`origin`), and for clients, it is judged as OpenSSL does (`chain`), as nginx's users expect.
 
 mod accept;
 mod chain;
@@ -24,6 +25,7 @@ mod error;
 mod hello;
 mod judge;
 mod keys;
+mod origin;
 mod pem;
 mod records;
 mod server;
@@ -40,6 +42,7 @@ pub use describe::{Described, pem as pem_of, subject_der};
 pub use error::{Failure, failure};
 pub use hello::{ClientHello, HELLO_BYTES_MAX};
 pub use keys::{KeyError, KeyPair, certificates, revocation_lists};
+pub use origin::OriginOptions;
 pub use server::{KeyLogFile, Noted, Server, ServerOptions, Unusable, signature_name};
 pub use sessions::Sessions;
 pub use stream::TlsStream;

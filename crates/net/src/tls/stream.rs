@@ -8,12 +8,13 @@ use crate::buffer::lease;
 use crate::stream::Stream;
 use crate::timer::{Deadline, TimedOut};
 use rustls::client::UnbufferedClientConnection;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{DnsName, ServerName};
 use rustls::{HandshakeKind, ProtocolVersion};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::task::Poll;
 
 /// Encrypted in one call: three full records, which with their wrapping fit a lease of 64 KiB.
@@ -39,7 +40,32 @@ impl TlsStream {
         let name = ServerName::try_from(server.strip_suffix('.').unwrap_or(server)).map_err(|_| {
             Failure::new("ERR_TLS_INVALID_SERVERNAME", format!("no certificate can be for \"{server}\""))
         })?;
-        let session = among(sessions, || UnbufferedClientConnection::new(client.config.clone(), name.to_owned()));
+        TlsStream::towards(stream, client, name.to_owned(), sessions)
+    }
+
+    /// As [`TlsStream::client`], for any name: one that no certificate can be for is not sent. Whether the certificate
+    /// is for the name, [`TlsStream::is_for`] tells after the handshake, also after one that resumed a session.
+    pub fn to_origin(
+        stream: Stream,
+        client: &Client,
+        name: &str,
+        sessions: Option<&Sessions>,
+    ) -> Result<TlsStream, Failure> {
+        let name = match DnsName::try_from(name) {
+            Ok(name) => ServerName::DnsName(name.to_owned()),
+            // RFC 6066 §3: addresses are not sent, and neither is what rustls takes for one.
+            Err(_) => ServerName::from(name.parse().unwrap_or(IpAddr::from([0, 0, 0, 0]))),
+        };
+        TlsStream::towards(stream, client, name, sessions)
+    }
+
+    fn towards(
+        stream: Stream,
+        client: &Client,
+        name: ServerName<'static>,
+        sessions: Option<&Sessions>,
+    ) -> Result<TlsStream, Failure> {
+        let session = among(sessions, || UnbufferedClientConnection::new(client.config.clone(), name));
         let session = session.map_err(|error| Failure::of(&error, false))?;
         let state = State::new(Session::Client(session), sessions.cloned());
         Ok(TlsStream { stream, state: RefCell::new(state) })
@@ -233,6 +259,13 @@ impl TlsStream {
     /// The protocol agreed on (RFC 7301).
     pub fn alpn(&self) -> Option<Vec<u8>> {
         self.state.borrow().session.common()?.alpn_protocol().map(<[u8]>::to_vec)
+    }
+
+    /// Whether the peer's certificate is for a host, as nginx asks: by its DNS names, and without any by its common name.
+    pub fn is_for(&self, host: &str) -> bool {
+        let state = self.state.borrow();
+        let certificates = state.session.common().and_then(|common| common.peer_certificates());
+        certificates.and_then(|all| all.first()).is_some_and(|leaf| super::origin::is_for(leaf, host))
     }
 
     /// Whether the handshake resumed an earlier session.

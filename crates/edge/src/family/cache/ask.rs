@@ -109,7 +109,7 @@ fn key(exchange: &mut Exchange<'_>) -> Key {
             match pass.and_then(|pass| pass.template.as_ref()) {
                 Some(template) => template.eval(exchange, &mut key),
                 None => {
-                    key.extend_from_slice(b"http://");
+                    key.extend_from_slice(pass.map_or("http://", |pass| pass.scheme()).as_bytes());
                     key.extend_from_slice(pass.map_or(&b""[..], |pass| pass.host.as_bytes()));
                 }
             }

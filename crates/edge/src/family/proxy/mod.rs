@@ -8,6 +8,7 @@ pub mod request;
 pub mod response;
 pub mod rewrite;
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,6 +117,8 @@ pub struct Pass {
     pub port: String,
     /// The URI that takes the place of the location's prefix.
     pub uri: Option<String>,
+    /// `https://`: the upstream is asked over TLS.
+    pub is_tls: bool,
     /// How many bytes of the request's path it takes the place of.
     pub replaces: usize,
     /// The group, once all blocks are read.
@@ -176,7 +179,7 @@ macro_rules! flag {
 
 /// The family.
 pub static FAMILY: Family = Family::new("proxy", &[
-    Directive::new("proxy_pass", PASS_CONTEXTS, ONE, "Where requests of this location go: http://HOST[:PORT][/URI] or http://unix:PATH:/URI.", pass),
+    Directive::new("proxy_pass", PASS_CONTEXTS, ONE, "Where requests of this location go: http://HOST[:PORT][/URI] or http://unix:PATH:/URI; https:// likewise.", pass),
     time!("proxy_connect_timeout", connect_timeout, "60s", "How long opening a connection may take."),
     time!("proxy_send_timeout", send_timeout, "60s", "Longest pause between two writes to the upstream."),
     time!("proxy_read_timeout", read_timeout, "60s", "Longest pause between two reads from the upstream."),
@@ -306,7 +309,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let replaces = replaced_length(b);
     let pass = if url.contains('$') {
         let template = b.template(url)?;
-        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, replaces: 0, group: None, default_redirect: None }
+        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, is_tls: false, replaces: 0, group: None, default_redirect: None }
     } else {
         let parsed = parse_url(url)?;
         if parsed.uri.is_some() && replaces.is_none() {
@@ -331,13 +334,24 @@ fn replaced_length(b: &Build<'_>) -> Option<usize> {
     }
 }
 
-/// Reads `http://HOST[:PORT][URI]` or `http://unix:PATH[:URI]`.
+impl Pass {
+    /// The scheme, with what stands between it and the host.
+    pub fn scheme(&self) -> &'static str {
+        if self.is_tls { "https://" } else { "http://" }
+    }
+
+    /// The name of the group that no block names: what is dialled, with the port where it is not that of `http`.
+    pub fn dialled(&self) -> Cow<'_, str> {
+        let is_complete = !self.is_tls || self.url.starts_with("unix:") || split_host_port(&self.url).1.is_some();
+        if is_complete { Cow::Borrowed(&self.url) } else { Cow::Owned(format!("{}:443", self.url)) }
+    }
+}
+
+/// Reads `http://HOST[:PORT][URI]` or `http://unix:PATH[:URI]`, and the same with `https`.
 pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
-    let Some(rest) = strip_scheme(url) else {
-        if url.len() >= 8 && url.is_char_boundary(8) && url[..8].eq_ignore_ascii_case("https://") {
-            return Err(Refusal::whole("https protocol requires SSL support, which weir does not have yet"));
-        }
-        return Err(Refusal::whole("invalid URL prefix").todo("write http://HOST[:PORT][/URI]"));
+    let secret = strip(url, "https://");
+    let Some(rest) = secret.or_else(|| strip(url, "http://")) else {
+        return Err(Refusal::whole("invalid URL prefix").todo("write http://HOST[:PORT][/URI], or https://"));
     };
     let (authority, uri) = if let Some(path) = rest.strip_prefix("unix:") {
         match path.find(':') {
@@ -355,21 +369,20 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
         ("localhost".to_owned(), String::new())
     } else {
         match split_host_port(authority) {
-            (_, Some("80")) => (authority.to_owned(), "80".to_owned()),
             (_, Some(port)) => (authority.to_owned(), port.to_owned()),
-            (host, None) => (host.to_owned(), "80".to_owned()),
+            (host, None) => (host.to_owned(), if secret.is_some() { "443" } else { "80" }.to_owned()),
         }
     };
     if authority.is_empty() {
         return Err(Refusal::whole(format!("no host in upstream \"{rest}\"")));
     }
     let url = authority.to_owned();
-    Ok(Pass { url, template: None, host, port, uri, replaces: 0, group: None, default_redirect: None })
+    Ok(Pass { url, template: None, host, port, uri, is_tls: secret.is_some(), replaces: 0, group: None, default_redirect: None })
 }
 
-fn strip_scheme(url: &str) -> Option<&str> {
-    let head = url.get(..7)?;
-    head.eq_ignore_ascii_case("http://").then(|| &url[7..])
+fn strip<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
+    let (head, rest) = url.split_at_checked(scheme.len())?;
+    head.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
 fn ignore(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -456,11 +469,12 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
             Some(port) => Err(Refusal::whole(format!("upstream \"{host}\" may not have port {port}"))),
         };
     }
-    if let Some(group) = b.declared.upstream.find_implicit(&pass.url) {
+    let name = pass.dialled();
+    if let Some(group) = b.declared.upstream.find_implicit(&name) {
         return Ok(group);
     }
-    let addresses = upstream::resolve(b, &pass.url, 80)?;
-    let upstream = Upstream::implicit(&pass.url, &addresses).map_err(|error| Refusal::whole(error.to_string()))?;
+    let addresses = upstream::resolve(b, &name, 80)?;
+    let upstream = Upstream::implicit(&name, &addresses).map_err(|error| Refusal::whole(error.to_string()))?;
     b.declared.upstream.groups.push(Arc::new(upstream));
     Ok(b.declared.upstream.groups.len() - 1)
 }

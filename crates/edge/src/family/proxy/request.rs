@@ -111,6 +111,8 @@ pub struct Target {
     pub host: Vec<u8>,
     /// The URI to ask for, where the text named one.
     pub uri: Option<Vec<u8>>,
+    /// The upstream is asked over TLS.
+    pub is_tls: bool,
 }
 
 /// Whether the client asks for a WebSocket that weir passes on without being told to.

@@ -96,16 +96,24 @@ pub fn pair(names: (&str, &str), texts: (&[u8], &[u8]), passwords: &[Vec<u8>]) -
 
 /// Reads certificate and key by name, now.
 pub fn load(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, String> {
+    read(directory, names, passwords).map(|(pair, _)| pair)
+}
+
+/// As [`load`], and whether the key was encrypted.
+fn read(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<(KeyPair, bool), String> {
     let text = |what: &str, name: &str| {
         Named::of(name).text(directory).map_err(|error| {
             format!("cannot load {what} \"{}\": BIO_new_file() failed {error}", files::absolute(directory, name))
         })
     };
     let texts = (text("certificate", names.0)?, text("certificate key", names.1)?);
-    pair(names, (&texts.0, &texts.1), passwords)
+    // In the label of PKCS #8, and in the header of the older kind.
+    let is_encrypted = texts.1.windows(9).any(|window| window == b"ENCRYPTED");
+    Ok((pair(names, (&texts.0, &texts.1), passwords)?, is_encrypted))
 }
 
-/// `ssl_certificate_cache`: pairs by their names, shared by workers. The one not used for longest goes first.
+/// `ssl_certificate_cache`: pairs by their names, shared by workers. The one not used for longest goes first. As in
+/// nginx no key is kept that was encrypted: who has no password for it must not have it from here.
 pub struct CertificateCache {
     pairs_max: usize,
     inactive: Duration,
@@ -139,7 +147,10 @@ impl CertificateCache {
         }
         kept.remove(&key);
         // Others wait meanwhile: they would read the same.
-        let pair = load(directory, names, passwords)?;
+        let (pair, was_encrypted) = read(directory, names, passwords)?;
+        if was_encrypted {
+            return Ok(pair);
+        }
         while kept.len() >= self.pairs_max {
             let Some(oldest) = kept.iter().min_by_key(|(_, pair)| pair.used).map(|(key, _)| key.clone()) else { break };
             kept.remove(&oldest);

@@ -188,13 +188,18 @@ fn certificate(
 const PASSWORDS_MAX: usize = 1000;
 
 fn passwords(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    b.settings().ssl.passwords = Some(passwords_of(b, statement)?);
+    Ok(())
+}
+
+/// The lines of a password file.
+pub(super) fn passwords_of(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Vec<u8>>>, Refusal> {
     let text = files::read(b, statement.text(0))
         .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let lines: Vec<Vec<u8>> =
         lines.filter(|line| !line.is_empty()).take(PASSWORDS_MAX).map(<[u8]>::to_vec).collect();
-    b.settings().ssl.passwords = Some(Arc::new(lines));
-    Ok(())
+    Ok(Arc::new(lines))
 }
 
 fn refresh(statement: &Statement) -> Result<Option<Duration>, Refusal> {
@@ -205,16 +210,19 @@ fn refresh(statement: &Statement) -> Result<Option<Duration>, Refusal> {
 }
 
 fn certificate_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    b.settings().ssl.certificate_cache = Some(cache_of(statement)?);
+    Ok(())
+}
+
+/// `off`, or `max=N [inactive=TIME] [valid=TIME]`.
+pub(super) fn cache_of(statement: &Statement) -> Result<Option<Arc<CertificateCache>>, Refusal> {
     let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
     let bad = |word: &str| Refusal::whole(format!("invalid parameter \"{word}\""));
     let (mut max, mut inactive, mut valid) = (None, Duration::from_secs(10), Duration::from_secs(60));
     for word in &words {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         match name {
-            "off" if words.len() == 1 => {
-                b.settings().ssl.certificate_cache = Some(None);
-                return Ok(());
-            }
+            "off" if words.len() == 1 => return Ok(None),
             "max" => max = Some(value::number(value).filter(|max| *max > 0).ok_or_else(|| bad(word))?),
             "inactive" => inactive = value::time_of(value).ok_or_else(|| bad(word))?,
             "valid" => valid = value::time_of(value).ok_or_else(|| bad(word))?,
@@ -222,11 +230,9 @@ fn certificate_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Ref
         }
     }
     let Some(max) = max else {
-        return Err(Refusal::whole("\"ssl_certificate_cache\" must have the \"max\" parameter"));
+        return Err(Refusal::whole(format!("\"{}\" must have the \"max\" parameter", statement.name.text)));
     };
-    let cache = CertificateCache::new(max as usize, inactive, valid);
-    b.settings().ssl.certificate_cache = Some(Some(Arc::new(cache)));
-    Ok(())
+    Ok(Some(Arc::new(CertificateCache::new(max as usize, inactive, valid))))
 }
 
 fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -6,20 +6,20 @@
 use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::task::Poll;
 
 use weir_meter::Step;
-use weir_net::{ConnectOptions, Deadline, Lease, Stream, buffer, clock};
+use weir_net::{ConnectOptions, Deadline, Lease, Stream, Transport, buffer, clock};
 use weir_wire::{Progress, Violation, encode};
 
-use super::pool::Link;
+use super::pool::{Link, Terms};
 use crate::body::{self, Failed as BodyFailed, RequestBody};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::early_hints;
 use crate::family::proxy::request::BodyFraming;
+use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
 
 /// Bytes of an answer read at a time before its body's length is known.
 const READ_BYTES: usize = 16 << 10;
@@ -35,6 +35,8 @@ const INTERIM_MAX: u32 = 16;
 pub enum Failure {
     /// The connection could not be made.
     Connect(io::Error),
+    /// It could not be made a TLS connection to the right upstream.
+    Tls(Fault),
     /// It broke while sending.
     Send(io::Error),
     /// It broke while the head was awaited.
@@ -73,13 +75,13 @@ pub struct Progressed {
     pub request_complete: bool,
 }
 
-/// Opens a connection to a peer, from `bound` if that is an address.
+/// Opens a connection to a peer on these terms; connecting and shaking hands take `proxy_connect_timeout` together.
 pub async fn connect(
     exchange: &mut Exchange<'_>,
     conn: &Conn,
     address: &weir_net::Address,
     peer: usize,
-    bound: Option<SocketAddr>,
+    Terms { bound, party }: Terms<'_>,
 ) -> Result<Box<Link>, Failure> {
     let location = exchange.location;
     let values = &location.values.proxy;
@@ -92,24 +94,27 @@ pub async fn connect(
     exchange.step = Step::Connect;
     let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
     let stream = Stream::connect(address, &options).map_err(Failure::Connect)?;
-    let stream = stream.into();
-    let link =
-        Box::new(Link { stream, deadline: Deadline::new(), peer, bound, opened: clock::now(), carried: 0, place });
-    link.deadline.set(values.connect_timeout);
+    let (deadline, opened) = (Deadline::new(), clock::now());
+    deadline.set(values.connect_timeout);
     let watch = exchange.is_for_its_client_alone();
     poll_fn(|_| {
-        if link.stream.poll_writable().is_ready() {
+        if stream.poll_writable().is_ready() {
             return Poll::Ready(Ok(()));
         }
         if watch && let Poll::Ready(error) = conn.poll_gone() {
             return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
         }
-        link.deadline.poll_expired().map(|()| Err(Failure::TimedOut))
+        deadline.poll_expired().map(|()| Err(Failure::TimedOut))
     })
     .await?;
     // Only now is it known whether the connection stands.
-    link.stream.socket().connected(&link.deadline).await.map_err(Failure::Connect)?;
-    Ok(link)
+    stream.connected(&deadline).await.map_err(Failure::Connect)?;
+    let stream: Transport = match party {
+        None => stream.into(),
+        // Boxed: few exchanges shake hands, and every one would hold the room for it.
+        Some(party) => Box::pin(shake_hands(exchange, conn, stream, address, party, &deadline)).await?.into(),
+    };
+    Ok(Box::new(Link { stream, deadline, peer, bound, party: party.cloned(), opened, carried: 0, place }))
 }
 
 /// A request as it goes to a peer.

@@ -5,21 +5,22 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use weir_meter::Step;
 use weir_net::{Deadline, Instant, clock};
-use weir_wire::{BodyLength, Version, Violation};
+use weir_wire::{BodyLength, Version};
 
 use super::Upstream;
-use super::attempt::{self, Failure, HeadFault, Outgoing, Progressed};
+use super::attempt::{self, Failure, Outgoing, Progressed};
 use super::balance::Affinity;
+use super::blame::blame;
 use super::group::Outcome as Verdict;
-use super::pool::{Handover, Link};
+use super::pool::{Handover, Link, Terms};
 use super::pool_policy::BrokenAttempt;
 use super::retry::{self, Attempt, RetryPolicy};
 use super::source::{GroupRef, Hold, Source, keep};
@@ -31,6 +32,7 @@ use crate::family::cache::keep;
 use crate::family::store;
 use crate::family::proxy::request::{self, BodyFraming, Target};
 use crate::family::proxy::{Pass, parse_bind, parse_url, response};
+use crate::family::proxy_ssl::{self, Asked, Party};
 use crate::log::{self, Level};
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
@@ -61,7 +63,12 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     let mut head = exchange.worker.lease_out();
     let framing = framing(exchange);
     request::compose(exchange, pass, target.as_ref(), framing, &mut head);
-    let answer = ask_peers(exchange, conn, &group, Outgoing { head: &head, framing }).await;
+    let asked = match &target {
+        Some(target) if target.is_tls => proxy_ssl::asked(exchange, &target.host),
+        None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
+        Some(_) | None => Asked::Nothing,
+    };
+    let answer = ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing }).await;
     exchange.worker.return_out(head);
     answer
 }
@@ -128,14 +135,16 @@ fn choose_group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<(GroupRef, O
         }
     };
     exchange.proxy_host = Some(parsed.host.clone().into_bytes());
-    let target = Target { host: parsed.host.into_bytes(), uri: parsed.uri.map(String::into_bytes) };
+    let dialled = parsed.dialled().into_owned();
+    let is_tls = parsed.is_tls;
+    let target = Target { host: parsed.host.into_bytes(), uri: parsed.uri.map(String::into_bytes), is_tls };
     let declared = &generation.conf.declared.upstream;
-    if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&parsed.url)) {
+    if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&dialled)) {
         return Ok((GroupRef::Declared(generation.clone(), number), Some(target)));
     }
-    match super::literal_address(&parsed.url) {
+    match super::literal_address(&dialled) {
         Some(address) => {
-            let upstream = Upstream::implicit(&parsed.url, &[address]).map_err(|_| 500u16)?;
+            let upstream = Upstream::implicit(&dialled, &[address]).map_err(|_| 500u16)?;
             Ok((GroupRef::Own(Rc::new(upstream)), Some(target)))
         }
         None => {
@@ -147,9 +156,15 @@ fn choose_group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<(GroupRef, O
 }
 
 /// Asks peer after peer, until one's answer stands or nobody is left to ask.
-async fn ask_peers(exchange: &mut Exchange<'_>, conn: &mut Conn, group: &GroupRef, outgoing: Outgoing<'_>) -> Answer {
+async fn ask_peers(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    group: &GroupRef,
+    party: Option<&Arc<Party>>,
+    outgoing: Outgoing<'_>,
+) -> Answer {
     let Some(upstream) = group.get() else { return Answer::Outcome(Outcome::Status(500)) };
-    let mut walk = Walk::begin(exchange, group, upstream, outgoing);
+    let mut walk = Walk::begin(exchange, group, upstream, party, outgoing);
     loop {
         let Some(next) = walk.next_peer(exchange) else {
             exchange.cache.trouble = Some(Trouble::Error);
@@ -174,6 +189,8 @@ async fn ask_peers(exchange: &mut Exchange<'_>, conn: &mut Conn, group: &GroupRe
 struct Walk<'g> {
     upstream: &'g Upstream,
     outgoing: Outgoing<'g>,
+    /// Whom TLS is made with.
+    party: Option<&'g Arc<Party>>,
     hold: Hold,
     policy: RetryPolicy,
     first_started: Instant,
@@ -199,7 +216,13 @@ struct FailedTry {
 }
 
 impl<'g> Walk<'g> {
-    fn begin(exchange: &Exchange<'_>, group: &GroupRef, upstream: &'g Upstream, outgoing: Outgoing<'g>) -> Walk<'g> {
+    fn begin(
+        exchange: &Exchange<'_>,
+        group: &GroupRef,
+        upstream: &'g Upstream,
+        party: Option<&'g Arc<Party>>,
+        outgoing: Outgoing<'g>,
+    ) -> Walk<'g> {
         let proxy = &exchange.location.values.proxy;
         let timeout_ms = proxy.tries_timeout.as_millis() as u64;
         let policy = RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms };
@@ -207,6 +230,7 @@ impl<'g> Walk<'g> {
         Walk {
             upstream,
             outgoing,
+            party,
             hold: Hold { group: group.clone(), selection: upstream.group.begin(policy.tries) },
             policy,
             first_started: clock::now(),
@@ -224,7 +248,7 @@ impl<'g> Walk<'g> {
         let after_redirect = std::mem::take(&mut self.after_redirect);
         let Some(peer) = picked else {
             let group = Try::at(self.upstream.name.as_str().into());
-            exchange.tries.push(Try { status: 502, after_redirect, ..group });
+            exchange.tries.push(Try { status: 502, is_tls: self.party.is_some(), after_redirect, ..group });
             exchange.step = Step::Connect;
             exchange.log(Level::Error, format_args!("no live upstreams"));
             return None;
@@ -235,7 +259,8 @@ impl<'g> Walk<'g> {
                 upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default()
             }
         };
-        exchange.tries.push(Try { started: Some(clock::now()), after_redirect, ..Try::at(name) });
+        let is_tls = self.party.is_some();
+        exchange.tries.push(Try { started: Some(clock::now()), is_tls, after_redirect, ..Try::at(name) });
         Some(Next { peer, may_reuse: true })
     }
 
@@ -263,11 +288,12 @@ impl<'g> Walk<'g> {
     ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
         let bind = &exchange.location.values.proxy.bind;
         let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
-        let kept = if may_reuse { take_kept(&self.hold.group, peer, bound) } else { None };
+        let terms = Terms { bound, party: self.party };
+        let kept = if may_reuse { take_kept(&self.hold.group, peer, terms) } else { None };
         let mut progressed = Progressed::default();
         let (link, reused) = match kept {
             Some(link) => (link, true),
-            None => match self.open(exchange, conn, peer, bound).await {
+            None => match self.open(exchange, conn, peer, terms).await {
                 Ok(opened) => opened,
                 Err(failure) => return Err(FailedTry { peer, failure, progressed, reused: false }),
             },
@@ -297,8 +323,9 @@ impl<'g> Walk<'g> {
         exchange: &mut Exchange<'_>,
         conn: &Conn,
         peer: usize,
-        bound: Option<SocketAddr>,
+        terms: Terms<'_>,
     ) -> Result<(Box<Link>, bool), Failure> {
+        let Terms { bound, party } = terms;
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
         let values = &exchange.location.values.proxy;
         let (give_up, watch) = (clock::now() + values.connect_timeout, exchange.is_for_its_client_alone());
@@ -307,14 +334,14 @@ impl<'g> Walk<'g> {
             GroupRef::Declared(generation, number)
                 if bound.is_none() && generation.pools.is_awaited(*number, peer) =>
             {
-                Some(generation.pools.wait(*number, peer))
+                Some(generation.pools.wait(*number, peer, party))
             }
             GroupRef::Declared(..) | GroupRef::Own(_) => None,
         };
         let mut may_connect = waiting.is_none();
         loop {
             if may_connect {
-                match attempt::connect(exchange, conn, address, peer, bound).await {
+                match attempt::connect(exchange, conn, address, peer, terms).await {
                     Err(Failure::Connect(error))
                         if error.kind() == io::ErrorKind::AddrNotAvailable
                             && bound.is_none()
@@ -329,7 +356,7 @@ impl<'g> Walk<'g> {
                                 Level::Warn,
                                 format_args!("connect() failed {error}, waiting for a kept connection"),
                             );
-                            waiting = Some(generation.pools.wait(*number, peer));
+                            waiting = Some(generation.pools.wait(*number, peer, party));
                         }
                     }
                     done => return done.map(|link| (link, false)),
@@ -444,9 +471,9 @@ fn end_try(exchange: &mut Exchange<'_>, status: u16) {
 }
 
 /// A kept connection to a peer.
-fn take_kept(group: &GroupRef, peer: usize, bound: Option<SocketAddr>) -> Option<Box<Link>> {
+fn take_kept(group: &GroupRef, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
     match group {
-        GroupRef::Declared(generation, number) => generation.pools.take(*number, peer, bound),
+        GroupRef::Declared(generation, number) => generation.pools.take(*number, peer, terms),
         GroupRef::Own(_) => None,
     }
 }
@@ -545,55 +572,4 @@ fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>,
     }
     hold.release(Verdict::Ok);
     end_try(exchange, origin.head.status);
-}
-
-/// Logs a failed try, and names it as `proxy_next_upstream` knows it; breaks with the answer to a failure that
-/// is not the peer's.
-fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answer, retry::Failure> {
-    let kind = match failure {
-        Failure::Connect(error) => {
-            exchange.log(Level::Error, format_args!("connect() failed {}", log::Os(&error)));
-            retry::Failure::Error
-        }
-        Failure::Send(error) => {
-            exchange.log(Level::Error, format_args!("writev() failed {}", log::Os(&error)));
-            retry::Failure::Error
-        }
-        Failure::Receive(error) => {
-            exchange.log(Level::Error, format_args!("recv() failed {}", log::Os(&error)));
-            retry::Failure::Error
-        }
-        Failure::Closed => {
-            exchange.log(Level::Error, format_args!("upstream prematurely closed connection"));
-            retry::Failure::Error
-        }
-        Failure::TimedOut => {
-            exchange.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)"));
-            retry::Failure::Timeout
-        }
-        Failure::Head(HeadFault::TooBig) => {
-            exchange.log(Level::Error, format_args!("upstream sent too big header"));
-            retry::Failure::InvalidHeader
-        }
-        Failure::Head(HeadFault::Violation(violation)) => {
-            exchange.log(Level::Error, format_args!("{}", violation.upstream_message()));
-            retry::Failure::InvalidHeader
-        }
-        // nginx: an internal error, and no peer's fault.
-        Failure::TableFull => return ControlFlow::Break(Answer::Outcome(Outcome::Status(500))),
-        Failure::Body(Failed::Status(status)) => return ControlFlow::Break(Answer::Outcome(Outcome::Status(status))),
-        Failure::Body(Failed::Gone(gone)) => return ControlFlow::Break(Answer::Gone(gone)),
-        // What came on its stream is not the message it began as.
-        Failure::Client(Gone::Closed(error)) if error.kind() == io::ErrorKind::InvalidData => {
-            return ControlFlow::Break(Answer::Outcome(Outcome::Status(Violation::MalformedRequest.status())));
-        }
-        Failure::Client(gone) => {
-            exchange.log(
-                Level::Info,
-                format_args!("client prematurely closed connection, so upstream connection is closed too"),
-            );
-            return ControlFlow::Break(Answer::Gone(gone));
-        }
-    };
-    ControlFlow::Continue(kind)
 }

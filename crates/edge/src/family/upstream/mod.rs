@@ -1,11 +1,12 @@
 //! `upstream` and its `server`s: groups of peers, how one is chosen, and the connections kept to them.
 //!
 //! The deciding part (`group`, `balance`, `retry`, `budget`, `pool_policy`) is pure: no socket, no clock.
-//! `pool` keeps idle connections, `attempt` makes one try, `forward` walks from try to try, `source` reads
-//! the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
+//! `pool` keeps idle connections, `attempt` makes one try, `forward` walks from try to try, `blame` says why one
+//! failed, `source` reads the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
 
 pub mod attempt;
 pub mod balance;
+pub mod blame;
 pub mod budget;
 pub mod forward;
 pub mod group;

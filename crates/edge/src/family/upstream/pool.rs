@@ -4,12 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use weir_net::{Deadline, Instant, Transport, clock};
 
 use super::pool_policy::{Finished, PoolPolicy};
+use crate::family::proxy_ssl::Party;
 use crate::worker::Place;
 
 /// A connection to a peer. Boxed wherever it goes: it changes hands several times an exchange.
@@ -22,12 +24,38 @@ pub struct Link {
     pub peer: usize,
     /// The local address it was asked to come from (`proxy_bind`): only for exchanges that ask for the same.
     pub bound: Option<SocketAddr>,
+    /// Whom TLS was made with; none speaks plain text. Likewise only for exchanges that ask for the same.
+    pub party: Option<Arc<Party>>,
     /// When it was opened.
     pub opened: Instant,
     /// Exchanges it carried before this one.
     pub carried: u64,
     /// Its place in the worker's connection table.
     pub place: Place,
+}
+
+/// What a connection must have been made with, beside the peer.
+#[derive(Clone, Copy)]
+pub struct Terms<'t> {
+    /// The local address (`proxy_bind`).
+    pub bound: Option<SocketAddr>,
+    /// Whom TLS is to be made with.
+    pub party: Option<&'t Arc<Party>>,
+}
+
+impl Terms<'_> {
+    fn fit(self, link: &Link) -> bool {
+        link.bound == self.bound && is_same(link.party.as_ref(), self.party)
+    }
+}
+
+fn is_same(one: Option<&Arc<Party>>, other: Option<&Arc<Party>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        // Nearly always the same one: no need to compare names.
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
 }
 
 struct Idle {
@@ -45,6 +73,7 @@ pub struct Pools {
 /// A try that waits for a connection another exchange has done with; it leaves the queue by being dropped.
 #[derive(Default)]
 pub struct Handover {
+    party: Option<Arc<Party>>,
     link: Cell<Option<Box<Link>>>,
     waker: Cell<Option<Waker>>,
 }
@@ -66,12 +95,12 @@ impl Handover {
 const DEAD_LINKS_MAX: usize = 64;
 
 impl Pools {
-    /// Takes the most recently used live connection to a peer that comes from `bound`.
-    pub fn take(&self, group: usize, peer: usize, bound: Option<SocketAddr>) -> Option<Box<Link>> {
+    /// Takes the most recently used live connection to a peer that was made on such terms.
+    pub fn take(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
         let mut groups = self.groups.borrow_mut();
         let idle = groups.get_mut(group)?;
         for _ in 0..DEAD_LINKS_MAX {
-            let index = idle.iter().rposition(|idle| idle.link.peer == peer && idle.link.bound == bound)?;
+            let index = idle.iter().rposition(|idle| idle.link.peer == peer && terms.fit(&idle.link))?;
             // The order of the rest is the order of use: keep it.
             let last = index + 1 == idle.len();
             let Idle { link, until } = if last { idle.pop_back() } else { idle.remove(index) }?;
@@ -111,8 +140,8 @@ impl Pools {
     }
 
     /// Waits for a connection to a peer, behind those that wait already.
-    pub fn wait(&self, group: usize, peer: usize) -> Rc<Handover> {
-        let handover = Rc::new(Handover::default());
+    pub fn wait(&self, group: usize, peer: usize, party: Option<&Arc<Party>>) -> Rc<Handover> {
+        let handover = Rc::new(Handover { party: party.cloned(), ..Handover::default() });
         let mut waiting = self.waiting.borrow_mut();
         waiting.retain(|(_, _, waits)| waits.strong_count() > 0);
         waiting.push_back((group, peer, Rc::downgrade(&handover)));
@@ -130,7 +159,12 @@ impl Pools {
             return Some(link); // who waits asked for no particular local address
         }
         let mut waiting = self.waiting.borrow_mut();
-        while let Some(at) = waiting.iter().position(|(number, peer, _)| *number == group && *peer == link.peer) {
+        let fits = |(number, peer, waits): &(usize, usize, Weak<Handover>)| {
+            let is_wanted = |waits: Rc<Handover>| is_same(waits.party.as_ref(), link.party.as_ref());
+            // One that nobody waits for any more fits too: it is taken away below.
+            *number == group && *peer == link.peer && waits.upgrade().is_none_or(is_wanted)
+        };
+        while let Some(at) = waiting.iter().position(fits) {
             if let Some(handover) = waiting.remove(at).and_then(|(_, _, waits)| waits.upgrade()) {
                 handover.link.set(Some(link));
                 if let Some(waker) = handover.waker.take() {

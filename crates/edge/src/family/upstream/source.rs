@@ -296,6 +296,10 @@ impl Source {
 /// Puts a connection back into the worker's pool, if it is one of a declared group.
 pub fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>, is_reusable: bool) {
     if let (GroupRef::Declared(generation, number), Some(upstream)) = (group, group.get()) {
-        generation.pools.put(*number, link, &upstream.pooling, is_reusable && !exchange.worker.is_draining());
+        // A certificate that variables name is read for each connection, as in nginx, or kept as long as its cache says:
+        // a connection that was made with an old one would outlive both. A block that says `keepalive` wants it so.
+        let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
+        let is_reusable = is_reusable && !may_be_stale && !exchange.worker.is_draining();
+        generation.pools.put(*number, link, &upstream.pooling, is_reusable);
     }
 }

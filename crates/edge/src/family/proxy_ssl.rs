@@ -1,0 +1,421 @@
+//! `proxy_ssl_*`: TLS towards upstreams, for `proxy_pass https://…`.
+//!
+//! A block that passes requests over TLS gets a [`Tls`], shared by all blocks that say the same; a [`Party`] is that
+//! and what of it differs between exchanges: the server's name, a certificate named by variables. Connections are
+//! kept, and sessions resumed, for the same party only. `handshake` is what a connection goes through; certificates
+//! and keys are read as those of servers are (`ssl`). <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
+
+pub mod command;
+pub mod handshake;
+
+use std::sync::Arc;
+
+use weir_conf::Statement;
+use weir_net::tls::ciphers::{Ciphers, Protocols};
+use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revocation_lists};
+
+use crate::build::{Build, Scope};
+use crate::directive::{Arity, Directive, HSL, ONE, Refusal, TWO};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::family::proxy::Pass;
+use crate::family::ssl::certificate::{self, CertificateCache};
+use crate::family::ssl::{cache_of, files, passwords_of};
+use crate::value;
+use crate::variable::Template;
+use command::Commands;
+
+crate::settings! {
+    /// `proxy_ssl_session_reuse`.
+    session_reuse: bool = true,
+    /// `proxy_ssl_protocols`.
+    protocols: Protocols = Protocols::default(),
+    /// `proxy_ssl_ciphers`, as written.
+    ciphers: String = "DEFAULT".to_owned(),
+    /// `proxy_ssl_name`, also as written.
+    name: Option<(Template, String)> = None,
+    /// `proxy_ssl_server_name`.
+    server_name: bool = false,
+    /// `proxy_ssl_verify`.
+    verify: bool = false,
+    /// `proxy_ssl_verify_depth`.
+    verify_depth: u16 = 1,
+    /// `proxy_ssl_trusted_certificate`.
+    trusted_certificate: String = String::new(),
+    /// `proxy_ssl_crl`.
+    crl: String = String::new(),
+    /// `proxy_ssl_certificate`, also as written.
+    certificate: (Template, String) = Default::default(),
+    /// `proxy_ssl_certificate_key`, also as written.
+    certificate_key: Option<(Template, String)> = None,
+    /// `proxy_ssl_certificate_cache`.
+    certificate_cache: Option<Arc<CertificateCache>> = None,
+    /// `proxy_ssl_password_file`: what it holds.
+    passwords: Arc<Vec<Vec<u8>>> = Arc::default(),
+    /// `proxy_ssl_conf_command`.
+    commands: Commands = Commands::default(),
+    /// `proxy_ssl_key_log`.
+    key_log: Option<String> = None,
+    /// What this block's connections are made with, where it passes requests over TLS.
+    tls: Option<Arc<Tls>> = None,
+    /// That, complete, where nothing of it hangs on the exchange.
+    party: Option<Arc<Party>> = None,
+}
+
+/// What was compiled: blocks that say the same share it.
+#[derive(Default)]
+pub struct Declared {
+    made: Vec<(Written, Arc<Tls>)>,
+    parties: Vec<Arc<Party>>,
+}
+
+/// TLS as one or several blocks want it.
+pub struct Tls {
+    client: Client,
+    /// The server's certificate must be for the party's name.
+    verifies: bool,
+    /// A name is asked for: sent, checked, or both.
+    is_named: bool,
+    /// Keys named by variables may be encrypted with these.
+    passwords: Arc<Vec<Vec<u8>>>,
+    cache: Option<Arc<CertificateCache>>,
+}
+
+/// Whom a connection was made to be, and to whom.
+pub struct Party {
+    tls: Arc<Tls>,
+    /// Without port and brackets; empty where none is asked for.
+    name: Box<str>,
+    /// Certificate and key, where variables name them.
+    certificate: Option<(Box<str>, Box<str>)>,
+}
+
+impl Party {
+    /// Whether variables named the certificate.
+    pub fn shows_its_own(&self) -> bool {
+        self.certificate.is_some()
+    }
+}
+
+impl PartialEq for Party {
+    fn eq(&self, other: &Party) -> bool {
+        Arc::ptr_eq(&self.tls, &other.tls) && self.name == other.name && self.certificate == other.certificate
+    }
+}
+
+/// A party of the configuration's, or one of this exchange's own.
+pub enum Asked<'c> {
+    /// Plain text.
+    Nothing,
+    /// The same for all exchanges of a block.
+    Fixed(&'c Arc<Party>),
+    /// Made of variables.
+    Own(Arc<Party>),
+}
+
+impl Asked<'_> {
+    /// The party, if there is one.
+    pub fn party(&self) -> Option<&Arc<Party>> {
+        match self {
+            Asked::Nothing => None,
+            Asked::Fixed(party) => Some(party),
+            Asked::Own(party) => Some(party),
+        }
+    }
+}
+
+macro_rules! flag {
+    ($name:literal, $field:ident, $default:literal, $doc:literal) => {
+        Directive::new($name, HSL, Arity::Flag, $doc, |b, s| {
+            b.settings().proxy_ssl.$field = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default($default)
+    };
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("proxy_ssl", &[
+    flag!("proxy_ssl_session_reuse", session_reuse, "on", "Resumes TLS sessions with upstreams."),
+    Directive::new("proxy_ssl_protocols", HSL, Arity::AtLeast(1), "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
+        protocols).default("TLSv1.2 TLSv1.3"),
+    Directive::new("proxy_ssl_ciphers", HSL, ONE, "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
+        ciphers).default("DEFAULT"),
+    Directive::new("proxy_ssl_name", HSL, ONE, "The name the upstream's certificate must be for, and that is sent to it.", |b, s| {
+        let template = b.template(s.text(0))?;
+        b.settings().proxy_ssl.name = Some(Some((template, s.text(0).to_owned())));
+        Ok(())
+    }).default("$proxy_host"),
+    flag!("proxy_ssl_server_name", server_name, "off", "Sends the name to upstreams (SNI)."),
+    flag!("proxy_ssl_verify", verify, "off", "Checks the certificates of upstreams."),
+    Directive::new("proxy_ssl_verify_depth", HSL, ONE, "Authorities between an upstream's certificate and a trusted one, at most.", |b, s| {
+        b.settings().proxy_ssl.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
+        Ok(())
+    }).default("1"),
+    Directive::new("proxy_ssl_trusted_certificate", HSL, ONE, "File with the authorities that are trusted, PEM.",
+        |b, s| { b.settings().proxy_ssl.trusted_certificate = Some(s.text(0).to_owned()); Ok(()) }),
+    Directive::new("proxy_ssl_crl", HSL, ONE, "File with what the authorities revoked, PEM; one list for each authority.",
+        |b, s| { b.settings().proxy_ssl.crl = Some(s.text(0).to_owned()); Ok(()) }),
+    Directive::new("proxy_ssl_certificate", HSL, ONE, "File with the certificate shown to upstreams that ask, PEM; variables are allowed.", |b, s| {
+        let template = b.template(s.text(0))?;
+        b.settings().proxy_ssl.certificate = Some((template, s.text(0).to_owned()));
+        Ok(())
+    }),
+    Directive::new("proxy_ssl_certificate_key", HSL, ONE, "File with that certificate's key, PEM; variables are allowed.", |b, s| {
+        let template = b.template(s.text(0))?;
+        b.settings().proxy_ssl.certificate_key = Some(Some((template, s.text(0).to_owned())));
+        Ok(())
+    }),
+    Directive::new("proxy_ssl_certificate_cache", HSL, Arity::Between(1, 3),
+        "Keeps certificates and keys that variables name: off, or max=N [inactive=TIME] [valid=TIME].",
+        |b, s| { b.settings().proxy_ssl.certificate_cache = Some(cache_of(s)?); Ok(()) }).default("off"),
+    Directive::new("proxy_ssl_password_file", HSL, ONE, "File with the passwords of encrypted keys, one a line, tried in turn.",
+        |b, s| { let lines = passwords_of(b, s)?; b.settings().proxy_ssl.passwords = Some(lines); Ok(()) }),
+    Directive::new("proxy_ssl_conf_command", HSL, TWO, "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
+        |b, s| b.settings().proxy_ssl.commands.get_or_insert_default().add(s.text(0), s.text(1))).many(),
+    Directive::new("proxy_ssl_key_log", HSL, ONE, "File that the keys of connections to upstreams are written to, for Wireshark.",
+        |b, s| { let path = b.path(s.text(0)); b.settings().proxy_ssl.key_log = Some(Some(path)); Ok(()) }),
+])
+.finish(finish);
+
+fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    for word in &statement.args {
+        if Protocols::of_words([word.text.as_str()]).is_none() {
+            return Err(Refusal::whole(format!("invalid value \"{}\"", word.text)).todo("TLSv1.2 or TLSv1.3, or both"));
+        }
+    }
+    let words = statement.args.iter().map(|word| word.text.as_str());
+    let Some(chosen) = Protocols::of_words(words) else { return Ok(()) };
+    if chosen.kept.is_empty() {
+        let asked = chosen.left_out.join(" ");
+        return Err(Refusal::whole(format!("weir does not speak {asked}, which is not safe any more"))
+            .todo("write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put something in front of that upstream that speaks more"));
+    }
+    if !chosen.left_out.is_empty() {
+        b.warn(format!("weir does not speak {}", chosen.left_out.join(" ")), Some("upstreams are spoken to by the rest of the list".to_owned()));
+    }
+    b.settings().proxy_ssl.protocols = Some(chosen.kept);
+    Ok(())
+}
+
+fn ciphers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    ciphers_of(statement.text(0))?;
+    b.settings().proxy_ssl.ciphers = Some(statement.text(0).to_owned());
+    Ok(())
+}
+
+fn ciphers_of(list: &str) -> Result<Ciphers, Refusal> {
+    let chosen = Ciphers::of_list(list).map_err(|nothing| {
+        Refusal::whole(format!("SSL_CTX_set_cipher_list(\"{list}\") failed (SSL: {nothing})"))
+            .todo("name suites with ECDHE and GCM or CHACHA20, such as ECDHE-RSA-AES128-GCM-SHA256, or DEFAULT")
+    })?;
+    Ok(chosen.kept)
+}
+
+/// A file's text, its name relative to the configuration's directory as in nginx.
+fn read(b: &mut Build<'_>, doing: &str, name: &str) -> Result<Arc<Vec<u8>>, Refusal> {
+    files::read(b, name).map_err(|(path, error)| Refusal::whole(format!("{doing} \"{path}\" failed {error}")))
+}
+
+/// What of the settings decides what a connection is made with; equal ones share their `Tls`.
+#[derive(PartialEq)]
+struct Written {
+    session_reuse: bool,
+    protocols: Protocols,
+    ciphers: String,
+    server_name: bool,
+    verify: bool,
+    verify_depth: u16,
+    trusted_certificate: String,
+    crl: String,
+    certificate: String,
+    certificate_key: Option<String>,
+    /// Where it is: one written twice is two.
+    cache: Option<usize>,
+    passwords: Arc<Vec<Vec<u8>>>,
+    commands: Commands,
+    key_log: Option<String>,
+}
+
+impl Written {
+    fn of(values: &Values) -> Written {
+        Written {
+            session_reuse: values.session_reuse,
+            protocols: values.protocols,
+            ciphers: values.ciphers.clone(),
+            server_name: values.server_name,
+            verify: values.verify,
+            verify_depth: values.verify_depth,
+            trusted_certificate: values.trusted_certificate.clone(),
+            crl: values.crl.clone(),
+            certificate: values.certificate.1.clone(),
+            certificate_key: values.certificate_key.as_ref().map(|(_, text)| text.clone()),
+            cache: values.certificate_cache.as_ref().map(|cache| Arc::as_ptr(cache) as usize),
+            passwords: values.passwords.clone(),
+            commands: values.commands.clone(),
+            key_log: values.key_log.clone(),
+        }
+    }
+}
+
+/// Compiles a block that passes requests over TLS, or may.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let Some(Some(pass)) = &scope.settings.proxy.pass else { return };
+    if !pass.is_tls && pass.template.is_none() {
+        return;
+    }
+    let values = scope.settings.proxy_ssl.clone().values();
+    let written = Written::of(&values);
+    let known = b.declared.proxy_ssl.made.iter().find(|(made, _)| *made == written);
+    let tls = match known.map(|(_, tls)| tls.clone()) {
+        Some(tls) => tls,
+        None => match compile(b, &values) {
+            Ok(tls) => {
+                b.declared.proxy_ssl.made.push((written, Arc::new(tls)));
+                let Some((_, tls)) = b.declared.proxy_ssl.made.last() else { return };
+                tls.clone()
+            }
+            Err(refusal) => return b.refuse_at("proxy_pass", refusal, Some(scope.at)),
+        },
+    };
+    let party = fixed_party(&values, pass, &tls).map(|party| {
+        let parties = &mut b.declared.proxy_ssl.parties;
+        let known = parties.iter().find(|known| ***known == party).cloned();
+        known.unwrap_or_else(|| {
+            let party = Arc::new(party);
+            parties.push(party.clone());
+            party
+        })
+    });
+    scope.settings.proxy_ssl.tls = Some(Some(tls));
+    scope.settings.proxy_ssl.party = Some(party);
+}
+
+fn compile(b: &mut Build<'_>, values: &Values) -> Result<Tls, Refusal> {
+    let trust = if values.verify { Some((trust(b, values)?, usize::from(values.verify_depth))) } else { None };
+    let (protocols, ciphers) = values.commands.apply(values.protocols, ciphers_of(&values.ciphers)?)?;
+    let options = OriginOptions {
+        protocols,
+        ciphers,
+        trust,
+        sends_name: values.server_name,
+        resumes: values.session_reuse,
+        alpn: Vec::new(),
+        key_log: values.key_log.as_ref().map(|path| Arc::new(KeyLogFile::new(path))),
+    };
+    let client = Client::for_origins(options)
+        .map_err(|error| Refusal::whole(format!("no TLS can be spoken to upstreams: {error}")).todo("name suites that go with proxy_ssl_protocols"))?;
+    let written = values.certificate.0.literal();
+    let client = match (written, &values.certificate_key) {
+        (Some(b""), _) => client,
+        (_, None) => {
+            let certificate = &values.certificate.1;
+            return Err(Refusal::whole(format!("no \"proxy_ssl_certificate_key\" is defined for certificate \"{certificate}\"")));
+        }
+        (Some(_), Some((key, name))) if key.literal().is_some() => show(b, values, &client, &values.certificate.1, name)?,
+        _ => client,
+    };
+    let client = match &values.commands.pair {
+        (Some(certificate), Some(key)) => show(b, values, &client, certificate, key)?,
+        _ => client,
+    };
+    Ok(Tls {
+        client,
+        verifies: values.verify,
+        is_named: values.verify || values.server_name,
+        passwords: values.passwords.clone(),
+        cache: values.certificate_cache.clone(),
+    })
+}
+
+fn show(b: &Build<'_>, values: &Values, client: &Client, certificate: &str, key: &str) -> Result<Client, Refusal> {
+    let pair = certificate::load(&b.paths.conf_prefix, (certificate, key), &values.passwords);
+    pair.map(|pair| client.showing(&pair)).map_err(Refusal::whole)
+}
+
+fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
+    let name = &values.trusted_certificate;
+    if name.is_empty() {
+        return Err(Refusal::whole("no proxy_ssl_trusted_certificate for proxy_ssl_verify")
+            .todo("name a file, such as the system's own: proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt"));
+    }
+    let text = read(b, "SSL_CTX_load_verify_locations()", name)?;
+    let bad = |doing: &str, name: &str, why: &str| Refusal::whole(format!("{doing}(\"{name}\") failed (SSL: {why})"));
+    let unreadable = "a certificate cannot be read".to_owned();
+    let mut trust = certificates(&text)
+        .and_then(|all| if all.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(all) })
+        .and_then(|all| Trust::new(all).ok_or(unreadable))
+        .map_err(|why| bad("SSL_CTX_load_verify_locations", name, &why))?;
+    if !values.crl.is_empty() {
+        let text = read(b, "X509_LOOKUP_load_file()", &values.crl)?;
+        let lists = revocation_lists(&text).map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why))?;
+        if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
+            return Err(bad("X509_LOOKUP_load_file", &values.crl, "no list of revoked certificates that can be read"));
+        }
+    }
+    Ok(trust)
+}
+
+/// The party of a block whose exchanges all have the same.
+fn fixed_party(values: &Values, pass: &Pass, tls: &Arc<Tls>) -> Option<Party> {
+    let name = match (&values.name, tls.is_named) {
+        (_, false) => "",
+        (Some((name, _)), true) => std::str::from_utf8(name.literal()?).ok()?,
+        (None, true) if pass.template.is_none() => &pass.host,
+        (None, true) => return None,
+    };
+    if is_variable(values) {
+        return None;
+    }
+    Some(Party { tls: tls.clone(), name: bare(name).into(), certificate: None })
+}
+
+/// Whether variables name the certificate or its key.
+fn is_variable(values: &Values) -> bool {
+    let is_key_literal = values.certificate_key.as_ref().is_none_or(|(key, _)| key.literal().is_some());
+    match values.certificate.0.literal() {
+        Some(b"") => false,
+        Some(_) => !is_key_literal,
+        None => true,
+    }
+}
+
+/// A host without its port and its brackets.
+fn bare(name: &str) -> &str {
+    match name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => name.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// What the exchange's connection must have been made with; `host` is what `proxy_pass` came to.
+pub fn asked<'c>(exchange: &mut Exchange<'c>, host: &[u8]) -> Asked<'c> {
+    let location = exchange.location;
+    let values = &location.values.proxy_ssl;
+    if let Some(party) = &values.party {
+        return Asked::Fixed(party);
+    }
+    let Some(tls) = &values.tls else { return Asked::Nothing };
+    let name = match &values.name {
+        _ if !tls.is_named => Vec::new(),
+        Some((name, _)) => name.text(exchange),
+        None => host.to_vec(),
+    };
+    let certificate = match &values.certificate_key {
+        Some((key, _)) if is_variable(values) => {
+            let certificate = text(&values.certificate.0, exchange);
+            // nginx: a name that comes to nothing means no certificate.
+            if certificate.is_empty() { None } else { Some((certificate, text(key, exchange))) }
+        }
+        _ => None,
+    };
+    let name = String::from_utf8_lossy(&name);
+    Asked::Own(Arc::new(Party { tls: tls.clone(), name: bare(&name).into(), certificate }))
+}
+
+fn text(template: &Template, exchange: &mut Exchange<'_>) -> Box<str> {
+    String::from_utf8_lossy(&template.text(exchange)).into()
+}
+
+#[cfg(test)]
+mod tests;

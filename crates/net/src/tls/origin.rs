@@ -1,0 +1,159 @@
+//! How a proxy speaks TLS to its origins: nginx's choices, where [`ClientOptions`](super::ClientOptions) are Node's.
+//!
+//! Origins are judged as OpenSSL would: certificates of version 1, of a host in the common name alone, and of an
+//! authority that is a server too are good, all of which webpki refuses to read.
+
+use super::chain::{Purpose, Trust};
+use super::ciphers::{Ciphers, Protocols};
+use super::client::{Client, provider};
+use super::error::Failure;
+use super::judge::{Anyone, is_common_name};
+use super::keys::KeyPair;
+use super::server::KeyLogFile;
+use super::sessions::Store;
+use super::x509::X509;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, verify_server_name};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
+use rustls::pki_types::{CertificateDer, DnsName, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::sign::SingleCertAndKey;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, PeerMisbehaved, SignatureScheme,
+};
+use std::sync::Arc;
+
+/// What a proxy is told about TLS towards origins.
+#[derive(Debug)]
+pub struct OriginOptions {
+    /// Versions offered.
+    pub protocols: Protocols,
+    /// Cipher suites offered, the best first.
+    pub ciphers: Ciphers,
+    /// Whom to trust, and how many authorities may stand between them and an origin; none takes any certificate, as
+    /// nginx does unless told otherwise.
+    pub trust: Option<(Trust, usize)>,
+    /// Names the server in the handshake (SNI, RFC 6066).
+    pub sends_name: bool,
+    /// Resumes sessions.
+    pub resumes: bool,
+    /// Protocols offered, the best first (RFC 7301); none offers nothing.
+    pub alpn: Vec<Vec<u8>>,
+    /// Where the keys of connections are written, for tools that read along.
+    pub key_log: Option<Arc<KeyLogFile>>,
+}
+
+impl Client {
+    /// A proxy's client; fails with a sentence if nothing is left to offer.
+    pub fn for_origins(options: OriginOptions) -> Result<Client, String> {
+        let provider = Arc::new(CryptoProvider { cipher_suites: options.ciphers.all(), ..provider() });
+        let algorithms = provider.signature_verification_algorithms;
+        let judge: Arc<dyn ServerCertVerifier> = match options.trust {
+            None => Arc::new(Anyone(algorithms)),
+            Some((trust, depth)) => Arc::new(Trusting { trust, depth, algorithms }),
+        };
+        let versions = options.protocols.versions();
+        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&versions);
+        let builder = builder.map_err(|error| error.to_string())?.dangerous();
+        let mut config = builder.with_custom_certificate_verifier(judge).with_no_client_auth();
+        config.enable_sni = options.sends_name;
+        config.alpn_protocols = options.alpn;
+        if let Some(file) = options.key_log {
+            config.key_log = file;
+        }
+        config.resumption = if options.resumes { Resumption::store(Arc::new(Store)) } else { Resumption::disabled() };
+        Ok(Client { config: Arc::new(config) })
+    }
+
+    /// The same client with a certificate to show. Its sessions are its own: none is resumed that began with another.
+    #[must_use]
+    pub fn showing(&self, pair: &KeyPair) -> Client {
+        let mut config = ClientConfig::clone(&self.config);
+        config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(pair.certified.clone()));
+        Client { config: Arc::new(config) }
+    }
+}
+
+/// Whether a certificate is for a host, as OpenSSL's `X509_check_host` sees it: by its DNS names, and without any by
+/// its common name. A host that is an address is no name, and fits none.
+pub(super) fn is_for(certificate: &CertificateDer<'_>, host: &str) -> bool {
+    let Ok(name) = DnsName::try_from(host) else {
+        return false;
+    };
+    let server = ServerName::DnsName(name);
+    let named = ParsedCertificate::try_from(certificate).and_then(|read| verify_server_name(&read, &server));
+    named.is_ok() || is_common_name(certificate, &server)
+}
+
+/// Judges servers by a [`Trust`]; whether the name is theirs is asked when the handshake is over.
+#[derive(Debug)]
+struct Trusting {
+    trust: Trust,
+    depth: usize,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let chain: Vec<&[u8]> = std::iter::once(leaf).chain(others).map(AsRef::as_ref).collect();
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let Err(complaint) = self.trust.judge(&chain, Purpose::Server, self.depth, now) else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let refused = Failure { distrust: Some(complaint), ..Failure::new("CERT_REJECTED", complaint.text) };
+        Err(Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(refused)))))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verify(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        use SignatureScheme as Scheme;
+        // RFC 8446 §4.2.3: certificates may still be signed so, handshakes not.
+        if matches!(signed.scheme, Scheme::RSA_PKCS1_SHA256 | Scheme::RSA_PKCS1_SHA384 | Scheme::RSA_PKCS1_SHA512) {
+            return Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into());
+        }
+        self.verify(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+impl Trusting {
+    /// Whether the holder of the certificate's key signed the handshake; unlike webpki's way it reads version 1.
+    fn verify(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let read = X509::read(certificate).ok_or(CertificateError::BadEncoding)?;
+        let offered = self.algorithms.mapping.iter().find(|(scheme, _)| *scheme == signed.scheme);
+        let (_, candidates) = offered.ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
+        let mut fitting = candidates.iter().filter(|one| one.public_key_alg_id().as_ref() == read.key.algorithm);
+        match fitting.any(|one| one.verify_signature(read.key.bits, message, signed.signature()).is_ok()) {
+            true => Ok(HandshakeSignatureValid::assertion()),
+            false => Err(CertificateError::BadSignature.into()),
+        }
+    }
+}
