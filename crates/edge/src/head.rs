@@ -80,10 +80,7 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bo
         if preface == Preface::Whole {
             return Head::Streams;
         }
-        if !request.bytes.is_empty() && preface == Preface::Part && !is_timed {
-            is_timed = true;
-            conn.deadline.set(core.header_timeout);
-        }
+        // What may become a preface is no request yet; its time is what the connection had for its first byte.
         if !request.bytes.is_empty() && preface == Preface::Other {
             match request.parser.request(&request.bytes, &policy, &mut request.head) {
                 Ok(Progress::Done) => {

@@ -102,7 +102,8 @@ impl Tls {
             Some(client) => client,
             None => {
                 let made = Client::new(&self.options);
-                let made = made.map_err(|error| Failure { code: "EPROTO", detail: error.to_string(), distrust: None })?;
+                let made =
+                    made.map_err(|error| Failure { code: "EPROTO", detail: error.to_string(), distrust: None })?;
                 self.client.get_or_init(|| made)
             }
         };
