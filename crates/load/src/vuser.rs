@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_net::clock;
 use weir_net::timer::until;
+use weir_net::{Instant, clock};
 
 use crate::engine::{http, parallel, socketio, ws};
 use crate::plan::{Engine, Hook, Jitter, Loop, Scenario, Step, Think, Times};
@@ -31,8 +31,8 @@ pub struct Vuser {
     pub vars: Vars,
     /// `$uuid`.
     pub uid: Rc<str>,
-    /// When it was due to begin: latencies of its first request count from here.
-    pub due: weir_net::Instant,
+    /// When its next exchange is meant to begin: at its arrival, or the end of a `think`; `None` is when it begins.
+    pub due: Option<Instant>,
     /// Its connections and cookies.
     pub session: http::Session,
     /// Its WebSocket.
@@ -69,6 +69,20 @@ impl Vuser {
             ws: None,
             socketio: None,
         }
+    }
+
+    /// When an exchange that begins at `begin` was meant to. What follows it is meant to begin when it does.
+    pub fn meant(&mut self, begin: Instant) -> Instant {
+        self.due.take().map_or(begin, |due| due.min(begin))
+    }
+
+    /// Notes both latencies of an exchange that is complete now, from when it was meant to begin and from when it was
+    /// sent; gives the second.
+    pub fn answered(&self, meant: Instant, sent: Instant) -> Duration {
+        let now = clock::precise();
+        let service = now.saturating_duration_since(sent);
+        self.worker.recorder.latency(now.saturating_duration_since(meant), service);
+        service
     }
 
     /// What a processor's function works on.
@@ -318,8 +332,9 @@ async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
         }
     };
     // What comes next was meant to begin when the thinking was to end.
-    vuser.due = clock::precise() + time;
-    until(vuser.due).await;
+    let due = clock::precise() + time;
+    vuser.due = Some(due);
+    until(due).await;
     Ok(())
 }
 

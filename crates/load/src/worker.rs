@@ -270,7 +270,7 @@ impl Worker {
             scenario,
             vars,
             uid,
-            due,
+            due: Some(due),
             session: http::Session::new(self.plan.http.cookie_rules),
             ws: None,
             socketio: None,

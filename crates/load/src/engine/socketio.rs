@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_meter::Step as At;
 use weir_net::Instant;
 
 use weir_net::{Deadline, buffer, clock, worker};
@@ -77,8 +78,13 @@ struct Place {
 pub async fn open(vuser: &mut Vuser) -> Result<(), Failed> {
     let options = options_of(vuser)?;
     vuser.socketio = Some(Box::new(Session { options, clients: Vec::new(), deadline: Deadline::new() }));
+    let begin = clock::precise();
     match namespace(vuser, "").await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            let meant = vuser.meant(begin);
+            vuser.answered(meant, begin);
+            Ok(())
+        }
         // Artillery counts the error as a text here, and only its message for the namespaces that follow.
         Err(message) => Err(Failed(format!("Error: {message}").into())),
     }
@@ -112,7 +118,8 @@ async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
         worker.recorder.count(worker.socketio.emits, 1);
         worker.recorder.rate(worker.socketio.emit_rate);
     }
-    let begin = clock::precise();
+    let sent = clock::precise();
+    let meant = vuser.meant(sent);
     let id = spec.acknowledge.as_ref().map(|_| client.next_id(index));
     let channel = spec.response.as_ref().map(|response| text(vuser, &response.channel));
     if id.is_some() || channel.is_some() {
@@ -126,32 +133,39 @@ async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
         drop(packet);
         client.room().await;
     }
-    let outcome = answers(vuser, &place, spec, begin).await;
+    let outcome = answers(vuser, &place, spec, (meant, sent)).await;
     if id.is_some() || spec.response.is_some() {
         client.want_nothing();
     }
     outcome
 }
 
-/// Waits for what the step expects, and counts how long that took.
-async fn answers(vuser: &mut Vuser, place: &Place, spec: &Emit, begin: Instant) -> Result<(), Failed> {
+/// Waits for what the step expects, and counts how long that took: since it was meant to be sent, and since it was.
+async fn answers(
+    vuser: &mut Vuser,
+    place: &Place,
+    spec: &Emit,
+    (meant, sent): (Instant, Instant),
+) -> Result<(), Failed> {
+    let mut took = None;
     if let Some(response) = &spec.response {
-        respond(vuser, place, response).await?;
+        let received = respond(vuser, place, response).await?;
+        took = spec.acknowledge.is_none().then(|| vuser.answered(meant, sent));
+        taken(vuser, &response.expected, received)?;
     }
     if let Some(expected) = &spec.acknowledge {
-        acknowledge(vuser, place, expected).await?;
+        let arguments = acknowledged(vuser, place).await?;
+        took = Some(vuser.answered(meant, sent));
+        acknowledge(vuser, expected, arguments)?;
     }
-    let took = clock::precise().saturating_duration_since(begin);
-    let recorder = &vuser.worker.recorder;
-    recorder.sample(vuser.worker.socketio.response_time, took.as_secs_f64() * 1e3);
-    if spec.response.is_some() || spec.acknowledge.is_some() {
-        recorder.latency(took, took);
-    }
+    // A step that expects nothing has a sample all the same, as in Artillery, but no latency: nothing was answered.
+    let took = took.unwrap_or_else(|| clock::precise().saturating_duration_since(sent));
+    vuser.worker.recorder.sample(vuser.worker.socketio.response_time, took.as_secs_f64() * 1e3);
     Ok(())
 }
 
-/// Waits until what came on the channel is what is expected.
-async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Result<(), Failed> {
+/// Waits until what came on the channel is what is expected, and gives it.
+async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Result<Vec<Value>, Failed> {
     let expected = response.expected.data.as_ref().map(|data| value(vuser, data));
     let mut received: Vec<Value> = Vec::new();
     if let Some(session) = &vuser.socketio {
@@ -161,15 +175,16 @@ async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Resul
         let Some(event) = next_event(vuser, &place.client).await else { break };
         received.extend(list(&event).into_iter().skip(1));
         if expected.as_ref().is_none_or(|expected| is_valid(&received, expected, response.concat)) {
-            return taken(vuser, &response.expected, received);
+            return Ok(received);
         }
     }
     if received.is_empty() {
+        vuser.worker.recorder.failure(At::Tunnel, "response timeout");
         return Err(Failed("response timeout".into()));
     }
     match expected {
         Some(expected) if expected.is_truthy() => Err(Failed("data is not valid".into())),
-        _ => taken(vuser, &response.expected, received),
+        _ => Ok(received),
     }
 }
 
@@ -187,7 +202,7 @@ async fn next_event(vuser: &Vuser, client: &Client) -> Option<String> {
 }
 
 /// Waits for the acknowledgement, however long that takes: Artillery has no limit either.
-async fn acknowledge(vuser: &mut Vuser, place: &Place, expected: &Expected) -> Result<(), Failed> {
+async fn acknowledged(vuser: &Vuser, place: &Place) -> Result<Vec<Value>, Failed> {
     let acked = poll_fn(|context| match place.client.take_ack(place.index) {
         Some(acked) => Poll::Ready(acked),
         None => {
@@ -195,7 +210,17 @@ async fn acknowledge(vuser: &mut Vuser, place: &Place, expected: &Expected) -> R
             Poll::Pending
         }
     });
-    let arguments = list(&acked.await.map_err(|why| Failed(format!("Error: {why}").into()))?);
+    match acked.await {
+        Ok(arguments) => Ok(list(&arguments)),
+        Err(why) => {
+            vuser.worker.recorder.failure(At::Tunnel, why);
+            Err(Failed(format!("Error: {why}").into()))
+        }
+    }
+}
+
+/// Compares an acknowledgement with what is expected, and takes what is asked from it.
+fn acknowledge(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Result<(), Failed> {
     let data = expected.data.as_ref().map(|data| value(vuser, data));
     if data.is_some_and(|data| data.is_truthy() && !is_valid(&arguments, &data, false)) {
         return Err(Failed("data is not valid".into()));
@@ -247,7 +272,10 @@ async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
         None => session.add(&full),
     };
     if place.client.is_new(place.index) {
-        place.client.connected(place.index).await?;
+        // The step was meant to begin now, and is sent when the namespace is there.
+        vuser.due.get_or_insert_with(clock::precise);
+        let outcome = place.client.connected(place.index).await;
+        outcome.inspect_err(|message| vuser.worker.recorder.failure(At::Connect, message))?;
     }
     Ok(place)
 }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_meter::Step as At;
 use weir_net::Instant;
 
 use weir_net::{Deadline, clock, worker};
@@ -81,10 +82,13 @@ struct Message {
 /// Connects, as the flow's first step says if it is a `connect`.
 pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
     let Target { place, options } = options::target(vuser, flow).await?;
+    let begin = clock::precise();
     let socket = match websocket::open(&place, &options).await {
         Ok(socket) => socket,
         Err(refused) => return Err(refuse(vuser, refused)),
     };
+    let meant = vuser.meant(begin);
+    vuser.answered(meant, begin);
     let link = Rc::new(Link { socket, listens: Cell::new(false), kept: RefCell::default(), bell: Bell::default() });
     vuser.ws = Some(Box::new(Session { link: link.clone(), deadline: Deadline::new() }));
     let worker = vuser.worker.clone();
@@ -121,8 +125,9 @@ pub async fn step(vuser: &mut Vuser, step: &Step) -> Result<(), Failed> {
         Step::Send { payload, then } => send(vuser, payload, then.as_deref()).await,
         Step::Wait(then) => {
             let Some(link) = link(vuser) else { return Ok(()) };
-            // A message that no step has taken yet is the one waited for.
+            // A message that no step has taken yet is the one waited for. When it comes is the server's own affair.
             link.listens.set(true);
+            vuser.due = None;
             receive(vuser, &link, then, None).await
         }
         _ => Ok(()),
@@ -144,6 +149,7 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
         }
     };
     link.listens.set(then.is_some());
+    let due = vuser.due.take();
     if *value == Value::Undefined && payload.literal().is_some() {
         let Some(then) = then else {
             // Artillery's own words, and its second count of the same.
@@ -159,7 +165,7 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
     if link.socket.state() != State::Open {
         return Err(not_open(vuser, link.socket.state()));
     }
-    let begin = then.map(|_| clock::precise());
+    let begin = then.map(|_| clock::precise()).map(|begin| (due.map_or(begin, |due| due.min(begin)), begin));
     match value {
         Value::Text(text) => {
             debug(vuser, "send", text.as_bytes());
@@ -196,15 +202,22 @@ fn debug(vuser: &Vuser, what: &str, message: &[u8]) {
 }
 
 /// Waits for the next message and takes from it what is asked.
-async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<Instant>) -> Result<(), Failed> {
+///
+/// `begin` is when the message that asked for it was meant to be sent, and when it was, if one did.
+async fn receive(
+    vuser: &mut Vuser,
+    link: &Link,
+    then: &Take,
+    begin: Option<(Instant, Instant)>,
+) -> Result<(), Failed> {
     let Some(message) = next(vuser, link).await else {
         // Artillery's error is a text: of its code and message nothing is left.
         vuser.worker.count_error("response timeout");
+        vuser.worker.recorder.failure(At::Tunnel, "response timeout");
         return Err(Failed("undefined".into()));
     };
-    if let Some(begin) = begin {
-        let took = clock::precise().saturating_duration_since(begin);
-        vuser.worker.recorder.latency(took, took);
+    if let Some((meant, sent)) = begin {
+        vuser.answered(meant, sent);
     }
     debug(vuser, "receive", &message.payload);
     if message.is_text && message.payload.is_empty() {
@@ -258,6 +271,7 @@ fn refuse(vuser: &Vuser, refused: Refused) -> Failed {
 fn not_open(vuser: &Vuser, state: State) -> Failed {
     let state = if state == State::Closed { "3 (CLOSED)" } else { "2 (CLOSING)" };
     let message = format!("WebSocket is not open: readyState {state}");
+    vuser.worker.recorder.failure(At::Tunnel, &message);
     vuser.worker.count_error(&format!("Error: {message}"));
     Failed(message.into())
 }
