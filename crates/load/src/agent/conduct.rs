@@ -143,7 +143,7 @@ impl Conductor {
         let order = Order::Start { start_us, began, before, events: channel.sender(), shared: shared.clone() };
         let gone = |_| "the conducting thread ended by itself".to_owned();
         self.orders.send(Heard::Own(order)).map_err(gone)?;
-        let mut outcome = run::listen(run, began, self.agents, &shared, channel, watch)?;
+        let mut outcome = run::listen(&run.plan.phases, began, self.agents, &shared, channel, watch)?;
         self.orders.send(Heard::Own(Order::Finish)).map_err(gone)?;
         let ended = self.thread.join().map_err(|_| "the conducting thread panicked".to_owned())?;
         outcome.lines_lost += ended.lines_lost;

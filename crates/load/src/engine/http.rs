@@ -10,7 +10,7 @@
 mod after;
 mod compile;
 mod hooks;
-mod metrics;
+pub(crate) mod metrics;
 mod multipart;
 mod outgoing;
 mod sockets;
