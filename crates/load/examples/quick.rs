@@ -29,8 +29,10 @@ fn main() {
     let report = run(&quick).expect("a run");
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let latency = |of: &Hdr| {
-        let at: Vec<String> =
-            [50.0, 90.0, 95.0, 99.0, 99.9].iter().map(|&p| format!("\"p{p}\":{:.3}", ms(of.quantile(p / 100.0)))).collect();
+        let at: Vec<String> = [50.0, 90.0, 95.0, 99.0, 99.9]
+            .iter()
+            .map(|&p| format!("\"p{p}\":{:.3}", ms(of.quantile(p / 100.0))))
+            .collect();
         format!("{{\"mean\":{:.3},{},\"max\":{:.3}}}", ms(of.mean()), at.join(","), ms(of.max()))
     };
     println!(

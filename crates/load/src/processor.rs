@@ -17,6 +17,7 @@ mod node;
 mod quick;
 mod state;
 mod wire;
+pub mod wires;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -29,6 +30,7 @@ use crate::vars::Vars;
 use node::Node;
 use quick::Quick;
 use state::{Outcome, State};
+use wires::Wires;
 
 /// Virtual users for whom something is kept that a [`Value`] cannot hold; with more, all of it is forgotten.
 const KEPT_MAX: usize = 50_000;
@@ -43,6 +45,8 @@ pub struct Context<'c> {
     pub uid: &'c str,
     /// Its cookies: `context._jar`.
     pub session: &'c Session,
+    /// Its open connections: `context.sockets`, `context.ws`.
+    pub wires: Option<&'c Rc<Wires>>,
     /// `ee.emit('counter' | 'histogram' | 'rate' | 'error', …)` ends here.
     pub recorder: &'c Recorder,
 }

@@ -103,11 +103,7 @@ pub fn run(quick: &Quick) -> Result<Report, String> {
 /// Runs it, and tells `watch` how it goes; what it came to, and everything that was counted.
 ///
 /// Told to stop, it sends nothing more and waits for no answer. The error says why it could not begin.
-pub fn watched(
-    quick: &Quick,
-    channel: Channel,
-    watch: &mut dyn Watch,
-) -> Result<(Report, run::Outcome), String> {
+pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result<(Report, run::Outcome), String> {
     let plan = Plan::of(quick)?;
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
@@ -168,13 +164,7 @@ fn phase(quick: &Quick) -> Phase {
         Some(Rate::Constant(rate)) => ("constant rate", Arrivals::Rate(rate)),
         Some(Rate::Poisson(rate)) => ("random rate", Arrivals::Poisson(rate)),
     };
-    Phase {
-        name: name.to_owned(),
-        shown: format!("{}s", duration.as_secs_f64()),
-        duration,
-        arrivals,
-        vusers_max: None,
-    }
+    Phase { name: name.to_owned(), shown: format!("{}s", duration.as_secs_f64()), duration, arrivals, vusers_max: None }
 }
 
 /// Where a thread's share of the load is told.

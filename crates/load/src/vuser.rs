@@ -14,6 +14,7 @@ use weir_net::{Instant, clock};
 use crate::engine::{http, parallel, socketio, ws};
 use crate::plan::{Engine, Hook, Jitter, Loop, Scenario, Step, Think, Times};
 use crate::processor::Context;
+use crate::processor::wires::Wires;
 use crate::value::Value;
 use crate::vars::Vars;
 use crate::worker::Worker;
@@ -39,6 +40,8 @@ pub struct Vuser {
     pub ws: Option<Box<ws::Session>>,
     /// Its Socket.IO connections.
     pub socketio: Option<Box<socketio::Session>>,
+    /// The same for its processor, if there is one.
+    pub wires: Option<Rc<Wires>>,
 }
 
 /// Why a virtual user ends early: `errors.` and this name are counted once.
@@ -68,6 +71,7 @@ impl Vuser {
             session: self.session.share(),
             ws: None,
             socketio: None,
+            wires: None,
         }
     }
 
@@ -89,10 +93,32 @@ impl Vuser {
     pub fn context(&mut self) -> (Rc<Worker>, Context<'_>) {
         static NOTHING: Value = Value::Undefined;
         let worker = self.worker.clone();
-        let Vuser { vars, uid, scenario, session, worker: own, .. } = self;
+        self.sync();
+        let Vuser { vars, uid, scenario, session, worker: own, wires, .. } = self;
         let scenario =
             scenario.and_then(|index| own.plan.scenarios.get(index)).map_or(&NOTHING, |scenario| &scenario.spec);
-        (worker, Context { vars, scenario, uid, session, recorder: &own.recorder })
+        (worker, Context { vars, scenario, uid, session, wires: wires.as_ref(), recorder: &own.recorder })
+    }
+
+    /// What a processor's listeners have set since is set, and what is set here they see.
+    fn sync(&mut self) {
+        if let Some(wires) = &self.wires {
+            wires.sync(&mut self.vars);
+        }
+    }
+
+    /// Gives the processor, if there is one, a hand on the connections.
+    fn wire(&mut self) {
+        if self.worker.processor.is_some() {
+            let line = socketio::line(self).or_else(|| ws::line(self));
+            self.wires = line.map(Wires::new);
+        }
+    }
+
+    /// Takes it away again.
+    fn unwire(&mut self) {
+        self.sync();
+        self.wires.take().iter().for_each(|wires| wires.over());
     }
 }
 
@@ -129,13 +155,17 @@ async fn engaged(vuser: &mut Vuser, engine: Engine, flow: &[Step]) -> Result<(),
         Engine::Http => walk(vuser, flow).await,
         Engine::Ws => {
             Box::pin(ws::open(vuser, flow)).await?;
+            vuser.wire();
             let outcome = walk(vuser, flow).await;
+            vuser.unwire();
             ws::close(vuser);
             outcome
         }
         Engine::SocketIo => {
             Box::pin(socketio::open(vuser)).await?;
+            vuser.wire();
             let outcome = walk(vuser, flow).await;
+            vuser.unwire();
             socketio::close(vuser);
             outcome
         }
@@ -278,6 +308,7 @@ pub async fn walk(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
         if taken % STEPS_PER_TURN == 0 {
             let_others_run().await;
         }
+        vuser.sync();
         match step {
             Step::Loop(spec) => {
                 if let Some(frame) = Frame::first_round(spec, vuser) {

@@ -274,6 +274,7 @@ impl Worker {
             session: http::Session::new(self.plan.http.cookie_rules),
             ws: None,
             socketio: None,
+            wires: None,
         }
     }
 }

@@ -273,7 +273,9 @@ fn requests_go_over_tls() {
 #[test]
 fn a_response_counts_from_the_end_of_a_think() {
     // What keeps the thread busy between a think and the send is the generator's, and in the response all the same.
-    let dawdle = file_of("module.exports = { dawdle(context, ee, next) { const end = Date.now() + 60; while (Date.now() < end); next(); } };");
+    let dawdle = file_of(
+        "module.exports = { dawdle(context, ee, next) { const end = Date.now() + 60; while (Date.now() < end); next(); } };",
+    );
     let processor = dawdle.with_extension("js");
     std::fs::rename(&dawdle, &processor).unwrap();
     let config = format!("  processor: \"{}\"\n", processor.display());

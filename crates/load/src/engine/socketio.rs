@@ -13,10 +13,11 @@ mod poll;
 mod transport;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::ops::Deref;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use self::options::Options;
 use self::packet::{Kind, push_argument, push_head};
 use super::take::take_arguments;
 use crate::plan::{Emit, Expected, Plan, Response, Step};
+use crate::processor::wires::{self, Line, Wires};
 use crate::record::{Metric, Recorder};
 use crate::template::{Template, Tree};
 use crate::value::{Value, parse_json};
@@ -64,8 +66,33 @@ impl Shared {
 /// One virtual user's connections: one, as a rule.
 pub struct Session {
     options: Rc<Options>,
-    clients: Vec<Rc<Client>>,
+    clients: Clients,
     deadline: Deadline,
+}
+
+/// The connections of one virtual user, for it and for its processor.
+#[derive(Clone, Default)]
+struct Clients(Rc<All>);
+
+#[derive(Default)]
+struct All {
+    clients: RefCell<Vec<Rc<Client>>>,
+    /// The processor's listeners, if it has some.
+    heard_by: RefCell<Weak<Wires>>,
+}
+
+impl Deref for Clients {
+    type Target = All;
+
+    fn deref(&self) -> &All {
+        &self.0
+    }
+}
+
+impl All {
+    fn borrow(&self) -> Ref<'_, Vec<Rc<Client>>> {
+        self.clients.borrow()
+    }
 }
 
 /// A namespace of a client.
@@ -77,7 +104,7 @@ struct Place {
 /// Connects the default namespace.
 pub async fn open(vuser: &mut Vuser) -> Result<(), Failed> {
     let options = options_of(vuser)?;
-    vuser.socketio = Some(Box::new(Session { options, clients: Vec::new(), deadline: Deadline::new() }));
+    vuser.socketio = Some(Box::new(Session { options, clients: Clients::default(), deadline: Deadline::new() }));
     let begin = clock::precise();
     match namespace(vuser, "").await {
         Ok(_) => {
@@ -97,7 +124,62 @@ pub fn close(vuser: &mut Vuser) {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.clients.iter().for_each(|client| client.leave());
+        self.clients.borrow().iter().for_each(|client| client.leave());
+    }
+}
+
+/// The connections for a processor.
+pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
+    let session = vuser.socketio.as_ref()?;
+    Some(Box::new(Connections { options: session.options.clone(), clients: session.clients.clone() }))
+}
+
+/// What a processor holds of a session.
+struct Connections {
+    options: Rc<Options>,
+    clients: Clients,
+}
+
+impl Connections {
+    fn at(&self, place: &str) -> Option<Place> {
+        find(&self.clients, &full_name(&self.options, place))
+    }
+}
+
+impl Line for Connections {
+    fn kind(&self) -> wires::Kind {
+        wires::Kind::SocketIo
+    }
+
+    fn places(&self) -> Vec<String> {
+        let clients = self.clients.borrow();
+        clients.iter().flat_map(|client| client.names()).map(|full| short_name(&self.options, &full)).collect()
+    }
+
+    fn is_open(&self, place: &str) -> bool {
+        self.at(place).is_some_and(|place| place.client.is_connected(place.index))
+    }
+
+    fn listen(&self, wires: &Rc<Wires>) {
+        // Namespaces that are connected later are heard too: they are asked about their listener when they are made.
+        self.clients.heard_by.replace(Rc::downgrade(wires));
+        self.clients.borrow().iter().for_each(|client| client.heard_by(Rc::downgrade(wires)));
+    }
+
+    fn emit(&self, place: &str, text: &str, wants_answer: bool) -> Option<u64> {
+        let place = self.at(place)?;
+        let id = wants_answer.then(|| place.client.next_id(place.index));
+        let mut packet = buffer::lease(1);
+        place.client.with_name(place.index, |name| push_head(&mut packet, Kind::Event, name, id));
+        packet.extend_from_slice(text.as_bytes());
+        place.client.emit(place.index, &packet);
+        id
+    }
+
+    fn close(&self, place: &str) {
+        if let Some(place) = self.at(place) {
+            place.client.close(place.index);
+        }
     }
 }
 
@@ -266,8 +348,8 @@ fn is_valid(received: &[Value], expected: &Value, joins: bool) -> bool {
 /// The namespace that a step names: known already, or connected now. The error is the message.
 async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
     let Some(session) = &mut vuser.socketio else { return Err("invalid arguments".to_owned()) };
-    let full = session.full_name(name);
-    let place = match session.find(&full) {
+    let full = full_name(&session.options, name);
+    let place = match find(&session.clients, &full) {
         Some(place) => place,
         None => session.add(&full),
     };
@@ -280,29 +362,35 @@ async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
     Ok(place)
 }
 
+/// A step's namespace, below the path of the target.
+fn full_name(options: &Options, name: &str) -> Cow<'static, str> {
+    if name.is_empty() && options.namespace.is_empty() {
+        return Cow::Borrowed("/");
+    }
+    let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
+    Cow::Owned(format!("{}{slash}{name}", options.namespace))
+}
+
+/// What a step calls a namespace of that full name.
+fn short_name(options: &Options, full: &str) -> String {
+    let name = full.strip_prefix(&*options.namespace).unwrap_or(full);
+    if name == "/" { String::new() } else { name.to_owned() }
+}
+
+fn find(clients: &All, full: &str) -> Option<Place> {
+    clients.borrow().iter().find_map(|client| Some(Place { client: client.clone(), index: client.find(full)? }))
+}
+
 impl Session {
-    /// A step's namespace, below the path of the target.
-    fn full_name(&self, name: &str) -> Cow<'static, str> {
-        if name.is_empty() && self.options.namespace.is_empty() {
-            return Cow::Borrowed("/");
-        }
-        let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
-        Cow::Owned(format!("{}{slash}{name}", self.options.namespace))
-    }
-
-    fn find(&self, full: &str) -> Option<Place> {
-        self.clients.iter().find_map(|client| Some(Place { client: client.clone(), index: client.find(full)? }))
-    }
-
     fn add(&mut self, full: &str) -> Place {
-        let shared = self
-            .clients
-            .iter()
-            .find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
+        let mut clients = self.clients.clients.borrow_mut();
+        let shared =
+            clients.iter().find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
         let shared = shared.cloned();
         let client = shared.unwrap_or_else(|| {
             let client = Rc::new(Client::new(self.options.clone()));
-            self.clients.push(client.clone());
+            client.heard_by(self.clients.heard_by.borrow().clone());
+            clients.push(client.clone());
             worker::spawn(transport::keep(client.clone()));
             client
         });

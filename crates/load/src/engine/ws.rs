@@ -9,7 +9,7 @@ mod options;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use super::dial::Refused;
 use super::take::take;
 use super::websocket::{self, Incoming, Socket, State};
 use crate::plan::{Plan, Step, Take};
+use crate::processor::wires::{HeardKind, Kind, Line, Wires};
 use crate::record::{Metric, Recorder};
 use crate::template::Tree;
 use crate::value::Value;
@@ -71,6 +72,8 @@ struct Link {
     listens: Cell<bool>,
     kept: RefCell<VecDeque<Message>>,
     bell: Bell,
+    /// The processor's listeners, if it has some.
+    wires: RefCell<Weak<Wires>>,
 }
 
 /// A message that came, and whether it was text.
@@ -89,7 +92,13 @@ pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
     };
     let meant = vuser.meant(begin);
     vuser.answered(meant, begin);
-    let link = Rc::new(Link { socket, listens: Cell::new(false), kept: RefCell::default(), bell: Bell::default() });
+    let link = Rc::new(Link {
+        socket,
+        listens: Cell::new(false),
+        kept: RefCell::default(),
+        bell: Bell::default(),
+        wires: RefCell::default(),
+    });
     vuser.ws = Some(Box::new(Session { link: link.clone(), deadline: Deadline::new() }));
     let worker = vuser.worker.clone();
     worker::spawn(async move {
@@ -100,9 +109,13 @@ pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
                     worker.recorder.rate(worker.ws.receive_rate);
                     link.keep(message);
                 }
+                link.tell(message);
             })
             .await;
         link.bell.ring();
+        if let Some(wires) = link.wires() {
+            wires.tell(HeardKind::Lost, "", "", 0);
+        }
     });
     Ok(())
 }
@@ -204,12 +217,7 @@ fn debug(vuser: &Vuser, what: &str, message: &[u8]) {
 /// Waits for the next message and takes from it what is asked.
 ///
 /// `begin` is when the message that asked for it was meant to be sent, and when it was, if one did.
-async fn receive(
-    vuser: &mut Vuser,
-    link: &Link,
-    then: &Take,
-    begin: Option<(Instant, Instant)>,
-) -> Result<(), Failed> {
+async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<(Instant, Instant)>) -> Result<(), Failed> {
     let Some(message) = next(vuser, link).await else {
         // Artillery's error is a text: of its code and message nothing is left.
         vuser.worker.count_error("response timeout");
@@ -249,7 +257,55 @@ async fn next(vuser: &Vuser, link: &Link) -> Option<Message> {
     message
 }
 
+/// The connection for a processor.
+pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
+    Some(Box::new(link(vuser)?))
+}
+
+impl Line for Rc<Link> {
+    fn kind(&self) -> Kind {
+        Kind::Ws
+    }
+
+    fn places(&self) -> Vec<String> {
+        vec![String::new()]
+    }
+
+    fn is_open(&self, _: &str) -> bool {
+        self.socket.state() == State::Open
+    }
+
+    fn listen(&self, wires: &Rc<Wires>) {
+        self.wires.replace(Rc::downgrade(wires));
+    }
+
+    fn emit(&self, _: &str, text: &str, _: bool) -> Option<u64> {
+        self.socket.send_text(text.as_bytes());
+        None
+    }
+
+    fn close(&self, _: &str) {
+        self.socket.close();
+    }
+}
+
 impl Link {
+    fn wires(&self) -> Option<Rc<Wires>> {
+        self.wires.borrow().upgrade()
+    }
+
+    /// Tells the processor's listeners.
+    fn tell(&self, message: Incoming<'_>) {
+        let Some(wires) = self.wires() else { return };
+        match message.is_text {
+            true => wires.tell(HeardKind::Text, "", &String::from_utf8_lossy(message.payload), 0),
+            false => {
+                let bytes: Vec<String> = message.payload.iter().map(u8::to_string).collect();
+                wires.tell(HeardKind::Bytes, "", &format!("[{}]", bytes.join(",")), 0);
+            }
+        }
+    }
+
     fn keep(&self, message: Incoming<'_>) {
         let mut kept = self.kept.borrow_mut();
         if kept.len() < KEPT_MAX {

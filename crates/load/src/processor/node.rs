@@ -20,6 +20,7 @@ use weir_net::{Deadline, Stream};
 
 use super::state::{Lent, Outcome, State};
 use super::wire::{self, FRAME_MAX, begin_frame, end_frame, items, member, members};
+use super::wires::{Heard, Wires};
 use super::{Context, Facts, Host, Kind};
 use crate::engine::http::Session;
 use crate::value::{Value, write_json_text};
@@ -33,7 +34,8 @@ pub const UNSENT_MAX: usize = 256 << 20;
 /// Bytes read from the child at once.
 const READ_BYTES: usize = 64 << 10;
 
-const SOURCE: &str = concat!("'use strict';", include_str!("js/shared.js"), include_str!("js/host.js"));
+const SOURCE: &str =
+    concat!("'use strict';", include_str!("js/shared.js"), include_str!("js/wires.js"), include_str!("js/host.js"));
 
 /// See the module.
 pub struct Node {
@@ -141,17 +143,20 @@ impl Node {
         let mut started = start(node).map_err(|error| format!("cannot start {}: {error}", node.display()))?;
         let message = load(&mut started, facts, &host, false)?;
         let names = items(&message, "names").iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        let link = Link {
+        let link = Rc::new(Link {
             stream: RefCell::default(),
             unsent: RefCell::default(),
             waker: RefCell::default(),
             broken: RefCell::default(),
             known: Cell::new(0),
-        };
+        });
+        let state = State::new(host);
+        let child = link.clone();
+        state.hear.replace(Some(Rc::new(move |number, heard| hear(&child, number, heard))));
         Ok(Node {
             names,
-            state: State::new(host),
-            link: Rc::new(link),
+            state,
+            link,
             _child: started.child,
             socket: RefCell::new(Some(started.socket)),
             call_max: Cell::new(CALL_MAX),
@@ -167,8 +172,8 @@ impl Node {
     /// Calls a function.
     pub async fn call(&self, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
         self.connect()?;
-        let Context { vars, scenario, uid, session, recorder } = context;
-        let id = self.state.begin(vars.take(), Value::Undefined, session, kind, Value::Undefined);
+        let Context { vars, scenario, uid, session, wires, recorder } = context;
+        let id = self.state.begin(vars.take(), Value::Undefined, session, kind, Value::Undefined, wires);
         let lent = Lent { state: &self.state, id, vars };
         if !self.users.borrow().contains(uid) {
             self.users.borrow_mut().insert(uid.into());
@@ -225,6 +230,9 @@ impl Node {
             frame.extend_from_slice(b",\"cookies\":");
             wire::write(&cookies, &mut frame);
         }
+        if let Some(wires) = calls.get(&id).and_then(|call| call.wires.as_ref()) {
+            self.write_wires(wires, &mut frame);
+        }
         frame.extend_from_slice(b",\"vars\":{");
         let set = calls.get(&id).into_iter().flat_map(|call| call.vars.iter());
         for (index, (name, value)) in set.filter(|(_, value)| **value != Value::Undefined).enumerate() {
@@ -241,6 +249,18 @@ impl Node {
         }
         frame.extend_from_slice(b"}}");
         frame
+    }
+
+    /// What a function may ask of its connections while it runs.
+    fn write_wires(&self, wires: &Rc<Wires>, frame: &mut Vec<u8>) {
+        let (number, line) = (wires.number(&self.state), wires.line());
+        frame.extend_from_slice(format!(",\"wires\":{{\"number\":{number},\"kind\":{}", line.kind() as u8).as_bytes());
+        for (name, is_open) in [("open", true), ("shut", false)] {
+            let places = line.places().into_iter().filter(|place| line.is_open(place) == is_open);
+            frame.extend_from_slice(format!(",\"{name}\":").as_bytes());
+            wire::write(&Value::from(places.map(|place| Value::from(&*place)).collect::<Vec<_>>()), frame);
+        }
+        frame.push(b'}');
     }
 
     /// The number of a large shared value, which the child is sent once.
@@ -277,6 +297,48 @@ impl Node {
     #[cfg(test)]
     pub fn child_id(&self) -> u32 {
         self._child.0.id()
+    }
+}
+
+/// Tells the child what came for listeners of its functions, or that their connections are gone.
+fn hear(link: &Link, number: u64, heard: Option<&Heard>) {
+    let mut frame = begin_frame();
+    frame.extend_from_slice(format!("{{\"op\":\"heard\",\"number\":{number}").as_bytes());
+    if let Some(Heard { kind, place, text, number: answer }) = heard {
+        let kind = *kind as u8;
+        frame.extend_from_slice(format!(",\"kind\":{kind},\"answer\":{answer},\"place\":").as_bytes());
+        write_json_text(place, &mut frame);
+        frame.extend_from_slice(b",\"text\":");
+        write_json_text(text, &mut frame);
+    }
+    frame.push(b'}');
+    // A child that is gone fails every call by itself.
+    let _ = link.send(frame);
+}
+
+/// What a function does with its connections.
+fn wire_op(op: &str, message: &Value, state: &Rc<State>) {
+    let number = |name: &str| member(message, name).map(|number| number.to_number() as u64);
+    let text = |name: &str| member(message, name).map(Value::to_string).unwrap_or_default();
+    let Some(wires) = number("number").and_then(|number| state.wires(number)) else { return };
+    match op {
+        "listen" => wires.listen(state),
+        "emit" => {
+            let answer = number("answer");
+            let id = wires.line().emit(&text("place"), &text("text"), answer.is_some());
+            if let (Some(id), Some(answer)) = (id, answer) {
+                wires.answers_as(text("place"), id, answer);
+            }
+        }
+        "close" => wires.line().close(&text("place")),
+        _ => {
+            for (name, value) in members(message, "vars").into_iter().flatten() {
+                state.set_left(&wires, name, value.clone());
+            }
+            for name in items(message, "gone") {
+                state.set_left(&wires, &name.to_text(), Value::Undefined);
+            }
+        }
     }
 }
 
@@ -374,7 +436,7 @@ async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
 }
 
 /// Takes the whole frames out of what was read; false if the child does not keep to the protocol.
-fn take_frames(held: &mut Vec<u8>, state: &State) -> bool {
+fn take_frames(held: &mut Vec<u8>, state: &Rc<State>) -> bool {
     let mut at = 0;
     while let Some(length) = wire::frame_length(held.get(at..).unwrap_or_default()) {
         if length > FRAME_MAX {
@@ -390,8 +452,11 @@ fn take_frames(held: &mut Vec<u8>, state: &State) -> bool {
     true
 }
 
-fn take(message: &Value, state: &State) {
+fn take(message: &Value, state: &Rc<State>) {
     match member(message, "op").and_then(Value::as_str) {
+        Some(op @ ("listen" | "emit" | "close" | "left")) if member(message, "number").is_some() => {
+            wire_op(op, message, state);
+        }
         Some("end") => end_call(message, state),
         Some("say") => (state.host.say)(member(message, "text").map(Value::to_string).unwrap_or_default()),
         Some("emit") => {

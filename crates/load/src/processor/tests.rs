@@ -97,7 +97,7 @@ impl User {
 
     fn parts(&mut self) -> (&Processor, Context<'_>) {
         let User { vars, recorder, processor, scenario, session, .. } = self;
-        (processor, Context { vars, scenario, uid: "u-1", session, recorder })
+        (processor, Context { vars, scenario, uid: "u-1", session, wires: None, recorder })
     }
 
     async fn function(&mut self, name: &str) -> Result<(), String> {
@@ -592,6 +592,7 @@ fn many_virtual_users_wait_at_once() {
                         vars.set_by_name("slotted", Value::from(f64::from(number)));
                         let uid = format!("u-{number}");
                         let context = Context {
+                            wires: None,
                             vars: &mut vars,
                             scenario: &Value::Undefined,
                             uid: &uid,

@@ -173,6 +173,7 @@ impl Script {
                 session: Session::new(Default::default()),
                 ws: None,
                 socketio: None,
+                wires: None,
             };
             let mut outcome = Ok(());
             for request in &steps {

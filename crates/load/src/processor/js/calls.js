@@ -112,6 +112,12 @@ class Context {
       clear: () => native.clearCookies(id),
     }));
   }
+  get sockets() {
+    return socketsOf(wireFor(this[IN_CALL]));
+  }
+  get ws() {
+    return webSocketOf(wireFor(this[IN_CALL]));
+  }
   get scenario() {
     return (this[IN_CALL].scenario ??= native.scenario(this[IN_CALL].id));
   }
@@ -229,6 +235,35 @@ const await_ = (call, fn, kind, context, first, second) => {
   else if (kind === CONNECT) promise = fn(first, context);
   else promise = fn(first, second, context, ee);
   Promise.resolve(promise).then(() => finish(call, undefined, first), (error) => finish(call, error ?? 'undefined'));
+};
+
+/** What wires.js needs of weir. */
+const wiring = {
+  kind: native.wireKind,
+  places: native.wirePlaces,
+  isOpen: native.wireIsOpen,
+  listen: native.wireListen,
+  emit: native.wireEmit,
+  close: native.wireClose,
+  failed: (error) => native.say(`Error in a listener of the processor: ${error?.stack ? `${error}\n${error.stack}` : error}`),
+};
+
+/** The number of a virtual user's connections; its context is remembered, for what listeners do to its variables. */
+const wireFor = (call) => {
+  const number = native.wire(call.id);
+  if (number !== undefined) wireOf(number).contexts.add(call);
+  return number;
+};
+
+/** Something came for listeners, or their connections are gone. */
+const hear = (number, kind, place, text, answer) => {
+  if (kind === undefined) return wireGone(number);
+  wireHeard(number, kind, place, text, answer);
+  // Objects that a listener changed inside of: a call that is not over writes them back itself.
+  for (const call of wires.get(number)?.contexts ?? []) {
+    if (call.context !== null || call.touched === undefined) continue;
+    for (const [name, value] of call.touched) if (typeof name === 'string') put(call, name, value);
+  }
 };
 
 /** A function a template calls. */

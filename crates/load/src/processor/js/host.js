@@ -76,9 +76,56 @@ class Context {
     Object.defineProperty(this, 'known', { value: new Map() });
     // What came with the last call, and what was done to it since.
     Object.defineProperty(this, 'cookies', { value: { all: [], changes: [] } });
+    Object.defineProperty(this, 'wires', { value: undefined, writable: true });
     Object.defineProperty(this, '_jar', { value: new Jar(cookiesOf(this.cookies)), writable: true });
   }
+  get sockets() {
+    return socketsOf(wireFor(this));
+  }
+  get ws() {
+    return webSocketOf(wireFor(this));
+  }
 }
+
+/** Virtual users' connections as weir told of them: their kind, and which namespaces are connected. */
+const told = new Map();
+let lastAnswer = 0;
+
+/** What wires.js needs of weir. */
+const wiring = {
+  kind: (number) => told.get(number)?.kind,
+  places: (number) => [...(told.get(number)?.places.keys() ?? [])],
+  isOpen: (number, place) => told.get(number)?.places.get(place) === true,
+  listen: (number) => send({ op: 'listen', number }),
+  emit(number, place, text, wantsAnswer) {
+    const answer = wantsAnswer ? (lastAnswer += 1) : undefined;
+    send({ op: 'emit', number, place, text, answer });
+    return answer;
+  },
+  close(number, place) {
+    told.get(number)?.places.set(place, false);
+    send({ op: 'close', number, place });
+  },
+  failed: (error) => say('Error in a listener of the processor:', (error && error.stack) || error),
+};
+
+/** The number of a virtual user's connections; its context is remembered, for what listeners do to its variables. */
+const wireFor = (context) => {
+  if (context.wires !== undefined) wireOf(context.wires).contexts.add(context);
+  return context.wires;
+};
+
+/** Something came for listeners, or their connections are gone. */
+const hear = ({ number, kind, place, text, answer }) => {
+  if (kind === undefined) return told.delete(number) && wireGone(number);
+  if (kind === CONNECTED || kind === LOST) told.get(number)?.places.set(place, kind === CONNECTED);
+  wireHeard(number, kind, place, text, answer);
+  // What they set at once; after a pause of theirs it is told with what comes next.
+  for (const context of wires.get(number)?.contexts ?? []) {
+    const [changed, gone] = changes(context);
+    if (changed || gone.length) sendText(`{"op":"left","number":${number},"vars":{${changed}},"gone":${JSON.stringify(gone)}}`);
+  }
+};
 
 const cookiesOf = (cookies) => ({
   list: () => cookies.all,
@@ -106,13 +153,18 @@ const readCookie = (text, url) => {
   return { key, value, domain: domain || host, path: set('path') || folder, hostOnly: !domain, secure: /;\s*secure\b/i.test(text) };
 };
 
-const contextOf = ({ uid, scenario, vars, cookies }) => {
+const contextOf = ({ uid, scenario, vars, cookies, wires }) => {
   let context = contexts.get(uid);
   if (context === undefined) {
     if (contexts.size >= CONTEXTS_MAX) contexts.delete(contexts.keys().next().value);
     contexts.set(uid, (context = new Context(uid, references[scenario])));
   }
   context.cookies.all = cookies ?? [];
+  if (wires !== undefined) {
+    const { number, kind, open, shut } = wires;
+    context.wires = number;
+    told.set(number, { kind, places: new Map([...open.map((place) => [place, true]), ...shut.map((place) => [place, false])]) });
+  }
   const { known } = context;
   for (const name of Object.keys(context.vars)) if (!(name in vars) && known.has(name)) delete context.vars[name];
   for (const [name, value] of Object.entries(vars)) {
@@ -248,6 +300,8 @@ const take = (text) => {
     case 'reference':
       references[message.index] = message.value;
       return undefined;
+    case 'heard':
+      return void hear(message);
     case 'forget':
       return void contexts.delete(message.uid);
     default:

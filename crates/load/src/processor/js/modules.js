@@ -117,4 +117,4 @@ const loaded = () => {
   isLoading = false;
 };
 
-return { invoke, setEntries, callTemplate, forget, runTimer, requireFile, loaded, scriptOf };
+return { invoke, setEntries, callTemplate, forget, hear, runTimer, requireFile, loaded, scriptOf };
