@@ -4,6 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_load::debug::Debug;
 use weir_load::output::ensure::{self, Apdex, Check};
 use weir_load::output::facts::fingerprint;
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest};
@@ -212,7 +213,11 @@ impl Ran {
 fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     match &plan.plugins.ensure {
         Some(options) if std::env::var_os("ARTILLERY_DISABLE_ENSURE").is_none() => {
-            ensure::checks(options, whole, apdex)
+            let checks = ensure::checks(options, whole, apdex);
+            if Debug::asked().ensure {
+                checks.iter().for_each(|check| eprintln!("  plugin:ensure check {} -> {}", check.shown, check.is_ok));
+            }
+            checks
         }
         _ => Vec::new(),
     }

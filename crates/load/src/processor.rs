@@ -220,13 +220,11 @@ impl Processor {
         Ok(())
     }
 
-    /// A function a template calls that the processor added to `context.funcs`.
-    ///
-    /// Never one in Node: a template does not wait.
+    /// A function a template calls that the processor added to `context.funcs`. One in Node is waited for here.
     pub fn template(&self, name: &str, arguments: &[Value]) -> Option<Value> {
         match &self.engine {
             Engine::Quick(quick) => quick.template(name, arguments),
-            Engine::Node(_) => None,
+            Engine::Node(node) => node.template(name, arguments),
         }
     }
 

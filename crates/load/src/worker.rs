@@ -152,7 +152,7 @@ impl Worker {
             processor,
             shared,
             active: Cell::new(0),
-            debug: std::env::var("DEBUG").map(|text| Debug::read(&text)).unwrap_or_default(),
+            debug: Debug::asked(),
             events,
             exit_code: Cell::new(None),
         })

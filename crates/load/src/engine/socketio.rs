@@ -101,6 +101,15 @@ struct Place {
     index: usize,
 }
 
+impl Place {
+    /// Its full name.
+    fn name(&self) -> String {
+        let mut name = String::new();
+        self.client.with_name(self.index, |own| own.clone_into(&mut name));
+        name
+    }
+}
+
 /// Connects the default namespace.
 pub async fn open(vuser: &mut Vuser) -> Result<(), Failed> {
     let options = options_of(vuser)?;
@@ -210,7 +219,9 @@ async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
     if let Some((event, arguments)) = &spec.message {
         let mut packet = buffer::lease(1);
         client.with_name(index, |name| push_head(&mut packet, Kind::Event, name, id));
+        let head = packet.len();
         push_event(vuser, event, arguments, &mut packet);
+        debug(vuser, || format!("emit {}: {}", place.name(), lossy(packet.get(head..))));
         client.emit(index, &packet);
         drop(packet);
         client.room().await;
@@ -255,8 +266,9 @@ async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Resul
     }
     loop {
         let Some(event) = next_event(vuser, &place.client).await else { break };
+        debug(vuser, || format!("receive {}: {event}", place.name()));
         received.extend(list(&event).into_iter().skip(1));
-        if expected.as_ref().is_none_or(|expected| is_valid(&received, expected, response.concat)) {
+        if expected.as_ref().is_none_or(|expected| compare(vuser, &received, expected, response.concat)) {
             return Ok(received);
         }
     }
@@ -265,7 +277,7 @@ async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Resul
         return Err(Failed("response timeout".into()));
     }
     match expected {
-        Some(expected) if expected.is_truthy() => Err(Failed("data is not valid".into())),
+        Some(expected) if expected.is_truthy() => Err(not_valid(vuser, &received, &expected)),
         _ => Ok(received),
     }
 }
@@ -293,7 +305,10 @@ async fn acknowledged(vuser: &Vuser, place: &Place) -> Result<Vec<Value>, Failed
         }
     });
     match acked.await {
-        Ok(arguments) => Ok(list(&arguments)),
+        Ok(arguments) => {
+            debug(vuser, || format!("acknowledgement {}: {arguments}", place.name()));
+            Ok(list(&arguments))
+        }
         Err(why) => {
             vuser.worker.recorder.failure(At::Tunnel, why);
             Err(Failed(format!("Error: {why}").into()))
@@ -304,8 +319,10 @@ async fn acknowledged(vuser: &Vuser, place: &Place) -> Result<Vec<Value>, Failed
 /// Compares an acknowledgement with what is expected, and takes what is asked from it.
 fn acknowledge(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Result<(), Failed> {
     let data = expected.data.as_ref().map(|data| value(vuser, data));
-    if data.is_some_and(|data| data.is_truthy() && !is_valid(&arguments, &data, false)) {
-        return Err(Failed("data is not valid".into()));
+    if let Some(data) = data.filter(Value::is_truthy)
+        && !compare(vuser, &arguments, &data, false)
+    {
+        return Err(not_valid(vuser, &arguments, &data));
     }
     taken(vuser, expected, arguments)
 }
@@ -321,6 +338,32 @@ fn taken(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Resul
     }
     vuser.vars.set_by_name("$", Value::from(arguments.to_json().unwrap_or_default()));
     Ok(())
+}
+
+/// What `DEBUG=socketio` wants to know.
+fn debug(vuser: &Vuser, say: impl FnOnce() -> String) {
+    if vuser.worker.debug.socketio {
+        vuser.worker.say_debug([format!("socketio {}", say())]);
+    }
+}
+
+fn lossy(bytes: Option<&[u8]>) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes.unwrap_or_default())
+}
+
+/// Whether what was received is what is expected, and what `DEBUG` wants to know of it.
+fn compare(vuser: &Vuser, received: &[Value], expected: &Value, joins: bool) -> bool {
+    if let Value::Text(part) = expected {
+        let last = || received.last().map(|last| last.to_text().into_owned()).unwrap_or_default();
+        debug(vuser, || format!("checking if string {part} is a partial match for string {}", last()));
+    }
+    is_valid(received, expected, joins)
+}
+
+fn not_valid(vuser: &Vuser, received: &[Value], expected: &Value) -> Failed {
+    let json = |value: &Value| value.to_json().unwrap_or_default();
+    debug(vuser, || format!("data is not valid: {} {}", json(&Value::from(received.to_vec())), json(expected)));
+    Failed("data is not valid".into())
 }
 
 /// Whether what was received is what is expected: a list is all of it, a text is part of the last, anything else is

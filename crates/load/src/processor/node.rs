@@ -29,6 +29,8 @@ use crate::value::{Value, write_json_text};
 pub const LOAD_MAX: Duration = Duration::from_secs(60);
 /// A call that did not end after this fails; Artillery waits for ever.
 pub const CALL_MAX: Duration = Duration::from_secs(600);
+/// A function in a template may take so long; it is waited for by everybody on the thread.
+pub const TEMPLATE_MAX: Duration = Duration::from_secs(10);
 /// Bytes that wait to be sent to the child; a call more fails.
 pub const UNSENT_MAX: usize = 256 << 20;
 /// Bytes read from the child at once.
@@ -45,6 +47,8 @@ pub struct Node {
     _child: Reaped,
     /// The socket, until the first call puts it on the worker.
     socket: RefCell<Option<UnixStream>>,
+    /// The way to the functions of templates; closed once one did not answer.
+    asks: RefCell<Option<UnixStream>>,
     call_max: Cell<Duration>,
     /// Virtual users the child knows.
     users: RefCell<HashSet<Box<str>>>,
@@ -61,10 +65,11 @@ struct Link {
     known: Cell<usize>,
 }
 
-/// A child, and the socket to it.
+/// A child, and the sockets to it.
 struct Started {
     child: Reaped,
     socket: UnixStream,
+    asks: UnixStream,
 }
 
 /// A child that is ended with its owner.
@@ -85,13 +90,16 @@ pub fn find() -> Option<PathBuf> {
 
 fn start(node: &Path) -> io::Result<Started> {
     let (own, theirs) = UnixStream::pair()?;
+    let (asks, answers) = UnixStream::pair()?;
     let child = Command::new(node)
         .args(["--no-warnings", "-e", SOURCE])
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
+        .stdout(Stdio::from(OwnedFd::from(answers)))
         .spawn()?;
     own.set_read_timeout(Some(LOAD_MAX))?;
-    Ok(Started { child: Reaped(child), socket: own })
+    asks.set_read_timeout(Some(TEMPLATE_MAX))?;
+    asks.set_write_timeout(Some(TEMPLATE_MAX))?;
+    Ok(Started { child: Reaped(child), socket: own, asks })
 }
 
 /// Has the child load the file, and waits for its answer; lines it prints meanwhile are said.
@@ -159,6 +167,7 @@ impl Node {
             link,
             _child: started.child,
             socket: RefCell::new(Some(started.socket)),
+            asks: RefCell::new(Some(started.asks)),
             call_max: Cell::new(CALL_MAX),
             users: RefCell::default(),
         })
@@ -276,6 +285,36 @@ impl Node {
             self.link.send(frame).ok()?;
         }
         Some(index)
+    }
+
+    /// A function that templates call, if the processor added one of that name. The thread waits for it.
+    pub fn template(&self, name: &str, arguments: &[Value]) -> Option<Value> {
+        if !self.state.functions.borrow().contains(name) {
+            return None;
+        }
+        let mut frame = begin_frame();
+        frame.extend_from_slice(b"{\"name\":");
+        write_json_text(name, &mut frame);
+        frame.extend_from_slice(b",\"arguments\":");
+        wire::write(&Value::from(arguments.to_vec()), &mut frame);
+        frame.push(b'}');
+        if !end_frame(&mut frame) {
+            return None;
+        }
+        let mut asks = self.asks.borrow_mut();
+        let socket = asks.as_mut()?;
+        match socket.write_all(&frame).and_then(|()| receive(socket)) {
+            Ok(answer) if member(&answer, "failed").is_some() => None,
+            Ok(answer) => Some(member(&answer, "value").cloned().unwrap_or_default()),
+            Err(_) => {
+                *asks = None;
+                let seconds = TEMPLATE_MAX.as_secs();
+                let why =
+                    format!("Error: {name}() gave no answer within {seconds} s; no template calls Node from here on");
+                (self.state.host.say)(why);
+                None
+            }
+        }
     }
 
     /// Forgets what the child keeps for a virtual user.
@@ -466,6 +505,9 @@ fn take(message: &Value, state: &Rc<State>) {
                     state.emit(kind.to_number() as u8, name.to_string(), value.to_number());
                 }
             }
+        }
+        Some("function") => {
+            state.functions.borrow_mut().insert(member(message, "name").map(Value::to_string).unwrap_or_default());
         }
         Some("exit") => state.exit_code.set(member(message, "code").map(|code| code.to_number() as i32)),
         _ => {}

@@ -6,6 +6,7 @@ const path = require('node:path');
 const Module = require('node:module');
 const { pathToFileURL } = require('node:url');
 const { format } = require('node:util');
+const { Writable } = require('node:stream');
 
 /** Virtual users whose context is kept, oldest forgotten first. */
 const CONTEXTS_MAX = 50000;
@@ -22,6 +23,9 @@ const sendText = (text) => {
   socket.uncork();
 };
 const send = (message) => sendText(JSON.stringify(message));
+
+// Descriptor 1 has its own use, below: what is written to it goes where console.log goes.
+Object.defineProperty(process, 'stdout', { value: new Writable(), configurable: true, enumerable: true });
 
 const say = (...args) => send({ op: 'say', text: format(...args) });
 for (const name of ['log', 'info', 'debug', 'warn', 'error', 'trace']) console[name] = say;
@@ -41,7 +45,7 @@ const flush = () => {
 const ee = emitter((kind, name, value) => {
   if (emitted.push([kind, name, value]) === 1) setImmediate(flush);
 });
-const functions = makeFunctions(() => {});
+const functions = makeFunctions((name) => send({ op: 'function', name }));
 const exitCode = { value: undefined, changed: (code) => send({ op: 'exit', code: Number(code) }) };
 
 const replace = function (key, value) {
@@ -309,23 +313,46 @@ const take = (text) => {
   }
 };
 
-let held = [], heldBytes = 0, wanted = 4;
-socket.on('data', (chunk) => {
-  held.push(chunk);
-  heldBytes += chunk.length;
-  while (heldBytes >= wanted) {
-    const all = held.length === 1 ? held[0] : Buffer.concat(held);
-    const length = all.readUInt32BE(0);
-    wanted = 4 + length;
-    held = [all];
-    if (heldBytes < wanted) return;
-    const text = all.toString('utf8', 4, wanted);
-    held = [all.subarray(wanted)];
-    heldBytes -= wanted;
-    wanted = 4;
-    take(text);
+/** Calls `each` with the text of every frame that comes. */
+const readFrames = (stream, each) => {
+  let held = [], heldBytes = 0, wanted = 4;
+  stream.on('data', (chunk) => {
+    held.push(chunk);
+    heldBytes += chunk.length;
+    while (heldBytes >= wanted) {
+      const all = held.length === 1 ? held[0] : Buffer.concat(held);
+      const length = all.readUInt32BE(0);
+      wanted = 4 + length;
+      held = [all];
+      if (heldBytes < wanted) return;
+      const text = all.toString('utf8', 4, wanted);
+      held = [all.subarray(wanted)];
+      heldBytes -= wanted;
+      wanted = 4;
+      each(text);
+    }
+  });
+};
+readFrames(socket, take);
+
+// Functions that templates call: weir waits for each, so they have a socket of their own, descriptor 1.
+const asks = new net.Socket({ fd: 1, readable: true, writable: true });
+readFrames(asks, (text) => {
+  const { name, arguments: args } = decode(text);
+  let answer;
+  try {
+    const value = encode(functions[name](...args));
+    answer = value === undefined ? '{}' : `{"value":${value}}`;
+  } catch (error) {
+    say(`Error in ${name}() of the processor:`, (error && error.stack) || error);
+    answer = '{"failed":true}';
   }
+  const bytes = Buffer.from(answer);
+  const head = Buffer.allocUnsafe(4);
+  head.writeUInt32BE(bytes.length);
+  asks.write(Buffer.concat([head, bytes]));
 });
+asks.on('error', () => {});
 socket.on('end', () => process.exit(0));
 socket.on('error', () => process.exit(0));
 process.on('SIGINT', () => {});
