@@ -230,8 +230,8 @@ impl Wires {
         state.forget_wires(number);
         let mut all = state.ended.borrow_mut();
         self.ended.borrow_mut().drain(..).for_each(|id| drop(all.remove(&id)));
-        for _ in 0..self.dropped.take() {
-            state.emit(3, DROPPED.to_owned(), 1.0);
+        if self.dropped.get() > 0 {
+            state.emit(0, format!("errors.{DROPPED}"), self.dropped.take() as f64);
         }
     }
 }
@@ -256,5 +256,114 @@ async fn pump(wires: Rc<Wires>, state: Rc<State>) {
         if let (Some(number), Some(hear)) = (number, hear) {
             hear(number, Some(&heard));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use super::super::Host;
+    use super::*;
+    use crate::engine::http::Session;
+    use crate::processor::Kind as Called;
+    use crate::vars::Names;
+
+    /// A connection that keeps silent.
+    struct Silent;
+
+    impl Line for Silent {
+        fn kind(&self) -> Kind {
+            Kind::Ws
+        }
+        fn places(&self) -> Vec<String> {
+            vec![String::new()]
+        }
+        fn is_open(&self, _: &str) -> bool {
+            true
+        }
+        fn listen(&self, _: &Rc<Wires>) {}
+        fn emit(&self, _: &str, _: &str, _: bool) -> Option<u64> {
+            None
+        }
+        fn close(&self, _: &str) {}
+    }
+
+    fn vars() -> Vars {
+        let mut vars = Vars::new(Arc::new(Names::default()));
+        vars.set_by_name("a", Value::from(1.0));
+        vars
+    }
+
+    /// A state, and connections that listeners have, within a worker.
+    fn heard(then: impl FnOnce(&Rc<State>, &Rc<Wires>) + 'static) {
+        weir_net::worker::block_on(async move {
+            let (state, wires) = (State::new(Host::default()), Wires::new(Box::new(Silent)));
+            assert_eq!((wires.number(&state), wires.number(&state)), (1, 1));
+            wires.listen(&state);
+            then(&state, &wires);
+            wires.over();
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn variables_go_both_ways_between_steps() {
+        heard(|_, wires| {
+            let mut vars = vars();
+            wires.set("lost", Value::Null);
+            wires.sync(&mut vars);
+            assert_eq!(*vars.by_name("lost"), Value::Undefined, "nothing was left here yet");
+            wires.set("b", Value::from(2.0));
+            assert_eq!(
+                wires.with_vars(|vars| (vars.by_name("a").clone(), vars.by_name("b").clone())).unwrap(),
+                (1.0.into(), 2.0.into())
+            );
+            vars.set_by_name("a", Value::from(7.0));
+            wires.sync(&mut vars);
+            assert_eq!(
+                (vars.by_name("b").clone(), wires.with_vars(|vars| vars.by_name("a").clone())),
+                (2.0.into(), Some(7.0.into()))
+            );
+        });
+    }
+
+    #[test]
+    fn contexts_of_ended_calls_reach_variables_the_last_of_them() {
+        heard(|state, wires| {
+            let session = Session::new(Default::default());
+            let mut ids = Vec::new();
+            for _ in 0..CALLS_MAX + 2 {
+                let mut own = vars();
+                let id = state.begin(
+                    own.take(),
+                    Value::Undefined,
+                    &session,
+                    Called::Function,
+                    Value::Undefined,
+                    Some(wires),
+                );
+                drop(super::super::state::Lent { state, id, vars: &mut own });
+                ids.push(id);
+            }
+            let reaches = |id: &u64| state.with_vars(*id, |vars| vars.by_name("a").clone()) == Some(1.0.into());
+            assert_eq!(ids.iter().filter(|id| reaches(id)).count(), CALLS_MAX);
+            assert!(!reaches(&ids[1]) && reaches(&ids[2]));
+            wires.over();
+            assert!(!ids.iter().any(reaches) && state.wires(1).is_none());
+        });
+    }
+
+    #[test]
+    fn events_have_a_bound_and_the_rest_is_counted() {
+        heard(|state, wires| {
+            for _ in 0..EVENTS_MAX + 3 {
+                wires.tell(HeardKind::Event, "", "[]", 0);
+            }
+            wires.over();
+            let emitted = state.emitted.borrow();
+            assert_eq!((&*emitted[0].name, emitted[0].value), ("errors.processor does not keep up with events", 3.0));
+        });
     }
 }
