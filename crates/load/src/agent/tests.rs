@@ -85,7 +85,7 @@ fn record(recorder: &Recorder, n: usize, (service, wait): (u64, u64)) {
     recorder.sample(recorder.metric("http.response_time"), (service / 1_000_000) as f64);
     recorder.latency(Duration::from_nanos(service + wait), Duration::from_nanos(service));
     recorder.lag(Duration::from_nanos(wait / 7));
-    if n % 61 == 0 {
+    if n.is_multiple_of(61) {
         recorder.failure(weir_meter::Step::AwaitHead, "ETIMEDOUT");
     }
 }
