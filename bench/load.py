@@ -5,11 +5,12 @@ Target on core 0, generator on core 1, interleaved in a random order; peers that
 and system time of the generator's whole process tree; for tools with a long start (Node, Go) that of a run of one
 request is taken off.
 
-    python3 bench/load.py --weir target/release/weir [--only get,script,hook,ws,socketio,memory] [--rounds 5] [--seconds 3]
-        [--old PATH] [--artillery DIR] [--k6 PATH] [--oha PATH]
+    python3 bench/load.py --weir target/release/weir [--only get,script,hook,ws,socketio,socketio-full,memory]
+        [--rounds 5] [--seconds 3] [--old PATH] [--artillery DIR] [--k6 PATH] [--origin PATH]
 
 DIR is where `npm i artillery@2.0.34 node@22` was run. `ws` asks `weir origin`, `socketio` a node application
-(`npm ci --prefix tests/apps`). `memory` wants root for 20,000 virtual users: it raises the limit on descriptors.
+(`npm ci --prefix tests/apps`), `socketio-full` a cheaper one (`cargo build --release -p weir-load --example
+socketio_origin`), which does not leave the generator waiting. `memory` wants root for 20,000 virtual users: it raises the limit on descriptors.
 """
 import argparse
 import json
@@ -72,6 +73,8 @@ def target(kind, directory, args):
     port = free_port()
     if kind == "ws":
         return Target(port, [args.weir, "origin", "--listen", f"127.0.0.1:{port}"])
+    if kind == "socketio-full":
+        return Target(port, [args.origin, f"127.0.0.1:{port}"])
     if kind == "socketio":
         environment = {**os.environ, "NODE_ENV": "production", "HOST": "127.0.0.1", "PORT": str(port)}
         return Target(port, ["node", str(ROOT / "labs/apps/socketio.mjs")], env=environment)
@@ -161,8 +164,8 @@ def main():
     parser.add_argument("--old", help="another build of it, to compare with")
     parser.add_argument("--artillery", type=Path, help="where npm installed artillery and node")
     parser.add_argument("--k6", default=shutil.which("k6"))
-    parser.add_argument("--oha", default=shutil.which("oha"))
-    parser.add_argument("--only", default="get,script,hook,ws,socketio,memory")
+    parser.add_argument("--origin", default=str(ROOT / "target/release/examples/socketio_origin"))
+    parser.add_argument("--only", default="get,script,hook,ws,socketio,socketio-full,memory")
     parser.add_argument("--users", type=lambda text: [int(part) for part in text.split(",")], default=[10_000, 20_000])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)

@@ -9,14 +9,17 @@ CONNECTIONS = 64
 ARRIVE_SECONDS, THINK_SECONDS = 10, 12
 # Requests a run does for each of its seconds: what weir comes near to on one core, and twice what Artillery does, so that
 # its compiler is warm for most of them.
-NEAR = {"weir": {"get": 120_000, "script": 90_000, "hook": 50_000, "ws": 70_000, "socketio": 20_000},
-        "artillery": {"get": 6_000, "script": 5_000, "hook": 5_000, "ws": 16_000, "socketio": 12_000}}
+NEAR = {"weir": {"get": 120_000, "script": 90_000, "hook": 50_000, "ws": 70_000, "socketio": 20_000,
+                 "socketio-full": 70_000},
+        "artillery": {"get": 6_000, "script": 5_000, "hook": 5_000, "ws": 16_000, "socketio": 12_000,
+                      "socketio-full": 12_000}}
 TITLES = {
     "get": "One keep-alive GET of 1 KiB, 64 connections",
     "script": "The same with a capture (JSON) and a check (status); wrk plain",
     "hook": "The same GET with a function in JavaScript before it that sets one header; wrk plain",
     "ws": "One WebSocket message and its echo, 64 connections",
     "socketio": "One Socket.IO emit and its acknowledgement, 64 connections",
+    "socketio-full": "The same against a cheaper origin, so that the generator does not wait",
 }
 STEPS = {
     "get": [{"get": {"url": "/"}}],
@@ -26,8 +29,10 @@ STEPS = {
     "socketio": [{"emit": {"channel": "message", "data": "0123456789abcdef0123456789abcdef"},
                   "acknowledge": {"match": {"json": "$.0", "value": "0123456789abcdef0123456789abcdef"}}}],
 }
-COUNTERS = {"get": "http.responses", "script": "http.responses", "hook": "http.responses", "ws": "websocket.messages_sent", "socketio": "socketio.emit"}
-ENGINES = {"get": "http", "script": "http", "hook": "http", "ws": "ws", "socketio": "socketio"}
+STEPS["socketio-full"] = STEPS["socketio"]
+COUNTERS = {"get": "http.responses", "script": "http.responses", "hook": "http.responses", "ws": "websocket.messages_sent",
+            "socketio": "socketio.emit", "socketio-full": "socketio.emit"}
+ENGINES = {"get": "http", "script": "http", "hook": "http", "ws": "ws", "socketio": "socketio", "socketio-full": "socketio"}
 HTTP = ("get", "script", "hook")
 # What a hook does, and the same in k6, which is JavaScript all the way.
 PROCESSOR = """module.exports = { setHeader };
@@ -72,10 +77,6 @@ def tools(kind, args, port, directory):
     if kind in HTTP:
         # Beside the script it is a measure only: it neither captures nor checks.
         found["wrk"] = Tool(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", url], number(r"(\d+) requests in"))
-        if args.oha:
-            command = [args.oha, "--no-tui", "--output-format", "json", "--worker-threads", "1", "-c", str(CONNECTIONS)]
-            found["oha"] = Tool([*command, "-z", f"{seconds}s", url],
-                                lambda out: sum(json.loads(out)["statusCodeDistribution"].values()))
     if kind == "get":
         command = [args.weir, "load", url, "-c", str(CONNECTIONS), "-d", f"{seconds}s", "--workers", "1"]
         found["weir, URL"] = Tool(command, number(r"(\d[\d ,]*) requests"))

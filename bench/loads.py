@@ -18,6 +18,7 @@ IDLE_WARM = 64
 FD_SPARE = 400
 RATE = 30_000
 FILLS = 3
+STREAMS = 32            # of each HTTP/2 connection
 TLS_IDLE = Path(__file__).resolve().parent / "tls_idle.py"
 READY_SECONDS = 60
 
@@ -26,7 +27,7 @@ READY_SECONDS = 60
 class Workload:
     name: str
     title: str
-    kind: str               # wrk | rate | ws | idle
+    kind: str               # wrk | h2 | shake | rate | ws | idle
     conns: int = 64
     path: str = "/1k"
     header: str | None = None
@@ -48,6 +49,8 @@ WORKLOADS = [
     Workload("hit-1k", "1 KiB out of the cache, 64 conns", "wrk", cached=True),
     Workload("hit-64k", "64 KiB out of the cache, 64 conns", "wrk", path="/64k", cached=True),
     Workload("tls-1k", "proxied 1 KiB over TLS, 64 conns, keep-alive", "wrk", secure=True),
+    Workload("h2", "proxied 1 KiB, HTTP/2 without TLS, 16 conns of 32 streams", "h2", conns=16),
+    Workload("h2-tls", "proxied 1 KiB, HTTP/2 over TLS, 16 conns of 32 streams", "h2", conns=16, secure=True),
     Workload("tls-full", "full TLS handshake, RSA-2048, and one request", "shake", secure=True, unit="CPU us/handshake"),
     Workload("tls-resumed", "resumed TLS 1.2 handshake and one request", "shake", header="-reuse", secure=True,
              unit="CPU us/handshake"),
@@ -62,7 +65,7 @@ def takes_part(workload, peer):
     """Whether a workload says anything about a peer."""
     if workload.cached:
         return peer.cache is not None
-    if workload.secure:
+    if workload.secure or workload.kind == "h2":
         return peer.tls is not None
     return bool(peer.argv) and (workload.tuning_matters or not peer.tuned)
 
@@ -76,7 +79,7 @@ def run(workload, peer, origin, seconds):
 
 def _busy(workload, peer, origin, seconds):
     before = _Reading(peer, origin)
-    said = {"wrk": _wrk, "rate": _rate, "ws": _ws, "shake": _shake}[workload.kind](workload, peer.listen, seconds)
+    said = {"wrk": _wrk, "rate": _rate, "ws": _ws, "shake": _shake, "h2": _h2}[workload.kind](workload, peer.listen, seconds)
     after = _Reading(peer, origin)
     cpu, elapsed = after.peer.since(before.peer), after.at - before.at
     requests = said["requests"]
@@ -120,6 +123,20 @@ def _wrk(workload, target, seconds):
         argv += ["-H", workload.header]
     scheme = "https" if workload.secure else "http"
     return parse_wrk(_pinned(argv + [f"{scheme}://{target}{workload.path}"], seconds))
+
+
+def _h2(workload, target, seconds):
+    scheme = "https" if workload.secure else "http"
+    return parse_h2load(_pinned(
+        ["h2load", "-t1", f"-c{workload.conns}", f"-m{STREAMS}", f"-D{seconds}", f"{scheme}://{target}{workload.path}"], seconds))
+
+
+def parse_h2load(text):
+    """Requests done and those that failed, by h2load's own count."""
+    found = re.search(r"(\d+) succeeded, (\d+) failed, (\d+) errored", text)
+    done, failed, errored = (int(n) for n in found.groups()) if found else (0, 0, 1)
+    statuses = re.search(r"status codes: (\d+) 2xx", text)
+    return {"requests": done, "errors": failed + errored + (0 if statuses and int(statuses.group(1)) >= done else 1)}
 
 
 def _shake(workload, target, seconds):

@@ -101,7 +101,11 @@ def certificate(work):
     return path
 
 
-def start(peer, listen, origin, work, cached=False, secure=False):
+# What the files say where clients speak HTTP/2.
+HTTP2 = {"@http2@": " http2", "@proto@": " proto h2", "@alpn@": " alpn h2,http/1.1"}
+
+
+def start(peer, listen, origin, work, cached=False, secure=False, http2=False):
     """Starts a peer on its core with its own prefix directory below `work`."""
     prefix = Path(work) / peer.name
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
@@ -112,6 +116,8 @@ def start(peer, listen, origin, work, cached=False, secure=False):
         text = (HERE / "conf" / source).read_text()
         if "@certificate@" in text:
             text = text.replace("@certificate@", str(certificate(work)))
+        for place, words in HTTP2.items():
+            text = text.replace(place, words if http2 else "")
         conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
     values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen=listen, origin=origin)
     argv = [part.format(**values) for part in argv]

@@ -52,7 +52,7 @@ def measure(workload, chosen, args, work, origin, results):
                 listen = f"127.0.0.1:{FIRST_PORT + chosen.index(peer)}"
 
                 def once():
-                    with peers.start(peer, listen, ORIGIN, work, workload.cached, workload.secure) as running:
+                    with peers.start(peer, listen, ORIGIN, work, workload.cached, workload.secure, workload.kind == "h2") as running:
                         return loads.run(workload, running, origin, args.seconds)
 
                 attempt(workload, peer, number, once, results)

@@ -48,6 +48,12 @@ class Wrk(unittest.TestCase):
         bad = clean + "  Socket errors: connect 1, read 20, write 300, timeout 4000\n  Non-2xx or 3xx responses: 50000\n"
         self.assertEqual(loads.parse_wrk(bad), {"requests": 213148, "errors": 54321})
 
+    def test_h2load_tells_what_failed(self):
+        text = ("requests: 2000 total, 2000 started, 2000 done, 1990 succeeded, 10 failed, 0 errored, 0 timeout\n"
+                "status codes: 1990 2xx, 0 3xx, 0 4xx, 10 5xx\n")
+        self.assertEqual(loads.parse_h2load(text), {"requests": 1990, "errors": 10})
+        self.assertEqual(loads.parse_h2load("")["errors"], 2)
+
     def test_no_output_is_no_requests(self):
         self.assertEqual(loads.parse_wrk("unable to connect")["requests"], 0)
 

@@ -22,15 +22,15 @@ pub use request::Begun;
 pub use stream::Stream;
 
 use weir_wire::Version;
+use weir_wire::h2::connection::{Limits, PREFACE};
 
 use crate::conf::Conf;
 use crate::exchange::Exchange;
-use crate::head::default_core;
+use crate::head::default_values;
 
 /// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
 pub fn is_on(conf: &Conf, listen: usize) -> bool {
-    let Some(listen) = conf.listens.get(listen) else { return false };
-    listen.http2 || conf.location(conf.server(listen.hosts.default_server()).root).values.http2.is_on
+    conf.listens.get(listen).is_some_and(|listen| listen.http2) || default_values(conf, listen).http2.is_on
 }
 
 /// Whether the request came over HTTP/2 to a server that does not speak it: the connection is another server's.
@@ -43,10 +43,9 @@ pub fn is_unwanted(exchange: &Exchange<'_>) -> bool {
 
 /// What of `bytes` says about HTTP/2: they are its preface, its beginning, or something else.
 pub fn preface(bytes: &[u8]) -> Preface {
-    let wanted = weir_wire::h2::connection::PREFACE;
-    match bytes.get(..wanted.len()) {
-        Some(whole) if whole == wanted => Preface::Whole,
-        None if wanted.starts_with(bytes) => Preface::Part,
+    match bytes.get(..PREFACE.len()) {
+        Some(whole) if whole == PREFACE => Preface::Whole,
+        None if PREFACE.starts_with(bytes) => Preface::Part,
         _ => Preface::Other,
     }
 }
@@ -63,23 +62,15 @@ pub enum Preface {
 }
 
 /// The limits that the default server of a listen sets.
-fn limits(conf: &Conf, listen: usize) -> weir_wire::h2::connection::Limits {
-    let core = default_core(conf, listen);
-    let values = &conf
-        .location(
-            conf.server(
-                conf.listens.get(listen).map_or(crate::conf::ServerId(0), |listen| listen.hosts.default_server()),
-            )
-            .root,
-        )
-        .values;
-    let (count, size) = core.large_headers;
-    weir_wire::h2::connection::Limits {
+fn limits(conf: &Conf, listen: usize) -> Limits {
+    let values = default_values(conf, listen);
+    let (count, size) = values.core.large_headers;
+    Limits {
         streams: values.http2.streams_max,
         section: usize::try_from(u64::from(count) * size).unwrap_or(usize::MAX),
         window: values.http2.preread,
         is_connect_extended: true,
-        ..weir_wire::h2::connection::Limits::default()
+        ..Limits::default()
     }
 }
 

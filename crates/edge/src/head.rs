@@ -11,6 +11,7 @@ use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Progress, Version, Violat
 use crate::conf::{Conf, ServerId};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Parts};
+use crate::family::Values;
 use crate::family::core::Values as Core;
 use crate::h2::{self, Preface};
 use crate::log::Level;
@@ -52,10 +53,15 @@ pub fn policy(core: &Core) -> HeadPolicy {
     }
 }
 
-/// The settings of a listen's default server.
-pub fn default_core(conf: &Conf, listen: usize) -> &Core {
+/// The settings of a listen's default server: what holds before the host is known.
+pub fn default_values(conf: &Conf, listen: usize) -> &Values {
     let server = conf.listens.get(listen).map_or(ServerId(0), |listen| listen.hosts.default_server());
-    &conf.location(conf.server(server).root).values.core
+    &conf.location(conf.server(server).root).values
+}
+
+/// Those of them that are about requests.
+pub fn default_core(conf: &Conf, listen: usize) -> &Core {
+    &default_values(conf, listen).core
 }
 
 /// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give. It may be

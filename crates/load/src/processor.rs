@@ -11,9 +11,11 @@
 
 mod convert;
 mod files;
+mod known;
 mod loading;
 mod natives;
 mod node;
+mod params;
 mod quick;
 mod state;
 mod wire;
@@ -27,7 +29,10 @@ use crate::record::Recorder;
 use crate::value::{Map, Value};
 use crate::vars::Vars;
 
+pub use params::{Form, Params, member};
+
 use node::Node;
+use params::Made;
 use quick::Quick;
 use state::{Outcome, State};
 use wires::Wires;
@@ -177,8 +182,15 @@ impl Processor {
     }
 
     /// `beforeRequest`: may change `params`.
-    pub async fn before_request(&self, name: &str, params: &mut Value, context: Context<'_>) -> Result<(), String> {
-        *params = self.call(name, Kind::BeforeRequest, [params, &Value::Undefined], context).await?;
+    pub async fn before_request(&self, name: &str, params: &mut Params, context: Context<'_>) -> Result<(), String> {
+        let made = match &self.engine {
+            Engine::Quick(quick) => quick.call_before(name, params, context).await?,
+            Engine::Node(node) => {
+                let given = params.value();
+                Made::Whole(node.call(name, Kind::BeforeRequest, [&given, &Value::Undefined], context).await?)
+            }
+        };
+        params.make(made);
         Ok(())
     }
 
@@ -195,7 +207,7 @@ impl Processor {
 
     /// `onError`; what it answers changes nothing.
     pub async fn on_error(&self, name: &str, error: &str, params: &Value, context: Context<'_>) {
-        let mut members = Map::new();
+        let mut members = Map::default();
         members.insert("message".into(), error.into());
         // An error of the system is its code, such as `ECONNREFUSED`; others are sentences.
         if !error.contains(' ') {

@@ -450,7 +450,7 @@ impl Tree {
 
 /// An object of members, rendered names last; such a name is a path to lodash (`a.b` nests).
 fn make_map<'k>(members: impl Iterator<Item = (Result<&'k Arc<str>, Value>, Value)>) -> Value {
-    let mut map = Map::new();
+    let mut map = Map::default();
     let mut rendered = Vec::new();
     for (label, value) in members {
         match label {

@@ -18,8 +18,12 @@ pub use number::{text_to_number, write_number};
 pub(crate) use path::get;
 pub use path::{Key, Path};
 
+/// How names are hashed: by a key of this process, as JSON of a peer may bring names made to collide, and bounded by what a
+/// body may hold; at a tenth of what SipHash costs for names of a few letters.
+pub type Keyed = foldhash::fast::RandomState;
+
 /// An object's members, in the order they were added.
-pub type Map = IndexMap<Arc<str>, Value>;
+pub type Map = IndexMap<Arc<str>, Value, Keyed>;
 
 /// A JavaScript value.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::value::{self, Key, Map, Path, UNDEFINED, Value};
+use crate::value::{self, Key, Keyed, Map, Path, UNDEFINED, Value};
 
 /// Names added at run time, per virtual user; a name more is not kept.
 pub const OTHERS_MAX: usize = 10_000;
@@ -18,7 +18,7 @@ pub struct Slot(u32);
 /// The names a plan mentions.
 #[derive(Debug, Default)]
 pub struct Names {
-    slots: HashMap<Arc<str>, Slot>,
+    slots: HashMap<Arc<str>, Slot, Keyed>,
     names: Vec<Arc<str>>,
 }
 

@@ -17,7 +17,7 @@ use super::request::{self, Begun};
 use super::session::{OUT_MAX, Session};
 use super::stream::Stream;
 use crate::conn::{self, After, Conn};
-use crate::head::{self, default_core};
+use crate::head::{self, default_core, default_values};
 use crate::log::{self, Level};
 use crate::seat::Guest;
 use crate::worker::Entry;
@@ -31,7 +31,7 @@ const READS_MAX: usize = 8;
 pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {
     let generation = entry.worker.generation();
     let listen = conn.client.listen.get();
-    let values = &generation.conf.location(generation.conf.server(server_of(&generation.conf, listen)).root).values;
+    let values = default_values(&generation.conf, listen);
     let session = Session::new(conn.shared.clone(), limits(&generation.conf, listen), values.http2.chunk);
     let mut input = buffer::lease(READ_BYTES.max(early.len()));
     input.extend_from_slice(early);
@@ -47,10 +47,6 @@ pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {
         waits: Waits::Nothing,
     };
     weir_net::worker::spawn(Box::pin(live(drive)));
-}
-
-fn server_of(conf: &crate::conf::Conf, listen: usize) -> crate::conf::ServerId {
-    conf.listens.get(listen).map_or(crate::conf::ServerId(0), |listen| listen.hosts.default_server())
 }
 
 async fn live(mut drive: Drive) {
@@ -197,7 +193,8 @@ impl Drive {
                 self.input.reserve(room);
             }
             match stream.try_read_vec(&mut self.input, room) {
-                Ok(0) => return Err(self.client_left()),
+                // Frames that were cut off say nothing; streams that are open have lost their client.
+                Ok(0) => return Err(End::Closed),
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Err(End::Broken(error)),
@@ -213,11 +210,6 @@ impl Drive {
         if self.start == self.input.len() {
             (self.input, self.start) = (Lease::none(), 0);
         }
-    }
-
-    fn client_left(&mut self) -> End {
-        // Frames that were cut off say nothing; streams that were open have lost their client.
-        End::Closed
     }
 
     fn take_frames(&mut self) -> Result<(), Fault> {

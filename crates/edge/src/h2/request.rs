@@ -104,3 +104,75 @@ fn is_usual(name: &[u8], underscores: bool) -> bool {
 fn line(field: &Field) -> weir_wire::Span {
     weir_wire::Span { start: field.name.start, end: field.value.end.max(field.name.end) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_wire::h2::connection::{Limits, Role, Step};
+
+    const GET: [(&str, &str); 4] = [(":method", "GET"), (":scheme", "http"), (":path", "/x"), (":authority", "a.test")];
+
+    /// What comes of a section with these fields, as a client sends it.
+    fn sent(fields: &[(&str, &str)], section: usize, policy: &HeadPolicy) -> (Begun, Option<Malformed>) {
+        let mut frame = Vec::new();
+        for (name, value) in fields {
+            frame.extend([0, name.len() as u8]);
+            frame.extend_from_slice(name.as_bytes());
+            frame.push(value.len() as u8);
+            frame.extend_from_slice(value.as_bytes());
+        }
+        // HEADERS with END_HEADERS, of stream 1.
+        let mut bytes = vec![0, 0, frame.len() as u8, 1, 4, 0, 0, 0, 1];
+        bytes.append(&mut frame);
+        let limits = Limits { section, is_connect_extended: true, ..Limits::default() };
+        let mut wire = Connection::new(Role::Server, limits);
+        assert!(matches!(wire.next(&bytes), Ok(Step::Took { .. })), "{fields:?}");
+        read(&mut wire, Parts::default(), false, policy, [7; 16])
+    }
+
+    fn policy() -> HeadPolicy {
+        HeadPolicy { invalid_fields: InvalidFields::Drop, underscores: false, fields_max: 3 }
+    }
+
+    fn with(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+        GET.iter().chain(more).copied().collect()
+    }
+
+    fn names(request: &Request) -> Vec<String> {
+        request.fields().iter().map(|field| String::from_utf8_lossy(request.text(field.name)).into_owned()).collect()
+    }
+
+    #[test]
+    fn what_nginx_has_rules_for_goes_by_them() {
+        let (mut begun, malformed) = sent(&with(&[("a_b", "1"), ("a-b", "2")]), 1000, &policy());
+        assert_eq!((begun.refusal, malformed), (None, None));
+        let request = begun.parts.request();
+        assert_eq!((names(request), request.head.ignored.len()), (vec!["a-b".into(), "host".into()], 1));
+        let allowed = HeadPolicy { underscores: true, ..policy() };
+        let (mut begun, _) = sent(&with(&[("a_b", "1")]), 1000, &allowed);
+        assert_eq!(names(begun.parts.request()), ["a_b", "host"]);
+        let three = with(&[("a", "1"), ("b", "2"), ("c", "3")]);
+        assert_eq!(sent(&three, 1000, &policy()).0.refusal, None, "neither pseudo-header fields nor Host count");
+        let four = with(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]);
+        assert_eq!(sent(&four, 1000, &policy()).0.refusal, Some(Violation::TooManyFields));
+        let (begun, malformed) = sent(&with(&[("a", "much")]), 45, &policy());
+        assert_eq!((begun.refusal, malformed), (Some(Violation::HeadTooLarge), None));
+        let (begun, malformed) = sent(&with(&[("Upper", "1")]), 1000, &policy());
+        assert_eq!((begun.refusal, malformed.is_some()), (Some(Violation::MalformedRequest), true));
+    }
+
+    #[test]
+    fn a_websocket_is_an_upgrade_that_origins_know() {
+        let mut fields = with(&[("sec-websocket-version", "13")]);
+        fields[0] = (":method", "CONNECT");
+        fields.insert(1, (":protocol", "websocket"));
+        let (mut begun, malformed) = sent(&fields, 1000, &policy());
+        assert_eq!((begun.refusal, malformed), (None, None));
+        let request = begun.parts.request();
+        assert_eq!((request.method(), request.field(Known::Upgrade)), (&b"GET"[..], Some(&b"websocket"[..])));
+        assert_eq!((request.field(Known::Connection), request.is_open_ended), (Some(&b"upgrade"[..]), false));
+        assert_eq!(request.used, request.bytes.len(), "nothing stands behind the head");
+        fields[1] = (":protocol", "connect-udp");
+        assert_eq!(sent(&fields, 1000, &policy()).0.refusal, Some(Violation::ConnectMethod));
+    }
+}

@@ -236,7 +236,7 @@ impl Carried for Stream {
     }
 
     fn poll_readable(&self) -> Poll<()> {
-        let is_ready = self.has_ended.get() || self.poll_closed().is_ready() || self.inbox.borrow().0.len() > 0;
+        let is_ready = self.has_ended.get() || self.poll_closed().is_ready() || !self.inbox.borrow().0.is_empty();
         if is_ready { Poll::Ready(()) } else { Poll::Pending }
     }
 

@@ -28,6 +28,7 @@ use weir_wire::Known;
 use crate::client::{self, Answer, Call, Error, Origins, Resolver};
 use crate::cookie::{Jar, Rules};
 use crate::plan::{Condition, Engine, Plan, Request};
+use crate::processor::Params;
 use crate::record::Recorder;
 use crate::tls::Tls;
 use crate::url::Url;
@@ -220,7 +221,7 @@ struct Asked<'r> {
     request: &'r Request,
     compiled: &'r Compiled,
     /// `requestParams`, once hooks had a look at them.
-    params: Option<Value>,
+    params: Option<Params>,
     /// The URL and name that metrics go by, if hooks changed them.
     endpoint: Option<(String, Option<String>)>,
     /// Rendered; `None` while the bytes made beforehand will do.

@@ -3,18 +3,23 @@
 //! Back, only what [`Value`] can hold is taken: functions and symbols are dropped, objects of a class become what
 //! `JSON.stringify` would make of them, and depth and size are bounded, so that a cycle ends.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rquickjs as js;
 use rquickjs::function::This;
-use rquickjs::{Array, Ctx, Filter, Function, IntoJs, Object, Type};
+use rquickjs::{Array, Atom, Ctx, Filter, Function, IntoJs, Object, Persistent, Type};
 
-use crate::value::Value;
+use crate::value::{Keyed, Value};
 
 /// Levels of objects and lists taken from JavaScript; what is deeper is dropped.
 pub const DEPTH_MAX: usize = 64;
 /// Values taken from JavaScript at once; the rest is dropped.
 pub const VALUES_MAX: usize = 2_000_000;
+
+/// Names remembered; one more is read each time.
+const NAMES_MAX: usize = 1000;
 
 /// A value for JavaScript.
 pub fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> js::Result<js::Value<'js>> {
@@ -52,7 +57,7 @@ pub enum Functions {
 
 /// A value from JavaScript, and whether something of it was lost on the way.
 pub fn from_js<'js>(value: &js::Value<'js>, functions: Functions) -> (Value, bool) {
-    let mut taking = Taking { functions, left: VALUES_MAX, is_lossy: false };
+    let mut taking = Taking::new(functions);
     let taken = taking.take(value, &Value::Undefined, 0);
     (taken, taking.is_lossy)
 }
@@ -60,21 +65,58 @@ pub fn from_js<'js>(value: &js::Value<'js>, functions: Functions) -> (Value, boo
 /// A value that went to JavaScript as `given` and comes back, most of it as it was: that costs neither texts nor
 /// places for members.
 pub fn from_js_again<'js>(value: &js::Value<'js>, given: &Value) -> Value {
-    Taking { functions: Functions::Dropped, left: VALUES_MAX, is_lossy: false }.take(value, given, 0)
+    Taking::new(Functions::Dropped).take(value, given, 0)
 }
 
-struct Taking {
+/// Names of members that JavaScript uses again and again, by their atoms.
+#[derive(Default)]
+pub struct Names(RefCell<HashMap<Persistent<Atom<'static>>, Arc<str>, Keyed>>);
+
+impl Names {
+    /// The text of a name.
+    pub fn text<'js>(&self, ctx: &Ctx<'js>, name: Atom<'js>) -> Arc<str> {
+        let name = Persistent::save(ctx, name);
+        if let Some(known) = self.0.borrow().get(&name) {
+            return known.clone();
+        }
+        let Ok(name) = name.restore(ctx) else { return Arc::default() };
+        let text: Arc<str> = name.to_js_string().map(|text| text_of(&text)).unwrap_or_default().into();
+        let mut all = self.0.borrow_mut();
+        if all.len() < NAMES_MAX {
+            all.insert(Persistent::save(ctx, name), text.clone());
+        }
+        text
+    }
+}
+
+/// Takes values from JavaScript, within its bounds.
+pub struct Taking<'n> {
     functions: Functions,
     left: usize,
     is_lossy: bool,
+    names: Option<&'n Names>,
 }
 
-impl Taking {
-    fn take<'js>(&mut self, value: &js::Value<'js>, given: &Value, depth: usize) -> Value {
+impl<'n> Taking<'n> {
+    /// Nothing taken yet.
+    pub fn new(functions: Functions) -> Taking<'n> {
+        Taking { functions, left: VALUES_MAX, is_lossy: false, names: None }
+    }
+
+    /// The same, and names of members are remembered there.
+    pub fn with(names: &'n Names) -> Taking<'n> {
+        Taking { names: Some(names), ..Taking::new(Functions::Dropped) }
+    }
+
+    /// A value, of which most is `given` as a rule, at this depth.
+    pub fn take<'js>(&mut self, value: &js::Value<'js>, given: &Value, depth: usize) -> Value {
         if depth > DEPTH_MAX || self.left == 0 {
             return self.lost();
         }
         self.left -= 1;
+        if value.is_object() {
+            return self.held(value, given, depth);
+        }
         match value.type_of() {
             Type::Undefined | Type::Uninitialized => Value::Undefined,
             Type::Null => Value::Null,
@@ -89,12 +131,21 @@ impl Taking {
                 let number = value.clone().into_big_int().and_then(|big| big.to_i64().ok());
                 number.map_or(Value::Undefined, |number| Value::Number(number as f64))
             }
-            Type::Array => self.list(value, depth),
-            Type::Function | Type::Constructor => self.function(value),
-            _ => match value.as_object() {
-                Some(object) => self.object(object, given, depth),
-                None => self.lost(),
-            },
+            _ => self.lost(),
+        }
+    }
+
+    /// A list, function, or object; what it is takes several calls to ask, so each is asked once.
+    fn held<'js>(&mut self, value: &js::Value<'js>, given: &Value, depth: usize) -> Value {
+        if value.is_array() {
+            return self.list(value, depth);
+        }
+        if value.is_function() {
+            return self.function(value);
+        }
+        match value.as_object() {
+            Some(object) => self.object(object, given, depth),
+            None => self.lost(),
         }
     }
 
@@ -131,9 +182,7 @@ impl Taking {
     }
 
     fn object<'js>(&mut self, object: &Object<'js>, given: &Value, depth: usize) -> Value {
-        // An object literal's prototype has none itself; anything else is of some class.
-        let is_plain = object.get_prototype().is_none_or(|prototype| prototype.get_prototype().is_none());
-        if !is_plain {
+        if !is_plain(object) {
             self.is_lossy = true;
             if let Some(shown) = self.shown(object, depth) {
                 return shown;
@@ -146,12 +195,19 @@ impl Taking {
         let mut map = given.cloned().unwrap_or_default();
         // How many members came back in their places, as long as all did.
         let mut kept = given.map(|_| 0);
-        for member in object.own_props::<js::Value<'js>, js::Value<'js>>(Filter::new().string().enum_only()) {
-            let Ok((key, item)) = member else {
+        for name in object.own_keys::<Atom<'js>>(Filter::new().string().enum_only()) {
+            let member = name.and_then(|name| Ok((name.clone(), object.get::<_, js::Value<'js>>(name)?)));
+            let Ok((name, item)) = member else {
                 self.failed(object.ctx());
                 continue;
             };
-            let Some(key) = key.as_string().map(text_of) else { continue };
+            let key: Arc<str> = match self.names {
+                Some(names) => names.text(object.ctx(), name),
+                None => match name.to_js_string() {
+                    Ok(name) => text_of(&name).into(),
+                    Err(_) => continue,
+                },
+            };
             let before = kept.and_then(|at| given?.get_index(at)).filter(|(known, _)| ***known == *key);
             let item = self.take(&item, before.map_or(&Value::Undefined, |(_, value)| value), depth + 1);
             match (kept, before) {
@@ -164,7 +220,7 @@ impl Taking {
                 (at, _) => {
                     at.into_iter().for_each(|at| map.truncate(at));
                     kept = None;
-                    map.insert(key.into(), item);
+                    map.insert(key, item);
                 }
             }
         }
@@ -188,6 +244,11 @@ impl Taking {
         let _ = ctx.catch();
         self.lost()
     }
+}
+
+/// Whether an object is no class's: an object literal's prototype has none itself.
+pub fn is_plain(object: &Object<'_>) -> bool {
+    object.get_prototype().is_none_or(|prototype| prototype.get_prototype().is_none())
 }
 
 /// A string's text; half a surrogate pair becomes U+FFFD.

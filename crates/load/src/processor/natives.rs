@@ -12,7 +12,7 @@ use rquickjs::{Array, BigInt, Ctx, Exception, Function, Object, TypedArray};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 
-use super::convert::{Functions, Given, from_js, from_js_again, text_of, to_js};
+use super::convert::{Functions, Given, from_js, text_of, to_js};
 use super::files;
 use super::state::State;
 use super::{Facts, Kind};
@@ -136,11 +136,11 @@ fn calls<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Re
     let own = state.clone();
     add(ctx, native, "finish", move |id: f64, error: js::Value<'js>, value: js::Value<'js>| {
         let id = id as u64;
-        let call = own.calls.borrow().get(&id).map(|call| (call.kind, call.given.clone()));
-        let outcome = match (error.as_string(), call) {
+        let kind = own.calls.borrow().get(&id).map(|call| call.kind);
+        let outcome = match (error.as_string(), kind) {
             (Some(error), _) => Err(text_of(error)),
-            (None, Some((Kind::BeforeRequest | Kind::Connect | Kind::WhileTrue | Kind::IfTrue, given))) => {
-                Ok(from_js_again(&value, &given))
+            (None, Some(Kind::BeforeRequest | Kind::Connect | Kind::WhileTrue | Kind::IfTrue)) => {
+                Ok(from_js(&value, Functions::Dropped).0)
             }
             _ => Ok(Value::Undefined),
         };

@@ -182,7 +182,7 @@ impl Node {
     pub async fn call(&self, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
         self.connect()?;
         let Context { vars, scenario, uid, session, wires, recorder } = context;
-        let id = self.state.begin(vars.take(), Value::Undefined, session, kind, Value::Undefined, wires);
+        let id = self.state.begin(vars.take(), Value::Undefined, session, kind, wires);
         let lent = Lent { state: &self.state, id, vars };
         if !self.users.borrow().contains(uid) {
             self.users.borrow_mut().insert(uid.into());

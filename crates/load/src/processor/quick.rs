@@ -3,11 +3,12 @@
 //! A call that ends without waiting costs no task and no timer. One that waits is woken by whoever ends it: another
 //! call, or the task that runs the timers, which is there only while there are timers.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::path::Path;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -17,14 +18,16 @@ use rquickjs::{Ctx, Exception, Function, Module, Object, Persistent, Promise};
 use weir_net::Deadline;
 use weir_net::worker::spawn;
 
-use super::convert::{Functions, from_js, text_of, to_js};
+use super::convert::{Functions, Names, from_js, from_js_again, text_of, to_js};
 use super::files;
+use super::known::{FORMS_MAX, Known};
 use super::loading::Files;
 use super::natives;
+use super::params::{Made, Params};
 use super::state::{Hear, Lent, Outcome, State};
 use super::wires::Heard;
-use super::{Context, Facts, Host, Kind};
-use crate::value::Value;
+use super::{Context, Facts, Host, KEPT_MAX, Kind};
+use crate::value::{Keyed, Map, UNDEFINED, Value};
 
 /// Memory of one worker's processor, in bytes; a script that wants more gets an exception.
 pub const MEMORY_MAX: usize = 1 << 30;
@@ -54,10 +57,16 @@ const SOURCE: &str = concat!(
 );
 
 type Kept = Persistent<Function<'static>>;
+/// Members of parameters, and what is known of them.
+type Met = (Arc<Map>, Option<Rc<Known>>);
 
 /// What quick.rs calls of the JavaScript beside it.
 struct Api {
     invoke: Kept,
+    /// `beforeRequest` calls, by function.
+    befores: Vec<Kept>,
+    seat_for: Kept,
+    prepare: Kept,
     run_timer: Kept,
     call_template: Kept,
     forget: Kept,
@@ -68,10 +77,16 @@ struct Api {
 pub struct Quick {
     // Before the context, and that before the runtime: JavaScript values must go first.
     api: Api,
+    /// The seats of virtual users that called something (calls.js), by `$uuid`.
+    seats: RefCell<HashMap<Box<str>, Persistent<Object<'static>>, Keyed>>,
+    /// The kinds of parameters met; what is too large is not known, and not looked at again.
+    forms: RefCell<Vec<Met>>,
+    /// Names of members that functions set.
+    names: Names,
     context: js::Context,
     _runtime: js::Runtime,
     pub state: Rc<State>,
-    functions: HashMap<String, usize>,
+    functions: HashMap<String, u32, Keyed>,
     hung_max: Cell<Duration>,
     timer: Rc<Deadline>,
     is_driven: Cell<bool>,
@@ -219,8 +234,12 @@ impl Quick {
                 let names: Vec<String> = call(&api, "setEntries", (exported,))?;
                 call::<()>(&api, "loaded", ())?;
                 let keep = |name: &str| Ok::<_, js::Error>(Persistent::save(&ctx, api.get::<_, Function>(name)?));
+                let befores: Vec<Function> = call(&api, "befores", ())?;
                 let api = Api {
+                    befores: befores.into_iter().map(|before| Persistent::save(&ctx, before)).collect(),
                     invoke: keep("invoke")?,
+                    seat_for: keep("seatFor")?,
+                    prepare: keep("prepare")?,
                     run_timer: keep("runTimer")?,
                     call_template: keep("callTemplate")?,
                     forget: keep("forget")?,
@@ -234,10 +253,13 @@ impl Quick {
         let Bare { context, runtime, state } = bare;
         let quick = Rc::new(Quick {
             api,
+            seats: RefCell::default(),
+            forms: RefCell::default(),
+            names: Names::default(),
             context,
             _runtime: runtime,
             state,
-            functions: names.into_iter().enumerate().map(|(index, name)| (name, index)).collect(),
+            functions: names.into_iter().zip(0..).collect(),
             hung_max: Cell::new(HUNG_MAX),
             timer: Rc::new(Deadline::new()),
             is_driven: Cell::new(false),
@@ -271,33 +293,117 @@ impl Quick {
 
     /// Calls a function. Arguments beyond the context are as calls.js has them.
     pub async fn call(self: &Rc<Quick>, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
+        match self.call_with(name, kind, Given::Values(args), context).await? {
+            Made::Whole(value) => Ok(value),
+            _ => Ok(Value::Undefined),
+        }
+    }
+
+    /// Calls a `beforeRequest` function; what it made of the parameters.
+    pub async fn call_before(
+        self: &Rc<Quick>,
+        name: &str,
+        params: &Params,
+        context: Context<'_>,
+    ) -> Result<Made, String> {
+        self.call_with(name, Kind::BeforeRequest, Given::Params(params), context).await
+    }
+
+    async fn call_with(
+        self: &Rc<Quick>,
+        name: &str,
+        kind: Kind,
+        given: Given<'_>,
+        context: Context<'_>,
+    ) -> Result<Made, String> {
         let Some(&index) = self.functions.get(name) else {
             return Err(format!("Undefined function \"{name}\""));
         };
         let Context { vars, scenario, uid, session, wires, recorder } = context;
-        let id = self.state.begin(vars.take(), scenario.clone(), session, kind, args[0].clone(), wires);
+        let id = self.state.begin(vars.take(), scenario.clone(), session, kind, wires);
         let lent = Lent { state: &self.state, id, vars };
         let mut outcome = None;
         let failed = self.enter(|ctx, api| {
-            let [first, second] = args;
-            let (first, second) = (to_js(ctx, first)?, to_js(ctx, second)?);
-            let arguments = (id as f64, index, kind as u8, uid, first, second);
-            let said: js::Value = api.invoke.clone().restore(ctx)?.call(arguments)?;
-            outcome = match said.as_string() {
-                Some(error) => Some(Err(text_of(error))),
-                None if said.is_null() => Some(Ok(Value::Undefined)),
-                None => None,
+            let seat = self.seat(ctx, uid)?;
+            let known = self.known(ctx, &given)?;
+            let mut uuid = js::Value::new_undefined(ctx.clone());
+            let said: js::Value = match (&given, &known, api.befores.get(index as usize)) {
+                (Given::Params(params), Some(known), Some(before)) => {
+                    uuid = to_js(ctx, params.uuid())?;
+                    before.clone().restore(ctx)?.call((seat, id as f64, known.maker(ctx)?, uuid.clone()))?
+                }
+                (Given::Params(params), ..) => {
+                    self.invoke(ctx, (seat, id, index, kind), [&params.value(), &UNDEFINED])?
+                }
+                (Given::Values(values), ..) => self.invoke(ctx, (seat, id, index, kind), *values)?,
+            };
+            // Before promises run: what a hook changes at once counts, what it changes later is too late.
+            let error = if said.is_object() { None } else { said.as_string() };
+            outcome = match (error, &given) {
+                (Some(error), _) => Some(Err(text_of(error))),
+                _ if said.is_undefined() => None,
+                (_, Given::Params(params)) => Some(Ok(match &known {
+                    Some(known) => known.changed(&said, params, &uuid, &self.names),
+                    None => Made::Whole(from_js_again(&said, &params.value())),
+                })),
+                (_, Given::Values([first, _])) => Some(Ok(Made::Whole(from_js_again(&said, first)))),
             };
             Ok(())
         });
         self.state.record(recorder);
-        if let Some(outcome) = outcome.or_else(|| self.state.outcome(id)).or(failed.map(Err)) {
+        let ended = outcome.or_else(|| Some(self.state.outcome(id)?.map(Made::Whole)));
+        if let Some(outcome) = ended.or(failed.map(Err)) {
             return outcome;
         }
         let outcome = self.wait(name, id).await;
         self.state.record(recorder);
         drop(lent);
-        outcome
+        outcome.map(Made::Whole)
+    }
+
+    fn invoke<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        (seat, id, index, kind): (Object<'js>, u64, u32, Kind),
+        [first, second]: [&Value; 2],
+    ) -> js::Result<js::Value<'js>> {
+        let (first, second) = (to_js(ctx, first)?, to_js(ctx, second)?);
+        self.api.invoke.clone().restore(ctx)?.call((seat, id as f64, index << 3 | kind as u32, first, second))
+    }
+
+    /// The kind of these parameters, if it is one that is known.
+    fn known<'js>(&self, ctx: &Ctx<'js>, given: &Given<'_>) -> js::Result<Option<Rc<Known>>> {
+        let Given::Params(params) = given else { return Ok(None) };
+        if params.is_made() {
+            return Ok(None);
+        }
+        let form = params.form();
+        if let Some((members, known)) = form.number.get().and_then(|at| self.forms.borrow().get(at).cloned())
+            && Arc::ptr_eq(&members, form.members())
+        {
+            return Ok(known);
+        }
+        let number = self.forms.borrow().len();
+        if number >= FORMS_MAX {
+            return Ok(None);
+        }
+        let known = Known::new(ctx, form.members(), &self.api.prepare)?.map(Rc::new);
+        self.forms.borrow_mut().push((form.members().clone(), known.clone()));
+        form.number.set(Some(number));
+        Ok(known)
+    }
+
+    /// A virtual user's seat: known, or made now. With too many of them it is there for this call only.
+    fn seat<'js>(&self, ctx: &Ctx<'js>, uid: &str) -> js::Result<Object<'js>> {
+        if let Some(seat) = self.seats.borrow().get(uid) {
+            return seat.clone().restore(ctx);
+        }
+        let seat: Object<'js> = self.api.seat_for.clone().restore(ctx)?.call((uid,))?;
+        let mut seats = self.seats.borrow_mut();
+        if seats.len() < KEPT_MAX {
+            seats.insert(uid.into(), Persistent::save(ctx, seat.clone()));
+        }
+        Ok(seat)
     }
 
     async fn wait(&self, name: &str, id: u64) -> Outcome {
@@ -384,10 +490,10 @@ impl Quick {
 
     /// Forgets what is kept for a virtual user.
     pub fn forget(self: &Rc<Quick>, uid: &str) {
-        if self.state.kept.borrow_mut().remove(uid).is_none() {
-            return;
+        self.state.kept.borrow_mut().remove(uid);
+        if let Some(seat) = self.seats.borrow_mut().remove(uid) {
+            self.enter(|ctx, api| api.forget.clone().restore(ctx)?.call((seat.restore(ctx)?,)));
         }
-        self.enter(|ctx, api| api.forget.clone().restore(ctx)?.call((uid,)));
     }
 
     #[cfg(test)]
@@ -395,6 +501,12 @@ impl Quick {
         self.state.busy_max.set(busy);
         self.hung_max.set(hung);
     }
+}
+
+/// What a function is given beyond its context.
+enum Given<'g> {
+    Values([&'g Value; 2]),
+    Params(&'g Params),
 }
 
 /// The task that runs timers, as long as there are some.

@@ -53,8 +53,6 @@ pub struct Call {
     pub scenario: Value,
     pub session: Session,
     pub kind: Kind,
-    /// The first argument beyond the context: what comes back is this, as a rule.
-    pub given: Value,
     pub outcome: Option<Outcome>,
     pub waker: Option<Waker>,
     /// Its open connections, where the scenario has some.
@@ -139,27 +137,11 @@ impl State {
     }
 
     /// Begins a call; its id is never used again.
-    pub fn begin(
-        &self,
-        vars: Vars,
-        scenario: Value,
-        session: &Session,
-        kind: Kind,
-        given: Value,
-        wires: Option<&Rc<Wires>>,
-    ) -> u64 {
+    pub fn begin(&self, vars: Vars, scenario: Value, session: &Session, kind: Kind, wires: Option<&Rc<Wires>>) -> u64 {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
-        let call = Call {
-            vars,
-            scenario,
-            session: session.share(),
-            kind,
-            given,
-            outcome: None,
-            waker: None,
-            wires: wires.cloned(),
-        };
+        let call =
+            Call { vars, scenario, session: session.share(), kind, outcome: None, waker: None, wires: wires.cloned() };
         self.calls.borrow_mut().insert(id, call);
         id
     }

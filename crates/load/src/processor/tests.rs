@@ -14,7 +14,7 @@ use weir_net::worker::block_on;
 
 use super::*;
 use crate::engine::http::Session;
-use crate::value::parse_json;
+use crate::value::{UNDEFINED, parse_json};
 use crate::vars::Names;
 
 const BOTH: [Choice; 2] = [Choice::QuickJs, Choice::Node];
@@ -122,6 +122,12 @@ impl User {
 
 fn json(text: &str) -> Value {
     parse_json(text.as_bytes()).unwrap()
+}
+
+/// Parameters as a plan has them.
+fn planned(text: &str) -> Params {
+    let Value::Map(map) = json(text) else { panic!("{text}") };
+    Params::new(Form::new(Arc::unwrap_or_clone(map)))
 }
 
 /// Runs a virtual user against processor.js (or another first file) in one engine.
@@ -307,12 +313,13 @@ fn request_hooks_see_and_change_requests() {
     };";
     with_both(source, |user| {
         Box::pin(async move {
-            let mut params = json("{\"url\":\"http://h/\",\"headers\":{\"a\":\"b\"},\"body\":\"x\"}");
+            let mut params = planned("{\"url\":\"http://h/\",\"headers\":{\"a\":\"b\"},\"body\":\"x\"}");
             let (processor, context) = user.parts();
             processor.before_request("before", &mut params, context).await.unwrap();
             let (processor, context) = user.parts();
             processor.before_request("beforeLater", &mut params, context).await.unwrap();
             let text = "{\"url\":\"http://h/?later\",\"headers\":{\"a\":\"b\",\"x-a\":\"héllo\"},\"json\":{\"n\":1}}";
+            let params = params.value().into_owned();
             assert_eq!(params.to_json().unwrap(), text);
             let response = json("{\"statusCode\":200,\"body\":\"{\\\"id\\\":7}\",\"headers\":{\"x-b\":\"c\"}}");
             let (processor, context) = user.parts();
@@ -612,6 +619,71 @@ fn many_virtual_users_wait_at_once() {
         })
         .unwrap();
     }
+}
+
+#[test]
+fn a_virtual_user_has_one_context() {
+    let source = "let seen; module.exports = {
+        look(c, e, done) { c.vars.a = [seen === c, c.n]; seen = c; c.n = (c.n ?? 0) + 1; c.vars.list = []; done(); c.vars.list.push(1); },
+        twice(c, e, done) { setTimeout(() => { done(); setTimeout(done, 1); }, 1); },
+        slow(c, e, done) { setTimeout(() => { c.vars.a = 'slow'; done(); }, 30); },
+        stale(c, e, done) { c.vars.map = { later: true }; done(); setTimeout(() => { seen.vars.map.never = true; }, 1); } };";
+    with(&[("processor.js", source)], Choice::QuickJs, |user| {
+        Box::pin(async move {
+            for expected in ["a=[false,null]", "a=[true,1]", "a=[true,2]"] {
+                user.function("look").await.unwrap();
+                assert_eq!(user.changed("a list").split(' ').next(), Some(expected));
+            }
+            // A `done` that comes again is not that of the next call.
+            user.function("twice").await.unwrap();
+            user.function("slow").await.unwrap();
+            assert_eq!(user.changed("a"), "a=\"slow\"");
+            user.function("stale").await.unwrap();
+            user.vars.set_by_name("map", json("{\"other\":1}"));
+            weir_net::timer::sleep(Duration::from_millis(5)).await;
+            user.function("look").await.unwrap();
+            assert_eq!(user.changed("map"), "map={\"other\":1}");
+        })
+    });
+}
+
+#[test]
+fn branches_of_a_virtual_user_have_variables_of_their_own() {
+    let source = "exports.go = async (c) => { const n = c.vars.slotted; c['member' + n] = n;
+        await new Promise((r) => setTimeout(r, 3)); c.vars.a = [n, c.vars.slotted]; };
+        exports.after = (c, e, done) => { c.vars.a = [c.member1, c.member2]; done(); };";
+    let folder = Folder::new(&[("processor.js", source)]);
+    let path = folder.path("processor.js");
+    block_on(async move {
+        let mut user = User::load(&path, Choice::QuickJs).unwrap();
+        let processor = Rc::new(std::mem::replace(&mut user.processor, Processor::load(&path).unwrap()));
+        let done = Rc::new(RefCell::new(Vec::new()));
+        for number in [1, 2] {
+            let (processor, done, mut vars) = (processor.clone(), done.clone(), user.vars.clone());
+            weir_net::worker::spawn(async move {
+                vars.set_by_name("slotted", Value::from(f64::from(number)));
+                let (recorder, session) = (Recorder::default(), Session::new(Default::default()));
+                let context = Context {
+                    vars: &mut vars,
+                    scenario: &UNDEFINED,
+                    uid: "u-1",
+                    session: &session,
+                    wires: None,
+                    recorder: &recorder,
+                };
+                processor.function("go", context).await.unwrap();
+                done.borrow_mut().push(vars.by_name("a").to_json().unwrap());
+            });
+        }
+        while done.borrow().len() < 2 {
+            weir_net::timer::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(*done.borrow(), ["[1,1]", "[2,2]"]);
+        let context = Context { uid: "u-1", ..user.parts().1 };
+        processor.function("after", context).await.unwrap();
+        assert_eq!(user.changed("a"), "a=[1,2]");
+    })
+    .unwrap();
 }
 
 #[test]

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_json_has_not_travels_too() {
-        let mut map = Map::new();
+        let mut map = Map::default();
         for (name, value) in [
             ("undefined", Value::Undefined),
             ("null", Value::Null),

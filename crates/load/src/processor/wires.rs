@@ -336,14 +336,7 @@ mod tests {
             let mut ids = Vec::new();
             for _ in 0..CALLS_MAX + 2 {
                 let mut own = vars();
-                let id = state.begin(
-                    own.take(),
-                    Value::Undefined,
-                    &session,
-                    Called::Function,
-                    Value::Undefined,
-                    Some(wires),
-                );
+                let id = state.begin(own.take(), Value::Undefined, &session, Called::Function, Some(wires));
                 drop(super::super::state::Lent { state, id, vars: &mut own });
                 ids.push(id);
             }

@@ -127,7 +127,7 @@ impl Filter {
 impl Reporter {
     /// Reads an entry of `publish-metrics`.
     pub fn read(value: &Value) -> Result<Reporter, Refused> {
-        let empty = Map::new();
+        let empty = Map::default();
         let map = match value {
             Value::Map(map) => map,
             _ => &empty,
@@ -190,7 +190,7 @@ fn pair(tag: &str) -> (String, String) {
 }
 
 fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, Refused> {
-    let nothing = Map::new();
+    let nothing = Map::default();
     let event = match map.get("event") {
         Some(Value::Map(event)) => event,
         _ => &nothing,

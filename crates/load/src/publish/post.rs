@@ -51,7 +51,7 @@ pub(super) fn post(post: Post) -> Result<(), String> {
 fn tls(ca: Option<&str>) -> Result<Rc<Tls>, String> {
     let Some(path) = ca else { return Ok(Rc::default()) };
     let text = std::fs::read_to_string(path).map_err(|error| format!("ca {path}: {error}"))?;
-    let mut map = Map::new();
+    let mut map = Map::default();
     map.insert("ca".into(), Value::from(text.as_str()));
     Tls::new(&map)
 }

@@ -192,7 +192,7 @@ fn globals(options: &Options, file: &Path, config_file: &Path, environment: Valu
 
 /// `--dotenv` and the environment of the process; what the process has counts.
 pub(crate) fn environment(options: &Options, notes: &mut Notes) -> Value {
-    let mut map = crate::value::Map::new();
+    let mut map = crate::value::Map::default();
     if let Some(path) = &options.dotenv {
         match files::read_text(path) {
             Ok(text) => {

@@ -115,7 +115,7 @@ impl Builder<'_> {
 
     /// `config.tls`.
     pub fn tls(&mut self, config: &Node) -> Map {
-        let Some(tls) = config.get("tls") else { return Map::new() };
+        let Some(tls) = config.get("tls") else { return Map::default() };
         keys::TLS.check(tls, self.notes);
         tls.value_map()
     }
@@ -193,7 +193,7 @@ impl Builder<'_> {
         {
             keys::ENSURE_CONDITION.check(condition, self.notes);
         }
-        let value = |node: &Node| if node.is_truthy() { node.value() } else { Value::Map(Map::new().into()) };
+        let value = |node: &Node| if node.is_truthy() { node.value() } else { Value::Map(Map::default().into()) };
         plugins.ensure = options("ensure").map(value);
         plugins.expect = options("expect").map(value);
         plugins.by_endpoint = options("metrics-by-endpoint").filter(|node| node.is_truthy()).map(value);

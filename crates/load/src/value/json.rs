@@ -120,6 +120,8 @@ pub(super) fn write_pretty(value: &Value, depth: usize, out: &mut Vec<u8>) -> bo
 
 /// A text in quotes, with JSON's escapes.
 pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
+    // Nearly always this is all it takes.
+    out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
     while let Some(at) = escape_at(rest) {
@@ -143,8 +145,8 @@ pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
 
 /// Where the first byte is that JSON wants escaped: whole pieces without one are passed over at once.
 fn escape_at(bytes: &[u8]) -> Option<usize> {
-    let is_escaped = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
-    // No early end within a piece: so it is compared as one vector.
+    // No early end within a byte or a piece: so it is compared as one vector.
+    let is_escaped = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
     let has_none = |piece: &&[u8]| !piece.iter().fold(false, |any, byte| any | is_escaped(byte));
     let plain = bytes.chunks_exact(PIECE_BYTES).take_while(has_none).count() * PIECE_BYTES;
     Some(plain + bytes.get(plain..)?.iter().position(is_escaped)?)
@@ -217,7 +219,7 @@ impl<'de> Visitor<'de> for At<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<Value>, A::Error> {
         let Some((first, rest)) = self.0.split_first() else {
-            let mut map = Map::new();
+            let mut map = Map::default();
             while let Some(key) = members.next_key_seed(Name)? {
                 map.insert(key, members.next_value_seed(At(&[]))?.unwrap_or_default());
             }
@@ -321,7 +323,7 @@ mod tests {
 
     #[test]
     fn undefined_is_left_out() {
-        let mut map = Map::new();
+        let mut map = Map::default();
         map.insert("a".into(), Value::Undefined);
         map.insert("b".into(), Value::from(vec![Value::Undefined, Value::Number(f64::NAN)]));
         assert_eq!(Value::from(map).to_json().unwrap(), r#"{"b":[null,null]}"#);

@@ -111,7 +111,7 @@ pub(super) fn set(place: &mut Value, keys: &[Key], value: Value) {
         return;
     };
     if !place.is_object() {
-        *place = if first.index.is_some() { Value::from(Vec::new()) } else { Value::from(Map::new()) };
+        *place = if first.index.is_some() { Value::from(Vec::new()) } else { Value::from(Map::default()) };
     }
     match place {
         Value::Map(map) => set(Arc::make_mut(map).entry(first.name.clone()).or_default(), rest, value),

@@ -162,7 +162,7 @@ fn text(value: &[u8]) -> Cow<'_, str> {
 
 /// All headers, names in lower case.
 pub(super) fn headers(answer: &Answer) -> Map {
-    let mut map = Map::new();
+    let mut map = Map::default();
     for (name, _) in answer.fields() {
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         if !map.contains_key(&*name) {

@@ -10,10 +10,11 @@ use super::multipart;
 use super::outgoing::{self, Outgoing, Own};
 use crate::client::Origin;
 use crate::plan::{Body, Plan, Request};
+use crate::processor::Form;
 use crate::record::Recorder;
 use crate::template::{Functions, Template};
 use crate::url::Url;
-use crate::value::{Map, Value};
+use crate::value::Value;
 use crate::vars::Vars;
 use crate::vuser::Failed;
 
@@ -38,10 +39,12 @@ pub(super) struct Compiled {
 
 /// What requests with hooks need, made once.
 pub(super) struct Hooked {
-    /// `requestParams`, but for what is each request's own.
-    pub(super) params: Map,
+    /// `requestParams`.
+    pub(super) form: Rc<Form>,
     /// Default headers and the step's, merged.
     pub(super) fields: Vec<(String, Template)>,
+    /// The same as bytes, if nothing in them varies.
+    pub(super) literal: Option<(Vec<u8>, Own)>,
 }
 
 /// Bytes to send.
@@ -230,9 +233,16 @@ fn merged<'p>(plan: &'p Plan, request: &'p Request) -> Vec<(&'p str, Cow<'p, Tem
     all
 }
 
-/// The same, to keep.
-pub(super) fn merged_fields(plan: &Plan, request: &Request) -> Vec<(String, Template)> {
-    merged(plan, request).into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect()
+impl Hooked {
+    /// Parameters that look so, and the fields of the plan.
+    pub(super) fn new(plan: &Plan, request: &Request, compiled: &Compiled, form: Rc<Form>) -> Hooked {
+        let literal = match compiled.fields.as_slice() {
+            [Piece::Bytes(bytes)] if plan.http.tracing.is_none() => Some((bytes.clone(), compiled.own)),
+            _ => None,
+        };
+        let fields = merged(plan, request).into_iter().map(|(name, value)| (name.to_owned(), value.into_owned()));
+        Hooked { form, fields: fields.collect(), literal }
+    }
 }
 
 fn fields(plan: &Plan, request: &Request, own: &mut Own) -> Vec<Piece> {

@@ -8,14 +8,11 @@ use super::outgoing::{self, Outgoing, Own};
 use super::{Asked, Http, after};
 use crate::client::Answer;
 use crate::plan::{Body, Engine, Plan, Request, Scenario};
-use crate::processor::Processor;
+use crate::processor::{Form, Params, Processor, member};
 use crate::template::{Template, render_value};
 use crate::url::Url;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
-
-/// Members of parameters that are searched one by one.
-const FEW: usize = 17;
 
 /// Hooks of the scenario count for the http engine alone.
 fn scenario(vuser: &Vuser) -> Option<&Scenario> {
@@ -34,7 +31,7 @@ pub(super) fn has_after(vuser: &Vuser, request: &Request) -> bool {
 
 /// What hooks made of a request.
 pub(super) struct Made {
-    pub(super) params: Value,
+    pub(super) params: Params,
     /// The URL and name that metrics-by-endpoint goes by, those that the scenario's hooks left; `None` while they are
     /// the script's.
     pub(super) endpoint: Option<(String, Option<String>)>,
@@ -42,22 +39,26 @@ pub(super) struct Made {
 
 /// `beforeRequest`: the scenario's, then the request's.
 pub(super) async fn before(vuser: &mut Vuser, request: &Request, compiled: &Compiled) -> Result<Made, Failed> {
-    let mut params = Value::from(params(vuser, request, compiled));
+    let mut params = params(vuser, request, compiled);
     let plan = vuser.worker.plan.clone();
     let scenario = vuser.scenario.and_then(|index| plan.scenarios.get(index));
     let scenario = scenario.filter(|scenario| scenario.engine == Engine::Http);
     if let Some(scenario) = scenario {
         before_all(vuser, &scenario.before_request, &mut params).await?;
     }
-    let (url, name) = (written_url(&params), written_name(&params));
-    let is_same = Some(&*url) == hooked(vuser, request, compiled).params.get("url").and_then(Value::as_str)
-        && name.as_deref() == request.name.as_ref().map(Template::source).as_deref();
-    let endpoint = (!is_same).then_some((url, name));
+    let mut endpoint = None;
+    if params.is_made() {
+        let (url, name) = (written_url(&params), written_name(&params));
+        let planned = hooked(vuser, request, compiled).form.members();
+        let is_same = Some(&*url) == planned.get("url").and_then(Value::as_str)
+            && name.as_deref() == request.name.as_ref().map(Template::source).as_deref();
+        endpoint = (!is_same).then_some((url, name));
+    }
     before_all(vuser, &request.before_request, &mut params).await?;
     Ok(Made { params, endpoint })
 }
 
-async fn before_all(vuser: &mut Vuser, names: &[Template], params: &mut Value) -> Result<(), Failed> {
+async fn before_all(vuser: &mut Vuser, names: &[Template], params: &mut Params) -> Result<(), Failed> {
     for name in names {
         let name = rendered(vuser, name);
         let (worker, context) = vuser.context();
@@ -137,8 +138,11 @@ pub(super) async fn on_error(vuser: &mut Vuser, asked: &Asked<'_>, error: &str) 
     }
 }
 
-fn rendered(vuser: &Vuser, name: &Template) -> String {
-    name.text(&vuser.vars, &*vuser.worker.functions).into_owned()
+fn rendered<'t>(vuser: &Vuser, name: &'t Template) -> Cow<'t, str> {
+    match name.literal() {
+        Some(name) => Cow::Borrowed(name),
+        None => Cow::Owned(name.text(&vuser.vars, &*vuser.worker.functions).into_owned()),
+    }
 }
 
 fn found<'p>(processor: Option<&'p Processor>, name: &str) -> Option<&'p Processor> {
@@ -150,10 +154,8 @@ fn missing(name: &str) -> String {
 }
 
 /// `requestParams` as hooks first see them: the step's own keys, not rendered, and a few more.
-fn params(vuser: &Vuser, request: &Request, compiled: &Compiled) -> Map {
-    let mut map = hooked(vuser, request, compiled).params.clone();
-    map.insert("uuid".into(), Value::from(crate::random::uuid()));
-    map
+fn params(vuser: &Vuser, request: &Request, compiled: &Compiled) -> Params {
+    Params::new(hooked(vuser, request, compiled).form.clone())
 }
 
 /// What requests of this kind need, made for the first.
@@ -162,7 +164,7 @@ pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compile
         let plan = &vuser.worker.plan;
         let mut params = match &request.spec {
             Value::Map(map) => (**map).clone(),
-            _ => Map::new(),
+            _ => Map::default(),
         };
         let url = compile::written_url(request);
         params.insert("url".into(), Value::from(&*compile::with_target(plan, &url)));
@@ -171,19 +173,21 @@ pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compile
         // Its place is here, its value is each request's own.
         params.insert("uuid".into(), Value::Undefined);
         params.insert("https".into(), Value::from(plan.tls.clone()));
-        Hooked { params, fields: compile::merged_fields(plan, request) }
+        Hooked::new(plan, request, compiled, Form::new(params))
     })
 }
 
 /// The same after the request: URL and headers as they were sent.
 fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
-    let mut map = match &asked.params {
-        Some(Value::Map(map)) => (**map).clone(),
-        _ => params(vuser, asked.request, asked.compiled),
+    let params = match &asked.params {
+        Some(params) => params.value().into_owned(),
+        None => params(vuser, asked.request, asked.compiled).value().into_owned(),
     };
+    let Value::Map(map) = params else { return params };
+    let mut map = Arc::unwrap_or_clone(map);
     map.insert("url".into(), Value::from(asked.url().as_str()));
     if let Some(outgoing) = &asked.outgoing {
-        let mut headers = Map::new();
+        let mut headers = Map::default();
         for line in outgoing.fields.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let line = String::from_utf8_lossy(line);
             if let Some((name, value)) = line.split_once(':') {
@@ -243,35 +247,25 @@ fn uri(url: &str) -> Value {
     ]))
 }
 
-fn member<'v>(params: &'v Value, name: &str) -> Option<&'v Value> {
-    let Value::Map(map) = params else { return None };
-    // Twenty names are asked for in turn, and few members there: looking at each is cheaper than to hash each name.
-    let found = match map.len() {
-        0..FEW => map.iter().find(|(known, _)| &***known == name).map(|(_, value)| value),
-        _ => map.get(name),
-    };
-    found.filter(|value| !matches!(value, Value::Undefined | Value::Null))
-}
-
 /// The URL hooks left, not rendered.
-fn written_url(params: &Value) -> String {
-    let url = member(params, "uri").or_else(|| member(params, "url"));
+fn written_url(params: &Params) -> String {
+    let url = params.member("uri").or_else(|| params.member("url"));
     url.map(|url| url.to_text().into_owned()).unwrap_or_default()
 }
 
 /// The name hooks left.
-pub(super) fn written_name(params: &Value) -> Option<String> {
-    member(params, "name").map(|name| name.to_text().into_owned())
+pub(super) fn written_name(params: &Params) -> Option<String> {
+    params.member("name").map(|name| name.to_text().into_owned())
 }
 
 /// Whether hooks or the step set cookies.
-pub(super) fn has_cookies(params: &Value) -> bool {
-    matches!(member(params, "cookie"), Some(Value::Map(map)) if !map.is_empty())
+pub(super) fn has_cookies(params: &Params) -> bool {
+    matches!(params.member("cookie"), Some(Value::Map(map)) if !map.is_empty())
 }
 
 /// Cookies of the step after hooks.
-pub(super) fn cookies(params: &Value, with: With<'_>) -> Vec<(String, String)> {
-    let Some(Value::Map(map)) = member(params, "cookie") else {
+pub(super) fn cookies(params: &Params, with: With<'_>) -> Vec<(String, String)> {
+    let Some(Value::Map(map)) = params.member("cookie") else {
         return Vec::new();
     };
     let text = |value: &Value| render_value(value, with.vars, with.functions).to_text().into_owned();
@@ -283,22 +277,26 @@ pub(super) fn render(
     http: &Http,
     plan: &Plan,
     (request, hooked): (&Request, &Hooked),
-    params: &mut Value,
+    params: &mut Params,
     with: With<'_>,
 ) -> Result<Outgoing, Failed> {
-    let rendered = |value: &Value| render_value(value, with.vars, with.functions);
-    let get = |name: &str| member(params, name).map(&rendered);
-    let method = get("method").map_or_else(|| request.method.clone(), |method| method.to_text().to_ascii_uppercase());
-    let url = get("uri").or_else(|| get("url")).map(|url| url.to_text().into_owned()).unwrap_or_default();
-    let (origin, mut target, url_authorization) = compile::place(http, plan, &url)?;
+    let chosen = Chosen::of(params);
+    let rendered = |value: Option<&Value>| value.map(|value| render_value(value, with.vars, with.functions));
+    let method = match rendered(chosen.method) {
+        Some(Value::Text(method)) if *method == *request.method => request.method.clone(),
+        Some(method) => method.to_text().to_ascii_uppercase(),
+        None => request.method.clone(),
+    };
+    let url = rendered(chosen.uri.or(chosen.url)).unwrap_or_else(|| Value::from(""));
+    let (origin, mut target, url_authorization) = compile::place(http, plan, &url.to_text())?;
     let mut own = Own::default();
-    let mut fields = fields(plan, hooked, member(params, "headers"), with, &mut own)?;
-    let body = match get("json").filter(Value::is_truthy) {
+    let mut fields = fields(plan, hooked, chosen.headers, with, &mut own)?;
+    let body = match rendered(chosen.json).filter(Value::is_truthy) {
         Some(json) => {
             push_kind(&mut fields, &mut own, "application/json")?;
             json.to_json().map(String::into_bytes)
         }
-        None => match (get("body").filter(Value::is_truthy), get("form"), &request.body) {
+        None => match (rendered(chosen.body).filter(Value::is_truthy), rendered(chosen.form), &request.body) {
             (Some(body), ..) => Some(body.to_text().into_owned().into_bytes()),
             (None, Some(form @ Value::Map(_)), _) => {
                 push_kind(&mut fields, &mut own, "application/x-www-form-urlencoded")?;
@@ -312,16 +310,16 @@ pub(super) fn render(
             _ => None,
         },
     };
-    let allows = get("allowGetBody").map_or(request.allow_get_body, |allows| allows.is_truthy());
+    let allows = rendered(chosen.allow_get_body).map_or(request.allow_get_body, |allows| allows.is_truthy());
     compile::refuse_body(&method, body.is_some(), allows)?;
-    if let Some(query) = get("searchParams").or_else(|| get("qs")) {
+    if let Some(query) = rendered(chosen.search_params.or(chosen.qs)) {
         let query = match &query {
             Value::Text(text) => text.trim_start_matches('?').as_bytes().to_vec(),
             query => compile::form(query, true),
         };
         target = outgoing::with_query(&target, &query);
     }
-    let authorization = match get("auth") {
+    let authorization = match rendered(chosen.auth) {
         _ if own.authorization => None,
         Some(auth) => {
             let part = |name: &str| member(&auth, name).map(|part| part.to_text().into_owned()).unwrap_or_default();
@@ -329,18 +327,62 @@ pub(super) fn render(
         }
         None => url_authorization,
     };
-    let flag = |name: &str, default: bool| match get(name) {
+    let flag = |value: Option<&Value>, default: bool| match rendered(value) {
         Some(Value::Bool(flag)) => flag,
         _ => default,
     };
-    let decompress = flag("decompress", request.gzip != Some(false));
-    let follows = flag("followRedirect", request.follows);
-    let name = get("name");
-    if let (Value::Map(map), Some(name)) = (params, name) {
-        let map = Arc::make_mut(map);
-        map.insert("name".into(), name);
+    let decompress = flag(chosen.decompress, request.gzip != Some(false));
+    let follows = flag(chosen.follow_redirect, request.follows);
+    if let Some(name) = rendered(chosen.name).filter(|name| chosen.name != Some(name)) {
+        params.set("name", name);
     }
     Ok(Outgoing { method: Cow::Owned(method), origin, target, fields, own, body, decompress, follows, authorization })
+}
+
+/// Those of the parameters that a request is made from, found in one go.
+#[derive(Default)]
+struct Chosen<'p> {
+    method: Option<&'p Value>,
+    uri: Option<&'p Value>,
+    url: Option<&'p Value>,
+    headers: Option<&'p Value>,
+    json: Option<&'p Value>,
+    body: Option<&'p Value>,
+    form: Option<&'p Value>,
+    allow_get_body: Option<&'p Value>,
+    search_params: Option<&'p Value>,
+    qs: Option<&'p Value>,
+    auth: Option<&'p Value>,
+    decompress: Option<&'p Value>,
+    follow_redirect: Option<&'p Value>,
+    name: Option<&'p Value>,
+}
+
+impl<'p> Chosen<'p> {
+    fn of(params: &'p Params) -> Chosen<'p> {
+        let mut chosen = Chosen::default();
+        for (name, value) in params.members() {
+            let place = match name {
+                "method" => &mut chosen.method,
+                "uri" => &mut chosen.uri,
+                "url" => &mut chosen.url,
+                "headers" => &mut chosen.headers,
+                "json" => &mut chosen.json,
+                "body" => &mut chosen.body,
+                "form" => &mut chosen.form,
+                "allowGetBody" => &mut chosen.allow_get_body,
+                "searchParams" => &mut chosen.search_params,
+                "qs" => &mut chosen.qs,
+                "auth" => &mut chosen.auth,
+                "decompress" => &mut chosen.decompress,
+                "followRedirect" => &mut chosen.follow_redirect,
+                "name" => &mut chosen.name,
+                _ => continue,
+            };
+            *place = Some(value).filter(|value| !matches!(value, Value::Undefined | Value::Null));
+        }
+        chosen
+    }
 }
 
 fn push_kind(fields: &mut Vec<u8>, own: &mut Own, kind: &str) -> Result<(), Failed> {
@@ -353,10 +395,28 @@ fn push_kind(fields: &mut Vec<u8>, own: &mut Own, kind: &str) -> Result<(), Fail
 
 /// Default headers, the step's, and those hooks set, names in lower case.
 fn fields(plan: &Plan, hooked: &Hooked, set: Option<&Value>, with: With<'_>, own: &mut Own) -> Result<Vec<u8>, Failed> {
+    let set_map = match set {
+        Some(Value::Map(map)) => Some(&**map),
+        _ => None,
+    };
+    if let Some((bytes, known)) = hooked.literal.as_ref().filter(|_| set_map.is_none_or(|map| is_new(hooked, map))) {
+        let mut out = Vec::with_capacity(512);
+        out.extend_from_slice(bytes);
+        *own = *known;
+        for (name, value) in set_map.into_iter().flatten() {
+            let value = render_value(value, with.vars, with.functions);
+            if value != Value::Undefined {
+                let name = lower(name);
+                own.note(&name);
+                outgoing::push_field(&mut out, &name, value.to_text().as_bytes())?;
+            }
+        }
+        return Ok(out);
+    }
     let written = hooked.fields.iter().map(|(name, value)| (Cow::Borrowed(&**name), Text::Written(value)));
     let mut all: Vec<(Cow<'_, str>, Text<'_>)> = written.collect();
-    if let Some(Value::Map(map)) = set {
-        for (name, value) in map.iter() {
+    if let Some(map) = set_map {
+        for (name, value) in map {
             let value = Text::Made(render_value(value, with.vars, with.functions));
             match all.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
                 Some(place) => place.1 = value,
@@ -385,6 +445,14 @@ fn fields(plan: &Plan, hooked: &Hooked, set: Option<&Value>, with: With<'_>, own
         outgoing::push_field(&mut out, name, value.as_bytes())?;
     }
     Ok(out)
+}
+
+/// Whether these fields take nobody's place, nor each other's.
+fn is_new(hooked: &Hooked, set: &Map) -> bool {
+    set.keys().enumerate().all(|(at, name)| {
+        !hooked.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+            && !set.keys().take(at).any(|earlier| earlier.eq_ignore_ascii_case(name))
+    })
 }
 
 /// A field's value.

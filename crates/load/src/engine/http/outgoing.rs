@@ -155,7 +155,9 @@ fn drop_field(fields: &mut Vec<u8>, name: &[u8]) {
 
 /// Appends a field, unless its value cannot stand in one: Node's name for it.
 pub(super) fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), Failed> {
-    if value.iter().any(|&byte| byte == 0x7f || (byte < b' ' && byte != b'\t')) {
+    // Without a way out in the middle, so that many bytes are looked at at once.
+    let is_bad = |byte: u8| byte == 0x7f || (byte < b' ' && byte != b'\t');
+    if value.iter().fold(false, |bad, &byte| bad | is_bad(byte)) {
         return Err(Failed(Cow::Borrowed("ERR_INVALID_CHAR")));
     }
     for part in [name.as_bytes(), b": ", value.trim_ascii(), b"\r\n"] {

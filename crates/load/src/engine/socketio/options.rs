@@ -57,7 +57,7 @@ pub(super) fn are_fixed(vuser: &Vuser) -> bool {
 /// The options of a virtual user.
 pub(super) fn of(vuser: &Vuser) -> Result<Options, Failed> {
     let plan = &vuser.worker.plan;
-    let mut all = Map::new();
+    let mut all = Map::default();
     let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
     for tree in std::iter::once(&plan.socketio).chain(own) {
         if let Value::Map(map) = tree.value(&vuser.vars, &*vuser.worker.functions) {

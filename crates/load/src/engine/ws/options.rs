@@ -111,7 +111,7 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
     };
     let mut options = configured(vuser);
     let protocols = options.shift_remove("subprotocols").unwrap_or_default();
-    let mut args = Map::new();
+    let mut args = Map::default();
     args.insert("target".into(), Value::Text(worker.plan.target.clone()));
     args.insert("subprotocols".into(), protocols);
     args.insert("options".into(), Value::from(options));
@@ -133,7 +133,7 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
     };
     let mut options = match member("options") {
         Value::Map(options) => (*options).clone(),
-        _ => Map::new(),
+        _ => Map::default(),
     };
     options.insert("subprotocols".into(), member("subprotocols"));
     Ok(Target { place: place(vuser, &member("target").to_text())?, options: made(vuser, &options)? })
@@ -204,7 +204,7 @@ fn address(value: Option<&Value>) -> Result<Option<std::net::IpAddr>, Failed> {
 /// Offered only if the script asks: as a rule servers decline, and every virtual user would pay for the window.
 fn deflate(value: Option<&Value>) -> Option<(DeflateOffer, usize)> {
     let value = value.filter(|value| value.is_truthy())?;
-    let nothing = Map::new();
+    let nothing = Map::default();
     let map = match value {
         Value::Map(map) => &**map,
         _ => &nothing,

@@ -1,0 +1,380 @@
+//! Parameters that JavaScript is given again and again: made there by a function of their own, and told apart from what a
+//! hook put in their place by identity, so that what it left alone is neither written nor read as text.
+
+use std::sync::Arc;
+
+use rquickjs as js;
+use rquickjs::{Array, Atom, Ctx, Filter, Function, Object, Persistent};
+
+use super::convert::{Names, Taking, is_plain, to_js};
+use super::params::{Made, Params, UUID};
+use crate::value::{Map, UNDEFINED, Value, write_json_text};
+
+/// Kinds of parameters that are known; a plan with more requests has those after made member by member.
+pub const FORMS_MAX: usize = 1000;
+/// Values within one; a larger one is made member by member.
+pub const VALUES_MAX: usize = 200;
+/// Objects and lists within each other.
+const DEPTH_MAX: usize = 8;
+
+/// A kind of parameters, as JavaScript knows it.
+pub struct Known {
+    members: Arc<Map>,
+    /// Makes them, given the `uuid`.
+    maker: Persistent<Function<'static>>,
+    object: Members,
+}
+
+type Members = Vec<(Persistent<Atom<'static>>, Part)>;
+
+/// What a value was when it was given.
+enum Part {
+    /// This very value.
+    Same(Persistent<js::Value<'static>>),
+    /// The `uuid`, which each call has its own of.
+    Uuid,
+    Object(Members),
+    List(Vec<Part>),
+}
+
+impl Known {
+    /// Learns a kind; `None` if it is too large. `prepare` is that of calls.js.
+    pub fn new<'js>(
+        ctx: &Ctx<'js>,
+        members: &Arc<Map>,
+        prepare: &Persistent<Function<'static>>,
+    ) -> js::Result<Option<Known>> {
+        let mut writer = Writer { ctx, body: Vec::new(), values: Vec::new(), names: Vec::new() };
+        let Some(object) = writer.object(members, 0)? else { return Ok(None) };
+        let parameters: Vec<String> = (0..writer.values.len()).map(|at| format!("v{at}")).collect();
+        let body = String::from_utf8_lossy(&writer.body);
+        let mut options = js::context::EvalOptions::default();
+        options.filename = Some("weir".into());
+        let source = format!("(({}) => (uuid) => ({body}))", parameters.join(","));
+        let outer: Function<'js> = ctx.eval_with_options(source, options)?;
+        let mut arguments = js::function::Args::new_unsized(ctx.clone());
+        arguments.push_args(writer.values)?;
+        let maker: Function<'js> = outer.call_arg(arguments)?;
+        let maker: Function<'js> = prepare.clone().restore(ctx)?.call((maker, writer.names))?;
+        Ok(Some(Known { members: members.clone(), maker: Persistent::save(ctx, maker), object }))
+    }
+
+    /// The function that makes them.
+    pub fn maker<'js>(&self, ctx: &Ctx<'js>) -> js::Result<js::Value<'js>> {
+        Ok(self.maker.clone().restore(ctx)?.into_value())
+    }
+
+    /// What a hook made of them.
+    pub fn changed<'js>(&self, value: &js::Value<'js>, params: &Params, uuid: &js::Value<'js>, names: &Names) -> Made {
+        let mut comparing = Comparing { taking: Taking::with(names), names, uuid };
+        let compared = match value.as_object() {
+            Some(object) => comparing.object(object, &self.object, &self.members, 0),
+            _ => Compared::Unclear,
+        };
+        match compared {
+            Compared::Same => Made::Nothing,
+            Compared::Members(members) => Made::Members(members),
+            Compared::Unclear => Made::Whole(comparing.taking.take(value, &params.value(), 0)),
+        }
+    }
+}
+
+/// Writes the function that makes an object.
+struct Writer<'w, 'js> {
+    ctx: &'w Ctx<'js>,
+    body: Vec<u8>,
+    values: Vec<js::Value<'js>>,
+    /// The names of each object.
+    names: Vec<Vec<String>>,
+}
+
+impl<'js> Writer<'_, 'js> {
+    fn object(&mut self, map: &Map, depth: usize) -> js::Result<Option<Members>> {
+        self.names.push(map.keys().map(|name| name.to_string()).collect());
+        self.body.push(b'{');
+        let mut members = Members::new();
+        for (name, value) in map {
+            // `"__proto__": …` would be no member.
+            let is_special = &**name == "__proto__";
+            self.body.extend_from_slice(if is_special { b"[" } else { b"" });
+            write_json_text(name, &mut self.body);
+            self.body.extend_from_slice(if is_special { b"]:" } else { b":" });
+            let is_uuid = depth == 0 && &**name == UUID;
+            let Some(part) = self.part(value, is_uuid, depth + 1)? else { return Ok(None) };
+            self.body.push(b',');
+            members.push((Persistent::save(self.ctx, Atom::from_str(self.ctx.clone(), name)?), part));
+        }
+        self.body.push(b'}');
+        Ok(Some(members))
+    }
+
+    fn part(&mut self, value: &Value, is_uuid: bool, depth: usize) -> js::Result<Option<Part>> {
+        match value {
+            _ if self.values.len() >= VALUES_MAX || depth > DEPTH_MAX => Ok(None),
+            _ if is_uuid => {
+                self.body.extend_from_slice(b"uuid");
+                Ok(Some(Part::Uuid))
+            }
+            Value::Map(map) => Ok(self.object(map, depth)?.map(Part::Object)),
+            Value::List(list) => {
+                self.body.push(b'[');
+                let mut parts = Vec::new();
+                for item in list.iter() {
+                    let Some(part) = self.part(item, false, depth + 1)? else { return Ok(None) };
+                    self.body.push(b',');
+                    parts.push(part);
+                }
+                self.body.push(b']');
+                Ok(Some(Part::List(parts)))
+            }
+            value => {
+                self.body.extend_from_slice(format!("v{}", self.values.len()).as_bytes());
+                let value = to_js(self.ctx, value)?;
+                self.values.push(value.clone());
+                Ok(Some(Part::Same(Persistent::save(self.ctx, value))))
+            }
+        }
+    }
+}
+
+/// How a value compares with what was given.
+enum Compared {
+    Same,
+    /// These members differ, or came behind the others.
+    Members(Vec<(Arc<str>, Value)>),
+    /// It is of another kind: it is to be taken as a whole.
+    Unclear,
+}
+
+struct Comparing<'c, 'js> {
+    taking: Taking<'c>,
+    names: &'c Names,
+    uuid: &'c js::Value<'js>,
+}
+
+impl<'js> Comparing<'_, 'js> {
+    /// An object; `given` is what it was.
+    fn object(&mut self, object: &Object<'js>, known: &Members, given: &Map, depth: usize) -> Compared {
+        if !is_plain(object) {
+            return Compared::Unclear;
+        }
+        let ctx = object.ctx();
+        let mut members = Vec::new();
+        let mut count = 0;
+        for name in object.own_keys::<Atom<'js>>(Filter::new().string().enum_only()) {
+            let Ok(name) = name else { return self.unclear(ctx) };
+            let (at, name) = (count, Persistent::save(ctx, name));
+            count += 1;
+            match known.get(at) {
+                Some((known, part)) if *known == name => {
+                    let Ok(value) = name.restore(ctx).and_then(|name| object.get(name)) else {
+                        return self.unclear(ctx);
+                    };
+                    let Some((name, before)) = given.get_index(at) else { return Compared::Unclear };
+                    if let Some(value) = self.part(ctx, value, part, before, depth + 1) {
+                        members.push((name.clone(), value));
+                    }
+                }
+                // A member that was left out or moved: the order is another one.
+                Some(_) => return Compared::Unclear,
+                None => {
+                    let member =
+                        name.restore(ctx).and_then(|name| Ok((name.clone(), object.get::<_, js::Value>(name)?)));
+                    let Ok((name, value)) = member else { return self.unclear(ctx) };
+                    let value = self.taking.take(&value, &UNDEFINED, depth + 1);
+                    members.push((self.names.text(ctx, name), value));
+                }
+            }
+        }
+        match members.is_empty() {
+            _ if count < known.len() => Compared::Unclear,
+            true => Compared::Same,
+            false => Compared::Members(members),
+        }
+    }
+
+    /// A getter threw: its exception is not the script's concern.
+    fn unclear(&self, ctx: &Ctx<'js>) -> Compared {
+        let _ = ctx.catch();
+        Compared::Unclear
+    }
+
+    /// What a value is now; `None` if it is as it was given.
+    fn part(
+        &mut self,
+        ctx: &Ctx<'js>,
+        value: js::Value<'js>,
+        known: &Part,
+        given: &Value,
+        depth: usize,
+    ) -> Option<Value> {
+        let compared = match (known, given) {
+            (Part::Same(known), _) => {
+                let saved = Persistent::save(ctx, value);
+                if saved == *known {
+                    return None;
+                }
+                let value = saved.restore(ctx).ok()?;
+                return Some(self.taking.take(&value, &UNDEFINED, depth));
+            }
+            (Part::Uuid, _) if value == *self.uuid => Compared::Same,
+            (Part::Object(members), Value::Map(map)) => match value.as_object() {
+                Some(object) => self.object(object, members, map, depth),
+                _ => Compared::Unclear,
+            },
+            (Part::List(parts), Value::List(list)) => match value.as_array() {
+                Some(array) if array.len() == parts.len() => self.list(array, parts, list, depth),
+                _ => Compared::Unclear,
+            },
+            _ => Compared::Unclear,
+        };
+        match compared {
+            Compared::Same => None,
+            Compared::Members(members) => {
+                let Value::Map(map) = given else { return None };
+                let mut map = (**map).clone();
+                map.extend(members);
+                Some(Value::from(map))
+            }
+            Compared::Unclear => Some(self.taking.take(&value, given, depth)),
+        }
+    }
+
+    fn list(&mut self, array: &Array<'js>, parts: &[Part], given: &[Value], depth: usize) -> Compared {
+        for (at, (part, given)) in parts.iter().zip(given).enumerate() {
+            let Ok(item) = array.get::<js::Value<'js>>(at) else {
+                return self.unclear(array.ctx());
+            };
+            if self.part(array.ctx(), item, part, given, depth + 1).is_some() {
+                return Compared::Unclear;
+            }
+        }
+        Compared::Same
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::processor::convert::{Functions, from_js};
+    use crate::processor::params::{Form, member};
+    use crate::value::parse_json;
+
+    const GIVEN: &str = r#"{"url":"/a","headers":{"a":"1","b":"2"},"json":{"list":[{"x":1},"y",null],"n":1.5},"uuid":0,"n":1,"t":true}"#;
+
+    fn form(text: &str) -> std::rc::Rc<Form> {
+        let Value::Map(map) = parse_json(text.as_bytes()).unwrap() else { panic!("{text}") };
+        Form::new(Arc::unwrap_or_clone(map))
+    }
+
+    fn with_known(text: &str, run: impl for<'js> FnOnce(&Ctx<'js>, &Params, Option<&Known>)) {
+        let runtime = js::Runtime::new().unwrap();
+        js::Context::full(&runtime).unwrap().with(|ctx| {
+            let prepare: Function = ctx.eval("(make, names) => make").unwrap();
+            let prepare = Persistent::save(&ctx, prepare);
+            let params = Params::new(form(text));
+            let known = Known::new(&ctx, params.form().members(), &prepare).unwrap();
+            run(&ctx, &params, known.as_ref());
+        });
+    }
+
+    /// What is found is what is there, whatever a hook did.
+    #[test]
+    fn what_a_hook_changed_is_found() {
+        // what it does with `p`, whether that is a change
+        for (change, is_change) in [
+            ("", false),
+            ("p.url = '/' + 'a'", true),
+            ("p.url = p.url; p.headers = p.headers; p.json.list[1] = p.json.list[1]", false),
+            ("p.headers.c = '3'", true),
+            ("p.headers = { ...p.headers }", false),
+            ("p.headers = { b: '2', a: '1' }", true),
+            ("p.headers = null", true),
+            ("p.more = undefined", true),
+            ("p.more = { deep: [1, { er: p.headers }] }; p.url = '/b'", true),
+            ("delete p.headers", true),
+            ("delete p.t", true),
+            ("delete p.url; p.url = '/a'", true),
+            ("p.uuid = 'mine'", true),
+            ("p.json.list[0].x = 2", true),
+            ("p.json.list.push(1)", true),
+            ("p.json.list.length = 1", true),
+            ("p.json.n = 3 / 2", false),
+            ("p.json = [p.json]", true),
+            ("p.json = () => 1", true),
+            ("p.json = new Date(0)", true),
+            ("p[5] = 'a number first'", true),
+            ("Object.setPrototypeOf(p, { toJSON() { return 'shown'; } })", true),
+            ("Object.defineProperty(p, 'url', { get() { throw new Error('no'); }, enumerable: true })", true),
+            ("Object.defineProperty(p, 'url', { enumerable: false })", true),
+            ("p[Symbol('s')] = 1", false),
+            ("for (const name of Object.keys(p)) delete p[name]", true),
+            ("p.self = p", true),
+        ] {
+            with_known(GIVEN, |ctx, params, known| {
+                let uuid = to_js(ctx, params.uuid()).unwrap();
+                let known = known.unwrap();
+                let maker: Function = known.maker(ctx).unwrap().into_function().unwrap();
+                let made: js::Value = maker.call((uuid.clone(),)).unwrap();
+                let (plain, _) = from_js(&made, Functions::Dropped);
+                assert_eq!(plain.to_json(), params.value().to_json());
+                ctx.globals().set("p", made.clone()).unwrap();
+                ctx.eval::<(), _>(change).unwrap();
+                let mut after = Params::new(params.form().clone());
+                let changed = known.changed(&made, params, &uuid, &Names::default());
+                assert_eq!(!matches!(changed, Made::Nothing), is_change, "{change}");
+                after.make(changed);
+                if !is_change {
+                    return;
+                }
+                let (plain, _) = from_js(&made, Functions::Dropped);
+                let without = |value: &Value| {
+                    let mut value = value.clone();
+                    if let Value::Map(map) = &mut value {
+                        // Each has its own.
+                        Arc::make_mut(map).entry(UUID.into()).and_modify(|uuid| {
+                            if uuid.as_str().is_some_and(|text| text.len() == 36) {
+                                *uuid = Value::Null;
+                            }
+                        });
+                    }
+                    value
+                };
+                assert_eq!(without(&after.value()).to_json(), without(&plain).to_json(), "{change}");
+                for name in ["url", "headers", "json", "n", "more"] {
+                    let there = |value: &Value| !matches!(value, Value::Undefined | Value::Null);
+                    assert_eq!(after.member(name), member(&plain, name), "{change}: {name}");
+                    let listed = after.members().filter(|(known, _)| *known == name).last();
+                    assert_eq!(
+                        listed.map(|(_, value)| value).filter(|value| there(value)),
+                        member(&plain, name),
+                        "{change}: {name}"
+                    );
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_special_or_large_is_given_as_it_is() {
+        let large = format!(r#"{{"json":[{}1]}}"#, "1,".repeat(VALUES_MAX));
+        let deep = format!(r#"{{"json":{}1{}}}"#, "[".repeat(20), "]".repeat(20));
+        for (text, is_known) in [
+            (r#"{"__proto__":{"a":1},"a-b":1,"\"\n\u2028":2,"":3}"#, true),
+            (r#"{}"#, true),
+            (&*large, false),
+            (&*deep, false),
+        ] {
+            with_known(text, |ctx, params, known| {
+                assert_eq!(known.is_some(), is_known, "{text}");
+                let Some(known) = known else { return };
+                let uuid = js::Value::new_undefined(ctx.clone());
+                let maker: Function = known.maker(ctx).unwrap().into_function().unwrap();
+                let made: js::Value = maker.call((uuid.clone(),)).unwrap();
+                assert_eq!(from_js(&made, Functions::Dropped).0.to_json(), params.value().to_json());
+                assert!(matches!(known.changed(&made, params, &uuid, &Names::default()), Made::Nothing));
+            });
+        }
+    }
+}
