@@ -99,6 +99,32 @@ fn agents_that_do_not_come_are_said() {
     assert!(said.contains("without TLS"), "{said}");
 }
 
+#[test]
+fn a_processor_on_an_agent_decides_the_exit_code() {
+    let Some(nats) = Nats::start("127.0.0.1", None) else { return };
+    let target = Target::start("127.0.0.1");
+    let room = Room::new("agents-exit", &target.url, 1);
+    let code = "let n = 0; module.exports = { judge(context, ee, next) { if (++n === 20) artillery.suggestedExitCode = 17; next(); } };";
+    std::fs::write(room.dir.join("tests/judge.js"), code).unwrap();
+    let script = std::fs::read_to_string(&room.script).unwrap();
+    let script = script
+        .replace("scenarios:", "  processor: ./judge.js\nscenarios:")
+        .replace("  - flow:\n", "  - flow:\n      - function: judge\n");
+    std::fs::write(&room.script, script).unwrap();
+    let agents: Vec<_> = ["a", "b"].map(|name| nats.agent(&mut Command::new(WEIR), name)).into();
+    let output = Command::new(WEIR)
+        .args(["load", "--agents", &nats.url, "-n", "2", "--env-pass", "AGENTS_TEST_TOKEN"])
+        .arg(&room.script)
+        .env("AGENTS_TEST_TOKEN", "passed")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(17), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(target.asked().len(), ROWS);
+    for agent in agents {
+        agent.ends_well();
+    }
+}
+
 /// Three machines: namespaces joined by a bridge. Needs root, and says so where it is not.
 #[test]
 fn three_machines_load_one_target() {

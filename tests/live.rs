@@ -30,7 +30,7 @@ scenarios:
 #[test]
 fn it_stays_in_its_place() {
     for (columns, rows) in [(80, 24), (40, 10), (30, 5)] {
-        let Some((text, took)) = run("live", columns, rows, "") else { return };
+        let Some((text, took)) = run("live", columns, rows, "", "") else { return };
         let mut screen = Screen::new(columns, rows);
         let mut frames = 0;
         for part in text.split_inclusive("\x1b[?7h") {
@@ -52,20 +52,41 @@ fn it_stays_in_its_place() {
 
 #[test]
 fn colours_and_movements_can_be_refused() {
-    let Some((text, _)) = run("live-plain", 80, 24, "NO_COLOR=1") else { return };
+    let Some((text, _)) = run("live-plain", 80, 24, "NO_COLOR=1", "") else { return };
     assert!(text.contains("\x1b[?7l") && !text.contains("\x1b[3") && !text.contains("\x1b[9"), "{text:?}");
     for env in ["TERM=dumb", "QUIET=-q"] {
-        let Some((text, _)) = run("live-dumb", 80, 24, env) else { return };
+        let Some((text, _)) = run("live-dumb", 80, 24, env, "") else { return };
         assert!(!text.contains('\x1b'), "{env} {text:?}");
     }
 }
 
-/// What a run wrote to a terminal of this size, and how long it took; `None` without script(1).
-fn run(name: &str, columns: usize, rows: usize, env: &str) -> Option<(String, Duration)> {
+#[test]
+fn a_url_has_one_too() {
+    let Some((text, _)) = run("live-url", 80, 24, "", "-c 3 -d 1s http://127.0.0.1:PORT/") else { return };
+    let mut screen = Screen::new(80, 24);
+    let mut frames = 0;
+    for part in text.split_inclusive("\x1b[?7h") {
+        screen.write(part);
+        if part.ends_with("\x1b[?7h") {
+            frames += 1;
+            let seen: Vec<String> = screen.seen().collect();
+            assert!(seen.iter().any(|line| line.starts_with("sent     ") && line.ends_with(" by 3 connections")));
+            assert!(seen.iter().any(|line| line.contains("closed loop")), "{}", screen.text());
+        }
+    }
+    assert!(frames >= 2, "{frames}");
+    screen.scroll_out();
+    assert_eq!(screen.text().matches("connections").count(), 1, "the plan alone is left\n{}", screen.text());
+}
+
+/// What a run of these arguments, or of the script, wrote to a terminal of this size, and how long it took; `None`
+/// without script(1).
+fn run(name: &str, columns: usize, rows: usize, env: &str, what: &str) -> Option<(String, Duration)> {
     let dir = support::scratch(name);
     let path = dir.join("live.yml");
-    std::fs::write(&path, SCRIPT.replace("PORT", &support::free_port().to_string())).unwrap();
-    let shown = path.display();
+    let port = support::free_port().to_string();
+    std::fs::write(&path, SCRIPT.replace("PORT", &port)).unwrap();
+    let shown = if what.is_empty() { path.display().to_string() } else { what.replace("PORT", &port) };
     let command = format!("stty cols {columns} rows {rows}; env {env} sh -c 'exec {WEIR} load $QUIET {shown}'");
     let begun = Instant::now();
     let mut script = Command::new("script");

@@ -58,7 +58,7 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { requests, failures, latency, .. } = &self.report;
+        let Report { requests, failures, response, .. } = &self.report;
         let rate = self.report.rate().round() as u64;
         writeln!(f)?;
         writeln!(f, "  {:<12}{:>12}   {} per second", "requests", grouped(*requests), grouped(rate))?;
@@ -68,8 +68,8 @@ impl fmt::Display for Verdict {
             "{}",
             format!("  {:<12}{:>12}   {}", "errors", grouped(self.report.errors()), names.join(", ")).trim_end()
         )?;
-        let at = |percent| time(latency.percentile(percent).as_secs_f64());
-        let (p50, p90, p99, max) = (at(50.0), at(90.0), at(99.0), time(latency.max().as_secs_f64()));
+        let at = |quantile| time(response.quantile(quantile).as_secs_f64());
+        let (p50, p90, p99, max) = (at(0.5), at(0.9), at(0.99), time(response.max().as_secs_f64()));
         writeln!(f, "  {:<12}{:>12}   p90 {p90}   p99 {p99}   max {max}", "latency", format!("p50 {p50}"))?;
         self.cpu_line(f, "edge CPU", self.cpu.edge)?;
         self.cpu_line(f, "origin CPU", self.cpu.origin)?;

@@ -1,49 +1,144 @@
 //! `weir load URL`: one request again and again, as wrk, ab and oha do it.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use weir_load::duration;
+use weir_load::output::console::Console;
+use weir_load::output::facts::fingerprint;
+use weir_load::output::{Facts, PhaseFact, SelfCheck};
+use weir_load::plan::Phase;
 use weir_load::quick::{self, Quick, Rate};
-use weir_load::{Latency, Report};
+use weir_load::record::{Hdr, Merger, Period};
+use weir_load::run::{self, Channel, Progress, Watch};
+use weir_load::{Report, Url, duration};
+use weir_net::process::terminal_size;
 
 use super::flags::RunArgs;
-use super::{exit, usage};
+use super::script::{STOPPED, environment, stop_on_signal, test_run_id};
+use super::teller::{Eyes, now_ms};
+use super::view::has_colours;
+use super::{exit, report as files, usage};
 
 const CONNECTIONS: usize = 64;
 
-/// Runs the load and prints what came of it.
+/// Runs the load, prints what came of it, and writes the reports that were asked for.
 pub fn run(url: &str, args: &RunArgs) -> u8 {
-    let quick = match of(url, args) {
+    let made = of(url, args).and_then(|quick| files::has_place(args).map(|()| quick));
+    let quick = match made {
         Ok(quick) => quick,
         Err(message) => return usage(&message),
     };
-    println!("Load goes to: {url}");
-    println!("{}", plan(&quick));
-    // A closed stdout is noticed with the summary.
-    let _ = std::io::stdout().flush();
-    match quick::run(&quick) {
+    match start(&quick, args) {
+        Ok(code) => code,
         Err(message) => {
             eprintln!("weir load: {message}");
             exit::FAILED
         }
-        Ok(report) => {
-            let is_limited = report.saturation() >= LIMIT;
-            print!("{}", summary(&quick, &report, is_limited));
-            if is_limited && args.fail_if_limited { exit::LIMITED } else { 0 }
-        }
     }
 }
 
-/// A generator this busy has no time to be on time, 0 to 1 of its threads' cores.
-const LIMIT: f64 = 0.9;
+fn start(quick: &Quick, args: &RunArgs) -> Result<u8, String> {
+    let mut teller =
+        Teller { eyes: Eyes::new(args)?, phase: String::new(), started_ms: now_ms(), connections: quick.connections };
+    let channel = Channel::new();
+    stop_on_signal(channel.stop())?;
+    println!("Load goes to: {}", quick.url);
+    println!("{}", plan(quick));
+    // A closed stdout is noticed with the summary.
+    let _ = std::io::stdout().flush();
+    let (report, outcome) = quick::watched(quick, channel, &mut teller)?;
+    let facts = facts(quick, args, &report, &outcome, &mut teller);
+    print!("{}", summary(quick, &report, &facts));
+    files::files(args, &outcome.merger.outcome(), &facts, &console(args))?;
+    let is_limited = !facts.self_check.limits().is_empty();
+    Ok(match () {
+        () if outcome.is_interrupted => exit::INTERRUPTED,
+        () if is_limited && args.fail_if_limited => exit::LIMITED,
+        () => 0,
+    })
+}
+
+/// Shows how it goes on a terminal, and to who asks for the metrics; lines there are none.
+struct Teller {
+    eyes: Eyes,
+    phase: String,
+    started_ms: u64,
+    connections: usize,
+}
+
+impl Watch for Teller {
+    fn phase_started(&mut self, _: usize, phase: &Phase) {
+        self.phase.clone_from(&phase.name);
+        self.started_ms = now_ms();
+    }
+
+    fn phase_completed(&mut self, _: usize, _: &Phase) {}
+
+    fn line(&mut self, _: &str) {}
+
+    fn period(&mut self, _: &Period) {}
+
+    fn late(&mut self, _: u64) {}
+
+    fn progress(&mut self, progress: &Progress, merger: &Merger) {
+        self.eyes.look(progress, merger, self.phase.clone(), self.connections as u64);
+    }
+}
+
+fn console(args: &RunArgs) -> Console {
+    let stdout = std::io::stdout();
+    Console {
+        columns: terminal_size(&stdout).map(|(columns, _)| columns),
+        is_colour: stdout.is_terminal() && has_colours(),
+        is_quiet: args.quiet,
+        ..Console::default()
+    }
+}
+
+fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome, teller: &mut Teller) -> Facts {
+    let target = Url::parse(&quick.url).map(|url| format!("{}://{}:{}", url.scheme.name(), url.host, url.port));
+    let mut parts = vec![quick.method.as_bytes(), quick.url.as_bytes(), &quick.body];
+    parts.extend(quick.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
+    Facts {
+        targets: target.into_iter().collect(),
+        script: format!("weir load {}", quick.url),
+        script_id: fingerprint(&parts),
+        test_run_id: test_run_id(),
+        phases: vec![PhaseFact {
+            name: teller.phase.clone(),
+            shown: format!("{}s", quick.duration.as_secs_f64()),
+            duration_ms: u64::try_from(quick.duration.as_millis()).unwrap_or(u64::MAX),
+            arrivals: arrivals(quick),
+        }],
+        started_ms: teller.started_ms,
+        ended_ms: now_ms(),
+        environment: environment(args, quick.threads, None),
+        self_check: SelfCheck {
+            // Exact, and there for the shortest run.
+            worker_cpu: report.busy.clone(),
+            // A request waits for a connection too, so that one that begins late, or never, says nothing of the generator.
+            lag_p99_ms: None,
+            lag_max_ms: None,
+            dropped: 0,
+            ..teller.eyes.fared().finish(outcome.merger.own())
+        },
+        checks: Vec::new(),
+        incomplete: incomplete(quick, report, outcome),
+    }
+}
+
+/// Why the figures are not of all the load that was asked for, one sentence each.
+fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<String> {
+    let dropped = (report.dropped > 0).then(|| {
+        format!(
+            "{} requests were due and never sent: all {} connections were waiting for answers (-c has more)",
+            report.dropped, quick.connections
+        )
+    });
+    outcome.is_interrupted.then(|| STOPPED.to_owned()).into_iter().chain(dropped).collect()
+}
 
 fn of(url: &str, args: &RunArgs) -> Result<Quick, String> {
-    let not_here =
-        [("-o", args.output.is_some()), ("--html", args.html.is_some()), ("--prometheus", args.prometheus.is_some())];
-    if let Some((flag, _)) = not_here.iter().find(|(_, is_asked)| *is_asked) {
-        return Err(format!("{flag} takes a script: a URL alone has its summary on the console and no report"));
-    }
     let number = |text: &String| text.parse::<usize>().map_err(|_| format!("-c {text}: how many connections?"));
     let connections = args.config.as_ref().map(number).transpose()?.unwrap_or(CONNECTIONS);
     let threads = args.workers.unwrap_or_else(weir_meter::host::effective_cpus).min(connections);
@@ -80,6 +175,17 @@ pub(super) fn time(text: &str, flag: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{flag} {text}: write seconds (30), or a number with a unit (30s, 5m)"))
 }
 
+/// What is sent when, in words.
+fn arrivals(quick: &Quick) -> String {
+    let how = match quick.rate {
+        None => "as fast as they are answered".to_owned(),
+        Some(Rate::Constant(rate)) => format!("{rate} a second, evenly spread"),
+        Some(Rate::Poisson(rate)) => format!("{rate} a second, at random"),
+    };
+    let most = quick.requests_max.map_or_else(String::new, |most| format!("at most {most} requests, "));
+    format!("{} connections, {most}{how}", quick.connections)
+}
+
 fn plan(quick: &Quick) -> String {
     let Quick { method, connections, threads, duration, rate, .. } = quick;
     let model = match rate {
@@ -92,13 +198,12 @@ fn plan(quick: &Quick) -> String {
     format!("{method}, {connections} connections, {threads}, {}s{most}, {model}\n", duration.as_secs_f64())
 }
 
-fn summary(quick: &Quick, report: &Report, is_limited: bool) -> String {
+fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
     let mut lines = Vec::new();
-    if is_limited {
-        let percent = report.saturation() * 100.0;
-        lines.push(format!(
-            "The generator was the limit ({percent:.0} % of its threads): these figures tell of it, not of the target.\n"
-        ));
+    let limits = facts.self_check.limits();
+    if !limits.is_empty() {
+        lines.push("The generator was the limit: these figures tell of it, not of the target.".to_owned());
+        lines.push(limits.iter().map(|limit| format!("  {limit}\n")).collect());
     }
     lines.push(format!(
         "{} requests in {:.2} s, {:.1} a second, {} received",
@@ -115,15 +220,14 @@ fn summary(quick: &Quick, report: &Report, is_limited: bool) -> String {
         "\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
         "Latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max"
     ));
+    let start = if quick.rate.is_some() { "from the intended start" } else { "from the answer before, or the dial" };
+    lines.push(format!("{}  {start}", row("response", &report.response)));
+    lines.push(format!("{}  from the send", row("service", &report.service)));
     if quick.rate.is_some() {
-        lines.push(format!("{}  from the intended start", row("response", &report.latency)));
-        lines.push(format!("{}  from the send", row("service", &report.service)));
         lines.push(format!("{}  how late requests began", row("lag", &report.lag)));
-        if report.late + report.dropped > 0 {
-            lines.push(format!("{} began late, {} were never sent", report.late, report.dropped));
+        if report.late > 0 {
+            lines.push(format!("{} began late", report.late));
         }
-    } else {
-        lines.push(row("service", &report.latency));
     }
     if report.errors() > 0 {
         lines.push(format!("\n{} errors", report.errors()));
@@ -131,22 +235,24 @@ fn summary(quick: &Quick, report: &Report, is_limited: bool) -> String {
             lines.push(format!("  {count:>9}  {name}, while {}", step.doing()));
         }
     }
-    let micros = report.cpu.as_secs_f64() * 1e6 / report.requests.max(1) as f64;
-    lines.push(format!(
-        "\nGenerator: {} ({:.0} % of its threads, {micros:.1} µs of CPU a request)",
-        if is_limited { "was the limit" } else { "ok" },
-        report.saturation() * 100.0
-    ));
+    if !facts.incomplete.is_empty() {
+        lines.push(format!("\nIncomplete: {}", facts.incomplete.join("; ")));
+    }
+    let each = report.cpu.as_secs_f64() * 1e6 / report.requests as f64;
+    let each = if report.requests > 0 { format!(", {each:.1} µs of CPU a request") } else { String::new() };
+    let verdict = if limits.is_empty() { "ok" } else { "was the limit" };
+    lines.push(format!("\nGenerator: {verdict} ({}{each})", facts.self_check.figures()));
+    lines.extend(facts.self_check.cautions().into_iter().map(|caution| format!("Caution: {caution}")));
     lines.join("\n") + "\n"
 }
 
-fn row(name: &str, latency: &Latency) -> String {
+fn row(name: &str, latency: &Hdr) -> String {
     let figures = [
         latency.mean(),
-        latency.percentile(50.0),
-        latency.percentile(90.0),
-        latency.percentile(99.0),
-        latency.percentile(99.9),
+        latency.quantile(0.5),
+        latency.quantile(0.9),
+        latency.quantile(0.99),
+        latency.quantile(0.999),
         latency.max(),
     ];
     let figures: String = figures.iter().map(|time| format!("{:>9.3}", time.as_secs_f64() * 1e3)).collect();

@@ -1,11 +1,41 @@
-//! `weir load compare` and `weir load report`: what is done with reports afterwards.
+//! Reports as files: those of a run, and `weir load compare` and `weir load report`, which are made of them afterwards.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use weir_load::output::{compare as comparison, html};
+use weir_load::output::console::Console;
+use weir_load::output::{Facts, compare as comparison, html, json};
+use weir_load::record::Outcome;
 
+use super::flags::RunArgs;
 use super::{exit, write};
+
+/// Whether the JSON has somewhere to go; asked before anything is sent. The error is for the user.
+pub fn has_place(args: &RunArgs) -> Result<(), String> {
+    for path in args.output.iter().chain(&args.html) {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            return Err(format!("Path does not exist: {}", folder.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the files that were asked for, and says where they are.
+pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console) -> Result<(), String> {
+    if let Some(path) = &args.output {
+        let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
+            Some(_) => json::write_legacy(result, facts, &Value::Null),
+            None => json::write(result, facts),
+        };
+        write(path, &text)?;
+        print!("{}", console.log_file(&path.to_string_lossy()));
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::render(&json::document(result, facts)))?;
+        print!("{}", console.log_file(&path.to_string_lossy()));
+    }
+    Ok(())
+}
 
 /// Compares two reports; prints to stdout.
 pub fn compare(before: &Path, after: &Path) -> u8 {

@@ -1,13 +1,13 @@
 //! `weir load SCRIPT`: from flags to plan to run to report.
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_load::debug::Debug;
 use weir_load::output::ensure::{self, Apdex, Check};
 use weir_load::output::facts::fingerprint;
-use weir_load::output::{Facts, PhaseFact, SelfCheck, honest, html, json};
+use weir_load::output::{Facts, PhaseFact, SelfCheck, honest};
 use weir_load::plan::{Phase, Plan};
 use weir_load::record::{Outcome, Period};
 use weir_load::run::{self, Channel, NotBegun, Run, Stop};
@@ -18,7 +18,7 @@ use weir_net::{clock, worker};
 
 use super::flags::RunArgs;
 use super::teller::{Teller, now_ms};
-use super::{agents, exit, write};
+use super::{agents, exit, report as files};
 
 /// Reads the script, runs it, reports; gives the exit code.
 pub fn run(args: &RunArgs) -> u8 {
@@ -67,7 +67,7 @@ fn options(args: &RunArgs, id: &str) -> Options {
 }
 
 /// `t` and three random parts, as Artillery's.
-fn test_run_id() -> String {
+pub(super) fn test_run_id() -> String {
     const LETTERS: &[u8] = b"3456789abcdefghjkmnpqrtwxyz";
     let part =
         |length| -> String { (0..length).map(|_| random::one_of(LETTERS).copied().map_or('a', char::from)).collect() };
@@ -76,11 +76,7 @@ fn test_run_id() -> String {
 
 fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, Ended> {
     let failed = |message| (message, exit::FAILED);
-    if let Some(folder) = args.output.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty())
-        && !folder.is_dir()
-    {
-        return Err(failed(format!("Path does not exist: {}", folder.display())));
-    }
+    files::has_place(args).map_err(failed)?;
     let plan = Arc::new(plan);
     let workers = workers(args, &plan);
     let seed = args.seed.unwrap_or_else(|| random::below(usize::MAX) as u64);
@@ -103,7 +99,7 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
         phases: plan.phases.iter().map(phase_fact).collect(),
         started_ms: teller.started_ms.unwrap_or_else(now_ms),
         ended_ms: now_ms(),
-        environment: environment(args, workers, seed),
+        environment: environment(args, workers, Some(seed)),
         self_check,
         incomplete: incomplete(&ran),
         checks: checks(&plan, &result.whole, apdex.as_ref()),
@@ -144,11 +140,14 @@ fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Resu
     })
 }
 
+/// What is said of a run that a signal ended.
+pub(super) const STOPPED: &str = "stopped by a signal before its time";
+
 /// Why the figures are not of the whole run that was asked for, one sentence each.
 fn incomplete(ran: &Ran) -> Vec<String> {
     let mut reasons = ran.incomplete.clone();
     if ran.outcome.is_interrupted {
-        reasons.push("stopped by a signal before its time".to_owned());
+        reasons.push(STOPPED.to_owned());
     }
     if ran.outcome.is_cut {
         let limit = run::DRAIN_MAX.as_secs();
@@ -169,18 +168,7 @@ fn report(
     teller: &mut Teller,
 ) -> Result<(), String> {
     teller.summary(&result.whole, &facts.self_check);
-    if let Some(path) = &args.output {
-        let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
-            Some(_) => json::write_legacy(result, facts, &serde_json::Value::Null),
-            None => json::write(result, facts),
-        };
-        write(path, &text)?;
-        print!("{}", teller.console.log_file(&path.to_string_lossy()));
-    }
-    if let Some(path) = &args.html {
-        write(path, &html::render(&json::document(result, facts)))?;
-        print!("{}", teller.console.log_file(&path.to_string_lossy()));
-    }
+    files::files(args, result, facts, &teller.console)?;
     print!("{}", honest::block(result, facts, &teller.console));
     print!("{}", apdex.map_or_else(String::new, Apdex::print));
     print!("{}", ensure::print(&facts.checks, &teller.console));
@@ -225,7 +213,11 @@ impl Ran {
 fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     match &plan.plugins.ensure {
         Some(options) if std::env::var_os("ARTILLERY_DISABLE_ENSURE").is_none() => {
-            ensure::checks(options, whole, apdex)
+            let checks = ensure::checks(options, whole, apdex);
+            if Debug::asked().ensure {
+                checks.iter().for_each(|check| eprintln!("  plugin:ensure check {} -> {}", check.shown, check.is_ok));
+            }
+            checks
         }
         _ => Vec::new(),
     }
@@ -274,7 +266,8 @@ fn script_id(args: &RunArgs) -> String {
     fingerprint(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-fn environment(args: &RunArgs, workers: usize, seed: u64) -> Vec<(String, String)> {
+/// What tells one environment from another, name and value; a URL has no seed.
+pub(super) fn environment(args: &RunArgs, workers: usize, seed: Option<u64>) -> Vec<(String, String)> {
     let read = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     vec![
         ("weir".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -282,7 +275,7 @@ fn environment(args: &RunArgs, workers: usize, seed: u64) -> Vec<(String, String
         ("kernel".to_owned(), read("/proc/sys/kernel/osrelease")),
         ("cpus".to_owned(), weir_meter::host::effective_cpus().to_string()),
         ("workers".to_owned(), workers.to_string()),
-        ("seed".to_owned(), seed.to_string()),
+        ("seed".to_owned(), seed.map(|seed| seed.to_string()).unwrap_or_default()),
         ("environment".to_owned(), args.environment.clone().unwrap_or_default()),
     ]
 }

@@ -31,11 +31,8 @@ pub(super) struct Teller {
     /// What a processor wants the exit code to be.
     pub exit_code: Option<i32>,
     is_v1: bool,
-    view: View,
+    eyes: Eyes,
     phases: Vec<String>,
-    sampler: Sampler,
-    page: Option<metrics::Page>,
-    exposed_ms: u64,
     publisher: Option<Publisher>,
 }
 
@@ -52,21 +49,17 @@ impl Teller {
                 ..Console::default()
             },
             is_v1: args.summary == "v1",
-            view: View::new(args.quiet),
+            eyes: Eyes::new(args)?,
             phases: plan.phases.iter().map(|phase| phase.name.clone()).collect(),
             started_ms: None,
             exit_code: None,
-            sampler: Sampler::default(),
-            page: args.prometheus.map(metrics::serve).transpose()?,
-            exposed_ms: 0,
             publisher: Publisher::start(&plan.plugins.publish, &plan.target)?,
         })
     }
 
     /// The run is over: how the generator fared.
     pub fn fared(&mut self) -> Sampler {
-        self.clear();
-        std::mem::take(&mut self.sampler)
+        self.eyes.fared()
     }
 
     /// Waits until what is published has been sent, and says what was not.
@@ -76,12 +69,12 @@ impl Teller {
     }
 
     fn say(&mut self, text: &str) {
-        self.view.say(text);
+        self.eyes.view.say(text);
     }
 
     /// Takes the live view away, so that something can be printed.
     fn clear(&mut self) {
-        self.view.clear();
+        self.eyes.view.clear();
     }
 
     /// The report of the whole run.
@@ -146,11 +139,38 @@ impl Watch for Teller {
     }
 
     fn progress(&mut self, progress: &Progress, merger: &Merger) {
-        self.sampler.look();
         for sentence in self.publisher.as_ref().map(Publisher::sentences).unwrap_or_default() {
             self.clear();
             eprintln!("{sentence}");
         }
+        let phase = progress.phase.and_then(|index| self.phases.get(index).cloned()).unwrap_or_default();
+        self.eyes.look(progress, merger, phase, 0);
+    }
+}
+
+/// What looks on while any load runs: the live view, the metrics that are served, and the eye on the generator itself.
+pub(super) struct Eyes {
+    /// The live view, and what is printed beside it.
+    pub view: View,
+    sampler: Sampler,
+    page: Option<metrics::Page>,
+    exposed_ms: u64,
+}
+
+impl Eyes {
+    /// Open; the error is for the user.
+    pub fn new(args: &RunArgs) -> Result<Eyes, String> {
+        Ok(Eyes {
+            view: View::new(args.quiet),
+            sampler: Sampler::default(),
+            page: args.prometheus.map(metrics::serve).transpose()?,
+            exposed_ms: 0,
+        })
+    }
+
+    /// Shows how far the run is; `connections` is how many a run without virtual users has.
+    pub fn look(&mut self, progress: &Progress, merger: &Merger, phase: String, connections: u64) {
+        self.sampler.look();
         let now = now_ms();
         if let Some(page) = &self.page
             && now.saturating_sub(self.exposed_ms) >= EXPOSE_EVERY_MS
@@ -161,9 +181,16 @@ impl Watch for Teller {
         let place = live::Progress {
             elapsed_ms: u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX),
             planned_ms: u64::try_from(progress.length.as_millis()).unwrap_or(u64::MAX),
-            phase: progress.phase.and_then(|index| self.phases.get(index).cloned()).unwrap_or_default(),
+            phase,
+            connections,
         };
         self.view.draw(merger, &place, now);
+    }
+
+    /// The run is over: takes the view away, and says how the generator fared.
+    pub fn fared(&mut self) -> Sampler {
+        self.view.clear();
+        std::mem::take(&mut self.sampler)
     }
 }
 

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use weir_load::Latency;
 use weir_load::quick::{Quick, Rate, run};
+use weir_load::record::Hdr;
 
 /// As in weir itself.
 #[global_allocator]
@@ -28,9 +28,11 @@ fn main() {
     }
     let report = run(&quick).expect("a run");
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let latency = |of: &Latency| {
-        let at: Vec<String> =
-            [50.0, 90.0, 95.0, 99.0, 99.9].iter().map(|&p| format!("\"p{p}\":{:.3}", ms(of.percentile(p)))).collect();
+    let latency = |of: &Hdr| {
+        let at: Vec<String> = [50.0, 90.0, 95.0, 99.0, 99.9]
+            .iter()
+            .map(|&p| format!("\"p{p}\":{:.3}", ms(of.quantile(p / 100.0))))
+            .collect();
         format!("{{\"mean\":{:.3},{},\"max\":{:.3}}}", ms(of.mean()), at.join(","), ms(of.max()))
     };
     println!(
@@ -42,7 +44,7 @@ fn main() {
         report.received_bytes,
         report.elapsed.as_secs_f64(),
         report.cpu.as_secs_f64(),
-        latency(&report.latency),
+        latency(&report.response),
         latency(&report.service),
         latency(&report.lag),
         report.errors_at,

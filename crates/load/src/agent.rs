@@ -41,3 +41,6 @@ const LOOK: Duration = Duration::from_millis(50);
 const HEARD_MAX: usize = 1024;
 /// Lines of `log` steps in one tick; more are counted as lost.
 const LINES_MAX: usize = 1000;
+
+#[cfg(test)]
+mod tests;

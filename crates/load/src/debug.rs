@@ -8,6 +8,8 @@
 //! | `http:response` | fields and body of every answer |
 //! | `http:capture` | captures alone |
 //! | `ws` | messages sent and taken |
+//! | `socketio` | events sent and taken, acknowledgements, and how each was compared with what is expected |
+//! | `plugin:ensure` | each check and what came of it |
 //!
 //! `*` in a name stands for anything, and a name after `-` is left out, as in npm's debug.
 
@@ -25,6 +27,10 @@ pub struct Debug {
     pub speaks_http: bool,
     /// `ws`.
     pub ws: bool,
+    /// `socketio`.
+    pub socketio: bool,
+    /// `plugin:ensure`.
+    pub ensure: bool,
     http: bool,
     request: bool,
     full_body: bool,
@@ -33,6 +39,11 @@ pub struct Debug {
 }
 
 impl Debug {
+    /// What the environment asks for.
+    pub fn asked() -> Debug {
+        std::env::var("DEBUG").map(|text| Debug::read(&text)).unwrap_or_default()
+    }
+
     /// Reads the variable `DEBUG`.
     pub fn read(text: &str) -> Debug {
         let is = |name: &str| is_asked(text, name);
@@ -43,6 +54,8 @@ impl Debug {
         Debug {
             speaks_http: http || request || response || capture,
             ws: is("ws"),
+            socketio: is("socketio"),
+            ensure: is("plugin:ensure"),
             http,
             request,
             full_body,
@@ -156,6 +169,8 @@ mod tests {
         }
         assert_eq!(Debug::read("nothing"), Debug::default());
         assert!(Debug::read("http:capture").speaks_http && Debug::read("*").ws);
+        let debug = Debug::read("socketio plugin:*");
+        assert!(debug.socketio && debug.ensure && !debug.ws && !Debug::read("*,-plugin:ensure").ensure);
     }
 
     #[test]

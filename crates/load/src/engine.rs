@@ -1,6 +1,6 @@
 //! What speaks to a target.
 
-mod bell;
+pub(crate) mod bell;
 mod dial;
 pub mod http;
 pub mod parallel;

@@ -39,5 +39,5 @@ pub mod vuser;
 pub mod worker;
 mod xpath;
 
-pub use report::{Failure, Latency, Report};
+pub use report::{Failure, Report};
 pub use url::{Scheme, Url};

@@ -19,6 +19,7 @@ mod params;
 mod quick;
 mod state;
 mod wire;
+pub mod wires;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -34,6 +35,7 @@ use node::Node;
 use params::Made;
 use quick::Quick;
 use state::{Outcome, State};
+use wires::Wires;
 
 /// Virtual users for whom something is kept that a [`Value`] cannot hold; with more, all of it is forgotten.
 const KEPT_MAX: usize = 50_000;
@@ -48,6 +50,8 @@ pub struct Context<'c> {
     pub uid: &'c str,
     /// Its cookies: `context._jar`.
     pub session: &'c Session,
+    /// Its open connections: `context.sockets`, `context.ws`.
+    pub wires: Option<&'c Rc<Wires>>,
     /// `ee.emit('counter' | 'histogram' | 'rate' | 'error', …)` ends here.
     pub recorder: &'c Recorder,
 }
@@ -228,13 +232,11 @@ impl Processor {
         Ok(())
     }
 
-    /// A function a template calls that the processor added to `context.funcs`.
-    ///
-    /// Never one in Node: a template does not wait.
+    /// A function a template calls that the processor added to `context.funcs`. One in Node is waited for here.
     pub fn template(&self, name: &str, arguments: &[Value]) -> Option<Value> {
         match &self.engine {
             Engine::Quick(quick) => quick.template(name, arguments),
-            Engine::Node(_) => None,
+            Engine::Node(node) => node.template(name, arguments),
         }
     }
 

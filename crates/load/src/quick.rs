@@ -3,23 +3,28 @@
 //! Two models. A closed loop, as wrk has it: so many connections, each asking again as soon as it is answered; it
 //! slows down with the server. And a fixed rate, an open model: each request has an instant at which it is due,
 //! whatever became of the others, and its response time counts from there.
+//!
+//! It counts by the names of a script's requests, into the same recorders, and is heard by the same listener: what shows
+//! and stores a script's run shows and stores this.
 
 mod connection;
 mod schedule;
 
-use std::rc::Rc;
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use weir_net::worker::{self, Remote};
 use weir_net::{Instant, clock};
 
-use crate::client::{Origin, Resolver};
+use crate::client::Resolver;
+use crate::plan::{Arrivals, Phase};
+use crate::record::{Merger, Period};
 use crate::report::Report;
-use crate::tls::Tls;
+use crate::run::{self, Channel, Event, Progress, Watch};
+use crate::selfcheck::THREAD_NAME;
 use crate::url::Url;
-use connection::Run;
-use schedule::Schedule;
+use crate::worker::Shared;
 
 /// Connections of one run.
 pub const CONNECTIONS_MAX: usize = 50_000;
@@ -90,13 +95,21 @@ impl Default for Quick {
     }
 }
 
-/// Runs it. The error says why it could not begin; what fails later is in the report.
+/// Runs it with nobody watching. The error says why it could not begin; what fails later is in the report.
 pub fn run(quick: &Quick) -> Result<Report, String> {
+    watched(quick, Channel::new(), &mut Nobody).map(|(report, _)| report)
+}
+
+/// Runs it, and tells `watch` how it goes; what it came to, and everything that was counted.
+///
+/// Told to stop, it sends nothing more and waits for no answer. The error says why it could not begin.
+pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result<(Report, run::Outcome), String> {
     let plan = Plan::of(quick)?;
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
     let (give, reports) = mpsc::channel();
-    let mut running = Vec::new();
+    let shared: Arc<Shared> = Arc::default();
+    let mut crew = Crew(Vec::new());
     for index in 0..threads {
         let share = Share {
             connections: nth_share(connections as u64, index, threads) as usize,
@@ -104,25 +117,60 @@ pub fn run(quick: &Quick) -> Result<Report, String> {
             index,
             threads,
         };
-        let (plan, give, report) = (plan.clone(), give.clone(), Report::new()?);
-        match worker::start(&format!("load {index}"), None, move || plan.start(&share, report, give)) {
-            Ok(thread) => running.push(thread),
-            Err(error) => {
-                running.iter().for_each(Remote::stop);
-                return Err(format!("a thread for the load could not be started: {error}"));
-            }
-        }
+        let (plan, shared) = (plan.clone(), shared.clone());
+        let ears = Ears { give: give.clone(), events: channel.sender() };
+        let thread =
+            worker::start(&format!("{THREAD_NAME}{index}"), None, move || connection::begin(plan, share, shared, ears));
+        crew.0.push(thread.map_err(|error| format!("a thread for the load could not be started: {error}"))?);
     }
     drop(give);
-    let mut sum = Report::new()?;
-    for report in reports {
-        sum.merge(&report);
+    let outcome = run::listen(&[phase(quick)], plan.begin, threads, &shared, &channel, watch)?;
+    let mut sum = Report::default();
+    // Each has given its share before it said that it has ended.
+    reports.try_iter().for_each(|report| sum.merge(&report));
+    let own = outcome.merger.own();
+    (sum.response, sum.service, sum.lag) = (own.response.clone(), own.service.clone(), own.lag.clone());
+    sum.dropped = own.dropped;
+    Ok((sum, outcome))
+}
+
+/// The threads; they end with it.
+struct Crew(Vec<Remote>);
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Remote::stop);
+        self.0.iter().for_each(Remote::join);
     }
-    for thread in running {
-        thread.stop();
-        thread.join();
-    }
-    Ok(sum)
+}
+
+/// Watches nothing.
+struct Nobody;
+
+impl Watch for Nobody {
+    fn phase_started(&mut self, _: usize, _: &Phase) {}
+    fn phase_completed(&mut self, _: usize, _: &Phase) {}
+    fn line(&mut self, _: &str) {}
+    fn period(&mut self, _: &Period) {}
+    fn late(&mut self, _: u64) {}
+    fn progress(&mut self, _: &Progress, _: &Merger) {}
+}
+
+/// The run as a phase of a script: named by its model.
+fn phase(quick: &Quick) -> Phase {
+    let duration = quick.duration.min(DURATION_MAX);
+    let (name, arrivals) = match quick.rate {
+        None => ("closed loop", Arrivals::Pause),
+        Some(Rate::Constant(rate)) => ("constant rate", Arrivals::Rate(rate)),
+        Some(Rate::Poisson(rate)) => ("random rate", Arrivals::Poisson(rate)),
+    };
+    Phase { name: name.to_owned(), shown: format!("{}s", duration.as_secs_f64()), duration, arrivals, vusers_max: None }
+}
+
+/// Where a thread's share of the load is told.
+struct Ears {
+    give: Sender<Report>,
+    events: Sender<Event>,
 }
 
 /// `total` dealt out to `among`: what the `index`th gets.
@@ -177,17 +225,6 @@ impl Plan {
             begin,
             end: begin + quick.duration.min(DURATION_MAX),
         })
-    }
-
-    fn start(self, share: &Share, report: Report, give: mpsc::Sender<Report>) {
-        let rate = self.rate.map(|rate| Schedule::new(rate, self.begin, share.index, share.threads));
-        let tls: Rc<Tls> = Rc::default();
-        let tls = if self.insecure { tls.accepting_anyone() } else { tls };
-        let origin = Rc::new(Origin::of(&self.url, &tls));
-        let run = Rc::new(Run::new(self, origin, rate, share.requests, report, give));
-        for _ in 0..share.connections {
-            worker::spawn(connection::load(run.clone()));
-        }
     }
 }
 

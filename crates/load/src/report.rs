@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use weir_meter::Step;
 
 use crate::client;
+use crate::record::Hdr;
 
 /// Why a request did not end as it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,59 +58,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Latencies, each to the last byte of an answer read.
-///
-/// Three significant digits from 1 µs to 10 minutes.
-#[derive(Clone, Debug)]
-pub struct Latency(Histogram<u64>);
-
-const NS_MIN: u64 = 1_000;
-const NS_MAX: u64 = 600_000_000_000;
-const DIGITS: u8 = 3;
-
-impl Latency {
-    /// No latency yet; fails only if the histogram's bounds were nonsense.
-    pub(crate) fn new() -> Result<Latency, String> {
-        let histogram = Histogram::new_with_bounds(NS_MIN, NS_MAX, DIGITS);
-        histogram.map(Latency).map_err(|error| error.to_string())
-    }
-
-    /// Records one; beyond the bounds it counts as the bound.
-    pub(crate) fn record(&mut self, latency: Duration) {
-        self.0.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
-    }
-
-    pub(crate) fn merge(&mut self, other: &Latency) {
-        // The bounds are the same: nothing can be out of range.
-        let _ = self.0.add(&other.0);
-    }
-
-    /// How many were recorded.
-    pub fn count(&self) -> u64 {
-        self.0.len()
-    }
-
-    /// The latency `percent` of the requests did not exceed; zero if there were none.
-    pub fn percentile(&self, percent: f64) -> Duration {
-        if self.0.is_empty() {
-            return Duration::ZERO;
-        }
-        Duration::from_nanos(self.0.value_at_percentile(percent).min(self.0.max()))
-    }
-
-    /// The mean; zero if there were none.
-    pub fn mean(&self) -> Duration {
-        Duration::from_nanos(self.0.mean() as u64)
-    }
-
-    /// The longest; zero if there were none.
-    pub fn max(&self) -> Duration {
-        Duration::from_nanos(self.0.max())
-    }
-}
-
 /// What a load run found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Complete answers, whatever their status.
     pub requests: u64,
@@ -122,13 +71,13 @@ pub struct Report {
     pub statuses: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
     pub received_bytes: u64,
-    /// Response time of the complete answers: from the instant the request was meant to begin. In a closed loop
-    /// that is when it did begin.
-    pub latency: Latency,
-    /// Service time of the complete answers: from when the request was really begun. The same in a closed loop.
-    pub service: Latency,
+    /// Latencies of the complete answers from the instant the request was meant to begin. In a closed loop that is when it
+    /// did begin, a connect before it included.
+    pub response: Hdr,
+    /// Latencies of the complete answers from when the request was sent.
+    pub service: Hdr,
     /// How late requests were begun, against the schedule of a fixed rate; empty in a closed loop.
-    pub lag: Latency,
+    pub lag: Hdr,
     /// Requests of a fixed rate begun more than [`crate::quick::LATE_AFTER`] late.
     pub late: u64,
     /// Requests of a fixed rate that were due before the end and never sent.
@@ -139,33 +88,16 @@ pub struct Report {
     pub cpu: Duration,
     /// How many threads that was.
     pub threads: usize,
+    /// How busy each of them was, 0 to 1 of a core.
+    pub busy: Vec<f64>,
 }
 
 impl Report {
-    /// Nothing yet.
-    pub(crate) fn new() -> Result<Report, String> {
-        Ok(Report {
-            requests: 0,
-            failures: BTreeMap::new(),
-            errors_at: BTreeMap::new(),
-            statuses: BTreeMap::new(),
-            received_bytes: 0,
-            latency: Latency::new()?,
-            service: Latency::new()?,
-            lag: Latency::new()?,
-            late: 0,
-            dropped: 0,
-            elapsed: Duration::ZERO,
-            cpu: Duration::ZERO,
-            threads: 0,
-        })
-    }
-
     pub(crate) fn fail(&mut self, failure: Failure) {
         *self.failures.entry(failure).or_default() += 1;
     }
 
-    /// Adds another thread's share.
+    /// Adds another thread's share, but for what the recorders have: latencies, and what was dropped.
     pub(crate) fn merge(&mut self, other: &Report) {
         self.requests += other.requests;
         for (failure, count) in &other.failures {
@@ -178,14 +110,11 @@ impl Report {
             *self.statuses.entry(*status).or_default() += count;
         }
         self.received_bytes += other.received_bytes;
-        self.latency.merge(&other.latency);
-        self.service.merge(&other.service);
-        self.lag.merge(&other.lag);
         self.late += other.late;
-        self.dropped += other.dropped;
         self.elapsed = self.elapsed.max(other.elapsed);
         self.cpu += other.cpu;
         self.threads += other.threads;
+        self.busy.extend(&other.busy);
     }
 
     /// All failures together.
@@ -208,53 +137,30 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn report(latencies_ms: &[u64], failures: &[Failure]) -> Report {
-        let mut report = Report::new().unwrap();
-        for &ms in latencies_ms {
-            report.requests += 1;
-            report.latency.record(Duration::from_millis(ms));
-        }
-        for &failure in failures {
-            report.fail(failure);
-        }
-        report.threads = 1;
+    fn report(requests: u64, failures: &[Failure]) -> Report {
+        let mut report = Report { requests, threads: 1, ..Report::default() };
+        failures.iter().for_each(|failure| report.fail(*failure));
         report
-    }
-
-    fn ms(latency: Duration) -> u128 {
-        latency.as_millis()
     }
 
     #[test]
     fn an_empty_report_is_zero_everywhere() {
-        let none = report(&[], &[]);
-        assert_eq!((none.errors(), none.latency.count()), (0, 0));
-        assert_eq!((none.latency.percentile(99.0), none.latency.max()), Default::default());
+        let none = report(0, &[]);
+        assert_eq!((none.errors(), none.response.count()), (0, 0));
         assert_eq!(none.rate(), 0.0);
     }
 
     #[test]
     fn threads_add_up() {
-        let mut sum = report(&[1, 2, 3], &[Failure::Reset, Failure::Status(503)]);
+        let mut sum = report(3, &[Failure::Reset, Failure::Status(503)]);
         sum.elapsed = Duration::from_secs(2);
-        let mut other = report(&[10], &[Failure::Status(503)]);
-        (other.elapsed, other.cpu) = (Duration::from_secs(1), Duration::from_secs(1));
+        let mut other = report(1, &[Failure::Status(503)]);
+        (other.elapsed, other.cpu, other.busy) = (Duration::from_secs(1), Duration::from_secs(1), vec![1.0]);
         sum.merge(&other);
         assert_eq!((sum.requests, sum.errors(), sum.threads), (4, 3, 2));
         assert_eq!(sum.failures.get(&Failure::Status(503)), Some(&2));
-        assert_eq!((ms(sum.latency.percentile(50.0)), ms(sum.latency.max())), (2, 10));
-        assert_eq!((sum.rate(), sum.saturation()), (2.0, 0.25));
-    }
-
-    #[test]
-    fn what_is_out_of_bounds_counts_as_the_bound() {
-        let mut latency = Latency::new().unwrap();
-        latency.record(Duration::from_secs(3600));
-        latency.record(Duration::ZERO);
-        assert_eq!(latency.count(), 2);
-        assert!(latency.max() >= Duration::from_secs(599));
+        assert_eq!((sum.rate(), sum.saturation(), sum.busy), (2.0, 0.25, vec![1.0]));
     }
 }

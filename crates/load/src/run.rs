@@ -33,7 +33,7 @@ pub const DRAIN_MAX: Duration = Duration::from_secs(3600);
 /// How long the workers may take to be ready before the first phase begins.
 const LEAD: Duration = Duration::from_millis(30);
 /// How often a worker hands over what it counted, and looks whether the run is to end.
-const TELL: Duration = Duration::from_millis(250);
+pub(crate) const TELL: Duration = Duration::from_millis(250);
 /// Arrivals that are due at once before the sockets get their turn.
 const ARRIVALS_PER_TURN: u32 = 256;
 /// How often the watcher hears of progress.
@@ -248,22 +248,22 @@ pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch)
         .map_err(|error| format!("worker {index} cannot start: {error}"))?;
         crew.remotes.push(remote);
     }
-    let heard = listen(run, began, workers, &shared, &channel, watch)?;
+    let heard = listen(&run.plan.phases, began, workers, &shared, &channel, watch)?;
     drop(crew);
     print_lines(&channel, watch);
     Ok(Outcome { lines_lost: shared.lines_lost.load(Ordering::Relaxed), before, ..heard })
 }
 
-/// Listens to those who run it, here or elsewhere, until each of them has ended.
+/// Listens to those who run these phases, here or elsewhere, until each of them has ended.
 pub fn listen(
-    run: &Run,
+    phases: &[Phase],
     began: Instant,
     workers: usize,
     shared: &Arc<Shared>,
     channel: &Channel,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, String> {
-    let mut hearing = Hearing::new(run, shared.clone(), began, workers);
+    let mut hearing = Hearing::new(phases, shared.clone(), began, workers);
     if channel.is_stopped() {
         // It was told while `before` ran.
         hearing.hear(Event::Stop, watch)?;
@@ -456,7 +456,7 @@ fn report(worker: &Worker, index: usize, events: &Sender<Event>, in_parts: bool,
 
 /// What the thread that runs knows.
 struct Hearing<'r> {
-    run: &'r Run,
+    plan: &'r [Phase],
     shared: Arc<Shared>,
     began: Instant,
     merger: Merger,
@@ -472,9 +472,9 @@ struct Hearing<'r> {
 }
 
 impl<'r> Hearing<'r> {
-    fn new(run: &'r Run, shared: Arc<Shared>, began: Instant, workers: usize) -> Hearing<'r> {
+    fn new(plan: &'r [Phase], shared: Arc<Shared>, began: Instant, workers: usize) -> Hearing<'r> {
         Hearing {
-            run,
+            plan,
             shared,
             began,
             merger: Merger::default(),
@@ -551,7 +551,7 @@ impl<'r> Hearing<'r> {
     }
 
     fn to_boundary(&self) -> Duration {
-        if self.phases > self.run.plan.phases.len() {
+        if self.phases > self.plan.len() {
             return PROGRESS;
         }
         (self.began + self.boundary).saturating_duration_since(clock::precise())
@@ -559,7 +559,7 @@ impl<'r> Hearing<'r> {
 
     /// Tells of the phases that have ended and begun by now.
     fn turn_phases(&mut self, watch: &mut dyn Watch) {
-        let phases = &self.run.plan.phases;
+        let phases = self.plan;
         while self.phases <= phases.len() && clock::precise() >= self.began + self.boundary && !self.is_interrupted {
             if let Some(last) = self.phases.checked_sub(1)
                 && let Some(phase) = phases.get(last)
@@ -575,10 +575,10 @@ impl<'r> Hearing<'r> {
     }
 
     fn progress(&self) -> Progress {
-        let phase = self.phases.checked_sub(1).filter(|index| *index < self.run.plan.phases.len());
+        let phase = self.phases.checked_sub(1).filter(|index| *index < self.plan.len());
         Progress {
             elapsed: clock::precise().saturating_duration_since(self.began),
-            length: length(&self.run.plan.phases),
+            length: length(self.plan),
             active: self.shared.active.load(Ordering::Relaxed),
             phase,
         }

@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_net::clock;
 use weir_net::timer::until;
+use weir_net::{Instant, clock};
 
 use crate::engine::{http, parallel, socketio, ws};
 use crate::plan::{Engine, Hook, Jitter, Loop, Scenario, Step, Think, Times};
 use crate::processor::Context;
+use crate::processor::wires::Wires;
 use crate::value::Value;
 use crate::vars::Vars;
 use crate::worker::Worker;
@@ -31,14 +32,16 @@ pub struct Vuser {
     pub vars: Vars,
     /// `$uuid`.
     pub uid: Rc<str>,
-    /// When it was due to begin: latencies of its first request count from here.
-    pub due: weir_net::Instant,
+    /// When its next exchange is meant to begin: at its arrival, or the end of a `think`; `None` is when it begins.
+    pub due: Option<Instant>,
     /// Its connections and cookies.
     pub session: http::Session,
     /// Its WebSocket.
     pub ws: Option<Box<ws::Session>>,
     /// Its Socket.IO connections.
     pub socketio: Option<Box<socketio::Session>>,
+    /// The same for its processor, if there is one.
+    pub wires: Option<Rc<Wires>>,
 }
 
 /// Why a virtual user ends early: `errors.` and this name are counted once.
@@ -68,17 +71,54 @@ impl Vuser {
             session: self.session.share(),
             ws: None,
             socketio: None,
+            wires: None,
         }
+    }
+
+    /// When an exchange that begins at `begin` was meant to. What follows it is meant to begin when it does.
+    pub fn meant(&mut self, begin: Instant) -> Instant {
+        self.due.take().map_or(begin, |due| due.min(begin))
+    }
+
+    /// Notes both latencies of an exchange that is complete now, from when it was meant to begin and from when it was
+    /// sent; gives the second.
+    pub fn answered(&self, meant: Instant, sent: Instant) -> Duration {
+        let now = clock::precise();
+        let service = now.saturating_duration_since(sent);
+        self.worker.recorder.latency(now.saturating_duration_since(meant), service);
+        service
     }
 
     /// What a processor's function works on.
     pub fn context(&mut self) -> (Rc<Worker>, Context<'_>) {
         static NOTHING: Value = Value::Undefined;
         let worker = self.worker.clone();
-        let Vuser { vars, uid, scenario, session, worker: own, .. } = self;
+        self.sync();
+        let Vuser { vars, uid, scenario, session, worker: own, wires, .. } = self;
         let scenario =
             scenario.and_then(|index| own.plan.scenarios.get(index)).map_or(&NOTHING, |scenario| &scenario.spec);
-        (worker, Context { vars, scenario, uid, session, recorder: &own.recorder })
+        (worker, Context { vars, scenario, uid, session, wires: wires.as_ref(), recorder: &own.recorder })
+    }
+
+    /// What a processor's listeners have set since is set, and what is set here they see.
+    fn sync(&mut self) {
+        if let Some(wires) = &self.wires {
+            wires.sync(&mut self.vars);
+        }
+    }
+
+    /// Gives the processor, if there is one, a hand on the connections.
+    fn wire(&mut self) {
+        if self.worker.processor.is_some() {
+            let line = socketio::line(self).or_else(|| ws::line(self));
+            self.wires = line.map(Wires::new);
+        }
+    }
+
+    /// Takes it away again.
+    fn unwire(&mut self) {
+        self.sync();
+        self.wires.take().iter().for_each(|wires| wires.over());
     }
 }
 
@@ -115,13 +155,17 @@ async fn engaged(vuser: &mut Vuser, engine: Engine, flow: &[Step]) -> Result<(),
         Engine::Http => walk(vuser, flow).await,
         Engine::Ws => {
             Box::pin(ws::open(vuser, flow)).await?;
+            vuser.wire();
             let outcome = walk(vuser, flow).await;
+            vuser.unwire();
             ws::close(vuser);
             outcome
         }
         Engine::SocketIo => {
             Box::pin(socketio::open(vuser)).await?;
+            vuser.wire();
             let outcome = walk(vuser, flow).await;
+            vuser.unwire();
             socketio::close(vuser);
             outcome
         }
@@ -264,6 +308,7 @@ pub async fn walk(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
         if taken % STEPS_PER_TURN == 0 {
             let_others_run().await;
         }
+        vuser.sync();
         match step {
             Step::Loop(spec) => {
                 if let Some(frame) = Frame::first_round(spec, vuser) {
@@ -318,8 +363,9 @@ async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
         }
     };
     // What comes next was meant to begin when the thinking was to end.
-    vuser.due = clock::precise() + time;
-    until(vuser.due).await;
+    let due = clock::precise() + time;
+    vuser.due = Some(due);
+    until(due).await;
     Ok(())
 }
 

@@ -152,7 +152,7 @@ impl Worker {
             processor,
             shared,
             active: Cell::new(0),
-            debug: std::env::var("DEBUG").map(|text| Debug::read(&text)).unwrap_or_default(),
+            debug: Debug::asked(),
             events,
             exit_code: Cell::new(None),
         })
@@ -270,10 +270,11 @@ impl Worker {
             scenario,
             vars,
             uid,
-            due,
+            due: Some(due),
             session: http::Session::new(self.plan.http.cookie_rules),
             ws: None,
             socketio: None,
+            wires: None,
         }
     }
 }

@@ -98,7 +98,8 @@ fn a_websocket_echoes_is_captured_from_and_waited_for() {
 ";
     let expect = [("vusers.completed", 3), ("websocket.messages_sent", 21), ("websocket.messages_received", 18)];
     let whole = check("ws", &target, "", flow, &expect);
-    assert_eq!(whole.response.count, 18, "each message waited for has a latency");
+    // Three openings, and each message that was asked for.
+    assert_eq!((whole.response.count, whole.service.count), (3 + 18, 3 + 18));
     let greeted =
         format!("      - connect: \"{target}/greet\"\n      - wait: {{ match: {{ regexp: h, value: h }} }}\n");
     // The greeting may come before the step that waits for it is reached: then nothing comes any more.
@@ -145,6 +146,8 @@ fn socketio_speaks_by_every_transport() {
         let whole = check("socketio", &target, &config, flow, &[("vusers.completed", 3), ("socketio.emit", 12)]);
         let times = whole.summaries.get("socketio.response_time").expect("response times");
         assert_eq!(times.count, 12, "one sample an emit: {transports}");
+        // Three openings, and the three emits of each that wait for an answer; the fourth expects none.
+        assert_eq!((whole.response.count, whole.service.count), (3 + 9, 3 + 9), "{transports}");
     }
 }
 
@@ -265,4 +268,29 @@ fn requests_go_over_tls() {
     // Plain HTTP where TLS is expected.
     let plain = format!("https://127.0.0.1:{}", app.port);
     check("http", &plain, ANYONE, flow, &[("errors.EPROTO", 3), ("vusers.failed", 3)]);
+}
+
+#[test]
+fn a_response_counts_from_the_end_of_a_think() {
+    // What keeps the thread busy between a think and the send is the generator's, and in the response all the same.
+    let dawdle = file_of(
+        "module.exports = { dawdle(context, ee, next) { const end = Date.now() + 60; while (Date.now() < end); next(); } };",
+    );
+    let processor = dawdle.with_extension("js");
+    std::fs::rename(&dawdle, &processor).unwrap();
+    let config = format!("  processor: \"{}\"\n", processor.display());
+    for (engine, name, exchange, count) in [
+        ("http", "express.mjs", "get: { url: / }", 2),
+        ("ws", "ws.mjs", "send: { payload: { n: 1 }, capture: { json: \"$.n\", as: n } }", 3),
+        ("socketio", "socketio.mjs", "emit: [echo, hi]\n        acknowledge: { data: hi }", 3),
+    ] {
+        let app = App::start(name);
+        let scheme = if engine == "ws" { "ws" } else { "http" };
+        let flow = format!("      - {exchange}\n      - think: 20ms\n      - function: dawdle\n      - {exchange}\n");
+        let target = format!("{scheme}://127.0.0.1:{}", app.port);
+        let whole = check(engine, &target, &config, &flow, &[("vusers.completed", 3)]);
+        assert_eq!((whole.response.count, whole.service.count), (3 * count, 3 * count), "{engine}");
+        assert!(whole.response.max >= 60.0, "{engine}: {:?}", whole.response);
+    }
+    std::fs::remove_file(processor).ok();
 }

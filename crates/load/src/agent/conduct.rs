@@ -3,7 +3,7 @@
 //! A thread of its own speaks to NATS; what agents counted goes through the same [`run::Event`]s as that of threads
 //! here, so that [`run::listen`] cannot tell agents from workers.
 
-mod member;
+pub(super) mod member;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -143,7 +143,7 @@ impl Conductor {
         let order = Order::Start { start_us, began, before, events: channel.sender(), shared: shared.clone() };
         let gone = |_| "the conducting thread ended by itself".to_owned();
         self.orders.send(Heard::Own(order)).map_err(gone)?;
-        let mut outcome = run::listen(run, began, self.agents, &shared, channel, watch)?;
+        let mut outcome = run::listen(&run.plan.phases, began, self.agents, &shared, channel, watch)?;
         self.orders.send(Heard::Own(Order::Finish)).map_err(gone)?;
         let ended = self.thread.join().map_err(|_| "the conducting thread panicked".to_owned())?;
         outcome.lines_lost += ended.lines_lost;
@@ -179,12 +179,12 @@ struct Baton {
 }
 
 /// What is known once it has begun.
-struct Show {
-    start_us: i64,
-    began: Instant,
-    before: Vec<u8>,
-    events: Sender<Event>,
-    shared: Arc<Shared>,
+pub(super) struct Show {
+    pub(super) start_us: i64,
+    pub(super) began: Instant,
+    pub(super) before: Vec<u8>,
+    pub(super) events: Sender<Event>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Baton {
@@ -440,7 +440,7 @@ fn end(show: &Show, share: usize) {
 }
 
 /// Hands on what an agent counted.
-fn heard_tick(member: &mut Member, tick: &Letter, share: usize, show: &Show) {
+pub(super) fn heard_tick(member: &mut Member, tick: &Letter, share: usize, show: &Show) {
     let body: Json = serde_json::from_slice(&tick.body).unwrap_or_default();
     let Some(taken) = body.get("taken").and_then(Json::as_str).and_then(Taken::decode) else {
         member.notes.push(format!("a second of agent {} could not be read", member.name));
@@ -457,6 +457,9 @@ fn heard_tick(member: &mut Member, tick: &Letter, share: usize, show: &Show) {
     show.shared.active.fetch_sub(std::mem::replace(&mut member.active, active), Ordering::Relaxed);
     let before_ms = if member.is_over() { u64::MAX } else { tick.number("before_ms").unwrap_or(0) };
     let _ = show.events.send(Event::Taken { worker: share, taken, before_ms });
+    if let Some(code) = body.get("exit_code").and_then(Json::as_i64).and_then(|code| i32::try_from(code).ok()) {
+        let _ = show.events.send(Event::ExitCode(code));
+    }
     let done = body.get("done").unwrap_or(&Json::Null);
     if done.is_object() {
         let is = |key: &str| done.get(key).and_then(Json::as_bool).unwrap_or(false);

@@ -121,12 +121,13 @@ struct Fetch {
 
 /// What was counted and is not on its way yet, and what is on its way.
 #[derive(Default)]
-struct Told {
+pub(super) struct Told {
     taken: Taken,
     before_ms: u64,
     lines: Vec<String>,
     lines_lost: u64,
     active: u64,
+    exit_code: Option<i32>,
     done: Option<Json>,
     is_last_sent: bool,
     outbox: Outbox,
@@ -236,24 +237,17 @@ impl Seat<'_> {
     /// What the thread of the job says.
     fn report(&mut self, number: u64, report: Report) {
         let Some(duty) = self.duty.as_mut().filter(|duty| duty.number == number) else { return };
-        let told = &mut duty.told;
         match report {
             Report::Ready(workers) => {
                 duty.workers = workers;
                 duty.turn_to(State::Ready);
             }
             Report::Refused(why) => duty.turn_to(State::Refused(why)),
-            Report::Taken(taken, before_ms) => {
-                told.taken.merge(taken);
-                told.before_ms = before_ms;
-            }
-            Report::Line(line) if told.lines.len() < LINES_MAX => told.lines.push(line),
-            Report::Line(_) => told.lines_lost += 1,
-            Report::Active(active) => told.active = active,
-            Report::Done(done) => {
-                told.done = Some(done);
+            Report::Done(_) => {
+                duty.told.note(report);
                 duty.turn_to(State::Done);
             }
+            report => duty.told.note(report),
         }
     }
 
@@ -413,11 +407,28 @@ impl Duty {
 const WHY_CHARS_MAX: usize = 4000;
 
 impl Told {
-    fn tick(&mut self, id: &str, part_bytes_max: usize, now: Instant) -> Vec<Letter> {
+    /// Keeps what a thread said of its run for the next tick; where the run stands is not kept here.
+    pub(super) fn note(&mut self, report: Report) {
+        match report {
+            Report::Ready(_) | Report::Refused(_) => {}
+            Report::Taken(taken, before_ms) => {
+                self.taken.merge(taken);
+                self.before_ms = before_ms;
+            }
+            Report::Line(line) if self.lines.len() < LINES_MAX => self.lines.push(line),
+            Report::Line(_) => self.lines_lost += 1,
+            Report::Active(active) => self.active = active,
+            Report::ExitCode(code) => self.exit_code = Some(code),
+            Report::Done(done) => self.done = Some(done),
+        }
+    }
+
+    /// All of it as a message, in parts of so many bytes.
+    pub(super) fn tick(&mut self, id: &str, part_bytes_max: usize, now: Instant) -> Vec<Letter> {
         let taken = std::mem::take(&mut self.taken);
         let body = serde_json::json!({
             "lines": std::mem::take(&mut self.lines), "lines_lost": std::mem::take(&mut self.lines_lost),
-            "taken": taken.encode(), "done": self.done,
+            "taken": taken.encode(), "exit_code": self.exit_code.take(), "done": self.done,
         });
         let letter = Letter::new("tick", id).with("before_ms", self.before_ms).with("active", self.active);
         self.outbox.push(&letter.body(body.to_string().into_bytes()), part_bytes_max, now)

@@ -167,40 +167,4 @@ mod tests {
         outbox.acknowledged(inbox.next(), now);
         assert!(outbox.waiting.is_empty() && outbox.again(now + RESEND).is_empty());
     }
-
-    #[test]
-    fn histograms_that_travelled_are_those_of_one_recorder() {
-        use crate::record::{Figures, Merger, Recorder, Taken};
-        const T: u64 = 1_795_186_840_000;
-        let whole = Recorder::at(T);
-        let agents = [Recorder::at(T), Recorder::at(T), Recorder::at(T)];
-        let mut merger = Merger::default();
-        let mut random = fastrand::Rng::with_seed(3);
-        for n in 0..3000 {
-            let (service, wait) =
-                (Duration::from_micros(random.u64(50..900_000)), Duration::from_micros(random.u64(..99)));
-            for recorder in [&whole, &agents[n % 3]] {
-                recorder.set_ms(T + n as u64 * 10);
-                recorder.count(recorder.metric("http.requests"), 1);
-                recorder.sample(recorder.metric("http.response_time"), service.as_secs_f64() * 1e3);
-                recorder.latency(service + wait, service);
-            }
-            if n % 500 == 499 {
-                // In parts, as agents tell them each second.
-                for recorder in &agents {
-                    merger.add(Taken::decode(&recorder.take(u64::MAX).encode()).unwrap());
-                }
-            }
-        }
-        merger.close(u64::MAX);
-        let mut alone = Merger::default();
-        alone.add(whole.take(u64::MAX));
-        alone.close(u64::MAX);
-        let (merged, alone) = (merger.outcome(), alone.outcome());
-        assert_eq!(merged.own, alone.own);
-        assert_eq!(Figures::of(&merged.own.response).p99, Figures::of(&alone.own.response).p99);
-        assert_eq!((merged.whole.counters, merged.whole.rates), (alone.whole.counters, alone.whole.rates));
-        assert_eq!(merged.whole.summaries, alone.whole.summaries);
-        assert_eq!((merged.periods.len(), merged.points), (alone.periods.len(), alone.points));
-    }
 }

@@ -29,6 +29,8 @@ pub enum Report {
     Line(String),
     /// Virtual users under way.
     Active(u64),
+    /// What the processor wants the exit code to be.
+    ExitCode(i32),
     /// Everything is told: how it ended.
     Done(Json),
 }
@@ -139,6 +141,10 @@ impl Watch for Teller {
     fn progress(&mut self, progress: &Progress, _: &Merger) {
         self.sampler.look();
         self.tell(Report::Active(progress.active));
+    }
+
+    fn exit_code(&mut self, code: i32) {
+        self.tell(Report::ExitCode(code));
     }
 
     fn taken(&mut self, taken: &Taken, before_ms: u64) {

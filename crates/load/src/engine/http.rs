@@ -10,7 +10,7 @@
 mod after;
 mod compile;
 mod hooks;
-mod metrics;
+pub(crate) mod metrics;
 mod multipart;
 mod outgoing;
 mod sockets;
@@ -70,8 +70,6 @@ struct Inner {
     rules: Rules,
     /// Cookies are sent with every request: since the first one came, or from the start.
     sends_cookies: Cell<bool>,
-    /// A request was begun.
-    began: Cell<bool>,
 }
 
 impl Session {
@@ -82,7 +80,6 @@ impl Session {
             jar: RefCell::new(None),
             rules,
             sends_cookies: Cell::new(false),
-            began: Cell::new(false),
         }))
     }
 
@@ -398,11 +395,10 @@ fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answ
     }
 }
 
-/// weir's two latencies. The first request of a virtual user was meant to begin when the virtual user was.
-fn note_latency(vuser: &Vuser, worker: &Worker, answer: &Answer) {
+/// weir's two latencies.
+fn note_latency(vuser: &mut Vuser, worker: &Worker, answer: &Answer) {
     let timings = &answer.timings;
-    let is_first = !vuser.session.0.began.replace(true);
-    let meant = if is_first { vuser.due.min(timings.started) } else { timings.started };
+    let meant = vuser.meant(timings.started);
     worker.recorder.latency(timings.end.saturating_duration_since(meant), timings.service());
 }
 

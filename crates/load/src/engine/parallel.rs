@@ -28,6 +28,8 @@ pub async fn run(vuser: &mut Vuser, steps: &[Step], limit: usize) -> Result<(), 
         {
             under_way.push(Box::pin(branch(vuser.share(before.clone()), step)));
         }
+        // What waits for another branch to end, and what comes after, is meant to begin when it does.
+        vuser.due = None;
         if under_way.is_empty() {
             return Ok(());
         }

@@ -13,13 +13,15 @@ mod poll;
 mod transport;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::ops::Deref;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_meter::Step as At;
 use weir_net::Instant;
 
 use weir_net::{Deadline, buffer, clock, worker};
@@ -29,6 +31,7 @@ use self::options::Options;
 use self::packet::{Kind, push_argument, push_head};
 use super::take::take_arguments;
 use crate::plan::{Emit, Expected, Plan, Response, Step};
+use crate::processor::wires::{self, Line, Wires};
 use crate::record::{Metric, Recorder};
 use crate::template::{Template, Tree};
 use crate::value::{Value, parse_json};
@@ -63,8 +66,33 @@ impl Shared {
 /// One virtual user's connections: one, as a rule.
 pub struct Session {
     options: Rc<Options>,
-    clients: Vec<Rc<Client>>,
+    clients: Clients,
     deadline: Deadline,
+}
+
+/// The connections of one virtual user, for it and for its processor.
+#[derive(Clone, Default)]
+struct Clients(Rc<All>);
+
+#[derive(Default)]
+struct All {
+    clients: RefCell<Vec<Rc<Client>>>,
+    /// The processor's listeners, if it has some.
+    heard_by: RefCell<Weak<Wires>>,
+}
+
+impl Deref for Clients {
+    type Target = All;
+
+    fn deref(&self) -> &All {
+        &self.0
+    }
+}
+
+impl All {
+    fn borrow(&self) -> Ref<'_, Vec<Rc<Client>>> {
+        self.clients.borrow()
+    }
 }
 
 /// A namespace of a client.
@@ -73,12 +101,26 @@ struct Place {
     index: usize,
 }
 
+impl Place {
+    /// Its full name.
+    fn name(&self) -> String {
+        let mut name = String::new();
+        self.client.with_name(self.index, |own| own.clone_into(&mut name));
+        name
+    }
+}
+
 /// Connects the default namespace.
 pub async fn open(vuser: &mut Vuser) -> Result<(), Failed> {
     let options = options_of(vuser)?;
-    vuser.socketio = Some(Box::new(Session { options, clients: Vec::new(), deadline: Deadline::new() }));
+    vuser.socketio = Some(Box::new(Session { options, clients: Clients::default(), deadline: Deadline::new() }));
+    let begin = clock::precise();
     match namespace(vuser, "").await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            let meant = vuser.meant(begin);
+            vuser.answered(meant, begin);
+            Ok(())
+        }
         // Artillery counts the error as a text here, and only its message for the namespaces that follow.
         Err(message) => Err(Failed(format!("Error: {message}").into())),
     }
@@ -91,7 +133,62 @@ pub fn close(vuser: &mut Vuser) {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.clients.iter().for_each(|client| client.leave());
+        self.clients.borrow().iter().for_each(|client| client.leave());
+    }
+}
+
+/// The connections for a processor.
+pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
+    let session = vuser.socketio.as_ref()?;
+    Some(Box::new(Connections { options: session.options.clone(), clients: session.clients.clone() }))
+}
+
+/// What a processor holds of a session.
+struct Connections {
+    options: Rc<Options>,
+    clients: Clients,
+}
+
+impl Connections {
+    fn at(&self, place: &str) -> Option<Place> {
+        find(&self.clients, &full_name(&self.options, place))
+    }
+}
+
+impl Line for Connections {
+    fn kind(&self) -> wires::Kind {
+        wires::Kind::SocketIo
+    }
+
+    fn places(&self) -> Vec<String> {
+        let clients = self.clients.borrow();
+        clients.iter().flat_map(|client| client.names()).map(|full| short_name(&self.options, &full)).collect()
+    }
+
+    fn is_open(&self, place: &str) -> bool {
+        self.at(place).is_some_and(|place| place.client.is_connected(place.index))
+    }
+
+    fn listen(&self, wires: &Rc<Wires>) {
+        // Namespaces that are connected later are heard too: they are asked about their listener when they are made.
+        self.clients.heard_by.replace(Rc::downgrade(wires));
+        self.clients.borrow().iter().for_each(|client| client.heard_by(Rc::downgrade(wires)));
+    }
+
+    fn emit(&self, place: &str, text: &str, wants_answer: bool) -> Option<u64> {
+        let place = self.at(place)?;
+        let id = wants_answer.then(|| place.client.next_id(place.index));
+        let mut packet = buffer::lease(1);
+        place.client.with_name(place.index, |name| push_head(&mut packet, Kind::Event, name, id));
+        packet.extend_from_slice(text.as_bytes());
+        place.client.emit(place.index, &packet);
+        id
+    }
+
+    fn close(&self, place: &str) {
+        if let Some(place) = self.at(place) {
+            place.client.close(place.index);
+        }
     }
 }
 
@@ -112,7 +209,8 @@ async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
         worker.recorder.count(worker.socketio.emits, 1);
         worker.recorder.rate(worker.socketio.emit_rate);
     }
-    let begin = clock::precise();
+    let sent = clock::precise();
+    let meant = vuser.meant(sent);
     let id = spec.acknowledge.as_ref().map(|_| client.next_id(index));
     let channel = spec.response.as_ref().map(|response| text(vuser, &response.channel));
     if id.is_some() || channel.is_some() {
@@ -121,37 +219,46 @@ async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
     if let Some((event, arguments)) = &spec.message {
         let mut packet = buffer::lease(1);
         client.with_name(index, |name| push_head(&mut packet, Kind::Event, name, id));
+        let head = packet.len();
         push_event(vuser, event, arguments, &mut packet);
+        debug(vuser, || format!("emit {}: {}", place.name(), lossy(packet.get(head..))));
         client.emit(index, &packet);
         drop(packet);
         client.room().await;
     }
-    let outcome = answers(vuser, &place, spec, begin).await;
+    let outcome = answers(vuser, &place, spec, (meant, sent)).await;
     if id.is_some() || spec.response.is_some() {
         client.want_nothing();
     }
     outcome
 }
 
-/// Waits for what the step expects, and counts how long that took.
-async fn answers(vuser: &mut Vuser, place: &Place, spec: &Emit, begin: Instant) -> Result<(), Failed> {
+/// Waits for what the step expects, and counts how long that took: since it was meant to be sent, and since it was.
+async fn answers(
+    vuser: &mut Vuser,
+    place: &Place,
+    spec: &Emit,
+    (meant, sent): (Instant, Instant),
+) -> Result<(), Failed> {
+    let mut took = None;
     if let Some(response) = &spec.response {
-        respond(vuser, place, response).await?;
+        let received = respond(vuser, place, response).await?;
+        took = spec.acknowledge.is_none().then(|| vuser.answered(meant, sent));
+        taken(vuser, &response.expected, received)?;
     }
     if let Some(expected) = &spec.acknowledge {
-        acknowledge(vuser, place, expected).await?;
+        let arguments = acknowledged(vuser, place).await?;
+        took = Some(vuser.answered(meant, sent));
+        acknowledge(vuser, expected, arguments)?;
     }
-    let took = clock::precise().saturating_duration_since(begin);
-    let recorder = &vuser.worker.recorder;
-    recorder.sample(vuser.worker.socketio.response_time, took.as_secs_f64() * 1e3);
-    if spec.response.is_some() || spec.acknowledge.is_some() {
-        recorder.latency(took, took);
-    }
+    // A step that expects nothing has a sample all the same, as in Artillery, but no latency: nothing was answered.
+    let took = took.unwrap_or_else(|| clock::precise().saturating_duration_since(sent));
+    vuser.worker.recorder.sample(vuser.worker.socketio.response_time, took.as_secs_f64() * 1e3);
     Ok(())
 }
 
-/// Waits until what came on the channel is what is expected.
-async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Result<(), Failed> {
+/// Waits until what came on the channel is what is expected, and gives it.
+async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Result<Vec<Value>, Failed> {
     let expected = response.expected.data.as_ref().map(|data| value(vuser, data));
     let mut received: Vec<Value> = Vec::new();
     if let Some(session) = &vuser.socketio {
@@ -159,17 +266,19 @@ async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Resul
     }
     loop {
         let Some(event) = next_event(vuser, &place.client).await else { break };
+        debug(vuser, || format!("receive {}: {event}", place.name()));
         received.extend(list(&event).into_iter().skip(1));
-        if expected.as_ref().is_none_or(|expected| is_valid(&received, expected, response.concat)) {
-            return taken(vuser, &response.expected, received);
+        if expected.as_ref().is_none_or(|expected| compare(vuser, &received, expected, response.concat)) {
+            return Ok(received);
         }
     }
     if received.is_empty() {
+        vuser.worker.recorder.failure(At::Tunnel, "response timeout");
         return Err(Failed("response timeout".into()));
     }
     match expected {
-        Some(expected) if expected.is_truthy() => Err(Failed("data is not valid".into())),
-        _ => taken(vuser, &response.expected, received),
+        Some(expected) if expected.is_truthy() => Err(not_valid(vuser, &received, &expected)),
+        _ => Ok(received),
     }
 }
 
@@ -187,7 +296,7 @@ async fn next_event(vuser: &Vuser, client: &Client) -> Option<String> {
 }
 
 /// Waits for the acknowledgement, however long that takes: Artillery has no limit either.
-async fn acknowledge(vuser: &mut Vuser, place: &Place, expected: &Expected) -> Result<(), Failed> {
+async fn acknowledged(vuser: &Vuser, place: &Place) -> Result<Vec<Value>, Failed> {
     let acked = poll_fn(|context| match place.client.take_ack(place.index) {
         Some(acked) => Poll::Ready(acked),
         None => {
@@ -195,10 +304,25 @@ async fn acknowledge(vuser: &mut Vuser, place: &Place, expected: &Expected) -> R
             Poll::Pending
         }
     });
-    let arguments = list(&acked.await.map_err(|why| Failed(format!("Error: {why}").into()))?);
+    match acked.await {
+        Ok(arguments) => {
+            debug(vuser, || format!("acknowledgement {}: {arguments}", place.name()));
+            Ok(list(&arguments))
+        }
+        Err(why) => {
+            vuser.worker.recorder.failure(At::Tunnel, why);
+            Err(Failed(format!("Error: {why}").into()))
+        }
+    }
+}
+
+/// Compares an acknowledgement with what is expected, and takes what is asked from it.
+fn acknowledge(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Result<(), Failed> {
     let data = expected.data.as_ref().map(|data| value(vuser, data));
-    if data.is_some_and(|data| data.is_truthy() && !is_valid(&arguments, &data, false)) {
-        return Err(Failed("data is not valid".into()));
+    if let Some(data) = data.filter(Value::is_truthy)
+        && !compare(vuser, &arguments, &data, false)
+    {
+        return Err(not_valid(vuser, &arguments, &data));
     }
     taken(vuser, expected, arguments)
 }
@@ -214,6 +338,32 @@ fn taken(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Resul
     }
     vuser.vars.set_by_name("$", Value::from(arguments.to_json().unwrap_or_default()));
     Ok(())
+}
+
+/// What `DEBUG=socketio` wants to know.
+fn debug(vuser: &Vuser, say: impl FnOnce() -> String) {
+    if vuser.worker.debug.socketio {
+        vuser.worker.say_debug([format!("socketio {}", say())]);
+    }
+}
+
+fn lossy(bytes: Option<&[u8]>) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes.unwrap_or_default())
+}
+
+/// Whether what was received is what is expected, and what `DEBUG` wants to know of it.
+fn compare(vuser: &Vuser, received: &[Value], expected: &Value, joins: bool) -> bool {
+    if let Value::Text(part) = expected {
+        let last = || received.last().map(|last| last.to_text().into_owned()).unwrap_or_default();
+        debug(vuser, || format!("checking if string {part} is a partial match for string {}", last()));
+    }
+    is_valid(received, expected, joins)
+}
+
+fn not_valid(vuser: &Vuser, received: &[Value], expected: &Value) -> Failed {
+    let json = |value: &Value| value.to_json().unwrap_or_default();
+    debug(vuser, || format!("data is not valid: {} {}", json(&Value::from(received.to_vec())), json(expected)));
+    Failed("data is not valid".into())
 }
 
 /// Whether what was received is what is expected: a list is all of it, a text is part of the last, anything else is
@@ -241,40 +391,49 @@ fn is_valid(received: &[Value], expected: &Value, joins: bool) -> bool {
 /// The namespace that a step names: known already, or connected now. The error is the message.
 async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
     let Some(session) = &mut vuser.socketio else { return Err("invalid arguments".to_owned()) };
-    let full = session.full_name(name);
-    let place = match session.find(&full) {
+    let full = full_name(&session.options, name);
+    let place = match find(&session.clients, &full) {
         Some(place) => place,
         None => session.add(&full),
     };
     if place.client.is_new(place.index) {
-        place.client.connected(place.index).await?;
+        // The step was meant to begin now, and is sent when the namespace is there.
+        vuser.due.get_or_insert_with(clock::precise);
+        let outcome = place.client.connected(place.index).await;
+        outcome.inspect_err(|message| vuser.worker.recorder.failure(At::Connect, message))?;
     }
     Ok(place)
 }
 
+/// A step's namespace, below the path of the target.
+fn full_name(options: &Options, name: &str) -> Cow<'static, str> {
+    if name.is_empty() && options.namespace.is_empty() {
+        return Cow::Borrowed("/");
+    }
+    let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
+    Cow::Owned(format!("{}{slash}{name}", options.namespace))
+}
+
+/// What a step calls a namespace of that full name.
+fn short_name(options: &Options, full: &str) -> String {
+    let name = full.strip_prefix(&*options.namespace).unwrap_or(full);
+    if name == "/" { String::new() } else { name.to_owned() }
+}
+
+fn find(clients: &All, full: &str) -> Option<Place> {
+    clients.borrow().iter().find_map(|client| Some(Place { client: client.clone(), index: client.find(full)? }))
+}
+
 impl Session {
-    /// A step's namespace, below the path of the target.
-    fn full_name(&self, name: &str) -> Cow<'static, str> {
-        if name.is_empty() && self.options.namespace.is_empty() {
-            return Cow::Borrowed("/");
-        }
-        let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
-        Cow::Owned(format!("{}{slash}{name}", self.options.namespace))
-    }
-
-    fn find(&self, full: &str) -> Option<Place> {
-        self.clients.iter().find_map(|client| Some(Place { client: client.clone(), index: client.find(full)? }))
-    }
-
     fn add(&mut self, full: &str) -> Place {
-        let shared = self
-            .clients
-            .iter()
-            .find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
+        let mut clients = self.clients.clients.borrow_mut();
+        let shared =
+            clients.iter().find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
         let shared = shared.cloned();
         let client = shared.unwrap_or_else(|| {
             let client = Rc::new(Client::new(self.options.clone()));
-            self.clients.push(client.clone());
+            client.heard_by(self.clients.heard_by.borrow().clone());
+            clients.push(client.clone());
             worker::spawn(transport::keep(client.clone()));
             client
         });

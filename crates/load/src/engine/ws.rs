@@ -9,10 +9,11 @@ mod options;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_meter::Step as At;
 use weir_net::Instant;
 
 use weir_net::{Deadline, clock, worker};
@@ -23,6 +24,7 @@ use super::dial::Refused;
 use super::take::take;
 use super::websocket::{self, Incoming, Socket, State};
 use crate::plan::{Plan, Step, Take};
+use crate::processor::wires::{HeardKind, Kind, Line, Wires};
 use crate::record::{Metric, Recorder};
 use crate::template::Tree;
 use crate::value::Value;
@@ -70,6 +72,8 @@ struct Link {
     listens: Cell<bool>,
     kept: RefCell<VecDeque<Message>>,
     bell: Bell,
+    /// The processor's listeners, if it has some.
+    wires: RefCell<Weak<Wires>>,
 }
 
 /// A message that came, and whether it was text.
@@ -81,11 +85,20 @@ struct Message {
 /// Connects, as the flow's first step says if it is a `connect`.
 pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
     let Target { place, options } = options::target(vuser, flow).await?;
+    let begin = clock::precise();
     let socket = match websocket::open(&place, &options).await {
         Ok(socket) => socket,
         Err(refused) => return Err(refuse(vuser, refused)),
     };
-    let link = Rc::new(Link { socket, listens: Cell::new(false), kept: RefCell::default(), bell: Bell::default() });
+    let meant = vuser.meant(begin);
+    vuser.answered(meant, begin);
+    let link = Rc::new(Link {
+        socket,
+        listens: Cell::new(false),
+        kept: RefCell::default(),
+        bell: Bell::default(),
+        wires: RefCell::default(),
+    });
     vuser.ws = Some(Box::new(Session { link: link.clone(), deadline: Deadline::new() }));
     let worker = vuser.worker.clone();
     worker::spawn(async move {
@@ -96,9 +109,13 @@ pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
                     worker.recorder.rate(worker.ws.receive_rate);
                     link.keep(message);
                 }
+                link.tell(message);
             })
             .await;
         link.bell.ring();
+        if let Some(wires) = link.wires() {
+            wires.tell(HeardKind::Lost, "", "", 0);
+        }
     });
     Ok(())
 }
@@ -121,8 +138,9 @@ pub async fn step(vuser: &mut Vuser, step: &Step) -> Result<(), Failed> {
         Step::Send { payload, then } => send(vuser, payload, then.as_deref()).await,
         Step::Wait(then) => {
             let Some(link) = link(vuser) else { return Ok(()) };
-            // A message that no step has taken yet is the one waited for.
+            // A message that no step has taken yet is the one waited for. When it comes is the server's own affair.
             link.listens.set(true);
+            vuser.due = None;
             receive(vuser, &link, then, None).await
         }
         _ => Ok(()),
@@ -144,6 +162,7 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
         }
     };
     link.listens.set(then.is_some());
+    let due = vuser.due.take();
     if *value == Value::Undefined && payload.literal().is_some() {
         let Some(then) = then else {
             // Artillery's own words, and its second count of the same.
@@ -159,7 +178,7 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
     if link.socket.state() != State::Open {
         return Err(not_open(vuser, link.socket.state()));
     }
-    let begin = then.map(|_| clock::precise());
+    let begin = then.map(|_| clock::precise()).map(|begin| (due.map_or(begin, |due| due.min(begin)), begin));
     match value {
         Value::Text(text) => {
             debug(vuser, "send", text.as_bytes());
@@ -196,15 +215,17 @@ fn debug(vuser: &Vuser, what: &str, message: &[u8]) {
 }
 
 /// Waits for the next message and takes from it what is asked.
-async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<Instant>) -> Result<(), Failed> {
+///
+/// `begin` is when the message that asked for it was meant to be sent, and when it was, if one did.
+async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<(Instant, Instant)>) -> Result<(), Failed> {
     let Some(message) = next(vuser, link).await else {
         // Artillery's error is a text: of its code and message nothing is left.
         vuser.worker.count_error("response timeout");
+        vuser.worker.recorder.failure(At::Tunnel, "response timeout");
         return Err(Failed("undefined".into()));
     };
-    if let Some(begin) = begin {
-        let took = clock::precise().saturating_duration_since(begin);
-        vuser.worker.recorder.latency(took, took);
+    if let Some((meant, sent)) = begin {
+        vuser.answered(meant, sent);
     }
     debug(vuser, "receive", &message.payload);
     if message.is_text && message.payload.is_empty() {
@@ -236,7 +257,55 @@ async fn next(vuser: &Vuser, link: &Link) -> Option<Message> {
     message
 }
 
+/// The connection for a processor.
+pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
+    Some(Box::new(link(vuser)?))
+}
+
+impl Line for Rc<Link> {
+    fn kind(&self) -> Kind {
+        Kind::Ws
+    }
+
+    fn places(&self) -> Vec<String> {
+        vec![String::new()]
+    }
+
+    fn is_open(&self, _: &str) -> bool {
+        self.socket.state() == State::Open
+    }
+
+    fn listen(&self, wires: &Rc<Wires>) {
+        self.wires.replace(Rc::downgrade(wires));
+    }
+
+    fn emit(&self, _: &str, text: &str, _: bool) -> Option<u64> {
+        self.socket.send_text(text.as_bytes());
+        None
+    }
+
+    fn close(&self, _: &str) {
+        self.socket.close();
+    }
+}
+
 impl Link {
+    fn wires(&self) -> Option<Rc<Wires>> {
+        self.wires.borrow().upgrade()
+    }
+
+    /// Tells the processor's listeners.
+    fn tell(&self, message: Incoming<'_>) {
+        let Some(wires) = self.wires() else { return };
+        match message.is_text {
+            true => wires.tell(HeardKind::Text, "", &String::from_utf8_lossy(message.payload), 0),
+            false => {
+                let bytes: Vec<String> = message.payload.iter().map(u8::to_string).collect();
+                wires.tell(HeardKind::Bytes, "", &format!("[{}]", bytes.join(",")), 0);
+            }
+        }
+    }
+
     fn keep(&self, message: Incoming<'_>) {
         let mut kept = self.kept.borrow_mut();
         if kept.len() < KEPT_MAX {
@@ -258,6 +327,7 @@ fn refuse(vuser: &Vuser, refused: Refused) -> Failed {
 fn not_open(vuser: &Vuser, state: State) -> Failed {
     let state = if state == State::Closed { "3 (CLOSED)" } else { "2 (CLOSING)" };
     let message = format!("WebSocket is not open: readyState {state}");
+    vuser.worker.recorder.failure(At::Tunnel, &message);
     vuser.worker.count_error(&format!("Error: {message}"));
     Failed(message.into())
 }

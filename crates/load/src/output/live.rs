@@ -43,6 +43,8 @@ pub struct Progress {
     pub planned_ms: u64,
     /// The phase it is in.
     pub phase: String,
+    /// Connections of a run that has no virtual users; otherwise 0.
+    pub connections: u64,
 }
 
 impl Live {
@@ -86,7 +88,13 @@ fn drawing(merger: &Merger, progress: &Progress, point: &Point, screen: Screen) 
     let named: Vec<String> =
         errors.iter().take(ERRORS_SHOWN).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
     let (errors, colour) = if named.is_empty() { ("none".to_owned(), None) } else { (named.join("  "), Some(RED)) };
-    let users = format!("{} active, {} created", grouped(active(merger)), grouped(merger.counted("vusers.created")));
+    let who = match progress.connections {
+        0 => {
+            let created = grouped(merger.counted("vusers.created"));
+            ("users", format!("{} active, {created} created", grouped(active(merger))))
+        }
+        all => ("sent", format!("{} by {} connections", grouped(merger.counted("http.requests")), grouped(all))),
+    };
     let row = |key: &str, text: &str, colour: Option<u8>| {
         let key = format!("{key:<9}");
         let text = cut(text, screen.columns.saturating_sub(key.len()));
@@ -95,7 +103,7 @@ fn drawing(merger: &Merger, progress: &Progress, point: &Point, screen: Screen) 
     };
     vec![
         headline(progress, screen),
-        row("users", &users, None),
+        row(who.0, &who.1, None),
         row("load", &format!("{}/s", grouped(rate(merger, point))), None),
         row("response", &quantiles(point.response), None),
         row("service", &quantiles(point.service), None),
@@ -170,7 +178,7 @@ mod tests {
     }
 
     fn progress() -> Progress {
-        Progress { elapsed_ms: 45_000, planned_ms: 90_000, phase: "ramp".to_owned() }
+        Progress { elapsed_ms: 45_000, planned_ms: 90_000, phase: "ramp".to_owned(), connections: 0 }
     }
 
     const WIDE: Screen = Screen { columns: 80, rows: 24, is_colour: false };
@@ -186,6 +194,9 @@ mod tests {
         }
         let second = live.refresh(&merger, &progress(), WIDE, T + 1_600);
         assert!(second.starts_with("\x1b[6A\r\x1b[?7l"), "{second:?}");
+        let url = Progress { connections: 64, ..progress() };
+        let text = Live::default().refresh(&merger, &url, WIDE, T + 1_500);
+        assert!(text.contains("\nsent     1 500 by 64 connections\x1b[K\n") && !text.contains("users"), "{text:?}");
         assert_eq!((live.clear(), live.clear()), ("\x1b[6A\r\x1b[J".to_owned(), String::new()));
     }
 

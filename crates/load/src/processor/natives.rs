@@ -30,6 +30,7 @@ pub fn make<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> js::Result<Object<'js>> {
     calls(ctx, &native, state)?;
     system(ctx, &native, state)?;
     cookies(ctx, &native, state)?;
+    wires(ctx, &native, state)?;
     modules(ctx, &native, state)?;
     Ok(native)
 }
@@ -64,13 +65,15 @@ fn add<'js, P>(
 fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
     let own = state.clone();
     add(ctx, native, "get", move |ctx: Ctx<'js>, id: f64, name: js::String<'js>| -> js::Result<js::Value<'js>> {
-        let calls = own.calls.borrow();
-        let Some(call) = calls.get(&(id as u64)) else { return Ok(js::Value::new_undefined(ctx)) };
-        let value = call.vars.by_name(&text_of(&name));
-        match own.share(value, false) {
-            Some(index) => Ok(BigInt::from_i64(ctx, index as i64)?.into_value()),
-            None => to_js(&ctx, value),
-        }
+        let name = text_of(&name);
+        let read = own.with_vars(id as u64, |vars| {
+            let value = vars.by_name(&name);
+            match own.share(value, false) {
+                Some(index) => Ok(BigInt::from_i64(ctx.clone(), index as i64)?.into_value()),
+                None => to_js(&ctx, value),
+            }
+        });
+        read.unwrap_or_else(|| Ok(js::Value::new_undefined(ctx.clone())))
     })?;
     let own = state.clone();
     add(ctx, native, "shared", move |ctx: Ctx<'js>, index: usize| {
@@ -106,12 +109,11 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
     let own = state.clone();
     add(ctx, native, "names", move |ctx: Ctx<'js>, id: f64| -> js::Result<Array<'js>> {
         let names = Array::new(ctx)?;
-        if let Some(call) = own.calls.borrow().get(&(id as u64)) {
-            let set = call.vars.iter().filter(|(_, value)| **value != Value::Undefined);
-            for (index, (name, _)) in set.enumerate() {
-                names.set(index, &**name)?;
-            }
-        }
+        let listed = own.with_vars(id as u64, |vars| {
+            let set = vars.iter().filter(|(_, value)| **value != Value::Undefined);
+            set.enumerate().try_for_each(|(index, (name, _))| names.set(index, &**name))
+        });
+        listed.transpose()?;
         Ok(names)
     })
 }
@@ -119,7 +121,9 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
 /// Sets a variable, unless it is that already: what others hold too stays in one piece.
 fn set(state: &State, id: u64, name: &str, value: Value) {
     let mut calls = state.calls.borrow_mut();
-    let Some(call) = calls.get_mut(&id) else { return };
+    let Some(call) = calls.get_mut(&id) else {
+        return state.ended.borrow().get(&id).iter().for_each(|wires| wires.set(name, value.clone()));
+    };
     let before = call.vars.by_name(name);
     let is_same = before.is_deeply(&value) && std::mem::discriminant(before) == std::mem::discriminant(&value);
     if !is_same {
@@ -179,6 +183,39 @@ fn cookies<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::
     add(ctx, native, "clearCookies", move |id: f64| {
         if let Some(session) = session(id) {
             session.clear_cookies();
+        }
+    })
+}
+
+/// `context.sockets`, `context.ws`.
+fn wires<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
+    let own = state.clone();
+    add(ctx, native, "wire", move |id: f64| own.wires_of(id as u64).map(|number| number as f64))?;
+    let own = state.clone();
+    let of = move |number: f64| own.wires(number as u64);
+    let find = of.clone();
+    add(ctx, native, "wireKind", move |number: f64| find(number).map(|wires| wires.line().kind() as u8))?;
+    let find = of.clone();
+    add(ctx, native, "wirePlaces", move |number: f64| {
+        find(number).map(|wires| wires.line().places()).unwrap_or_default()
+    })?;
+    let find = of.clone();
+    add(ctx, native, "wireIsOpen", move |number: f64, place: String| {
+        find(number).is_some_and(|wires| wires.line().is_open(&place))
+    })?;
+    let (find, own) = (of.clone(), state.clone());
+    add(ctx, native, "wireListen", move |number: f64| {
+        if let Some(wires) = find(number) {
+            wires.listen(&own);
+        }
+    })?;
+    let find = of.clone();
+    add(ctx, native, "wireEmit", move |number: f64, place: String, text: js::String<'js>, wants_answer: bool| {
+        find(number).and_then(|wires| wires.line().emit(&place, &text_of(&text), wants_answer)).map(|id| id as f64)
+    })?;
+    add(ctx, native, "wireClose", move |number: f64, place: String| {
+        if let Some(wires) = of(number) {
+            wires.line().close(&place);
         }
     })
 }

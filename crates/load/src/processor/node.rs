@@ -20,6 +20,7 @@ use weir_net::{Deadline, Stream};
 
 use super::state::{Lent, Outcome, State};
 use super::wire::{self, FRAME_MAX, begin_frame, end_frame, items, member, members};
+use super::wires::{Heard, Wires};
 use super::{Context, Facts, Host, Kind};
 use crate::engine::http::Session;
 use crate::value::{Value, write_json_text};
@@ -28,12 +29,15 @@ use crate::value::{Value, write_json_text};
 pub const LOAD_MAX: Duration = Duration::from_secs(60);
 /// A call that did not end after this fails; Artillery waits for ever.
 pub const CALL_MAX: Duration = Duration::from_secs(600);
+/// A function in a template may take so long; it is waited for by everybody on the thread.
+pub const TEMPLATE_MAX: Duration = Duration::from_secs(10);
 /// Bytes that wait to be sent to the child; a call more fails.
 pub const UNSENT_MAX: usize = 256 << 20;
 /// Bytes read from the child at once.
 const READ_BYTES: usize = 64 << 10;
 
-const SOURCE: &str = concat!("'use strict';", include_str!("js/shared.js"), include_str!("js/host.js"));
+const SOURCE: &str =
+    concat!("'use strict';", include_str!("js/shared.js"), include_str!("js/wires.js"), include_str!("js/host.js"));
 
 /// See the module.
 pub struct Node {
@@ -43,6 +47,8 @@ pub struct Node {
     _child: Reaped,
     /// The socket, until the first call puts it on the worker.
     socket: RefCell<Option<UnixStream>>,
+    /// The way to the functions of templates; closed once one did not answer.
+    asks: RefCell<Option<UnixStream>>,
     call_max: Cell<Duration>,
     /// Virtual users the child knows.
     users: RefCell<HashSet<Box<str>>>,
@@ -59,10 +65,11 @@ struct Link {
     known: Cell<usize>,
 }
 
-/// A child, and the socket to it.
+/// A child, and the sockets to it.
 struct Started {
     child: Reaped,
     socket: UnixStream,
+    asks: UnixStream,
 }
 
 /// A child that is ended with its owner.
@@ -83,13 +90,16 @@ pub fn find() -> Option<PathBuf> {
 
 fn start(node: &Path) -> io::Result<Started> {
     let (own, theirs) = UnixStream::pair()?;
+    let (asks, answers) = UnixStream::pair()?;
     let child = Command::new(node)
         .args(["--no-warnings", "-e", SOURCE])
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
+        .stdout(Stdio::from(OwnedFd::from(answers)))
         .spawn()?;
     own.set_read_timeout(Some(LOAD_MAX))?;
-    Ok(Started { child: Reaped(child), socket: own })
+    asks.set_read_timeout(Some(TEMPLATE_MAX))?;
+    asks.set_write_timeout(Some(TEMPLATE_MAX))?;
+    Ok(Started { child: Reaped(child), socket: own, asks })
 }
 
 /// Has the child load the file, and waits for its answer; lines it prints meanwhile are said.
@@ -141,19 +151,23 @@ impl Node {
         let mut started = start(node).map_err(|error| format!("cannot start {}: {error}", node.display()))?;
         let message = load(&mut started, facts, &host, false)?;
         let names = items(&message, "names").iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        let link = Link {
+        let link = Rc::new(Link {
             stream: RefCell::default(),
             unsent: RefCell::default(),
             waker: RefCell::default(),
             broken: RefCell::default(),
             known: Cell::new(0),
-        };
+        });
+        let state = State::new(host);
+        let child = link.clone();
+        state.hear.replace(Some(Rc::new(move |number, heard| hear(&child, number, heard))));
         Ok(Node {
             names,
-            state: State::new(host),
-            link: Rc::new(link),
+            state,
+            link,
             _child: started.child,
             socket: RefCell::new(Some(started.socket)),
+            asks: RefCell::new(Some(started.asks)),
             call_max: Cell::new(CALL_MAX),
             users: RefCell::default(),
         })
@@ -167,8 +181,8 @@ impl Node {
     /// Calls a function.
     pub async fn call(&self, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
         self.connect()?;
-        let Context { vars, scenario, uid, session, recorder } = context;
-        let id = self.state.begin(vars.take(), Value::Undefined, session, kind);
+        let Context { vars, scenario, uid, session, wires, recorder } = context;
+        let id = self.state.begin(vars.take(), Value::Undefined, session, kind, wires);
         let lent = Lent { state: &self.state, id, vars };
         if !self.users.borrow().contains(uid) {
             self.users.borrow_mut().insert(uid.into());
@@ -225,6 +239,9 @@ impl Node {
             frame.extend_from_slice(b",\"cookies\":");
             wire::write(&cookies, &mut frame);
         }
+        if let Some(wires) = calls.get(&id).and_then(|call| call.wires.as_ref()) {
+            self.write_wires(wires, &mut frame);
+        }
         frame.extend_from_slice(b",\"vars\":{");
         let set = calls.get(&id).into_iter().flat_map(|call| call.vars.iter());
         for (index, (name, value)) in set.filter(|(_, value)| **value != Value::Undefined).enumerate() {
@@ -243,6 +260,18 @@ impl Node {
         frame
     }
 
+    /// What a function may ask of its connections while it runs.
+    fn write_wires(&self, wires: &Rc<Wires>, frame: &mut Vec<u8>) {
+        let (number, line) = (wires.number(&self.state), wires.line());
+        frame.extend_from_slice(format!(",\"wires\":{{\"number\":{number},\"kind\":{}", line.kind() as u8).as_bytes());
+        for (name, is_open) in [("open", true), ("shut", false)] {
+            let places = line.places().into_iter().filter(|place| line.is_open(place) == is_open);
+            frame.extend_from_slice(format!(",\"{name}\":").as_bytes());
+            wire::write(&Value::from(places.map(|place| Value::from(&*place)).collect::<Vec<_>>()), frame);
+        }
+        frame.push(b'}');
+    }
+
     /// The number of a large shared value, which the child is sent once.
     fn reference(&self, value: &Value, is_always: bool) -> Option<usize> {
         let index = self.state.share(value, is_always)?;
@@ -256,6 +285,36 @@ impl Node {
             self.link.send(frame).ok()?;
         }
         Some(index)
+    }
+
+    /// A function that templates call, if the processor added one of that name. The thread waits for it.
+    pub fn template(&self, name: &str, arguments: &[Value]) -> Option<Value> {
+        if !self.state.functions.borrow().contains(name) {
+            return None;
+        }
+        let mut frame = begin_frame();
+        frame.extend_from_slice(b"{\"name\":");
+        write_json_text(name, &mut frame);
+        frame.extend_from_slice(b",\"arguments\":");
+        wire::write(&Value::from(arguments.to_vec()), &mut frame);
+        frame.push(b'}');
+        if !end_frame(&mut frame) {
+            return None;
+        }
+        let mut asks = self.asks.borrow_mut();
+        let socket = asks.as_mut()?;
+        match socket.write_all(&frame).and_then(|()| receive(socket)) {
+            Ok(answer) if member(&answer, "failed").is_some() => None,
+            Ok(answer) => Some(member(&answer, "value").cloned().unwrap_or_default()),
+            Err(_) => {
+                *asks = None;
+                let seconds = TEMPLATE_MAX.as_secs();
+                let why =
+                    format!("Error: {name}() gave no answer within {seconds} s; no template calls Node from here on");
+                (self.state.host.say)(why);
+                None
+            }
+        }
     }
 
     /// Forgets what the child keeps for a virtual user.
@@ -277,6 +336,48 @@ impl Node {
     #[cfg(test)]
     pub fn child_id(&self) -> u32 {
         self._child.0.id()
+    }
+}
+
+/// Tells the child what came for listeners of its functions, or that their connections are gone.
+fn hear(link: &Link, number: u64, heard: Option<&Heard>) {
+    let mut frame = begin_frame();
+    frame.extend_from_slice(format!("{{\"op\":\"heard\",\"number\":{number}").as_bytes());
+    if let Some(Heard { kind, place, text, number: answer }) = heard {
+        let kind = *kind as u8;
+        frame.extend_from_slice(format!(",\"kind\":{kind},\"answer\":{answer},\"place\":").as_bytes());
+        write_json_text(place, &mut frame);
+        frame.extend_from_slice(b",\"text\":");
+        write_json_text(text, &mut frame);
+    }
+    frame.push(b'}');
+    // A child that is gone fails every call by itself.
+    let _ = link.send(frame);
+}
+
+/// What a function does with its connections.
+fn wire_op(op: &str, message: &Value, state: &Rc<State>) {
+    let number = |name: &str| member(message, name).map(|number| number.to_number() as u64);
+    let text = |name: &str| member(message, name).map(Value::to_string).unwrap_or_default();
+    let Some(wires) = number("number").and_then(|number| state.wires(number)) else { return };
+    match op {
+        "listen" => wires.listen(state),
+        "emit" => {
+            let answer = number("answer");
+            let id = wires.line().emit(&text("place"), &text("text"), answer.is_some());
+            if let (Some(id), Some(answer)) = (id, answer) {
+                wires.answers_as(text("place"), id, answer);
+            }
+        }
+        "close" => wires.line().close(&text("place")),
+        _ => {
+            for (name, value) in members(message, "vars").into_iter().flatten() {
+                state.set_left(&wires, name, value.clone());
+            }
+            for name in items(message, "gone") {
+                state.set_left(&wires, &name.to_text(), Value::Undefined);
+            }
+        }
     }
 }
 
@@ -374,7 +475,7 @@ async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
 }
 
 /// Takes the whole frames out of what was read; false if the child does not keep to the protocol.
-fn take_frames(held: &mut Vec<u8>, state: &State) -> bool {
+fn take_frames(held: &mut Vec<u8>, state: &Rc<State>) -> bool {
     let mut at = 0;
     while let Some(length) = wire::frame_length(held.get(at..).unwrap_or_default()) {
         if length > FRAME_MAX {
@@ -390,8 +491,11 @@ fn take_frames(held: &mut Vec<u8>, state: &State) -> bool {
     true
 }
 
-fn take(message: &Value, state: &State) {
+fn take(message: &Value, state: &Rc<State>) {
     match member(message, "op").and_then(Value::as_str) {
+        Some(op @ ("listen" | "emit" | "close" | "left")) if member(message, "number").is_some() => {
+            wire_op(op, message, state);
+        }
         Some("end") => end_call(message, state),
         Some("say") => (state.host.say)(member(message, "text").map(Value::to_string).unwrap_or_default()),
         Some("emit") => {
@@ -401,6 +505,9 @@ fn take(message: &Value, state: &State) {
                     state.emit(kind.to_number() as u8, name.to_string(), value.to_number());
                 }
             }
+        }
+        Some("function") => {
+            state.functions.borrow_mut().insert(member(message, "name").map(Value::to_string).unwrap_or_default());
         }
         Some("exit") => state.exit_code.set(member(message, "code").map(|code| code.to_number() as i32)),
         _ => {}

@@ -24,7 +24,8 @@ use super::known::{FORMS_MAX, Known};
 use super::loading::Files;
 use super::natives;
 use super::params::{Made, Params};
-use super::state::{Lent, Outcome, State};
+use super::state::{Hear, Lent, Outcome, State};
+use super::wires::Heard;
 use super::{Context, Facts, Host, KEPT_MAX, Kind};
 use crate::value::{Keyed, Map, UNDEFINED, Value};
 
@@ -49,6 +50,7 @@ const SOURCE: &str = concat!(
     include_str!("js/url.js"),
     include_str!("js/globals.js"),
     include_str!("js/builtins.js"),
+    include_str!("js/wires.js"),
     include_str!("js/calls.js"),
     include_str!("js/modules.js"),
     "})"
@@ -68,6 +70,7 @@ struct Api {
     run_timer: Kept,
     call_template: Kept,
     forget: Kept,
+    hear: Kept,
 }
 
 /// See the module.
@@ -240,6 +243,7 @@ impl Quick {
                     run_timer: keep("runTimer")?,
                     call_template: keep("callTemplate")?,
                     forget: keep("forget")?,
+                    hear: keep("hear")?,
                 };
                 Ok((api, names))
             };
@@ -247,7 +251,7 @@ impl Quick {
         });
         let (api, names) = loaded?;
         let Bare { context, runtime, state } = bare;
-        Ok(Rc::new(Quick {
+        let quick = Rc::new(Quick {
             api,
             seats: RefCell::default(),
             forms: RefCell::default(),
@@ -259,7 +263,27 @@ impl Quick {
             hung_max: Cell::new(HUNG_MAX),
             timer: Rc::new(Deadline::new()),
             is_driven: Cell::new(false),
-        }))
+        });
+        let own = Rc::downgrade(&quick);
+        let hear: Hear = Rc::new(move |number, heard| own.upgrade().iter().for_each(|quick| quick.hear(number, heard)));
+        quick.state.hear.replace(Some(hear));
+        Ok(quick)
+    }
+
+    /// Calls who listens on a virtual user's connections.
+    fn hear(self: &Rc<Quick>, number: u64, heard: Option<&Heard>) {
+        let failed = self.enter(|ctx, api| {
+            let hear = api.hear.clone().restore(ctx)?;
+            match heard {
+                Some(Heard { kind, place, text, number: answer }) => {
+                    hear.call((number as f64, *kind as u8, &**place, &**text, *answer as f64))
+                }
+                None => hear.call((number as f64,)),
+            }
+        });
+        if let Some(error) = failed {
+            (self.state.host.say)(format!("Error in a listener of the processor: {error}"));
+        }
     }
 
     /// Whether it exports a function of that name.
@@ -295,8 +319,8 @@ impl Quick {
         let Some(&index) = self.functions.get(name) else {
             return Err(format!("Undefined function \"{name}\""));
         };
-        let Context { vars, scenario, uid, session, recorder } = context;
-        let id = self.state.begin(vars.take(), scenario.clone(), session, kind);
+        let Context { vars, scenario, uid, session, wires, recorder } = context;
+        let id = self.state.begin(vars.take(), scenario.clone(), session, kind, wires);
         let lent = Lent { state: &self.state, id, vars };
         let mut outcome = None;
         let failed = self.enter(|ctx, api| {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use weir_net::{Instant, clock};
 
+use super::wires::{Heard, Wires};
 use super::{Host, Kind};
 use crate::engine::http::Session;
 use crate::record::Recorder;
@@ -40,6 +41,9 @@ pub struct Emitted {
     pub value: f64,
 }
 
+/// Takes what came over the connections of that number; nothing, when they are gone.
+pub type Hear = Rc<dyn Fn(u64, Option<&Heard>)>;
+
 /// What is kept for one virtual user, by variable.
 type Kept = HashMap<Box<str>, Value>;
 
@@ -51,6 +55,8 @@ pub struct Call {
     pub kind: Kind,
     pub outcome: Option<Outcome>,
     pub waker: Option<Waker>,
+    /// Its open connections, where the scenario has some.
+    pub wires: Option<Rc<Wires>>,
 }
 
 /// See the module.
@@ -70,6 +76,13 @@ pub struct State {
     pub functions: RefCell<HashSet<String>>,
     pub exit_code: Cell<Option<i32>>,
     pub shared: RefCell<Vec<Value>>,
+    /// Who hears what comes over a virtual user's connections, by their number.
+    pub hear: RefCell<Option<Hear>>,
+    /// Connections a function has asked for, by number.
+    wires: RefCell<BTreeMap<u64, Rc<Wires>>>,
+    last_wires: Cell<u64>,
+    /// Ended calls whose contexts listeners still hold.
+    pub ended: RefCell<BTreeMap<u64, Rc<Wires>>>,
     /// What was set as something [`Value`] cannot hold, as it was taken, by virtual user and name.
     pub kept: RefCell<HashMap<Box<str>, Kept>>,
 }
@@ -90,6 +103,10 @@ impl State {
             functions: RefCell::default(),
             exit_code: Cell::new(None),
             shared: RefCell::default(),
+            hear: RefCell::default(),
+            wires: RefCell::default(),
+            last_wires: Cell::new(0),
+            ended: RefCell::default(),
             kept: RefCell::default(),
         })
     }
@@ -120,10 +137,11 @@ impl State {
     }
 
     /// Begins a call; its id is never used again.
-    pub fn begin(&self, vars: Vars, scenario: Value, session: &Session, kind: Kind) -> u64 {
+    pub fn begin(&self, vars: Vars, scenario: Value, session: &Session, kind: Kind, wires: Option<&Rc<Wires>>) -> u64 {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
-        let call = Call { vars, scenario, session: session.share(), kind, outcome: None, waker: None };
+        let call =
+            Call { vars, scenario, session: session.share(), kind, outcome: None, waker: None, wires: wires.cloned() };
         self.calls.borrow_mut().insert(id, call);
         id
     }
@@ -140,6 +158,51 @@ impl State {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// A variable of a call, or of one that has ended and whose context a listener holds.
+    pub fn with_vars<T>(&self, id: u64, read: impl FnOnce(&Vars) -> T) -> Option<T> {
+        match self.calls.borrow().get(&id) {
+            Some(call) => Some(read(&call.vars)),
+            None => self.ended.borrow().get(&id)?.with_vars(read),
+        }
+    }
+
+    /// The connections of a call's virtual user, and the number JavaScript knows them by.
+    pub fn wires_of(self: &Rc<State>, id: u64) -> Option<u64> {
+        let wires = self.calls.borrow().get(&id).and_then(|call| call.wires.clone());
+        let wires = wires.or_else(|| self.ended.borrow().get(&id).cloned())?;
+        Some(wires.number(self))
+    }
+
+    /// A listener in a child sets a variable: of the call under way, if there is one.
+    pub fn set_left(&self, wires: &Rc<Wires>, name: &str, value: Value) {
+        let mut calls = self.calls.borrow_mut();
+        let is_its = |call: &&mut Call| call.wires.as_ref().is_some_and(|own| Rc::ptr_eq(own, wires));
+        match calls.values_mut().find(is_its) {
+            Some(call) => call.vars.set_by_name(name, value),
+            None => wires.set(name, value),
+        }
+    }
+
+    /// Connections by their number.
+    pub fn wires(&self, number: u64) -> Option<Rc<Wires>> {
+        self.wires.borrow().get(&number).cloned()
+    }
+
+    /// A number for connections.
+    pub fn add_wires(&self, wires: Rc<Wires>) -> u64 {
+        let number = self.last_wires.get() + 1;
+        self.last_wires.set(number);
+        self.wires.borrow_mut().insert(number, wires);
+        number
+    }
+
+    /// Forgets connections that are no more, here and in JavaScript.
+    pub fn forget_wires(&self, number: u64) {
+        self.wires.borrow_mut().remove(&number);
+        let hear = self.hear.borrow().clone();
+        hear.iter().for_each(|hear| hear(number, None));
     }
 
     /// A call's outcome, once.
@@ -201,7 +264,11 @@ pub struct Lent<'q> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        if let Some(call) = self.state.calls.borrow_mut().remove(&self.id) {
+        let call = self.state.calls.borrow_mut().remove(&self.id);
+        if let Some(mut call) = call {
+            if let Some(wires) = &call.wires {
+                wires.call_ended(self.state, self.id, &mut call.vars);
+            }
             *self.vars = call.vars;
         }
     }

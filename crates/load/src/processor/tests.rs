@@ -97,7 +97,7 @@ impl User {
 
     fn parts(&mut self) -> (&Processor, Context<'_>) {
         let User { vars, recorder, processor, scenario, session, .. } = self;
-        (processor, Context { vars, scenario, uid: "u-1", session, recorder })
+        (processor, Context { vars, scenario, uid: "u-1", session, wires: None, recorder })
     }
 
     async fn function(&mut self, name: &str) -> Result<(), String> {
@@ -599,6 +599,7 @@ fn many_virtual_users_wait_at_once() {
                         vars.set_by_name("slotted", Value::from(f64::from(number)));
                         let uid = format!("u-{number}");
                         let context = Context {
+                            wires: None,
                             vars: &mut vars,
                             scenario: &Value::Undefined,
                             uid: &uid,
@@ -667,6 +668,7 @@ fn branches_of_a_virtual_user_have_variables_of_their_own() {
                     scenario: &UNDEFINED,
                     uid: "u-1",
                     session: &session,
+                    wires: None,
                     recorder: &recorder,
                 };
                 processor.function("go", context).await.unwrap();
@@ -713,15 +715,32 @@ fn timers_outlive_calls_and_what_they_throw_is_said() {
 
 #[test]
 fn templates_call_functions_that_were_added() {
-    let source = "exports.go = (context, ee, done) => { context.funcs.$double = (n) => 2 * n; done(); };";
-    with(&[("processor.js", source)], Choice::QuickJs, |user| {
-        Box::pin(async move {
-            assert_eq!(user.processor.template("$double", &[Value::from(2.0)]), None);
-            user.function("go").await.unwrap();
-            assert_eq!(user.processor.template("$double", &[Value::from(2.0)]), Some(Value::from(4.0)));
-            assert_eq!(user.processor.template("$randomNumber", &[]), None);
-        })
-    });
+    let source = "exports.go = (context, ee, done) => {
+        context.funcs.$double = (n) => 2 * n;
+        context.funcs.$nothing = () => undefined;
+        context.funcs.$text = (...all) => all.join('é');
+        context.funcs.$throws = () => { throw new Error('thrown'); };
+        process.stdout.write('to stdout\\n');
+        done();
+    };";
+    for choice in BOTH {
+        with(&[("processor.js", source)], choice, |user| {
+            Box::pin(async move {
+                let call = |name: &str, arguments: &[Value]| user.processor.template(name, arguments);
+                assert_eq!(call("$double", &[Value::from(2.0)]), None);
+                user.function("go").await.unwrap();
+                let call = |name: &str, arguments: &[Value]| user.processor.template(name, arguments);
+                for n in 0..50 {
+                    assert_eq!(call("$double", &[Value::from(f64::from(n))]), Some(Value::from(f64::from(2 * n))));
+                }
+                assert_eq!(call("$text", &["a".into(), "b".into()]), Some("aéb".into()));
+                assert_eq!(call("$nothing", &[]), Some(Value::Undefined));
+                assert_eq!((call("$throws", &[]), call("$randomNumber", &[])), (None, None));
+                assert_eq!(call("$double", &[Value::from(4.0)]), Some(Value::from(8.0)), "after one that threw");
+                assert!(user.said.borrow().iter().any(|line| line.contains("to stdout")), "{:?}", user.said.borrow());
+            })
+        });
+    }
 }
 
 #[test]

@@ -1,19 +1,26 @@
-//! One connection of a run, and the book all of a thread write into.
+//! The connections of one thread, the book all of them write into, and who tells what stands in it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
-use weir_net::Instant;
-
-use weir_net::clock;
 use weir_net::timer::until;
+use weir_net::{Deadline, Instant, clock, worker};
 
 use super::schedule::Schedule;
-use super::{LATE_AFTER, Plan};
+use super::{Ears, LATE_AFTER, Plan, Share};
 use crate::client::{self, Answer, Call, Kept, Origin};
+use crate::engine::bell::Bell;
+use crate::engine::http::metrics::Metrics;
+use crate::record::Recorder;
 use crate::report::{Failure, Report};
+use crate::run::{Event, TELL};
+use crate::tls::Tls;
+use crate::worker::Shared;
 
 /// Rest after a failed connection of a closed loop, so that a dead server is not hammered.
 const FAILED_PAUSE: Duration = Duration::from_millis(10);
@@ -21,22 +28,27 @@ const FAILED_PAUSE: Duration = Duration::from_millis(10);
 const STATUSES: usize = 1000;
 
 /// What the connections of one thread share.
-pub(super) struct Run {
+struct Run {
     plan: Plan,
     origin: Rc<Origin>,
+    shared: Arc<Shared>,
+    recorder: Recorder,
+    metrics: Metrics,
     book: RefCell<Book>,
+    /// Connections that may still send.
+    sending: Cell<usize>,
+    /// Rings when none may.
+    over: Bell,
 }
 
-/// What they write into; the last to go sends it.
+/// What they write into beside the recorder.
 struct Book {
     report: Report,
     statuses: Box<[u64; STATUSES]>,
-    begin: Instant,
     end: Instant,
     schedule: Option<Schedule>,
     /// Requests that may still be begun.
     left: u64,
-    give: mpsc::Sender<Report>,
 }
 
 /// Leave to send one more request.
@@ -46,34 +58,139 @@ enum Next {
     Never,
 }
 
+/// A thread's first act: its connections, and the task that tells of them.
+pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
+    let tls: Rc<Tls> = Rc::default();
+    let tls = if plan.insecure { tls.accepting_anyone() } else { tls };
+    let origin = Rc::new(Origin::of(&plan.url, &tls));
+    let schedule = plan.rate.map(|rate| Schedule::new(rate, plan.begin, share.index, share.threads));
+    let recorder = Recorder::default();
+    let book = Book {
+        report: Report { threads: 1, ..Report::default() },
+        statuses: Box::new([0; STATUSES]),
+        end: plan.end,
+        schedule,
+        left: share.requests,
+    };
+    let run = Rc::new(Run {
+        metrics: Metrics::plain(&recorder),
+        recorder,
+        plan,
+        origin,
+        shared,
+        book: RefCell::new(book),
+        sending: Cell::new(share.connections),
+        over: Bell::default(),
+    });
+    for _ in 0..share.connections {
+        let place = Place(run.clone());
+        worker::spawn(async move { load(&place.0).await });
+    }
+    worker::spawn(tell(run, share.index, ears));
+}
+
+/// A connection's place among those that may send; it is given up however its task ends.
+struct Place(Rc<Run>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.sending.set(self.0.sending.get() - 1);
+        if self.0.sending.get() == 0 {
+            self.0.over.ring();
+        }
+    }
+}
+
+/// Hands over what was counted, again and again, and all of it when nothing more is sent or the run was told to stop.
+async fn tell(run: Rc<Run>, worker: usize, ears: Ears) {
+    let deadline = Deadline::new();
+    loop {
+        deadline.set(TELL);
+        let is_over = poll_fn(|context| {
+            if run.sending.get() == 0 {
+                return Poll::Ready(true);
+            }
+            run.over.listen(context);
+            deadline.poll_expired().map(|()| false)
+        })
+        .await;
+        let is_last = is_over || run.is_ending();
+        if is_last {
+            let report = run.book.borrow_mut().close(&run.recorder, run.plan.begin);
+            // Nobody listens only if the run was given up.
+            let _ = ears.give.send(report);
+        }
+        let before_ms = if is_last { u64::MAX } else { run.recorder.now_ms() };
+        let _ = ears.events.send(Event::Taken { worker, taken: run.recorder.take(before_ms), before_ms });
+        if is_last {
+            let _ = ears.events.send(Event::Ended { worker });
+            return;
+        }
+    }
+}
+
 impl Run {
-    pub(super) fn new(
-        plan: Plan,
-        origin: Rc<Origin>,
-        schedule: Option<Schedule>,
-        left: u64,
-        report: Report,
-        give: mpsc::Sender<Report>,
-    ) -> Run {
-        let (begin, end) = (plan.begin, plan.end);
-        let book = Book { report, statuses: Box::new([0; STATUSES]), begin, end, schedule, left, give };
-        Run { plan, origin, book: RefCell::new(book) }
+    fn is_ending(&self) -> bool {
+        self.shared.is_ending.load(Ordering::Relaxed)
+    }
+
+    /// Whether, and when, one more request may be sent; it is counted off.
+    fn next(&self) -> Next {
+        if self.is_ending() { Next::Never } else { self.book.borrow_mut().next() }
+    }
+
+    /// Books an outcome; true if the connection failed.
+    fn settle(&self, outcome: &Result<Answer, client::Error>, due: Option<Instant>, begin: Instant) -> bool {
+        let Run { recorder, metrics, .. } = self;
+        let book = &mut *self.book.borrow_mut();
+        let report = &mut book.report;
+        if let Some(due) = due {
+            let lag = begin.saturating_duration_since(due);
+            recorder.lag(lag);
+            report.late += u64::from(lag > LATE_AFTER);
+        }
+        match outcome {
+            Ok(answer) => {
+                report.requests += 1;
+                report.received_bytes += answer.received_bytes;
+                let timings = &answer.timings;
+                let response = timings.end.saturating_duration_since(due.unwrap_or(begin));
+                recorder.latency(response, timings.service());
+                metrics.answer(recorder, answer);
+                if let Some(count) = book.statuses.get_mut(usize::from(answer.status())) {
+                    *count += 1;
+                }
+                false
+            }
+            Err(error) => {
+                if let Some((status, timings)) = error.answered.as_deref() {
+                    metrics.head(recorder, *status, timings);
+                }
+                recorder.failure(error.step, &error.name);
+                recorder.count(recorder.metric(&format!("errors.{}", error.name)), 1);
+                report.fail(Failure::of(error));
+                *report.errors_at.entry((error.step, error.name.clone())).or_default() += 1;
+                true
+            }
+        }
     }
 }
 
 /// Sends one request after another until the run is over.
-pub(super) async fn load(run: Rc<Run>) {
+async fn load(run: &Run) {
     let plan = &run.plan;
     let mut kept: Option<Kept> = None;
     let mut started = None;
     loop {
-        let next = run.book.borrow_mut().next();
-        let due = match next {
+        let due = match run.next() {
             Next::Never => return,
             Next::Now => None,
             Next::At(due) => {
                 if clock::precise() < due {
                     until(due).await;
+                    if run.is_ending() {
+                        return;
+                    }
                 }
                 started = None;
                 Some(due)
@@ -90,10 +207,11 @@ pub(super) async fn load(run: Rc<Run>) {
             timeout: plan.timeout,
             started: Some(begin),
         };
+        run.metrics.request(&run.recorder);
         let outcome = client::exchange(&mut kept, &call, &plan.resolver).await;
         // The end of one request is the begin of the next, and the clock is read once for both.
         started = outcome.as_ref().ok().map(|answer| answer.timings.end);
-        let failed = run.book.borrow_mut().settle(&outcome, due, begin);
+        let failed = run.settle(&outcome, due, begin);
         drop(outcome);
         if failed && due.is_none() {
             weir_net::timer::sleep(FAILED_PAUSE).await;
@@ -125,40 +243,8 @@ impl Book {
         }
     }
 
-    /// Books an outcome; true if the connection failed.
-    fn settle(&mut self, outcome: &Result<Answer, client::Error>, due: Option<Instant>, begin: Instant) -> bool {
-        let report = &mut self.report;
-        if let Some(due) = due {
-            let lag = begin.saturating_duration_since(due);
-            report.lag.record(lag);
-            report.late += u64::from(lag > LATE_AFTER);
-        }
-        match outcome {
-            Ok(answer) => {
-                report.requests += 1;
-                report.received_bytes += answer.received_bytes;
-                let end = answer.timings.end;
-                report.service.record(end.saturating_duration_since(begin));
-                if let Some(due) = due {
-                    report.latency.record(end.saturating_duration_since(due));
-                }
-                if let Some(count) = self.statuses.get_mut(usize::from(answer.status())) {
-                    *count += 1;
-                }
-                false
-            }
-            Err(error) => {
-                report.fail(Failure::of(error));
-                *report.errors_at.entry((error.step, error.name.clone())).or_default() += 1;
-                true
-            }
-        }
-    }
-}
-
-impl Drop for Book {
-    /// On its thread, when the last connection is done.
-    fn drop(&mut self) {
+    /// What it came to, on its thread; `begin` is when the run began.
+    fn close(&mut self, recorder: &Recorder, begin: Instant) -> Report {
         let report = &mut self.report;
         for (status, &count) in self.statuses.iter().enumerate().filter(|(_, count)| **count > 0) {
             let status = status as u16;
@@ -167,20 +253,22 @@ impl Drop for Book {
                 *report.failures.entry(Failure::Status(status)).or_default() += count;
             }
         }
-        match &mut self.schedule {
-            None => report.latency = report.service.clone(),
-            Some(schedule) => {
-                while self.left > 0 && schedule.peek(self.end).is_some() {
-                    schedule.take();
-                    self.left -= 1;
-                    report.dropped += 1;
-                }
-            }
+        // Of a run that was stopped early: what was due by now.
+        let end = self.end.min(clock::precise());
+        let mut dropped = 0;
+        while let Some(schedule) = self.schedule.as_mut().filter(|schedule| schedule.peek(end).is_some())
+            && self.left > 0
+        {
+            schedule.take();
+            self.left -= 1;
+            dropped += 1;
         }
-        report.elapsed = clock::precise().saturating_duration_since(self.begin);
+        if dropped > 0 {
+            recorder.dropped(dropped);
+        }
+        report.elapsed = clock::precise().saturating_duration_since(begin);
         report.cpu = weir_meter::host::own_cpu().unwrap_or_default();
-        report.threads = 1;
-        // Nobody listens only if the run was given up.
-        let _ = self.give.send(report.clone());
+        report.busy = vec![report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)];
+        std::mem::take(report)
     }
 }

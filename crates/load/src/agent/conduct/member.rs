@@ -26,7 +26,7 @@ pub struct Mate {
 
 /// An agent of a run.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(in crate::agent) struct Member {
     pub id: String,
     pub name: String,
     cpus: u64,

@@ -18,7 +18,7 @@ use crate::value::Value;
 const ENDPOINTS_MAX: usize = 10_000;
 
 /// Ids of the metrics of requests.
-pub(super) struct Metrics {
+pub(crate) struct Metrics {
     requests: Metric,
     request_rate: Metric,
     responses: Metric,
@@ -48,6 +48,23 @@ struct Apdex {
 }
 
 impl Metrics {
+    /// Those that every request has.
+    pub(crate) fn plain(recorder: &Recorder) -> Metrics {
+        Metrics {
+            requests: recorder.metric("http.requests"),
+            request_rate: recorder.metric("http.request_rate"),
+            responses: recorder.metric("http.responses"),
+            response_time: recorder.metric("http.response_time"),
+            classes: ["2", "3", "4", "5"].map(|class| recorder.metric(&format!("http.response_time.{class}xx"))),
+            downloaded_bytes: recorder.metric("http.downloaded_bytes"),
+            codes: RefCell::new(Vec::new()),
+            extended: None,
+            apdex: None,
+            epoch: clock::precise(),
+        }
+    }
+
+    /// Those of a plan.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Metrics {
         let extended = || Extended {
             dns: recorder.metric("http.dns"),
@@ -62,27 +79,20 @@ impl Metrics {
             frustrated: recorder.metric("apdex.frustrated"),
         };
         Metrics {
-            requests: recorder.metric("http.requests"),
-            request_rate: recorder.metric("http.request_rate"),
-            responses: recorder.metric("http.responses"),
-            response_time: recorder.metric("http.response_time"),
-            classes: ["2", "3", "4", "5"].map(|class| recorder.metric(&format!("http.response_time.{class}xx"))),
-            downloaded_bytes: recorder.metric("http.downloaded_bytes"),
-            codes: RefCell::new(Vec::new()),
             extended: plan.http.extended_metrics.then(extended),
             apdex: plan.plugins.apdex.map(apdex),
-            epoch: clock::precise(),
+            ..Metrics::plain(recorder)
         }
     }
 
     /// A request is handed to the client.
-    pub(super) fn request(&self, recorder: &Recorder) {
+    pub(crate) fn request(&self, recorder: &Recorder) {
         recorder.count(self.requests, 1);
         recorder.rate(self.request_rate);
     }
 
     /// The head of an answer came.
-    pub(super) fn head(&self, recorder: &Recorder, status: u16, timings: &Timings) {
+    pub(crate) fn head(&self, recorder: &Recorder, status: u16, timings: &Timings) {
         recorder.count(self.code(recorder, status), 1);
         recorder.count(self.responses, 1);
         let time = self.first_byte_ms(timings);
@@ -100,7 +110,7 @@ impl Metrics {
     }
 
     /// An answer is complete.
-    pub(super) fn answer(&self, recorder: &Recorder, answer: &Answer) {
+    pub(crate) fn answer(&self, recorder: &Recorder, answer: &Answer) {
         self.head(recorder, answer.status(), &answer.timings);
         if let Some(extended) = &self.extended {
             recorder.sample(extended.total, self.ms(answer.timings.started, answer.timings.end));

@@ -169,10 +169,11 @@ impl Script {
                 scenario: Some(0),
                 vars: Vars::new(worker.plan.names.clone()),
                 uid: "u".into(),
-                due: clock::precise(),
+                due: Some(clock::precise()),
                 session: Session::new(Default::default()),
                 ws: None,
                 socketio: None,
+                wires: None,
             };
             let mut outcome = Ok(());
             for request in &steps {

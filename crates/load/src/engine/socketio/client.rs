@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::options::Options;
 use super::packet::{Frame, Kind, Malformed, Packet, SEPARATOR, push_head};
 use crate::engine::bell::Bell;
 use crate::engine::websocket::Socket;
+use crate::processor::wires::{HeardKind, Wires};
 use crate::value::{Value, parse_json};
 
 /// Namespaces of one connection.
@@ -48,6 +49,8 @@ pub(super) struct Client {
     pub(super) keeper: Bell,
     /// Rings for the task that sends POSTs.
     pub(super) poster: Bell,
+    /// The processor's listeners, if it has some.
+    wires: RefCell<Weak<Wires>>,
 }
 
 /// How packets leave.
@@ -128,6 +131,7 @@ impl Client {
             user: Bell::default(),
             keeper: Bell::default(),
             poster: Bell::default(),
+            wires: RefCell::default(),
         }
     }
 
@@ -143,6 +147,45 @@ impl Client {
         if let Some(namespace) = self.namespaces.borrow().get(index) {
             f(&namespace.name);
         }
+    }
+
+    // For the processor.
+
+    /// The full names of namespaces.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.namespaces.borrow().iter().map(|namespace| namespace.name.clone()).collect()
+    }
+
+    /// Whether a namespace is connected.
+    pub(super) fn is_connected(&self, index: usize) -> bool {
+        self.namespaces.borrow().get(index).is_some_and(|one| one.state == State::Connected)
+    }
+
+    /// Who is told everything that comes.
+    pub(super) fn heard_by(&self, wires: Weak<Wires>) {
+        self.wires.replace(wires);
+    }
+
+    /// Leaves a namespace, and the connection with the last one.
+    pub(super) fn close(&self, index: usize) {
+        let name = self.namespaces.borrow_mut().get_mut(index).filter(|one| one.state == State::Connected).map(|one| {
+            one.state = State::Gone;
+            one.name.clone()
+        });
+        if let Some(name) = name {
+            let mut packet = Vec::new();
+            push_head(&mut packet, Kind::Disconnect, &name, None);
+            self.send(&packet);
+            if !self.is_needed() {
+                self.leave();
+            }
+        }
+    }
+
+    fn tell(&self, kind: HeardKind, index: usize, text: &str, number: u64) {
+        let Some(wires) = self.wires.borrow().upgrade() else { return };
+        let name = self.namespaces.borrow().get(index).map(|one| super::short_name(&self.options, &one.name));
+        wires.tell(kind, &name.unwrap_or_default(), text, number);
     }
 
     /// Begins to connect a namespace.
@@ -313,6 +356,11 @@ impl Client {
 
     /// There is no connection any more, or there never was one.
     pub(super) fn down(&self, why: &'static str) {
+        for index in 0..self.namespaces.borrow().len() {
+            if self.is_connected(index) {
+                self.tell(HeardKind::Lost, index, why, 0);
+            }
+        }
         let was_up = !matches!(self.link.replace(Link::Down), Link::Down);
         self.upgrade.replace(Upgrade::No);
         self.generation.set(self.generation.get() + 1);
@@ -412,6 +460,7 @@ impl Client {
         let Some(index) = self.find(packet.namespace) else { return };
         match packet.kind {
             Kind::Event => {
+                self.tell(HeardKind::Event, index, packet.payload, 0);
                 let mut wanted = self.wanted.borrow_mut();
                 let is_wanted = wanted.event.as_ref().is_some_and(|(at, name)| *at == index && is_of(packet, name));
                 if is_wanted && wanted.events.len() < EVENTS_MAX {
@@ -422,20 +471,24 @@ impl Client {
             }
             Kind::Ack => {
                 let mut wanted = self.wanted.borrow_mut();
-                if wanted.ack == packet.id.map(|id| (index, id)) {
+                if wanted.ack.is_some() && wanted.ack == packet.id.map(|id| (index, id)) {
                     wanted.ack = None;
                     wanted.acked = Some(packet.payload.to_owned());
                     drop(wanted);
                     self.user.ring();
+                } else if let Some(id) = packet.id {
+                    drop(wanted);
+                    self.tell(HeardKind::Ack, index, packet.payload, id);
                 }
             }
-            Kind::Connect => self.is_connected(index, packet.payload),
+            Kind::Connect => self.welcomed(index, packet.payload),
             Kind::ConnectError => self.is_refused(index, message_of(packet.payload)),
             Kind::Disconnect => {
                 if let Some(namespace) = self.namespaces.borrow_mut().get_mut(index) {
                     namespace.state = State::Gone;
                 }
                 self.wanted.borrow_mut().lost = Some("io server disconnect");
+                self.tell(HeardKind::Lost, index, "io server disconnect", 0);
                 self.user.ring();
                 // A connection that serves no namespace is closed, and not opened again.
                 if !self.is_needed() {
@@ -445,7 +498,7 @@ impl Client {
         }
     }
 
-    fn is_connected(&self, index: usize, payload: &str) {
+    fn welcomed(&self, index: usize, payload: &str) {
         if payload.is_empty() {
             // In the client's words, whose protocol this is not.
             let message = "It seems you are trying to reach a Socket.IO server in v2.x with a v3.x client, but they are \
@@ -460,6 +513,7 @@ impl Client {
             None => Vec::new(),
         };
         waiting.iter().for_each(|packet| self.send(packet));
+        self.tell(HeardKind::Connected, index, "", 0);
         self.user.ring();
     }
 

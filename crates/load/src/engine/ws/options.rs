@@ -119,6 +119,7 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
     let nothing = Value::Undefined;
     let spec = worker.plan.scenarios.get(vuser.scenario.unwrap_or(usize::MAX)).map(|scenario| &scenario.spec);
     let context = Context {
+        wires: None,
         vars: &mut vuser.vars,
         scenario: spec.unwrap_or(&nothing),
         uid: &vuser.uid,

@@ -44,14 +44,16 @@ impl Say {
 fn asked(report: &Value) -> Option<Say> {
     let weir = &report["weir"];
     let created = count(report, "vusers.created");
-    let missing = count(report, "vusers.skipped") + weir["dropped"].as_u64().unwrap_or(0);
+    let skipped = count(report, "vusers.skipped");
+    let missing = skipped + weir["dropped"].as_u64().unwrap_or(0);
     let phases: Vec<&Value> = weir["phases"].as_array().into_iter().flatten().collect();
     let mut told: Vec<String> = phases.iter().take(PHASES_TOLD).map(|phase| escape(&told(phase))).collect();
     let rest = phases.len().saturating_sub(PHASES_TOLD) as u64;
     told.extend((rest > 0).then(|| format!("and {}", many(rest, "more phase"))));
     // Of a run that was cut short nobody knows how many were asked.
     let is_cut = weir["incomplete"].as_array().is_some_and(|reasons| !reasons.is_empty());
-    let has_users = created + missing > 0;
+    // A URL alone is loaded without any: what it dropped are requests.
+    let has_users = created + skipped > 0 || missing > 0 && count(report, "http.requests") == 0;
     let title = match (has_users, phases.is_empty()) {
         (true, _) if is_cut => format!("{} begun", many(created, "virtual user")),
         (true, _) => many(created + missing, "virtual user"),

@@ -94,6 +94,12 @@ class Context {
       clear: () => native.clearCookies(seat.id),
     }));
   }
+  get sockets() {
+    return socketsOf(wireFor(this[SEAT]));
+  }
+  get ws() {
+    return webSocketOf(wireFor(this[SEAT]));
+  }
   get scenario() {
     return (this[SEAT].scenario ??= native.scenario(this[SEAT].id));
   }
@@ -181,11 +187,13 @@ const writeBack = (seat) => {
     replaceVars(seat, context.vars);
     context.vars = seat.vars;
   }
+  if (seat.touched !== undefined) writeTouched(seat);
+};
+
+const writeTouched = (seat) => {
   const { touched } = seat;
   seat.touched = undefined;
-  if (touched !== undefined) {
-    for (const [name, value] of touched) if (typeof name === 'string') put(seat, name, value);
-  }
+  for (const [name, value] of touched) if (typeof name === 'string') put(seat, name, value);
 };
 
 /** What a branch put on its context is on the virtual user's from now on. */
@@ -281,6 +289,32 @@ const failure = ({ name, message, code }) => Object.assign(new Error(message ?? 
 const await_ = (seat, promise) => {
   const next = seat.done ?? doneFor(seat);
   Promise.resolve(promise).then(() => next(), (error) => next(error ?? 'undefined'));
+};
+
+/** What wires.js needs of weir. */
+const wiring = {
+  kind: native.wireKind,
+  places: native.wirePlaces,
+  isOpen: native.wireIsOpen,
+  listen: native.wireListen,
+  emit: native.wireEmit,
+  close: native.wireClose,
+  failed: (error) => native.say(`Error in a listener of the processor: ${error?.stack ? `${error}\n${error.stack}` : error}`),
+};
+
+/** The number of a virtual user's connections; its context is remembered, for what listeners do to its variables. */
+const wireFor = (seat) => {
+  const number = native.wire(seat.id);
+  if (number !== undefined) wireOf(number).contexts.add(seat);
+  return number;
+};
+
+/** Something came for listeners, or their connections are gone. */
+const hear = (number, kind, place, text, answer) => {
+  if (kind === undefined) return wireGone(number);
+  wireHeard(number, kind, place, text, answer);
+  // Objects that a listener changed inside of: a call that is not over writes them back itself.
+  for (const seat of wires.get(number)?.contexts ?? []) if (!seat.isBusy && seat.touched !== undefined) writeTouched(seat);
 };
 
 /** A function a template calls. */

@@ -6,6 +6,7 @@ const path = require('node:path');
 const Module = require('node:module');
 const { pathToFileURL } = require('node:url');
 const { format } = require('node:util');
+const { Writable } = require('node:stream');
 
 /** Virtual users whose context is kept, oldest forgotten first. */
 const CONTEXTS_MAX = 50000;
@@ -22,6 +23,9 @@ const sendText = (text) => {
   socket.uncork();
 };
 const send = (message) => sendText(JSON.stringify(message));
+
+// Descriptor 1 has its own use, below: what is written to it goes where console.log goes.
+Object.defineProperty(process, 'stdout', { value: new Writable(), configurable: true, enumerable: true });
 
 const say = (...args) => send({ op: 'say', text: format(...args) });
 for (const name of ['log', 'info', 'debug', 'warn', 'error', 'trace']) console[name] = say;
@@ -41,7 +45,7 @@ const flush = () => {
 const ee = emitter((kind, name, value) => {
   if (emitted.push([kind, name, value]) === 1) setImmediate(flush);
 });
-const functions = makeFunctions(() => {});
+const functions = makeFunctions((name) => send({ op: 'function', name }));
 const exitCode = { value: undefined, changed: (code) => send({ op: 'exit', code: Number(code) }) };
 
 const replace = function (key, value) {
@@ -76,9 +80,56 @@ class Context {
     Object.defineProperty(this, 'known', { value: new Map() });
     // What came with the last call, and what was done to it since.
     Object.defineProperty(this, 'cookies', { value: { all: [], changes: [] } });
+    Object.defineProperty(this, 'wires', { value: undefined, writable: true });
     Object.defineProperty(this, '_jar', { value: new Jar(cookiesOf(this.cookies)), writable: true });
   }
+  get sockets() {
+    return socketsOf(wireFor(this));
+  }
+  get ws() {
+    return webSocketOf(wireFor(this));
+  }
 }
+
+/** Virtual users' connections as weir told of them: their kind, and which namespaces are connected. */
+const told = new Map();
+let lastAnswer = 0;
+
+/** What wires.js needs of weir. */
+const wiring = {
+  kind: (number) => told.get(number)?.kind,
+  places: (number) => [...(told.get(number)?.places.keys() ?? [])],
+  isOpen: (number, place) => told.get(number)?.places.get(place) === true,
+  listen: (number) => send({ op: 'listen', number }),
+  emit(number, place, text, wantsAnswer) {
+    const answer = wantsAnswer ? (lastAnswer += 1) : undefined;
+    send({ op: 'emit', number, place, text, answer });
+    return answer;
+  },
+  close(number, place) {
+    told.get(number)?.places.set(place, false);
+    send({ op: 'close', number, place });
+  },
+  failed: (error) => say('Error in a listener of the processor:', (error && error.stack) || error),
+};
+
+/** The number of a virtual user's connections; its context is remembered, for what listeners do to its variables. */
+const wireFor = (context) => {
+  if (context.wires !== undefined) wireOf(context.wires).contexts.add(context);
+  return context.wires;
+};
+
+/** Something came for listeners, or their connections are gone. */
+const hear = ({ number, kind, place, text, answer }) => {
+  if (kind === undefined) return told.delete(number) && wireGone(number);
+  if (kind === CONNECTED || kind === LOST) told.get(number)?.places.set(place, kind === CONNECTED);
+  wireHeard(number, kind, place, text, answer);
+  // What they set at once; after a pause of theirs it is told with what comes next.
+  for (const context of wires.get(number)?.contexts ?? []) {
+    const [changed, gone] = changes(context);
+    if (changed || gone.length) sendText(`{"op":"left","number":${number},"vars":{${changed}},"gone":${JSON.stringify(gone)}}`);
+  }
+};
 
 const cookiesOf = (cookies) => ({
   list: () => cookies.all,
@@ -106,13 +157,18 @@ const readCookie = (text, url) => {
   return { key, value, domain: domain || host, path: set('path') || folder, hostOnly: !domain, secure: /;\s*secure\b/i.test(text) };
 };
 
-const contextOf = ({ uid, scenario, vars, cookies }) => {
+const contextOf = ({ uid, scenario, vars, cookies, wires }) => {
   let context = contexts.get(uid);
   if (context === undefined) {
     if (contexts.size >= CONTEXTS_MAX) contexts.delete(contexts.keys().next().value);
     contexts.set(uid, (context = new Context(uid, references[scenario])));
   }
   context.cookies.all = cookies ?? [];
+  if (wires !== undefined) {
+    const { number, kind, open, shut } = wires;
+    context.wires = number;
+    told.set(number, { kind, places: new Map([...open.map((place) => [place, true]), ...shut.map((place) => [place, false])]) });
+  }
   const { known } = context;
   for (const name of Object.keys(context.vars)) if (!(name in vars) && known.has(name)) delete context.vars[name];
   for (const [name, value] of Object.entries(vars)) {
@@ -248,6 +304,8 @@ const take = (text) => {
     case 'reference':
       references[message.index] = message.value;
       return undefined;
+    case 'heard':
+      return void hear(message);
     case 'forget':
       return void contexts.delete(message.uid);
     default:
@@ -255,23 +313,46 @@ const take = (text) => {
   }
 };
 
-let held = [], heldBytes = 0, wanted = 4;
-socket.on('data', (chunk) => {
-  held.push(chunk);
-  heldBytes += chunk.length;
-  while (heldBytes >= wanted) {
-    const all = held.length === 1 ? held[0] : Buffer.concat(held);
-    const length = all.readUInt32BE(0);
-    wanted = 4 + length;
-    held = [all];
-    if (heldBytes < wanted) return;
-    const text = all.toString('utf8', 4, wanted);
-    held = [all.subarray(wanted)];
-    heldBytes -= wanted;
-    wanted = 4;
-    take(text);
+/** Calls `each` with the text of every frame that comes. */
+const readFrames = (stream, each) => {
+  let held = [], heldBytes = 0, wanted = 4;
+  stream.on('data', (chunk) => {
+    held.push(chunk);
+    heldBytes += chunk.length;
+    while (heldBytes >= wanted) {
+      const all = held.length === 1 ? held[0] : Buffer.concat(held);
+      const length = all.readUInt32BE(0);
+      wanted = 4 + length;
+      held = [all];
+      if (heldBytes < wanted) return;
+      const text = all.toString('utf8', 4, wanted);
+      held = [all.subarray(wanted)];
+      heldBytes -= wanted;
+      wanted = 4;
+      each(text);
+    }
+  });
+};
+readFrames(socket, take);
+
+// Functions that templates call: weir waits for each, so they have a socket of their own, descriptor 1.
+const asks = new net.Socket({ fd: 1, readable: true, writable: true });
+readFrames(asks, (text) => {
+  const { name, arguments: args } = decode(text);
+  let answer;
+  try {
+    const value = encode(functions[name](...args));
+    answer = value === undefined ? '{}' : `{"value":${value}}`;
+  } catch (error) {
+    say(`Error in ${name}() of the processor:`, (error && error.stack) || error);
+    answer = '{"failed":true}';
   }
+  const bytes = Buffer.from(answer);
+  const head = Buffer.allocUnsafe(4);
+  head.writeUInt32BE(bytes.length);
+  asks.write(Buffer.concat([head, bytes]));
 });
+asks.on('error', () => {});
 socket.on('end', () => process.exit(0));
 socket.on('error', () => process.exit(0));
 process.on('SIGINT', () => {});

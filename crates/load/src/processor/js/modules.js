@@ -117,4 +117,5 @@ const loaded = () => {
   isLoading = false;
 };
 
-return { invoke, seatFor, prepare, befores, setEntries, callTemplate, forget, runTimer, requireFile, loaded, scriptOf };
+return { invoke, seatFor, prepare, befores, setEntries, callTemplate, forget, hear, runTimer, requireFile, loaded,
+  scriptOf };

@@ -1,0 +1,194 @@
+//! `weir load URL` from outside: its reports are those of a script's run, and Ctrl-C ends it with them.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+
+/// A server that counts what it answers: 404 to every tenth.
+struct Server {
+    url: String,
+    seen: Arc<AtomicU64>,
+}
+
+impl Server {
+    fn start() -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/x", listener.local_addr().unwrap());
+        let seen = Arc::new(AtomicU64::new(0));
+        let counts = seen.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let counts = counts.clone();
+                thread::spawn(move || answer(stream, &counts));
+            }
+        });
+        Server { url, seen }
+    }
+
+    fn seen(&self) -> u64 {
+        self.seen.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it has seen so many.
+    fn wait_for(&self, requests: u64) {
+        while self.seen() < requests {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn answer(mut stream: TcpStream, seen: &AtomicU64) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while stream.read(&mut byte).is_ok_and(|read| read > 0) {
+        head.push(byte[0]);
+        if head.ends_with(b"\r\n\r\n") {
+            head.clear();
+            let status = if seen.fetch_add(1, Ordering::SeqCst) % 10 == 9 { "404 No" } else { "200 OK" };
+            if write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\nhello").is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn load(arguments: &[&str]) -> Output {
+    Command::new(WEIR).arg("load").args(arguments).stdin(Stdio::null()).output().expect("weir runs")
+}
+
+fn begin(arguments: &[&str]) -> Child {
+    let mut command = Command::new(WEIR);
+    command.arg("load").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("weir runs")
+}
+
+fn report(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).expect("a report")).expect("JSON")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn room(name: &str) -> (PathBuf, PathBuf, PathBuf) {
+    let dir = support::scratch(name);
+    (dir.join("run.json"), dir.join("run.html"), dir)
+}
+
+#[test]
+fn its_reports_have_what_was_sent() {
+    let server = Server::start();
+    let (json, html, dir) = room("url");
+    for (model, lags) in [(&["-d", "60s"][..], 0), (&["-R", "400"][..], 300)] {
+        let before = server.seen();
+        let mut flags = vec![&*server.url, "-n", "300", "-c", "4", "--workers", "2", "-o", text(&json)];
+        flags.extend(["--html", text(&html)].iter().chain(model));
+        let output = load(&flags);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && printed.contains("Statuses   200: 270   404: 30"), "{printed}");
+        assert_eq!(server.seen() - before, 300);
+        let report = report(&json);
+        let counters = &report["aggregate"]["counters"];
+        for (name, count) in [
+            ("http.requests", 300),
+            ("http.responses", 300),
+            ("http.codes.200", 270),
+            ("http.codes.404", 30),
+            ("http.downloaded_bytes", 1500),
+        ] {
+            assert_eq!(counters[name], count, "{name} of {counters}");
+        }
+        let weir = &report["weir"];
+        let count = |key: &str| weir[key]["count"].as_u64();
+        assert_eq!((count("response"), count("service")), (Some(300), Some(300)));
+        assert_eq!(count("schedule_lag"), Some(lags));
+        assert_eq!(report["aggregate"]["summaries"]["http.response_time"]["count"], 300);
+        assert_eq!(weir["targets"][0], server.url.trim_end_matches("/x"));
+        let sum = |of: &Value| of.as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum::<u64>();
+        assert_eq!(sum(&weir["series"]["counts"]["http.requests"]), 300);
+        assert_eq!((&weir["incomplete"], &weir["dropped"]), (&Value::Array(Vec::new()), &0.into()));
+        let page = std::fs::read_to_string(&html).unwrap();
+        assert!(page.contains("300 requests answered") && !page.contains("virtual user"), "{page}");
+    }
+    let compared = load(&["compare", text(&json), text(&json)]);
+    let printed = String::from_utf8_lossy(&compared.stdout);
+    assert!(compared.status.success() && printed.contains("response p99, ms"), "{printed}");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn a_signal_ends_it_with_its_reports() {
+    let server = Server::start();
+    let (json, _, dir) = room("url-stopped");
+    let child = begin(&[&server.url, "-R", "100", "-d", "600s", "-c", "2", "-o", text(&json)]);
+    server.wait_for(20);
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stdout));
+    let report = report(&json);
+    assert_eq!(report["weir"]["incomplete"][0], "stopped by a signal before its time");
+    let sent = report["aggregate"]["counters"]["http.requests"].as_u64().unwrap();
+    // One that was on its way when the signal came is counted as sent, and perhaps not seen.
+    assert!((20..=server.seen() + 2).contains(&sent), "{sent} of {}", server.seen());
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn what_was_due_and_never_sent_is_told() {
+    // Nobody answers: each connection waits for its first answer until the time is over.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let (json, _, dir) = room("url-dropped");
+    let output = load(&[&url, "-R", "100", "-d", "1s", "-c", "3", "--timeout", "2s", "-o", text(&json)]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let report = report(&json);
+    let (sent, dropped) = (&report["aggregate"]["counters"]["http.requests"], &report["weir"]["dropped"]);
+    assert_eq!((sent.as_u64(), dropped.as_u64()), (Some(3), Some(97)), "{printed}");
+    assert_eq!(report["aggregate"]["counters"]["errors.ETIMEDOUT"], 3);
+    assert!(printed.contains("Incomplete: 97 requests were due and never sent: all 3 connections"), "{printed}");
+    assert_eq!(report["weir"]["generator"]["is_limit"], false, "the target was");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn its_metrics_are_served_while_it_runs() {
+    let server = Server::start();
+    let address = format!("127.0.0.1:{}", support::free_port());
+    let mut child = begin(&[&server.url, "-R", "50", "-d", "600s", "--prometheus", &address]);
+    server.wait_for(50);
+    let mut said = String::new();
+    while !said.contains("weir_load_dropped_total 0") {
+        said.clear();
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        stream.read_to_string(&mut said).unwrap();
+        assert!(said.starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_report_without_a_place_begins_nothing() {
+    let server = Server::start();
+    for flag in ["-o", "--html"] {
+        let output = load(&[&server.url, "-n", "1", flag, "/nowhere/at/all/x"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), server.seen()), (Some(2), 0), "{said}");
+        assert!(said.contains("Path does not exist: /nowhere/at/all"), "{said}");
+    }
+}
