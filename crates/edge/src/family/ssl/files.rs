@@ -30,7 +30,10 @@ pub struct Stamp {
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// What the configuration read last had, for one that inherits. Only such configurations write here.
-static LAST: Mutex<Option<HashMap<String, (Stamp, Arc<Vec<u8>>)>>> = Mutex::new(None);
+static LAST: Mutex<Option<Read>> = Mutex::new(None);
+
+/// Files by name, each as it was when it was read.
+type Read = HashMap<String, (Stamp, Arc<Vec<u8>>)>;
 
 impl Stamp {
     /// Whether it is the same file for nginx, which counts seconds.
