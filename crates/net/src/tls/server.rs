@@ -165,6 +165,14 @@ impl Server {
         Server { config: Arc::new(config), speaks_tls13: self.speaks_tls13 }
     }
 
+    /// The same without early data.
+    pub fn without_early_data(&self) -> Server {
+        let mut config = (*self.config).clone();
+        config.max_early_data_size = 0;
+        config.send_half_rtt_data = false;
+        Server { config: Arc::new(config), speaks_tls13: self.speaks_tls13 }
+    }
+
     /// The same with other certificates.
     pub fn with_identities(&self, identities: &[KeyPair]) -> Server {
         let mut config = (*self.config).clone();

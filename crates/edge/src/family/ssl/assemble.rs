@@ -307,5 +307,6 @@ fn speakers(
     let http1 = Server::new(&options).map_err(|tls::Unusable(why)| {
         Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})"))
     })?;
-    Ok(Speakers { http2: http1.with_alpn(&HTTP2), http1 })
+    // Streams could not tell which of them came early, and `$ssl_early_data` is what makes early data safe.
+    Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http1 })
 }
