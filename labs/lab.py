@@ -34,8 +34,8 @@ def inside(chosen, variants=('',)):
     sys.exit(max(results))
 
 
-def options(about, scripted=False):
-    """The options every runner has, and those of one that has a load.yml beside it."""
+def options(about, scripted=False, tls=False):
+    """The options every runner has, and those of one with a load.yml or a configuration with TLS beside it."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument('--weir', default=str(ROOT / 'target/release/weir'), help='weir binary')
     parser.add_argument('--nginx', default='/usr/sbin/nginx', help='nginx binary')
@@ -46,6 +46,8 @@ def options(about, scripted=False):
     if scripted:
         parser.add_argument('--load', nargs='?', const='short', choices=['short', 'full'],
                             help="load by `weir load` and the lab's load.yml: short, or as long as reported; --quick is a look")
+    if tls:
+        parser.add_argument('--tls', action='store_true', help='the published file with TLS and HTTP/2, before Spring Boot')
     chosen = parser.parse_args()
     Edge.globals = f'worker_processes {chosen.workers};' if chosen.workers else ''
     return chosen
@@ -76,6 +78,16 @@ def run_quietly(command):
 def set_kernel(name, value):
     """Sets a kernel parameter of this network namespace."""
     Path('/proc/sys', *name.split('.')).write_text(str(value))
+
+
+def lay_over(folder):
+    """From here on, what is written below the folder is seen in this mount namespace alone; what is there stays."""
+    room = tempfile.mkdtemp(prefix='weir-lab-over-')
+    subprocess.run(['mount', '-t', 'tmpfs', 'tmpfs', room], check=True)
+    for part in ('upper', 'work'):
+        os.mkdir(f'{room}/{part}')
+    subprocess.run(['mount', '-t', 'overlay', 'overlay', '-o', f'lowerdir={folder},upperdir={room}/upper,workdir={room}/work', folder],
+                   check=True)
 
 
 class Process:

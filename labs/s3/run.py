@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Report S3: three Express servers behind nginx.conf, one worker, 64 connections by wrk."""
+"""Report S3: three Express servers behind nginx.conf, one worker, 64 connections by wrk; `--tls`: published.conf, Spring Boot."""
 import http.client, json, sys
 from collections import Counter
 from contextlib import ExitStack
@@ -8,6 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import lab
+import tls
 
 SERVERS = ('127.0.0.2', '127.0.0.3', '127.0.0.4')
 
@@ -20,7 +21,9 @@ def ask(port, path):
     return answer.status, answer.getheader('Location'), answer.read()
 
 
-chosen = lab.options(__doc__)
+chosen = lab.options(__doc__, tls=True)
+if chosen.tls:
+    tls.run(chosen)
 edge_name, _ = lab.inside(chosen)
 seconds = 2 if chosen.quick else 8
 expect = lab.Expectations()

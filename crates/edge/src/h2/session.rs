@@ -157,6 +157,12 @@ impl Session {
         Ok(sent)
     }
 
+    /// Sends what waits before a reset that follows it: a client that finds both in one TLS record can take the stream
+    /// for broken and lose its answer (curl 7.88 does), and nginx writes them apart. What goes wrong, the driver meets.
+    pub(super) fn send_apart(&self) {
+        self.flush(&self.shared.stream).ok();
+    }
+
     /// Every stream that waits to write looks again whether it may: those of the client's choice first, and among
     /// equals another one each time.
     pub fn wake_writers(&self) {

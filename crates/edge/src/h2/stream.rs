@@ -178,6 +178,9 @@ impl Stream {
                 (Output::Open | Output::Left(_), _) => Some(Code::Internal),
             };
             if let Some(code) = code {
+                if code == Code::NoError {
+                    self.session.send_apart();
+                }
                 self.session.wire.borrow_mut().reset(self.id, code);
             }
         }

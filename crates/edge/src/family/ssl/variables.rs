@@ -66,9 +66,10 @@ pub(super) static ALL: &[Variable] = &[
     Variable::new("ssl_client_verify", CLIENT_VERIFY),
 ];
 
-/// Writes something of an encrypted connection.
+/// Writes something of an encrypted connection. nginx: what is empty is not found, and a log shows it as `-`.
 fn agreed(exchange: &Exchange<'_>, out: &mut Vec<u8>, write: impl FnOnce(&Facts, &mut Vec<u8>)) -> bool {
-    exchange.client.facts().map(|facts| write(facts, out)).is_some()
+    let before = out.len();
+    exchange.client.facts().map(|facts| write(facts, out)).is_some_and(|()| out.len() > before)
 }
 
 /// Writes names with colons between them.
@@ -79,16 +80,17 @@ fn offered(
     name: fn(u16) -> String,
 ) -> bool {
     let Some(hello) = exchange.client.facts().and_then(|facts| facts.offered.as_ref()) else { return false };
+    let before = out.len();
     for (index, id) in list(hello).iter().filter(|id| !is_grease(**id)).enumerate() {
         if index > 0 {
             out.push(b':');
         }
         out.extend(name(*id).as_bytes());
     }
-    true
+    out.len() > before
 }
 
-/// Writes something of the client's certificate; empty without one.
+/// Writes something of the client's certificate.
 fn client(exchange: &Exchange<'_>, out: &mut Vec<u8>, describe: impl FnOnce(Described<'_>) -> String) -> bool {
     agreed(exchange, out, |facts, out| {
         if let Some(described) = facts.shown().and_then(|(der, _)| Described::read(der)) {
@@ -119,8 +121,8 @@ const CLIENT_VERIFY: Get = |exchange, _, out| {
 
 /// `1` as long as what came may be somebody's copy: the handshake has not shown that the client is there.
 fn early_data(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let Transport::Tls(tls) = &exchange.client.shared.stream else { return exchange.client.facts().is_some() };
-    exchange.client.facts().is_some_and(|_| !tls.is_handshaking() || text(out, b"1"))
+    let Transport::Tls(tls) = &exchange.client.shared.stream else { return false };
+    exchange.client.facts().is_some() && tls.is_handshaking() && text(out, b"1")
 }
 
 /// nginx's `NGX_ESCAPE_URI_COMPONENT`: what RFC 3986 calls unreserved stays.
