@@ -189,17 +189,9 @@ impl Conn {
         let Some(place) = worker.take_place() else { return Ok(None) };
         let (stream, other) = Stream::with_nobody()?;
         let shared = Rc::new(Shared::new(stream.into(), Some(place), generation));
-        let client = Rc::new(Client {
-            number: client.number,
-            accepted: client.accepted,
-            remote: client.remote.clone(),
-            local: OnceCell::from(client.local().clone()),
-            listen: client.listen.clone(),
-            proxied: client.proxied.clone(),
-            secured: client.secured.clone(),
-            shared: shared.clone(),
-        });
+        // Asked of the client's socket: its new one has no address.
         let socket = Rc::new(client.local().clone());
+        let client = client.over(shared.clone());
         Ok(Some((
             Conn {
                 shared,
@@ -219,16 +211,7 @@ impl Conn {
         let transport = Transport::Carried(stream.clone());
         let shared = Rc::new(Shared::new(transport, None, self.shared.generation.get()));
         shared.rest.set(Rest::Busy);
-        let client = Rc::new(Client {
-            number: self.client.number,
-            accepted: self.client.accepted,
-            remote: self.client.remote.clone(),
-            local: self.client.local.clone(),
-            listen: self.client.listen.clone(),
-            proxied: self.client.proxied.clone(),
-            secured: self.client.secured.clone(),
-            shared: shared.clone(),
-        });
+        let client = self.client.over(shared.clone());
         let (before, socket) = (self.served, self.socket.clone());
         self.served += 1;
         let (deadline, left) = (Deadline::new(), Cell::new(Duration::ZERO));

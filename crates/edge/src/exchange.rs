@@ -46,6 +46,20 @@ impl Client {
     pub fn local(&self) -> &SocketAddress {
         self.local.get_or_init(|| self.shared.stream.socket().local_addr().unwrap_or_else(|_| self.remote.clone()))
     }
+
+    /// The same client, its bytes carried by something else.
+    pub fn over(&self, shared: Rc<crate::conn::Shared>) -> Rc<Client> {
+        Rc::new(Client {
+            number: self.number,
+            accepted: self.accepted,
+            remote: self.remote.clone(),
+            local: self.local.clone(),
+            listen: self.listen.clone(),
+            proxied: self.proxied.clone(),
+            secured: self.secured.clone(),
+            shared,
+        })
+    }
 }
 
 /// The request as it came in.

@@ -35,17 +35,7 @@ pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {
     let session = Session::new(conn.shared.clone(), limits(&generation.conf, listen), values.http2.chunk);
     let mut input = buffer::lease(READ_BYTES.max(early.len()));
     input.extend_from_slice(early);
-    let drive = Drive {
-        conn,
-        entry,
-        session,
-        input,
-        start: 0,
-        needs: 0,
-        is_begun: false,
-        is_going: false,
-        waits: Waits::Nothing,
-    };
+    let drive = Drive { conn, entry, session, input, start: 0, needs: 0, is_begun: false, waits: Waits::Nothing };
     weir_net::worker::spawn(Box::pin(live(drive)));
 }
 
@@ -113,8 +103,6 @@ struct Drive {
     /// So many bytes from `start` on must be there before there is anything to do.
     needs: usize,
     is_begun: bool,
-    /// No new streams: the client was told.
-    is_going: bool,
     waits: Waits,
 }
 
@@ -132,7 +120,7 @@ impl Drive {
                 Err(error) => return Poll::Ready(End::Broken(error)),
             };
             let waiting = self.session.waiting();
-            if self.is_going && self.session.tasks() == 0 && waiting == 0 {
+            if self.is_going() && self.session.tasks() == 0 && waiting == 0 {
                 return Poll::Ready(End::Done);
             }
             let read = if waiting < OUT_MAX { self.read() } else { Ok(false) };
@@ -154,21 +142,22 @@ impl Drive {
 
     /// A stop, or a reload: streams that are open go on, new ones do not. nginx's workers of an older configuration do
     /// the same.
-    fn go_if_told(&mut self) {
+    fn go_if_told(&self) {
         let worker = &self.entry.worker;
-        if self.is_going {
-            return;
-        }
         let is_old = self.conn.shared.generation.get() != worker.generation().conf.generation;
         if worker.is_draining() || is_old {
             self.go();
         }
     }
 
-    fn go(&mut self) {
-        if !std::mem::replace(&mut self.is_going, true) {
+    fn go(&self) {
+        if !self.is_going() {
             self.session.wire.borrow_mut().goaway(Code::NoError);
         }
+    }
+
+    fn is_going(&self) -> bool {
+        self.session.wire.borrow().is_going()
     }
 
     /// Reads and acts on what is there; whether there may be more. A fault is told to the client before it ends all.
@@ -225,9 +214,13 @@ impl Drive {
             match step {
                 Step::Need(count) => self.needs = count,
                 Step::Took { used, event } => {
-                    let taken = act(&mut self.conn, &self.entry, &self.session, self.is_going, event);
+                    let taken = act(&mut self.conn, &self.entry, &self.session, event);
                     self.start += used;
                     self.needs = 0;
+                    // Each frame has its own time, or a long upload would end with it; a section's frames share theirs.
+                    if self.waits == Waits::Frame && !self.session.wire.borrow().is_in_section() {
+                        self.waits = Waits::Nothing;
+                    }
                     if taken {
                         self.count_request();
                     }
@@ -302,7 +295,7 @@ impl Drive {
         }
         match waits {
             Waits::Socket => Poll::Ready(Some(End::Stuck)),
-            Waits::Idle if !self.is_going => {
+            Waits::Idle if !self.is_going() => {
                 self.go();
                 Poll::Ready(None)
             }
@@ -326,11 +319,11 @@ impl Drive {
 }
 
 /// Does what a frame asks for; whether it began a request.
-fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, is_going: bool, event: Event<'_>) -> bool {
+fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) -> bool {
     match event {
         Event::Nothing | Event::GoAway { .. } => {}
         Event::Head { stream, ends, malformed } => {
-            return begin(conn, entry, session, is_going, (stream, ends, malformed));
+            return begin(conn, entry, session, (stream, ends, malformed));
         }
         Event::Malformed { stream, what } => {
             note(conn, entry, what);
@@ -380,14 +373,9 @@ fn begin(
     conn: &mut Conn,
     entry: &Entry,
     session: &Rc<Session>,
-    is_going: bool,
     (id, ends, length): (u32, bool, Option<&'static str>),
 ) -> bool {
     let worker = &entry.worker;
-    if is_going {
-        session.wire.borrow_mut().reset(id, Code::RefusedStream);
-        return false;
-    }
     let generation = worker.generation();
     let policy = head::policy(default_core(&generation.conf, conn.client.listen.get()));
     // Sec-WebSocket-Key proves nothing to anybody (RFC 6455 §10.3): any number will do.

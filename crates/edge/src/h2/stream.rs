@@ -184,9 +184,9 @@ impl Stream {
                 self.session.wire.borrow_mut().reset(self.id, code);
             }
         }
-        let unread = self.inbox.take_unread();
-        if unread > 0 && !self.session.is_dead() {
-            self.session.wire.borrow_mut().consumed(self.id, unread);
+        let (inbox, read) = self.inbox.replace((Lease::none(), 0));
+        if inbox.len() > read && !self.session.is_dead() {
+            self.session.wire.borrow_mut().consumed(self.id, inbox.len() - read);
         }
         self.session.remove(self.id);
         self.session.tell_driver();
@@ -214,18 +214,6 @@ impl Stream {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         Ok(())
-    }
-}
-
-/// The inbox, emptied.
-trait TakeUnread {
-    fn take_unread(&self) -> usize;
-}
-
-impl TakeUnread for RefCell<(Lease, usize)> {
-    fn take_unread(&self) -> usize {
-        let (bytes, read) = self.replace((Lease::none(), 0));
-        bytes.len() - read
     }
 }
 

@@ -30,6 +30,7 @@ mod pem;
 mod records;
 mod server;
 mod sessions;
+mod signature;
 mod stream;
 mod tickets;
 mod why;

@@ -11,16 +11,14 @@ use super::judge::{Anyone, is_common_name};
 use super::keys::KeyPair;
 use super::server::KeyLogFile;
 use super::sessions::Store;
-use super::x509::X509;
+use super::signature;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, DnsName, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, PeerMisbehaved, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use std::sync::Arc;
 
 /// What a proxy is told about TLS towards origins.
@@ -117,7 +115,7 @@ impl ServerCertVerifier for Trusting {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verify(message, certificate, signed)
+        signature::verify_tls12(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -126,34 +124,10 @@ impl ServerCertVerifier for Trusting {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        use SignatureScheme as Scheme;
-        // RFC 8446 §4.2.3: certificates may still be signed so, handshakes not.
-        if matches!(signed.scheme, Scheme::RSA_PKCS1_SHA256 | Scheme::RSA_PKCS1_SHA384 | Scheme::RSA_PKCS1_SHA512) {
-            return Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into());
-        }
-        self.verify(message, certificate, signed)
+        signature::verify_tls13(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
-    }
-}
-
-impl Trusting {
-    /// Whether the holder of the certificate's key signed the handshake; unlike webpki's way it reads version 1.
-    fn verify(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let read = X509::read(certificate).ok_or(CertificateError::BadEncoding)?;
-        let offered = self.algorithms.mapping.iter().find(|(scheme, _)| *scheme == signed.scheme);
-        let (_, candidates) = offered.ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
-        let mut fitting = candidates.iter().filter(|one| one.public_key_alg_id().as_ref() == read.key.algorithm);
-        match fitting.any(|one| one.verify_signature(read.key.bits, message, signed.signature()).is_ok()) {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => Err(CertificateError::BadSignature.into()),
-        }
     }
 }

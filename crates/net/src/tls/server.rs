@@ -2,17 +2,17 @@
 
 use super::ciphers::{Ciphers, Groups, Protocols};
 use super::keys::KeyPair;
+use super::signature;
 use super::tickets::{Context, SessionCache, Stored, TicketKeys, Tickets};
 use super::x509::X509;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{
-    CertificateError, CipherSuite, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved, ServerConfig,
-    SignatureScheme,
+    CertificateError, CipherSuite, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
 };
 use std::cell::Cell;
 use std::fmt;
@@ -299,20 +299,9 @@ impl ClientCertVerifier for Asker {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let leaf = X509::read(leaf).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
-        let mapped = self.algorithms.mapping.iter().find(|(scheme, _)| *scheme == signed.scheme);
-        let Some((_, verifiers)) = mapped else {
-            return Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into());
-        };
-        let is_good = verifiers.iter().any(|verifier| {
-            verifier.public_key_alg_id().as_ref() == leaf.key.algorithm
-                && verifier.verify_signature(leaf.key.bits, message, signed.signature()).is_ok()
-        });
-        if !is_good {
-            return Err(Error::InvalidCertificate(CertificateError::BadSignature));
-        }
+        let valid = signature::verify_tls12(message, leaf, signed, &self.algorithms)?;
         note_client(signed.scheme);
-        Ok(HandshakeSignatureValid::assertion())
+        Ok(valid)
     }
 
     fn verify_tls13_signature(
@@ -321,10 +310,7 @@ impl ClientCertVerifier for Asker {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let leaf = X509::read(leaf).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
-        // By the key alone: a certificate of version 1 has one too.
-        let key = SubjectPublicKeyInfoDer::from(leaf.key.info);
-        let valid = verify_tls13_signature_with_raw_key(message, &key, signed, &self.algorithms)?;
+        let valid = signature::verify_tls13(message, leaf, signed, &self.algorithms)?;
         note_client(signed.scheme);
         Ok(valid)
     }

@@ -269,6 +269,11 @@ impl Connection {
         self.section.is_some()
     }
 
+    /// Whether the peer was told with GOAWAY that it may begin no more streams.
+    pub fn is_going(&self) -> bool {
+        self.is_going
+    }
+
     /// Whether the peer allows `:protocol` (RFC 8441 §3).
     pub fn is_connect_extended(&self) -> bool {
         self.peer.is_connect_extended
