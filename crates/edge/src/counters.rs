@@ -20,6 +20,8 @@ pub struct Counters {
     pub reading: AtomicI64,
     /// Of those, between a head and the end of its response.
     pub writing: AtomicI64,
+    /// Idle connections to upstreams that another worker may have.
+    pub lendable: AtomicI64,
 }
 
 /// Workers that serve or still finish, at most: a reload may start as many anew as there are.

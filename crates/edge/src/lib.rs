@@ -15,6 +15,7 @@ pub mod body;
 pub mod build;
 pub mod cache;
 pub mod cidr;
+pub mod colleagues;
 pub mod conf;
 pub mod conn;
 pub mod control;

@@ -12,12 +12,13 @@ use std::time::Duration;
 use weir_net::slots::{Key, Slots};
 use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer};
 
+use crate::colleagues::{self, Colleagues};
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
 use crate::exchange::{Origin, Parts};
 use crate::family::proxy_ssl::handshake::AllSessions;
-use crate::family::upstream::pool::Pools;
+use crate::family::upstream::pool::{Pools, Shelf};
 use crate::log::{self, Level};
 use crate::seat::Seat;
 
@@ -42,8 +43,8 @@ impl Drop for Generation {
 
 impl Generation {
     /// A configuration as one worker holds it.
-    pub fn new(conf: Arc<Conf>) -> Generation {
-        Generation { conf, pools: Pools::default(), sessions: AllSessions::default(), peer_names: RefCell::default() }
+    pub fn new(conf: Arc<Conf>, shelf: Shelf) -> Generation {
+        Generation { conf, pools: Pools::new(shelf), sessions: AllSessions::default(), peer_names: RefCell::default() }
     }
 
     /// A peer's name, shared by all tries that ask it.
@@ -137,6 +138,8 @@ pub struct Worker {
     seat: usize,
     /// The counters of all workers.
     pub all_counters: AllCounters,
+    /// All workers.
+    pub colleagues: Colleagues,
     generation: RefCell<Rc<Generation>>,
     draining: Cell<bool>,
     connections: RefCell<Slots<Rc<Shared>>>,
@@ -189,11 +192,19 @@ const CLOSED_AT_ONCE: usize = 32;
 
 impl Worker {
     /// A worker's things, before it accepts.
-    pub fn new(seat: usize, conf: Arc<Conf>, all_counters: AllCounters, seed: u64) -> Rc<Worker> {
-        Rc::new(Worker {
+    pub fn new(
+        seat: usize,
+        conf: Arc<Conf>,
+        all_counters: AllCounters,
+        colleagues: Colleagues,
+        seed: u64,
+    ) -> Rc<Worker> {
+        let shelf = Shelf { counters: all_counters.clone(), seat };
+        let worker = Rc::new(Worker {
             seat,
             all_counters,
-            generation: RefCell::new(Rc::new(Generation::new(conf))),
+            colleagues,
+            generation: RefCell::new(Rc::new(Generation::new(conf, shelf))),
             draining: Cell::new(false),
             connections: RefCell::new(Slots::new()),
             spare_seats: RefCell::new(Vec::new()),
@@ -203,7 +214,9 @@ impl Worker {
             random: Cell::new(seed | 1),
             places_taken: Rc::new(Cell::new(0)),
             noted_reuse: Cell::new(0),
-        })
+        });
+        colleagues::is_here(&worker);
+        worker
     }
 
     /// The configuration in force.
@@ -216,9 +229,18 @@ impl Worker {
         self.all_counters.seat(self.seat)
     }
 
+    /// The seat of the other worker that keeps most connections to upstreams which it could lend; `None` when none does.
+    pub fn richest_colleague(&self) -> Option<usize> {
+        let kept = |counters: &Counters| counters.lendable.load(Ordering::Relaxed);
+        let others = self.all_counters.iter().enumerate().filter(|(seat, _)| *seat != self.seat);
+        let (kept, seat) = others.map(|(seat, counters)| (kept(counters), seat)).max()?;
+        (kept > 0).then_some(seat)
+    }
+
     /// Puts another configuration in force; exchanges under way end with theirs.
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
-        let old = self.generation.replace(Rc::new(Generation::new(conf)));
+        let shelf = Shelf { counters: self.all_counters.clone(), seat: self.seat };
+        let old = self.generation.replace(Rc::new(Generation::new(conf, shelf)));
         for shared in self.connections.borrow().iter() {
             shared.tell();
         }

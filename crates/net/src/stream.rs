@@ -4,7 +4,7 @@
 //! reported is kept as bits, so the steady path is one read and one write with no
 //! `epoll_ctl` between. Try first, wait only after `WouldBlock`. A connection that
 //! waits holds no buffer: await [`Stream::readable`], then read into a lease.
-//! Invariant: a stream never leaves its worker (it is not `Send`).
+//! Invariant: a stream never leaves its worker (it is not `Send`); its descriptor may, by [`Stream::into_fd`].
 
 use crate::address::{Address, SocketAddress};
 use crate::core::{self, ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Side, WRITE};

@@ -13,6 +13,7 @@ use std::time::Duration;
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, process};
 
+use crate::colleagues::Colleagues;
 use crate::conf::Conf;
 use crate::counters::{AllCounters, SEATS_MAX};
 use crate::family::process::{Affinity, WORKERS_MAX};
@@ -26,6 +27,7 @@ pub struct Crew {
     /// Those dismissed by a reload whose threads may not have ended yet.
     finishing: Vec<Member>,
     counters: AllCounters,
+    colleagues: Colleagues,
     left: Arc<Left>,
 }
 
@@ -85,7 +87,13 @@ impl Crew {
     /// Nobody yet.
     pub fn new() -> Crew {
         let left = Arc::new(Left { count: Mutex::new(0), changed: Condvar::new() });
-        Crew { serving: Vec::new(), finishing: Vec::new(), counters: AllCounters::new(), left }
+        Crew {
+            serving: Vec::new(),
+            finishing: Vec::new(),
+            counters: AllCounters::new(),
+            colleagues: Colleagues::default(),
+            left,
+        }
     }
 
     /// Starts the workers that `conf` needs and `old` had not; on an error those just started end again.
@@ -177,12 +185,13 @@ impl Crew {
         let identity = identity(conf)?;
         self.counters.occupy(seat);
         let (conf, counters, unfinished) = (conf.clone(), self.counters.clone(), Unfinished::new(&self.left));
+        let colleagues = self.colleagues.clone();
         let seed = seed(index);
         let remote = weir_net::worker::start(&format!("worker {index}"), cpu, move || {
             if !assume(identity.as_ref()) {
                 return;
             }
-            let worker = Worker::new(seat, conf, counters, seed);
+            let worker = Worker::new(seat, conf, counters, colleagues, seed);
             THIS.with(|this| {
                 this.replace(Some(Here { worker: worker.clone(), accepting: HashMap::new(), _unfinished: unfinished }))
             });
@@ -192,6 +201,7 @@ impl Crew {
             weir_net::worker::spawn(worker.sweep());
         })
         .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))?;
+        self.colleagues.add(seat, remote.clone());
         Ok(Member { remote, seat })
     }
 }

@@ -20,6 +20,7 @@ use super::attempt::{self, Failure, Outgoing, Progressed};
 use super::balance::Affinity;
 use super::blame::blame;
 use super::group::Outcome as Verdict;
+use super::lend;
 use super::pool::{Handover, Link, Terms};
 use super::pool_policy::BrokenAttempt;
 use super::retry::{self, Attempt, RetryPolicy};
@@ -36,6 +37,7 @@ use crate::family::proxy_ssl::{self, Asked, Party};
 use crate::log::{self, Level};
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
+use crate::worker::Worker;
 
 /// What forwarding came to.
 pub enum Answer {
@@ -289,7 +291,7 @@ impl<'g> Walk<'g> {
         let bind = &exchange.location.values.proxy.bind;
         let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
         let terms = Terms { bound, party: self.party };
-        let kept = if may_reuse { take_kept(&self.hold.group, peer, terms) } else { None };
+        let kept = if may_reuse { take_kept(exchange.worker, &self.hold.group, peer, terms).await } else { None };
         let mut progressed = Progressed::default();
         let (link, reused) = match kept {
             Some(link) => (link, true),
@@ -470,11 +472,12 @@ fn end_try(exchange: &mut Exchange<'_>, status: u16) {
     }
 }
 
-/// A kept connection to a peer.
-fn take_kept(group: &GroupRef, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
-    match group {
-        GroupRef::Declared(generation, number) => generation.pools.take(*number, peer, terms),
-        GroupRef::Own(_) => None,
+/// A kept connection to a peer: this worker's, or another's.
+async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
+    let GroupRef::Declared(generation, number) = group else { return None };
+    match generation.pools.take(*number, peer, terms) {
+        Some(link) => Some(link),
+        None => lend::ask(worker, generation, *number, peer, terms)?.answer(worker).await,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod blame;
 pub mod budget;
 pub mod forward;
 pub mod group;
+mod lend;
 pub mod peer;
 pub mod pool;
 pub mod pool_policy;

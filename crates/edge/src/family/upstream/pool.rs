@@ -11,6 +11,7 @@ use std::time::Duration;
 use weir_net::{Deadline, Instant, Transport, clock};
 
 use super::pool_policy::{Finished, PoolPolicy};
+use crate::counters::{self, AllCounters};
 use crate::family::proxy_ssl::Party;
 use crate::worker::Place;
 
@@ -44,6 +45,14 @@ pub struct Terms<'t> {
 }
 
 impl Terms<'_> {
+    /// Any connection without TLS, from wherever the kernel chose.
+    pub const PLAIN: Terms<'static> = Terms { bound: None, party: None };
+
+    /// Whether any connection without TLS does.
+    pub fn is_plain(self) -> bool {
+        self.bound.is_none() && self.party.is_none()
+    }
+
     fn fit(self, link: &Link) -> bool {
         link.bound == self.bound && is_same(link.party.as_ref(), self.party)
     }
@@ -64,8 +73,8 @@ struct Idle {
 }
 
 /// All idle connections of one worker, by the number of the group.
-#[derive(Default)]
 pub struct Pools {
+    shelf: Shelf,
     groups: RefCell<Vec<VecDeque<Idle>>>,
     waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
 }
@@ -94,7 +103,34 @@ impl Handover {
 /// A link that looked closed is dropped and the next one looked at, this often at most.
 const DEAD_LINKS_MAX: usize = 64;
 
+/// Where other workers see how many there are to have.
+pub struct Shelf {
+    /// All workers' counters.
+    pub counters: AllCounters,
+    /// The seat of the worker whose pools these are.
+    pub seat: usize,
+}
+
+impl Shelf {
+    fn shift(&self, link: &Link, by: i64) {
+        if matches!(link.stream, Transport::Plain(_)) && link.bound.is_none() {
+            counters::shift(&self.counters.seat(self.seat).lendable, by);
+        }
+    }
+}
+
+impl Drop for Pools {
+    fn drop(&mut self) {
+        self.groups.get_mut().iter().flatten().for_each(|idle| self.shelf.shift(&idle.link, -1));
+    }
+}
+
 impl Pools {
+    /// No connections yet.
+    pub fn new(shelf: Shelf) -> Pools {
+        Pools { shelf, groups: RefCell::default(), waiting: RefCell::default() }
+    }
+
     /// Takes the most recently used live connection to a peer that was made on such terms.
     pub fn take(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
         let mut groups = self.groups.borrow_mut();
@@ -104,6 +140,7 @@ impl Pools {
             // The order of the rest is the order of use: keep it.
             let last = index + 1 == idle.len();
             let Idle { link, until } = if last { idle.pop_back() } else { idle.remove(index) }?;
+            self.shelf.shift(&link, -1);
             if clock::now() < until && !link.stream.peek_closed() {
                 return Some(link);
             }
@@ -132,9 +169,12 @@ impl Pools {
             groups.resize_with(group + 1, VecDeque::new);
         }
         if let Some(idle) = groups.get_mut(group) {
-            if idle.len() >= policy.max_idle {
-                idle.pop_front();
+            if idle.len() >= policy.max_idle
+                && let Some(oldest) = idle.pop_front()
+            {
+                self.shelf.shift(&oldest.link, -1);
             }
+            self.shelf.shift(&link, 1);
             idle.push_back(Idle { link, until: now + Duration::from_millis(policy.idle_timeout_ms) });
         }
     }
@@ -180,7 +220,13 @@ impl Pools {
     pub fn sweep(&self) {
         let now = clock::now();
         for idle in self.groups.borrow_mut().iter_mut() {
-            idle.retain(|idle| now < idle.until && !idle.link.stream.peek_closed());
+            idle.retain(|idle| {
+                let stays = now < idle.until && !idle.link.stream.peek_closed();
+                if !stays {
+                    self.shelf.shift(&idle.link, -1);
+                }
+                stays
+            });
         }
     }
 
@@ -189,7 +235,8 @@ impl Pools {
         let mut groups = self.groups.borrow_mut();
         // Within a group they stand in the order of use.
         let oldest = groups.iter_mut().filter(|idle| !idle.is_empty()).min_by_key(|idle| idle.front().map(|idle| idle.until));
-        oldest.and_then(VecDeque::pop_front).is_some()
+        let oldest = oldest.and_then(VecDeque::pop_front);
+        oldest.inspect(|idle| self.shelf.shift(&idle.link, -1)).is_some()
     }
 
     /// Idle connections kept now.
