@@ -154,8 +154,10 @@ impl Conn {
             let answer = if self.echoes {
                 SWITCH
             } else {
+                // What follows a question mark only makes keys differ.
                 head.split(|&b| b == b' ')
                     .nth(1)
+                    .and_then(|target| target.split(|&b| b == b'?').next())
                     .and_then(|path| answers.get(path).copied())
                     .unwrap_or(NOT_FOUND)
             };
