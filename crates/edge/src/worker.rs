@@ -1,6 +1,7 @@
 //! One worker thread's own things: nothing here is shared, so nothing here is locked.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -15,8 +16,10 @@ use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
+use crate::dns::{Client, Servers};
 use crate::exchange::{Origin, Parts};
 use crate::family::proxy_ssl::handshake::AllSessions;
+use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::Pools;
 use crate::log::{self, Level};
 use crate::seat::Seat;
@@ -29,6 +32,10 @@ pub struct Generation {
     pub pools: Pools,
     /// TLS sessions with upstreams.
     pub sessions: AllSessions,
+    /// Groups with names in them, as this worker saw them last.
+    pub seen: AllSeen,
+    /// What this worker knows of names, by the number of the resolver.
+    resolvers: RefCell<HashMap<usize, Rc<Client>>>,
     /// The names of peers by group and index, for tries to share.
     peer_names: RefCell<Vec<Vec<Rc<str>>>>,
 }
@@ -43,7 +50,19 @@ impl Drop for Generation {
 impl Generation {
     /// A configuration as one worker holds it.
     pub fn new(conf: Arc<Conf>) -> Generation {
-        Generation { conf, pools: Pools::default(), sessions: AllSessions::default(), peer_names: RefCell::default() }
+        Generation {
+            conf,
+            pools: Pools::default(),
+            sessions: AllSessions::default(),
+            seen: AllSeen::default(),
+            resolvers: RefCell::default(),
+            peer_names: RefCell::default(),
+        }
+    }
+
+    /// This worker's way to the servers of a `resolver`.
+    pub fn resolver(&self, servers: &Arc<Servers>) -> Rc<Client> {
+        self.resolvers.borrow_mut().entry(servers.number).or_insert_with(|| Client::new(servers.clone())).clone()
     }
 
     /// A peer's name, shared by all tries that ask it.
@@ -219,6 +238,7 @@ impl Worker {
     /// Puts another configuration in force; exchanges under way end with theirs.
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
         let old = self.generation.replace(Rc::new(Generation::new(conf)));
+        live::watch(self);
         for shared in self.connections.borrow().iter() {
             shared.tell();
         }
