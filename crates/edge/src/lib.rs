@@ -21,6 +21,7 @@ pub mod conn;
 pub mod control;
 pub mod counters;
 pub mod directive;
+pub mod dns;
 pub mod exchange;
 pub mod explain;
 pub mod family;

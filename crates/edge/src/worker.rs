@@ -1,6 +1,7 @@
 //! One worker thread's own things: nothing here is shared, so nothing here is locked.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -16,8 +17,10 @@ use crate::colleagues::{self, Colleagues};
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
+use crate::dns::{Client, Servers};
 use crate::exchange::{Origin, Parts};
 use crate::family::proxy_ssl::handshake::AllSessions;
+use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::{Pools, Shelf};
 use crate::log::{self, Level};
 use crate::seat::Seat;
@@ -30,6 +33,10 @@ pub struct Generation {
     pub pools: Pools,
     /// TLS sessions with upstreams.
     pub sessions: AllSessions,
+    /// Groups with names in them, as this worker saw them last.
+    pub seen: AllSeen,
+    /// What this worker knows of names, by the number of the resolver.
+    resolvers: RefCell<HashMap<usize, Rc<Client>>>,
     /// The names of peers by group and index, for tries to share.
     peer_names: RefCell<Vec<Vec<Rc<str>>>>,
 }
@@ -44,7 +51,19 @@ impl Drop for Generation {
 impl Generation {
     /// A configuration as one worker holds it.
     pub fn new(conf: Arc<Conf>, shelf: Shelf) -> Generation {
-        Generation { conf, pools: Pools::new(shelf), sessions: AllSessions::default(), peer_names: RefCell::default() }
+        Generation {
+            conf,
+            pools: Pools::new(shelf),
+            sessions: AllSessions::default(),
+            seen: AllSeen::default(),
+            resolvers: RefCell::default(),
+            peer_names: RefCell::default(),
+        }
+    }
+
+    /// This worker's way to the servers of a `resolver`.
+    pub fn resolver(&self, servers: &Arc<Servers>) -> Rc<Client> {
+        self.resolvers.borrow_mut().entry(servers.number).or_insert_with(|| Client::new(servers.clone())).clone()
     }
 
     /// A peer's name, shared by all tries that ask it.
@@ -241,6 +260,7 @@ impl Worker {
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
         let shelf = Shelf { counters: self.all_counters.clone(), seat: self.seat };
         let old = self.generation.replace(Rc::new(Generation::new(conf, shelf)));
+        live::watch(self);
         for shared in self.connections.borrow().iter() {
             shared.tell();
         }

@@ -1,4 +1,4 @@
-//! Bytes to HTTP/1.1 messages and WebSocket frames, and back: no socket, no clock, no thread.
+//! Bytes to HTTP messages, WebSocket frames and DNS messages, and back: no socket, no clock, no thread.
 //!
 //! ```text
 //!  bytes ─ Parser ─► RequestHead / ResponseHead ─ framing ─► BodyLength ─ chunked::Decoder ─► ranges
@@ -16,6 +16,7 @@
 pub mod chunked;
 pub mod connection;
 pub mod date;
+pub mod dns;
 pub mod encode;
 pub mod escape;
 mod field;

@@ -179,6 +179,7 @@ families! {
     proxy
     proxy_ssl
     upstream
+    resolver
     early_hints
     http2
     ssl

@@ -575,8 +575,6 @@ pub(super) static ENTRIES: &[Entry] = &[
     row("report_uploads", "separate module nginx-upload-progress-module", "location"),
     row("request_pool_size", "ngx_http_core_module", "http, server"),
     row("reset_timedout_connection", "ngx_http_core_module", "http, server, location"),
-    row("resolver", "ngx_http_core_module, ngx_http_upstream, ngx_mail_core_module, ngx_stream_core_module, ngx_stream_upstream", "http, server, location, upstream, mail, mail server, stream, stream server, stream upstream"),
-    row("resolver_timeout", "ngx_http_core_module, ngx_http_upstream, ngx_mail_core_module, ngx_stream_core_module, ngx_stream_upstream", "http, server, location, upstream, mail, mail server, stream, stream server, stream upstream"),
     row("return", "ngx_http_rewrite_module, ngx_stream_return_module", "server, location, if in server, if in location, stream server"),
     row("rewrite", "ngx_http_rewrite_module", "server, location, if in server, if in location"),
     row("rewrite_by_lua", "separate module lua-nginx-module", "http, server, location"),

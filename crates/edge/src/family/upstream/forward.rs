@@ -5,7 +5,9 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -28,6 +30,7 @@ use super::source::{GroupRef, Hold, Source, keep};
 use crate::body::{self, Failed, RequestBody};
 use crate::cache::serving::Trouble;
 use crate::conn::{Conn, Gone};
+use crate::dns::Place;
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::cache::keep;
 use crate::family::store;
@@ -56,7 +59,13 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     let location = exchange.location;
     let Some(pass) = &location.values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
     let (group, target) = match choose_group(exchange, pass) {
-        Ok(found) => found,
+        Ok(Chosen::Group(group, target)) => (group, target),
+        // Boxed: few exchanges resolve a name, and every one would hold the room for it.
+        Ok(Chosen::Name(dialled, target)) => match Box::pin(resolve(exchange, conn, &dialled)).await {
+            Ok(group) => (group, Some(target)),
+            Err(Unresolved::Status(status)) => return Answer::Outcome(Outcome::Status(status)),
+            Err(Unresolved::Gone(gone)) => return Answer::Gone(gone),
+        },
         Err(status) => return Answer::Outcome(Outcome::Status(status)),
     };
     if let Err(answer) = ready_body(exchange, conn).await {
@@ -122,11 +131,11 @@ fn framing(exchange: &Exchange<'_>) -> BodyFraming {
 }
 
 /// The group to ask, and what a `proxy_pass` with variables came to.
-fn choose_group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<(GroupRef, Option<Target>), u16> {
+fn choose_group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {
     let generation = exchange.generation.clone();
     let Some(template) = &pass.template else {
         let number = pass.group.ok_or(500u16)?;
-        return Ok((GroupRef::Declared(generation, number), None));
+        return Ok(Chosen::Group(GroupRef::declared(generation, number), None));
     };
     let text = String::from_utf8_lossy(&template.text(exchange)).into_owned();
     let parsed = match parse_url(&text) {
@@ -142,18 +151,68 @@ fn choose_group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<(GroupRef, O
     let target = Target { host: parsed.host.into_bytes(), uri: parsed.uri.map(String::into_bytes), is_tls };
     let declared = &generation.conf.declared.upstream;
     if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&dialled)) {
-        return Ok((GroupRef::Declared(generation.clone(), number), Some(target)));
+        return Ok(Chosen::Group(GroupRef::declared(generation.clone(), number), Some(target)));
     }
     match super::literal_address(&dialled) {
         Some(address) => {
             let upstream = Upstream::implicit(&dialled, &[address]).map_err(|_| 500u16)?;
-            Ok((GroupRef::Own(Rc::new(upstream)), Some(target)))
+            Ok(Chosen::Group(GroupRef::Own(Rc::new(upstream)), Some(target)))
         }
-        None => {
-            let host = super::split_host_port(&parsed.url).0.to_owned();
-            exchange.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
-            Err(502)
+        None => Ok(Chosen::Name(dialled, target)),
+    }
+}
+
+/// What `proxy_pass` came to.
+enum Chosen {
+    /// A group, and the target where it was made for this exchange.
+    Group(GroupRef, Option<Target>),
+    /// A name with perhaps a port, to be resolved.
+    Name(String, Target),
+}
+
+/// Why there is no group to a name.
+enum Unresolved {
+    /// The client gets this status; the log has the reason.
+    Status(u16),
+    /// The client left meanwhile.
+    Gone(Gone),
+}
+
+/// Asks the location's resolver for a name, and makes a group of its addresses.
+async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &str) -> Result<GroupRef, Unresolved> {
+    let values = &exchange.location.values.resolver;
+    let (host, port) = super::split_host_port(dialled);
+    let Some(servers) = &values.servers else {
+        exchange.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
+        return Err(Unresolved::Status(502));
+    };
+    let Ok(port) = port.unwrap_or("80").parse::<u16>() else {
+        exchange.log(Level::Error, format_args!("invalid port in upstream \"{dialled}\""));
+        return Err(Unresolved::Status(500));
+    };
+    let client = exchange.generation.resolver(servers);
+    let watch = exchange.is_for_its_client_alone();
+    let mut asking = pin!(client.addresses(host, values.timeout));
+    let resolved = poll_fn(|context| match asking.as_mut().poll(context) {
+        Poll::Pending if watch => conn.poll_gone().map(Err),
+        polled => polled.map(Ok),
+    });
+    let mut places = match resolved.await {
+        Ok(Ok(resolved)) => resolved.places,
+        Ok(Err(trouble)) => {
+            exchange.log(Level::Error, format_args!("{host} could not be resolved {trouble}"));
+            return Err(Unresolved::Status(502));
         }
+        Err(error) => return Err(Unresolved::Gone(Gone::Closed(error))),
+    };
+    // Each exchange begins with another of them, as in nginx.
+    let first = exchange.worker.random(places.len() as u32) as usize;
+    places.rotate_left(first);
+    let address = |place: &Place| weir_net::Address::Tcp(SocketAddr::new(place.address.ip(), port));
+    let addresses: Vec<_> = places.iter().map(address).collect();
+    match Upstream::implicit(dialled, &addresses) {
+        Ok(upstream) => Ok(GroupRef::Own(Rc::new(upstream))),
+        Err(_) => Err(Unresolved::Status(500)),
     }
 }
 
@@ -255,12 +314,7 @@ impl<'g> Walk<'g> {
             exchange.log(Level::Error, format_args!("no live upstreams"));
             return None;
         };
-        let name = match &self.hold.group {
-            GroupRef::Declared(generation, number) => generation.peer_name(*number, peer),
-            GroupRef::Own(upstream) => {
-                upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default()
-            }
-        };
+        let name = self.hold.group.peer_name(peer);
         let is_tls = self.party.is_some();
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, after_redirect, ..Try::at(name) });
         Some(Next { peer, may_reuse: true })
@@ -291,7 +345,8 @@ impl<'g> Walk<'g> {
         let bind = &exchange.location.values.proxy.bind;
         let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
         let terms = Terms { bound, party: self.party };
-        let kept = if may_reuse { take_kept(exchange.worker, &self.hold.group, peer, terms).await } else { None };
+        let id = self.upstream.pool_id(peer);
+        let kept = if may_reuse { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
         let mut progressed = Progressed::default();
         let (link, reused) = match kept {
             Some(link) => (link, true),
@@ -332,24 +387,23 @@ impl<'g> Walk<'g> {
         let values = &exchange.location.values.proxy;
         let (give_up, watch) = (clock::now() + values.connect_timeout, exchange.is_for_its_client_alone());
         // Where others wait already there is no port to be had: no need to ask.
-        let mut waiting = match &self.hold.group {
-            GroupRef::Declared(generation, number)
-                if bound.is_none() && generation.pools.is_awaited(*number, peer) =>
-            {
-                Some(generation.pools.wait(*number, peer, party))
+        let id = self.upstream.pool_id(peer);
+        let mut waiting = match self.hold.group.home() {
+            Some((home, number)) if bound.is_none() && home.pools.is_awaited(number, id) => {
+                Some(home.pools.wait(number, id, party))
             }
-            GroupRef::Declared(..) | GroupRef::Own(_) => None,
+            Some(_) | None => None,
         };
         let mut may_connect = waiting.is_none();
         loop {
             if may_connect {
-                match attempt::connect(exchange, conn, address, peer, terms).await {
+                match attempt::connect(exchange, conn, address, id, terms).await {
                     Err(Failure::Connect(error))
                         if error.kind() == io::ErrorKind::AddrNotAvailable
                             && bound.is_none()
                             && clock::now() < give_up =>
                     {
-                        let GroupRef::Declared(generation, number) = &self.hold.group else {
+                        let Some((home, number)) = self.hold.group.home() else {
                             return Err(Failure::Connect(error));
                         };
                         if waiting.is_none() {
@@ -358,7 +412,7 @@ impl<'g> Walk<'g> {
                                 Level::Warn,
                                 format_args!("connect() failed {error}, waiting for a kept connection"),
                             );
-                            waiting = Some(generation.pools.wait(*number, peer, party));
+                            waiting = Some(home.pools.wait(number, id, party));
                         }
                     }
                     done => return done.map(|link| (link, false)),
@@ -472,12 +526,12 @@ fn end_try(exchange: &mut Exchange<'_>, status: u16) {
     }
 }
 
-/// A kept connection to a peer: this worker's, or another's.
+/// A kept connection to a peer, by what its connections go by: this worker's, or another's.
 async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
-    let GroupRef::Declared(generation, number) = group else { return None };
-    match generation.pools.take(*number, peer, terms) {
+    let (generation, number) = group.home()?;
+    match generation.pools.take(number, peer, terms) {
         Some(link) => Some(link),
-        None => lend::ask(worker, generation, *number, peer, terms)?.answer(worker).await,
+        None => lend::ask(worker, generation, number, peer, terms)?.answer(worker).await,
     }
 }
 

@@ -146,14 +146,27 @@ impl Group {
         peers: Vec<Peer>,
         policy: Policy,
     ) -> Result<Self, GroupError> {
+        if peers.iter().all(|peer| peer.backup) {
+            return Err(GroupError::NoPeers);
+        }
+        Self::of_now(name, peers, policy)
+    }
+
+    /// Builds a group from whoever there is at the moment, which may be nobody.
+    ///
+    /// # Errors
+    ///
+    /// See [`GroupError`].
+    pub fn of_now(
+        name: impl Into<String>,
+        peers: Vec<Peer>,
+        policy: Policy,
+    ) -> Result<Self, GroupError> {
         if peers.len() > MAX_PEERS {
             return Err(GroupError::TooManyPeers);
         }
         let (backups, primaries): (Vec<_>, Vec<_>) =
             peers.into_iter().partition(|peer| peer.backup);
-        if primaries.is_empty() {
-            return Err(GroupError::NoPeers);
-        }
         let primary = List::of(&primaries, 0)?;
         let backup = List::of(&backups, primaries.len())?;
         let slots: Box<[Slot]> = primaries
@@ -178,6 +191,14 @@ impl Group {
             ring,
             states: Mutex::new(states),
         })
+    }
+
+    /// A group of nobody.
+    #[must_use]
+    pub fn nobody(name: &str, policy: Policy) -> Self {
+        let none = List { start: 0, len: 0, total_weight: 0, tries: 0 };
+        let (slots, states) = (Box::default(), Mutex::default());
+        Self { name: name.to_owned(), policy, slots, primary: none, backup: none, ring: Ring::default(), states }
     }
 
     /// The name exchanges report when nobody could serve them.
@@ -407,6 +428,9 @@ impl Group {
         selection: &mut Selection,
         turn: &mut Turn<'_>,
     ) -> Option<Picked> {
+        if list.len == 0 {
+            return None;
+        }
         let slots = list.of_slice(&self.slots);
         let states = states.get_mut(list.start..list.start + list.len)?;
         let mut field = Field {

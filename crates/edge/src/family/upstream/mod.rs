@@ -11,6 +11,7 @@ pub mod budget;
 pub mod forward;
 pub mod group;
 mod lend;
+pub mod live;
 pub mod peer;
 pub mod pool;
 pub mod pool_policy;
@@ -30,18 +31,21 @@ use weir_net::Address;
 
 use crate::build::{Build, Kind, Scope};
 use crate::directive::{Arity, Directive, HTTP, NONE, ONE, Refusal, UPSTREAM};
-use crate::family::Family;
+use crate::family::{Family, resolver};
 use crate::value;
 use crate::variable::Template;
 use balance::Policy;
 use budget::Budget;
 use group::{Group, GroupError};
+use live::{Frame, Live, Named};
 use peer::Peer;
 use pool_policy::PoolPolicy;
 
 crate::settings! {
     /// The servers written so far in this block.
     servers: Vec<Peer> = Vec::new(),
+    /// Those with `resolve`.
+    named: Vec<Named> = Vec::new(),
     /// The method written in this block.
     policy: Policy = Policy::RoundRobin,
     /// The key of `hash`.
@@ -89,16 +93,25 @@ pub struct Upstream {
     /// Where the peers are, by the group's index.
     pub addresses: Vec<Address>,
     /// What may be spent on retries.
-    pub budget: Budget,
+    pub budget: Arc<Budget>,
     /// Which connections are kept.
     pub pooling: PoolPolicy,
     /// The key of `hash`.
     pub hash_key: Option<Template>,
     /// Named by a `proxy_pass`, not by a block.
     pub is_implicit: bool,
+    /// What peers' kept connections go by, where it is not their index.
+    pub pool_ids: Option<Vec<usize>>,
+    /// Names are resolved while the edge serves: this is not the group but says where it is.
+    pub live: Option<Arc<Live>>,
 }
 
 impl Upstream {
+    /// What a peer's kept connections go by.
+    pub fn pool_id(&self, peer: usize) -> usize {
+        self.pool_ids.as_ref().and_then(|ids| ids.get(peer)).copied().unwrap_or(peer)
+    }
+
     /// A group for addresses that no block names.
     pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, GroupError> {
         let peers = addresses.iter().map(|address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) }).collect();
@@ -108,10 +121,12 @@ impl Upstream {
             name: name.to_owned(),
             addresses: addresses.to_vec(),
             group,
-            budget: Budget::default(),
+            budget: Arc::default(),
             pooling,
             hash_key: None,
             is_implicit: true,
+            pool_ids: None,
+            live: None,
         })
     }
 }
@@ -122,7 +137,7 @@ const METHOD_NOTE: &str = "load balancing method redefined";
 pub static FAMILY: Family = Family::new("upstream", &[
     Directive::new("upstream", HTTP, ONE, "Defines a group of servers.", upstream).many().block(),
     Directive::new("server", UPSTREAM, Arity::AtLeast(1),
-        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down.", server).many(),
+        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down resolve service=.", server).many(),
     Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
         "Names the group's state. It is shared by all workers in any case.", zone),
     Directive::new("least_conn", UPSTREAM, NONE, "Prefers the peer with the fewest active connections.",
@@ -139,7 +154,11 @@ pub static FAMILY: Family = Family::new("upstream", &[
         |b, s| { b.settings().upstream.keepalive_time = Some(value::time(s)?); Ok(()) }).default("1h"),
     Directive::new("keepalive_timeout", UPSTREAM, ONE, "How long an idle connection to a peer is kept.",
         |b, s| { b.settings().upstream.keepalive_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
-]);
+])
+.adopt(|new, old| {
+    live::adopt(&new.upstream, &old.upstream);
+    Ok(())
+});
 
 fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0).to_owned();
@@ -149,44 +168,53 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let problems = b.problems.len();
     let scope = b.block(Scope::new(Kind::Plain, UPSTREAM, b.at()), statement)?;
     let settings = scope.settings.upstream;
-    if settings.servers.as_ref().is_none_or(Vec::is_empty) {
+    if settings.servers.as_ref().is_none_or(Vec::is_empty) && settings.named.as_ref().is_none_or(Vec::is_empty) {
         if b.problems.len() > problems {
             return Ok(()); // the servers are wrong, not absent
         }
         return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;"));
     }
     let values = settings.values();
-    let all: Vec<Peer> = values.servers;
-    let ordered: Vec<&Peer> = all.iter().filter(|peer| !peer.backup).chain(all.iter().filter(|peer| peer.backup)).collect();
-    let mut addresses = Vec::with_capacity(ordered.len());
-    for peer in &ordered {
-        match parse_address(&peer.address) {
-            Some(address) => addresses.push(address),
-            None => return Err(Refusal::whole(format!("invalid address \"{}\"", peer.address))),
-        }
-    }
-    if all.iter().any(|peer| peer.backup)
-        && matches!(values.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. })
-    {
+    let has_backup = values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
+    if has_backup && matches!(values.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. }) {
         return Err(Refusal::whole("balancing method does not support parameter \"backup\""));
     }
-    let group = Group::new(&name, all, values.policy).map_err(|error| Refusal::whole(error.to_string()))?;
     let pooling = PoolPolicy {
         max_idle: values.keepalive,
         max_requests: values.keepalive_requests,
         max_age_ms: values.keepalive_time.as_millis() as u64,
         idle_timeout_ms: values.keepalive_timeout.as_millis() as u64,
     };
-    b.declared.upstream.groups.push(Arc::new(Upstream {
-        name,
-        group,
-        addresses,
-        budget: Budget::default(),
-        pooling,
-        hash_key: values.hash_key,
-        is_implicit: false,
-    }));
+    let frame = Frame { name, policy: values.policy, pooling, hash_key: values.hash_key, budget: Arc::default() };
+    let built = if values.named.is_empty() {
+        fixed(frame, values.servers)?
+    } else if values.zone.is_some() {
+        let resolver = scope.settings.resolver;
+        let live = Live::new(frame, values.servers, values.named).map_err(|error| Refusal::whole(error.to_string()))?;
+        if let Some(Some(servers)) = resolver.servers {
+            live.set_resolver(servers, resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT));
+        }
+        live.declared()
+    } else {
+        let what = format!("resolving names at run time requires upstream \"{}\" to be in shared memory", frame.name);
+        return Err(Refusal::whole(what).todo("add: zone NAME 64k;"));
+    };
+    b.declared.upstream.groups.push(Arc::new(built));
     Ok(())
+}
+
+/// A group of addresses.
+fn fixed(frame: Frame, all: Vec<Peer>) -> Result<Upstream, Refusal> {
+    let group = Group::new(&frame.name, all, frame.policy).map_err(|error| Refusal::whole(error.to_string()))?;
+    let mut addresses = Vec::with_capacity(group.peers().len());
+    for peer in group.peers() {
+        match parse_address(&peer.address) {
+            Some(address) => addresses.push(address),
+            None => return Err(Refusal::whole(format!("invalid address \"{}\"", peer.address))),
+        }
+    }
+    let Frame { name, pooling, hash_key, budget, .. } = frame;
+    Ok(Upstream { name, group, addresses, budget, pooling, hash_key, is_implicit: false, pool_ids: None, live: None })
 }
 
 fn parse_address(text: &str) -> Option<Address> {
@@ -196,31 +224,42 @@ fn parse_address(text: &str) -> Option<Address> {
     }
 }
 
-/// The addresses of `HOST[:PORT]` or `unix:PATH`; `default_port` where none is written.
+/// The addresses of `HOST[:PORT]` or `unix:PATH` of an upstream; `default_port` where none is written.
 pub fn resolve(b: &Build<'_>, text: &str, default_port: u16) -> Result<Vec<Address>, Refusal> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        if path.is_empty() {
-            return Err(Refusal::whole(format!("no path in the unix domain socket in upstream \"{text}\"")));
-        }
-        return Ok(vec![Address::Unix(path.into())]);
-    }
+    resolve_in(b, text, default_port, "upstream")
+}
+
+/// Host and port as written, checked; `directive` is where.
+fn authority<'t>(text: &'t str, default_port: u16, directive: &str) -> Result<(&'t str, u16), Refusal> {
     let (host, port) = split_host_port(text);
     let port = match port {
         None => default_port,
         Some(port) => match port.parse::<u16>() {
             Ok(port) if port > 0 => port,
-            Ok(_) | Err(_) => return Err(Refusal::whole(format!("invalid port in upstream \"{text}\""))),
+            Ok(_) | Err(_) => return Err(Refusal::whole(format!("invalid port in {directive} \"{text}\""))),
         },
     };
     if host.is_empty() {
-        return Err(Refusal::whole(format!("no host in upstream \"{text}\"")));
+        return Err(Refusal::whole(format!("no host in {directive} \"{text}\"")));
     }
+    Ok((host, port))
+}
+
+/// As `resolve`, of what another directive names.
+pub fn resolve_in(b: &Build<'_>, text: &str, default_port: u16, directive: &str) -> Result<Vec<Address>, Refusal> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        if path.is_empty() {
+            return Err(Refusal::whole(format!("no path in the unix domain socket in {directive} \"{text}\"")));
+        }
+        return Ok(vec![Address::Unix(path.into())]);
+    }
+    let (host, port) = authority(text, default_port, directive)?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     if let Ok(ip) = bare.parse() {
         return Ok(vec![Address::Tcp(SocketAddr::new(ip, port))]);
     }
     let found = (b.resolve)(host).map_err(|_| {
-        Refusal::whole(format!("host not found in upstream \"{text}\""))
+        Refusal::whole(format!("host not found in {directive} \"{text}\""))
             .todo("the name must be known when the configuration is read: /etc/hosts or DNS")
     })?;
     let mut addresses: Vec<Address> = Vec::new();
@@ -250,14 +289,54 @@ pub fn split_host_port(text: &str) -> (&str, Option<&str>) {
 fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let written = statement.text(0).to_owned();
     let mut pattern = Peer { server: written.clone(), ..Peer::new(written.clone()) };
+    let (mut resolves, mut service) = (false, None);
     for word in statement.args.iter().skip(1) {
-        server_parameter(&mut pattern, &word.text)?;
+        match word.text.as_str() {
+            "resolve" => resolves = true,
+            "service=" => return Err(Refusal::whole("service is empty")),
+            text => match text.strip_prefix("service=") {
+                Some(name) => service = Some(name.to_owned()),
+                None => server_parameter(&mut pattern, text)?,
+            },
+        }
+    }
+    if let Some(named) = named(&written, &pattern, resolves, service)? {
+        b.settings().upstream.named.get_or_insert_default().push(named);
+        return Ok(());
     }
     for address in resolve(b, &written, 80)? {
         let peer = Peer { address: address.to_string(), ..pattern.clone() };
         b.settings().upstream.servers.get_or_insert_default().push(peer);
     }
     Ok(())
+}
+
+/// A server that is a name to be resolved again and again; `None` where it is an address, or resolved once.
+fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>) -> Result<Option<Named>, Refusal> {
+    if !resolves {
+        return match service {
+            None => Ok(None),
+            Some(_) => {
+                Err(Refusal::whole(format!("service upstream \"{written}\" requires \"resolve\" parameter")).todo("add: resolve"))
+            }
+        };
+    }
+    let is_address = literal_address(written).is_some();
+    if service.is_some() {
+        if is_address {
+            return Err(Refusal::whole(format!("service upstream \"{written}\" requires domain name")));
+        }
+        if split_host_port(written).1.is_some() {
+            return Err(Refusal::whole(format!("service upstream \"{written}\" may not have port"))
+                .todo("the service brings its port"));
+        }
+    }
+    if is_address {
+        return Ok(None);
+    }
+    let (host, port) = authority(written, 80, "upstream")?;
+    weir_wire::dns::Name::of_text(host).map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
+    Ok(Some(Named { host: host.to_owned(), port, service, pattern: pattern.clone() }))
 }
 
 fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
@@ -268,12 +347,12 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
         Some(("max_conns", text)) => peer.max_conns = number(text)?,
         Some(("max_fails", text)) => peer.max_fails = number(text)?,
         Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
-        Some(("slow_start" | "route" | "service", _)) => {
+        Some(("slow_start" | "route", _)) => {
             return Err(Refusal::whole(format!("the \"{word}\" parameter is one that weir does not have yet")));
         }
         None if word == "backup" => peer.backup = true,
         None if word == "down" => peer.down = true,
-        None if word == "resolve" || word == "drain" => {
+        None if word == "drain" => {
             return Err(Refusal::whole(format!("the \"{word}\" parameter is one that weir does not have yet")));
         }
         _ => return Err(invalid()),

@@ -10,6 +10,7 @@ use weir_wire::{BodyLength, Violation};
 
 use super::Upstream;
 use super::group::Outcome;
+use super::live::Seen;
 use super::pool::Link;
 use super::selection::Selection;
 use crate::exchange::{Exchange, Try};
@@ -20,15 +21,48 @@ use crate::worker::Generation;
 pub enum GroupRef {
     /// By number, kept alive with its configuration.
     Declared(Rc<Generation>, usize),
+    /// The same, whose peers are names resolved: as they were when the exchange began.
+    Live(Rc<Generation>, usize, Rc<Seen>),
     /// `proxy_pass` with variables that came to an address.
     Own(Rc<Upstream>),
 }
 
 impl GroupRef {
+    /// A group of a configuration, as it is now.
+    pub fn declared(generation: Rc<Generation>, number: usize) -> GroupRef {
+        let live = generation.conf.declared.upstream.groups.get(number).and_then(|upstream| upstream.live.as_ref());
+        match live.map(|live| generation.seen.look(number, live)) {
+            Some(seen) => GroupRef::Live(generation, number, seen),
+            None => GroupRef::Declared(generation, number),
+        }
+    }
+
+    /// With what connections to its peers are kept, and under which number.
+    pub fn home(&self) -> Option<(&Generation, usize)> {
+        match self {
+            GroupRef::Declared(generation, number) | GroupRef::Live(generation, number, _) => {
+                Some((generation, *number))
+            }
+            GroupRef::Own(_) => None,
+        }
+    }
+
+    /// A peer's name, shared by all tries that ask it.
+    pub fn peer_name(&self, peer: usize) -> Rc<str> {
+        match self {
+            GroupRef::Declared(generation, number) => generation.peer_name(*number, peer),
+            GroupRef::Live(_, _, seen) => seen.names.get(peer).cloned().unwrap_or_default(),
+            GroupRef::Own(upstream) => {
+                upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default()
+            }
+        }
+    }
+
     /// The group.
     pub fn get(&self) -> Option<&Upstream> {
         match self {
             GroupRef::Declared(generation, number) => generation.conf.declared.upstream.groups.get(*number).map(AsRef::as_ref),
+            GroupRef::Live(_, _, seen) => Some(&seen.upstream),
             GroupRef::Own(upstream) => Some(upstream),
         }
     }
@@ -295,11 +329,11 @@ impl Source {
 
 /// Puts a connection back into the worker's pool, if it is one of a declared group.
 pub fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>, is_reusable: bool) {
-    if let (GroupRef::Declared(generation, number), Some(upstream)) = (group, group.get()) {
+    if let (Some((generation, number)), Some(upstream)) = (group.home(), group.get()) {
         // A certificate that variables name is read for each connection, as in nginx, or kept as long as its cache says:
         // a connection that was made with an old one would outlive both. A block that says `keepalive` wants it so.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
         let is_reusable = is_reusable && !may_be_stale && !exchange.worker.is_draining();
-        generation.pools.put(*number, link, &upstream.pooling, is_reusable);
+        generation.pools.put(number, link, &upstream.pooling, is_reusable);
     }
 }

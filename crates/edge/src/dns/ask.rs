@@ -1,0 +1,217 @@
+//! One question, asked until it is answered: server after server, over UDP, and over TCP where the answer is cut off.
+//!
+//! Each datagram goes out under a number of its own from a port of its own, both chosen at random, to a peer the kernel
+//! checks; what does not answer this very question is not even a reason to stop listening.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, clock, random};
+use weir_wire::dns::{self, Code, Message, Reply};
+
+use super::book::Flight;
+use super::{Client, Trouble};
+use crate::log::{self, Level};
+
+/// How long the first server has before the next is asked; the others have longer (nginx: 5 s each).
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a question waits that could not even be sent.
+const UNSENT_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a whole exchange over TCP may take (nginx: 5 s).
+const TCP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Times a question is sent, at most; one that nobody waits for any more is not sent again.
+const TRIES_MAX: usize = 60;
+
+/// Earlier datagrams that may still be answered.
+const LISTENED_MAX: usize = 4;
+
+/// Datagrams that are no answer and are read, and told of, for one question between two of its sends.
+const FOREIGN_MAX: usize = 64;
+
+/// Room for a datagram (nginx: 4096); longer answers are cut off and asked for over TCP.
+const DATAGRAM_BYTES: usize = 4096;
+
+/// Flies, lands in the client's book, and counts.
+pub async fn fly(client: Rc<Client>, flight: Rc<Flight>, turn: usize) {
+    let mut landing = Landing { client, flight, outcome: Err(Trouble::TimedOut) };
+    landing.client.servers.zone.counters().asked(landing.flight.kind);
+    landing.outcome = ask(&landing.client, &landing.flight, turn).await.map(Rc::new);
+}
+
+/// Lands a flight whatever becomes of its task.
+struct Landing {
+    client: Rc<Client>,
+    flight: Rc<Flight>,
+    outcome: Result<Rc<Reply>, Trouble>,
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        let Client { servers, book, .. } = &*self.client;
+        servers.zone.counters().answered(self.outcome.as_ref().map(|reply| reply.code).map_err(|trouble| *trouble));
+        book.borrow_mut().land(&self.flight, self.outcome.clone(), servers.valid, clock::now());
+    }
+}
+
+/// A question that was sent, and may be answered.
+struct Sent {
+    server: SocketAddr,
+    id: u16,
+    socket: Datagram,
+}
+
+/// What listening came to.
+enum Heard {
+    Reply(Reply, SocketAddr),
+    Truncated(SocketAddr),
+    /// Nobody listens to us any more.
+    Deaf,
+    Silence,
+}
+
+async fn ask(client: &Client, flight: &Rc<Flight>, turn: usize) -> Result<Reply, Trouble> {
+    let servers = &client.servers.servers;
+    let mut sent: Vec<Sent> = Vec::new();
+    let mut buf = vec![0; DATAGRAM_BYTES];
+    let pause = Deadline::new();
+    for number in 0..TRIES_MAX {
+        if number > 0 && !flight.is_wanted() {
+            break;
+        }
+        let Some(server) = servers.get(turn.wrapping_add(number) % servers.len().max(1)) else { break };
+        let is_last_of_round = (number + 1) % servers.len() == 0;
+        pause.set(if number == 0 { FIRST_PAUSE } else { PAUSE });
+        match send(flight, *server) {
+            Ok(one) => sent.push(one),
+            Err(error) => complain("send", &error, *server),
+        }
+        if sent.len() > LISTENED_MAX {
+            sent.remove(0);
+        }
+        match listen(flight, &mut sent, &mut buf, &pause).await {
+            Heard::Reply(reply, server) if reply.code == Code::FORMAT_ERROR => {
+                let name = &flight.name;
+                log::global(
+                    Level::Error,
+                    format_args!("DNS error (1: Format error), name:\"{name}\" while resolving, resolver: {server}"),
+                );
+                if is_last_of_round {
+                    pause.expired().await;
+                }
+            }
+            Heard::Reply(reply, _) => return Ok(reply),
+            Heard::Truncated(server) => match ask_over_tcp(flight, server).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => complain("recv", &error, server),
+            },
+            Heard::Deaf if is_last_of_round => weir_net::timer::sleep(UNSENT_PAUSE).await,
+            Heard::Deaf | Heard::Silence => {}
+        }
+    }
+    Err(Trouble::TimedOut)
+}
+
+fn complain(call: &str, error: &io::Error, server: SocketAddr) {
+    let error = log::Os(error);
+    log::global(Level::Error, format_args!("{call}() failed {error} while resolving, resolver: {server}"));
+}
+
+fn send(flight: &Flight, server: SocketAddr) -> io::Result<Sent> {
+    let id = random::word()?;
+    let socket = Datagram::connect(server)?;
+    socket.try_send(&dns::query(id, &flight.name, flight.kind))?;
+    Ok(Sent { server, id, socket })
+}
+
+/// Listens to all that were asked, for as long as `pause` allows.
+async fn listen(flight: &Flight, sent: &mut Vec<Sent>, buf: &mut [u8], pause: &Deadline) -> Heard {
+    let mut foreign = 0;
+    poll_fn(|_| {
+        let mut number = 0;
+        while let Some(one) = sent.get(number) {
+            if one.socket.poll_readable().is_pending() {
+                number += 1;
+                continue;
+            }
+            foreign += 1;
+            if foreign > FOREIGN_MAX {
+                return pause.poll_expired().map(|()| Heard::Silence);
+            }
+            match one.socket.try_receive(buf) {
+                Ok(length) => match dns::read(buf.get(..length).unwrap_or_default(), one.id, &flight.name, flight.kind)
+                {
+                    Message::Reply(reply) => return Poll::Ready(Heard::Reply(reply, one.server)),
+                    Message::Truncated => return Poll::Ready(Heard::Truncated(one.server)),
+                    Message::Foreign => unexpected("unexpected DNS response", flight, one.server),
+                    Message::Malformed => unexpected("invalid DNS response", flight, one.server),
+                },
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                    foreign -= 1
+                }
+                Err(error) => {
+                    complain("recv", &error, one.server);
+                    sent.remove(number);
+                }
+            }
+        }
+        if sent.is_empty() {
+            return Poll::Ready(Heard::Deaf);
+        }
+        pause.poll_expired().map(|()| Heard::Silence)
+    })
+    .await
+}
+
+fn unexpected(what: &str, flight: &Flight, server: SocketAddr) {
+    let name = &flight.name;
+    log::global(Level::Error, format_args!("{what} for {name} while resolving, resolver: {server}"));
+}
+
+/// The same question over a connection; anything but its answer is an error.
+async fn ask_over_tcp(flight: &Flight, server: SocketAddr) -> io::Result<Reply> {
+    let deadline = Deadline::new();
+    deadline.set(TCP_TIMEOUT);
+    let stream = Stream::connect(&Address::Tcp(server), &ConnectOptions::default())?;
+    stream.connected(&deadline).await?;
+    let id = random::word()?;
+    let query = dns::query(id, &flight.name, flight.kind);
+    let mut out = (query.len() as u16).to_be_bytes().to_vec();
+    out.extend_from_slice(&query);
+    let mut rest = out.as_slice();
+    while !rest.is_empty() {
+        match stream.try_write(rest) {
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable(&deadline).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    let mut length = [0; 2];
+    read_exact(&stream, &mut length, &deadline).await?;
+    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
+    read_exact(&stream, &mut answer, &deadline).await?;
+    match dns::read(&answer, id, &flight.name, flight.kind) {
+        Message::Reply(reply) => Ok(reply),
+        Message::Truncated | Message::Foreign | Message::Malformed => Err(io::Error::other("invalid TCP DNS response")),
+    }
+}
+
+async fn read_exact(stream: &Stream, mut into: &mut [u8], deadline: &Deadline) -> io::Result<()> {
+    while !into.is_empty() {
+        match stream.try_read(into) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => into = into.get_mut(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.readable(deadline).await?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! A UDP socket with one peer: what a question is sent by and its answer comes back to.
+//!
+//! The kernel chooses a port at random for each, and drops what others than the peer send. Registered once, as a
+//! [`crate::Stream`] is; it never leaves its worker.
+
+use crate::core::{self, READ, Side};
+use crate::counts::{Kind, count};
+use crate::slots::Key;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::task::Poll;
+
+/// A connected, non-blocking UDP socket; closed when dropped.
+pub struct Datagram {
+    key: Key,
+    fd: OwnedFd,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for Datagram {
+    fn drop(&mut self) {
+        count(Kind::Close);
+        core::with(|core| core.forget(self.key));
+    }
+}
+
+impl Datagram {
+    /// A socket for one peer, on a port of the kernel's choice.
+    pub fn connect(peer: SocketAddr) -> io::Result<Datagram> {
+        let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = net::socket_with(family, SocketType::DGRAM, flags, None)?;
+        count(Kind::Connect);
+        net::connect(&fd, &peer)?;
+        let key = core::with(|core| core.register(fd.as_fd(), Side::Ours, 0, EventFlags::IN))
+            .unwrap_or_else(|| Err(core::not_a_worker()))?;
+        Ok(Datagram { key, fd, not_send: PhantomData })
+    }
+
+    /// Sends one datagram, or fails: what does not fit now is lost, as it may be on its way.
+    pub fn try_send(&self, bytes: &[u8]) -> io::Result<()> {
+        count(Kind::Write);
+        Ok(net::send(&self.fd, bytes, SendFlags::NOSIGNAL).map(drop)?)
+    }
+
+    /// Receives one datagram; what is longer than `buf` is cut off. `WouldBlock` means wait.
+    pub fn try_receive(&self, buf: &mut [u8]) -> io::Result<usize> {
+        count(Kind::Read);
+        match net::recv(&self.fd, buf, RecvFlags::empty()) {
+            Ok((length, _)) => Ok(length),
+            Err(error) => {
+                if error == Errno::WOULDBLOCK {
+                    core::with(|core| core.clear_ready(self.key, READ));
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Ready if something may have come; otherwise the current task is woken when it has.
+    pub fn poll_readable(&self) -> Poll<()> {
+        core::with(|core| core.poll_ready(self.key, READ)).unwrap_or(Poll::Pending)
+    }
+}
+
+impl fmt::Debug for Datagram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Datagram({})", self.fd.as_raw_fd())
+    }
+}
