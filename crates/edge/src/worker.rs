@@ -442,6 +442,8 @@ impl Worker {
         loop {
             timer::sleep(SWEEP_EVERY).await;
             self.generation().pools.sweep();
+            // The API may have added names.
+            live::watch(&self);
         }
     }
 

@@ -260,7 +260,7 @@ impl Group {
             self.release(selection, Outcome::Abandoned, now_s);
         }
         let picked = match self.single() {
-            Some(slot) => (!slot.peer.down && slot.enter()).then_some(Picked {
+            Some(slot) => (slot.peer.may_serve() && slot.enter()).then_some(Picked {
                 peer: 0,
                 last_resort: false,
             }),
@@ -472,7 +472,7 @@ impl Group {
     fn last_resort(&self, states: &[PeerState], now_s: u64) -> Option<usize> {
         let mut choice: Option<(u64, usize)> = None;
         for (index, (slot, state)) in self.slots.iter().zip(states).enumerate() {
-            if slot.peer.down {
+            if !slot.peer.may_serve() {
                 continue;
             }
             if !state.ejected(&slot.peer, now_s) {
@@ -503,7 +503,7 @@ impl List {
                 return Err(GroupError::ZeroWeight);
             }
             total_weight = total_weight.saturating_add(peer.weight);
-            tries += u32::from(!peer.down);
+            tries += u32::from(peer.may_serve());
         }
         if total_weight > MAX_TOTAL_WEIGHT {
             return Err(GroupError::TooHeavy);

@@ -1,54 +1,46 @@
-//! Groups whose servers are names resolved while the edge serves (`server NAME resolve`, `service=`).
+//! Groups whose peers change while the edge serves: names are resolved (`server NAME resolve`, `service=`), and the API
+//! adds, changes and removes servers of a group with a `zone`.
 //!
 //! ```text
-//!  one worker asks ─► learn ─► another `Upstream`, which adopts the peers' state ─► all workers see a higher version
+//!  a worker asks for a name ─► learn ─┐
+//!                                     ├─► another `Upstream`, which adopts the peers' state ─► all workers see a higher version
+//!  the API changes a server ─► edit ──┘
 //! ```
 //!
-//! An exchange keeps the peers it began with. What is known outlives a reload, by group, name and service.
+//! An exchange keeps the peers it began with. What is known of names outlives a reload, by group, name and service; what
+//! the API changed outlives one by `state`.
 //! Invariant: a version is higher than another exactly when its peers are newer.
 
+pub mod edit;
+mod members;
+mod state;
+mod watch;
+
+pub use members::{Kind, Member, Members, Named};
+pub use state::read;
+pub use watch::watch;
+
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use weir_net::{Address, Instant, clock, timer};
-use weir_wire::dns::Code;
+use weir_net::Address;
 
 use super::balance::Policy;
 use super::budget::Budget;
-use super::group::{Group, GroupError, MAX_PEERS, MAX_TOTAL_WEIGHT};
+use super::group::{Group, GroupError, MAX_PEERS};
 use super::peer::Peer;
 use super::pool_policy::PoolPolicy;
 use super::{Declared, Upstream, parse_address};
 use crate::build::Build;
 use crate::directive::Refusal;
-use crate::dns::{Client, Place, Servers, Trouble};
+use crate::dns::{Place, Servers};
 use crate::family::resolver;
 use crate::log::{self, Level};
 use crate::variable::Template;
-use crate::worker::Worker;
-
-/// How long it is believed that a name is gone, where `valid=` does not say (nginx: 10 s).
-const GONE: Duration = Duration::from_secs(10);
-
-/// The shortest pause between two questions for one name.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-
-/// A `server` whose addresses are asked for again and again.
-#[derive(Clone, Debug)]
-pub struct Named {
-    /// The name.
-    pub host: String,
-    /// The port of its addresses; a service brings its own.
-    pub port: u16,
-    /// `service=`.
-    pub service: Option<String>,
-    /// What else is written about it.
-    pub pattern: Peer,
-}
 
 /// What a group is made of, whoever its peers are at the moment.
 #[derive(Clone)]
@@ -63,29 +55,32 @@ pub struct Frame {
     pub hash_key: Option<Template>,
     /// What may be spent on retries.
     pub budget: Arc<Budget>,
+    /// The name of its `zone`.
+    pub zone: Option<String>,
 }
 
-/// A group with names in it.
+/// A group whose peers change.
 pub struct Live {
     frame: Frame,
-    fixed: Vec<Peer>,
-    named: Vec<Named>,
+    /// The file that keeps what the API changes (`state`).
+    state: Option<String>,
     resolver: OnceLock<(Arc<Servers>, Duration)>,
-    /// Guards what is known; held for as long as a group takes to be built, by whoever learnt something.
+    /// Guards what is known; held for as long as a group takes to be built, by whoever learnt or changed something.
     known: Mutex<Known>,
     current: Mutex<Arc<Upstream>>,
     version: AtomicU64,
-    /// A worker asks for its names.
-    is_watched: AtomicBool,
 }
 
 #[derive(Default)]
 struct Known {
-    /// By the number of the name.
-    places: Vec<Vec<Place>>,
+    members: Members,
+    /// The names that a worker asks for.
+    watched: HashSet<u32>,
     /// What a peer's kept connections go by: its index may be another's in the next version.
     pool_ids: HashMap<String, usize>,
-    next_id: usize,
+    next_pool_id: usize,
+    /// Groups of before whose exchanges may go on, for those who count them.
+    before: Vec<std::sync::Weak<Upstream>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -94,28 +89,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Live {
-    /// A group of which only the `fixed` peers are known.
-    pub fn new(frame: Frame, fixed: Vec<Peer>, named: Vec<Named>) -> Result<Live, GroupError> {
-        let mut known = Known { places: vec![Vec::new(); named.len()], ..Known::default() };
-        let current = assemble(&frame, fixed.clone(), &mut known)?;
+    /// A group of these servers; of the names among them nothing is known yet.
+    pub fn new(frame: Frame, members: Members, state: Option<String>) -> Result<Live, GroupError> {
+        let mut known = Known::default();
+        let current = assemble(&frame, members.peers().0, &mut known)?;
+        known.members = members;
         Ok(Live {
             frame,
-            fixed,
-            named,
+            state,
             resolver: OnceLock::new(),
             known: Mutex::new(known),
             current: Mutex::new(Arc::new(current)),
             version: AtomicU64::new(0),
-            is_watched: AtomicBool::new(false),
         })
     }
 
     /// What stands for the group among those of a configuration.
     pub fn declared(self) -> Upstream {
-        let Frame { name, policy, pooling, hash_key, budget } = self.frame.clone();
+        let Frame { name, policy, pooling, hash_key, budget, zone } = self.frame.clone();
         let group = Group::nobody(&name, policy);
         let (addresses, live) = (Vec::new(), Some(Arc::new(self)));
-        Upstream { name, group, addresses, budget, pooling, hash_key, is_implicit: false, pool_ids: None, live }
+        Upstream { name, group, addresses, budget, pooling, hash_key, zone, is_implicit: false, pool_ids: None, live }
     }
 
     /// The peers of the moment.
@@ -128,80 +122,61 @@ impl Live {
         let _ = self.resolver.set((servers, timeout));
     }
 
-    /// Takes what a name stands for from now on; the same as before changes nothing.
-    fn learn(&self, number: usize, places: Vec<Place>) {
+    /// Peers that are no longer in the group and still have exchanges under way (NGINX Plus: `zombies`).
+    pub fn zombies(&self) -> usize {
         let mut known = lock(&self.known);
-        match known.places.get_mut(number) {
-            Some(before) if *before != places => *before = places,
-            Some(_) | None => return,
+        known.before.retain(|upstream| upstream.strong_count() > 0);
+        let old: Vec<_> = known.before.iter().filter_map(std::sync::Weak::upgrade).collect();
+        let here = |address: &str| known.pool_ids.contains_key(address);
+        let mut gone = HashSet::new();
+        for upstream in &old {
+            let views = upstream.group.view(0);
+            let busy = upstream.group.peers().zip(&views).filter(|(peer, view)| view.conns > 0 && !here(&peer.address));
+            gone.extend(busy.map(|(peer, _)| peer.address.clone()));
         }
-        self.renew(&mut known);
+        gone.len()
+    }
+
+    /// Takes what a name stands for from now on; the same as before changes nothing.
+    fn learn(&self, id: u32, places: Vec<Place>) {
+        let mut known = lock(&self.known);
+        if known.members.learn(id, places) {
+            self.renew(&mut known);
+        }
     }
 
     /// Takes over what `old` knew of the names both have.
     fn adopt(&self, old: &Live) {
         let before = lock(&old.known);
         let mut known = lock(&self.known);
-        for (named, places) in self.named.iter().zip(&mut known.places) {
-            let same = |other: &Named| other.host == named.host && other.service == named.service;
-            if let Some(number) = old.named.iter().position(same) {
-                *places = before.places.get(number).cloned().unwrap_or_default();
-            }
-        }
+        known.members.adopt(&before.members);
         self.renew(&mut known);
+        let mut current = lock(&self.current);
+        if let Some(current) = Arc::get_mut(&mut current) {
+            current.group.adopt(&lock(&old.current).group);
+        }
     }
 
+    /// Puts the servers as they are now into force.
     fn renew(&self, known: &mut Known) {
-        let mut peers = self.fixed.clone();
-        for (named, places) in self.named.iter().zip(&known.places) {
-            peers.extend(peers_of(named, places));
-        }
         let name = &self.frame.name;
-        if peers.len() > MAX_PEERS {
+        let (peers, too_many) = known.members.peers();
+        if too_many {
             log::global(Level::Error, format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, the rest is left out"));
-            peers.truncate(MAX_PEERS);
         }
-        lighten(&mut peers);
         match assemble(&self.frame, peers, known) {
-            Ok(mut upstream) => {
-                let mut current = lock(&self.current);
-                upstream.group.adopt(&current.group);
-                *current = Arc::new(upstream);
-                self.version.fetch_add(1, Ordering::Release);
-            }
+            Ok(upstream) => self.put(upstream, known),
             Err(error) => log::global(Level::Error, format_args!("upstream \"{name}\" stays as it is: {error}")),
         }
     }
-}
 
-/// The peers a name stands for.
-fn peers_of(named: &Named, places: &[Place]) -> Vec<Peer> {
-    let first = places.iter().map(|place| place.priority).min().unwrap_or(0);
-    let peer = |place: &Place| {
-        let mut peer = named.pattern.clone();
-        let mut address = place.address;
-        if named.service.is_some() {
-            peer.server.clone_from(&place.host);
-            peer.backup |= place.priority != first;
-            if peer.weight == 1 {
-                peer.weight = u32::from(place.weight);
-            }
-        } else {
-            address.set_port(named.port);
-        }
-        peer.address = address.to_string();
-        peer
-    };
-    places.iter().map(peer).collect()
-}
-
-/// Services may weigh more than a group can bear: then all weigh less, in proportion.
-fn lighten(peers: &mut [Peer]) {
-    let total: u64 = peers.iter().map(|peer| u64::from(peer.weight)).sum();
-    let limit = u64::from(MAX_TOTAL_WEIGHT) - MAX_PEERS as u64;
-    if total > limit {
-        let divisor = total.div_ceil(limit) as u32;
-        peers.iter_mut().for_each(|peer| peer.weight = (peer.weight / divisor).max(1));
+    fn put(&self, mut upstream: Upstream, known: &mut Known) {
+        let mut current = lock(&self.current);
+        upstream.group.adopt(&current.group);
+        known.before.retain(|upstream| upstream.strong_count() > 0);
+        known.before.push(Arc::downgrade(&current));
+        *current = Arc::new(upstream);
+        self.version.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -215,8 +190,8 @@ fn assemble(frame: &Frame, peers: Vec<Peer>, known: &mut Known) -> Result<Upstre
         let id = match ids.get(&peer.address).or(known.pool_ids.get(&peer.address)) {
             Some(id) => *id,
             None => {
-                known.next_id += 1;
-                known.next_id
+                known.next_pool_id += 1;
+                known.next_pool_id
             }
         };
         ids.insert(peer.address.clone(), id);
@@ -230,6 +205,7 @@ fn assemble(frame: &Frame, peers: Vec<Peer>, known: &mut Known) -> Result<Upstre
         budget: frame.budget.clone(),
         pooling: frame.pooling,
         hash_key: frame.hash_key.clone(),
+        zone: frame.zone.clone(),
         is_implicit: false,
         pool_ids: Some(pool_ids),
         live: None,
@@ -242,24 +218,33 @@ pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
     let timeout = http.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT);
     let lives: Vec<_> = b.declared.upstream.groups.iter().filter_map(|upstream| upstream.live.clone()).collect();
     for live in lives.iter().filter(|live| live.resolver.get().is_none()) {
+        let has_names = || lock(&live.known).members.list.iter().any(|member| matches!(member.kind, Kind::Named(..)));
         match &default {
             Some(servers) => live.set_resolver(servers.clone(), timeout),
-            None => {
+            None if has_names() => {
                 let name = &live.frame.name;
                 let refusal = Refusal::whole(format!("no resolver defined to resolve names at run time in upstream \"{name}\""))
                     .todo("name one in http or in the upstream: resolver 127.0.0.53;");
                 b.refuse_at("upstream", refusal, None);
             }
+            None => {}
         }
     }
 }
 
-/// What groups of an older configuration knew goes on being known.
-pub fn adopt(new: &Declared, old: &Declared) {
-    for live in new.groups.iter().filter_map(|upstream| upstream.live.as_deref()) {
-        let old = old.groups.iter().filter_map(|upstream| upstream.live.as_deref());
-        if let Some(old) = old.into_iter().find(|old| old.frame.name == live.frame.name) {
-            live.adopt(old);
+/// What groups of an older configuration knew goes on being known: of names, and of the health of peers both have.
+pub fn adopt(new: &mut Declared, old: &Declared) {
+    for upstream in &mut new.groups {
+        let same = |other: &&Arc<Upstream>| other.name == upstream.name && other.is_implicit == upstream.is_implicit;
+        let Some(before) = old.groups.iter().find(same) else { continue };
+        match (&upstream.live, &before.live) {
+            (Some(live), Some(before)) => live.adopt(before),
+            (None, None) => {
+                if let Some(upstream) = Arc::get_mut(upstream) {
+                    upstream.group.adopt(&before.group);
+                }
+            }
+            (Some(_), None) | (None, Some(_)) => {}
         }
     }
 }
@@ -301,84 +286,6 @@ impl AllSeen {
     }
 }
 
-/// Asks for the names of all groups that no other worker asks for, as long as the configuration is in force.
-pub fn watch(worker: &Rc<Worker>) {
-    let generation = worker.generation();
-    for live in generation.conf.declared.upstream.groups.iter().filter_map(|upstream| upstream.live.as_ref()) {
-        let Some((servers, timeout)) = live.resolver.get() else { continue };
-        if live.is_watched.swap(true, Ordering::Relaxed) {
-            continue;
-        }
-        for number in 0..live.named.len() {
-            let watch = Watch {
-                worker: worker.clone(),
-                live: live.clone(),
-                client: generation.resolver(servers),
-                timeout: *timeout,
-                number,
-            };
-            weir_net::worker::spawn(watch.run(generation.conf.generation));
-        }
-    }
-}
-
-/// One name that is asked for.
-struct Watch {
-    worker: Rc<Worker>,
-    live: Arc<Live>,
-    client: Rc<Client>,
-    timeout: Duration,
-    number: usize,
-}
-
-impl Watch {
-    async fn run(self, generation: u32) {
-        let is_in_force = || self.worker.generation().conf.generation == generation && !self.worker.is_draining();
-        while is_in_force() {
-            let Some(named) = self.live.named.get(self.number) else { return };
-            let pause = match self.ask(named).await {
-                Ok(until) => until.saturating_duration_since(clock::now()),
-                Err(trouble) => {
-                    complain(named, trouble);
-                    match trouble {
-                        Trouble::Code(Code::NAME_ERROR) => {
-                            self.live.learn(self.number, Vec::new());
-                            self.client.servers().valid.unwrap_or(GONE)
-                        }
-                        Trouble::Code(_) | Trouble::TimedOut | Trouble::Busy => self.timeout,
-                    }
-                }
-            };
-            timer::sleep(pause.max(PAUSE_MIN)).await;
-        }
-    }
-
-    async fn ask(&self, named: &Named) -> Result<Instant, Trouble> {
-        let Named { host, service, .. } = named;
-        let resolved = match service {
-            None => self.client.addresses(host, self.timeout).await?,
-            Some(service) => {
-                let missing = |name: &_, trouble| {
-                    let what = format_args!("{name} could not be resolved {trouble} while resolving service {service} of {host}");
-                    log::global(Level::Error, what);
-                };
-                self.client.service(host, service, self.timeout, missing).await?
-            }
-        };
-        self.live.learn(self.number, resolved.places);
-        Ok(resolved.until)
-    }
-}
-
-fn complain(Named { host, service, .. }: &Named, trouble: Trouble) {
-    match service {
-        None => log::global(Level::Error, format_args!("{host} could not be resolved {trouble}")),
-        Some(service) => {
-            log::global(Level::Error, format_args!("service {service} of {host} could not be resolved {trouble}"));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -392,6 +299,7 @@ mod tests {
             pooling: PoolPolicy::default(),
             hash_key: None,
             budget: Arc::default(),
+            zone: Some("u".to_owned()),
         };
         let named = Named {
             host: "a.example".to_owned(),
@@ -399,7 +307,8 @@ mod tests {
             service: service.map(str::to_owned),
             pattern: Peer { server: "a.example:8080".to_owned(), ..Peer::new("") },
         };
-        Live::new(frame, fixed.iter().map(|address| Peer::new(*address)).collect(), vec![named]).unwrap()
+        let fixed = fixed.iter().map(|address| Peer::new(*address)).collect();
+        Live::new(frame, Members::new(fixed, vec![named]), None).unwrap()
     }
 
     fn place(address: &str, priority: u16, weight: u16) -> Place {
@@ -414,15 +323,15 @@ mod tests {
     fn peers_follow_the_name_and_keep_their_connections() {
         let live = live(None, &["127.0.0.9:80"]);
         assert_eq!(shown(&live), ["127.0.0.9:80"]);
-        live.learn(0, vec![place("10.0.0.1:0", 0, 1), place("10.0.0.2:0", 0, 1)]);
+        live.learn(1, vec![place("10.0.0.1:0", 0, 1), place("10.0.0.2:0", 0, 1)]);
         assert_eq!(shown(&live), ["127.0.0.9:80", "10.0.0.1:8080", "10.0.0.2:8080"]);
         let before = live.current();
-        live.learn(0, vec![place("10.0.0.2:0", 0, 1), place("10.0.0.3:0", 0, 1)]);
+        live.learn(1, vec![place("10.0.0.2:0", 0, 1), place("10.0.0.3:0", 0, 1)]);
         let now = live.current();
         assert_eq!(before.pool_id(2), now.pool_id(1));
         assert_eq!(before.pool_id(0), now.pool_id(0));
         assert!(now.pool_id(2) != before.pool_id(1));
-        live.learn(0, Vec::new());
+        live.learn(1, Vec::new());
         assert_eq!(shown(&live), ["127.0.0.9:80"]);
     }
 
@@ -459,12 +368,64 @@ mod tests {
     #[test]
     fn a_reload_keeps_what_was_known_under_the_new_port() {
         let (old, new) = (live(None, &[]), {
-            let mut new = live(None, &[]);
-            new.named[0].port = 9090;
+            let new = live(None, &[]);
+            if let Kind::Named(named, _) = &mut lock(&new.known).members.list[0].kind {
+                named.port = 9090;
+            }
             new
         });
         old.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
         new.adopt(&old);
         assert_eq!(shown(&new), ["10.0.0.1:9090"]);
+    }
+
+    fn served(live: &Live) -> Vec<(u32, String, bool)> {
+        live.current().group.peers().map(|peer| (peer.id, peer.address.clone(), peer.may_serve())).collect()
+    }
+
+    #[test]
+    fn servers_come_change_and_go() {
+        let live = live(None, &["10.0.0.1:80", "10.0.0.2:80"]);
+        let added = live.add_server(&serde_json::json!({"server": "10.0.0.3", "weight": 4})).unwrap();
+        assert_eq!((&added["id"], &added["server"], &added["weight"], &added["fail_timeout"]), (&3.into(), &"10.0.0.3".into(), &4.into(), &"10s".into()));
+        let drained = live.change_server(0, &serde_json::json!({"drain": true})).unwrap();
+        assert_eq!(drained["drain"], true);
+        let left = live.remove_server(1).unwrap();
+        assert_eq!(left.as_array().unwrap().len(), 3);
+        assert_eq!(served(&live), [(0, "10.0.0.1:80".into(), false), (3, "10.0.0.3:80".into(), true)]);
+        live.change_server(3, &serde_json::json!({"server": "10.0.0.4:81", "down": true})).unwrap();
+        assert_eq!(served(&live)[1], (3, "10.0.0.4:81".into(), false));
+    }
+
+    #[test]
+    fn what_a_name_stands_for_is_shown_and_left_alone() {
+        let live = live(None, &[]);
+        live.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
+        let shown = live.servers();
+        assert_eq!((&shown[1]["id"], &shown[1]["parent"], &shown[1]["server"]), (&1.into(), &"0".into(), &"10.0.0.1:8080".into()));
+        let refused = live.remove_server(1).unwrap_err();
+        assert_eq!((refused.status, refused.code), (400, "UpstreamServerImmutable"));
+        live.change_server(0, &serde_json::json!({"down": true})).unwrap();
+        assert_eq!(served(&live), [(1, "10.0.0.1:8080".into(), false)]);
+    }
+
+    #[test]
+    fn a_wrong_change_has_a_name_and_changes_nothing() {
+        let live = live(None, &["10.0.0.1:80"]);
+        for (body, status, code) in [
+            (serde_json::json!([]), 415, "JsonError"),
+            (serde_json::json!({}), 400, "UpstreamConfFormatError"),
+            (serde_json::json!({"server": "10.0.0.2", "colour": 1}), 400, "UpstreamConfFormatError"),
+            (serde_json::json!({"server": "10.0.0.2", "weight": 0}), 400, "UpstreamBadWeight"),
+            (serde_json::json!({"server": "10.0.0.2", "weight": "much"}), 400, "UpstreamConfFormatError"),
+            (serde_json::json!({"server": "10.0.0.2:x"}), 400, "UpstreamBadAddress"),
+            (serde_json::json!({"server": "10.0.0.2", "service": "http"}), 400, "UpstreamBadAddress"),
+            (serde_json::json!({"server": "b.example"}), 400, "UpstreamConfNoResolver"),
+        ] {
+            let refused = live.add_server(&body).unwrap_err();
+            assert_eq!((refused.status, refused.code), (status, code), "{body}: {refused}");
+        }
+        assert_eq!(live.server(7).unwrap_err().status, 404);
+        assert_eq!(served(&live), [(0, "10.0.0.1:80".into(), true)]);
     }
 }

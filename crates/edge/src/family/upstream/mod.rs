@@ -37,7 +37,7 @@ use crate::variable::Template;
 use balance::Policy;
 use budget::Budget;
 use group::{Group, GroupError};
-use live::{Frame, Live, Named};
+use live::{Frame, Live, Members, Named};
 use peer::Peer;
 use pool_policy::PoolPolicy;
 
@@ -60,6 +60,8 @@ crate::settings! {
     keepalive_timeout: Duration = Duration::from_secs(60),
     /// `zone`: its name. weir's groups are shared by all workers with or without it.
     zone: Option<String> = None,
+    /// `state`: the file.
+    state: Option<String> = None,
 }
 
 /// Idle connections a worker keeps to a group that does not say `keepalive` (nginx: 32).
@@ -98,6 +100,8 @@ pub struct Upstream {
     pub pooling: PoolPolicy,
     /// The key of `hash`.
     pub hash_key: Option<Template>,
+    /// The name of its `zone`.
+    pub zone: Option<String>,
     /// Named by a `proxy_pass`, not by a block.
     pub is_implicit: bool,
     /// What peers' kept connections go by, where it is not their index.
@@ -124,6 +128,7 @@ impl Upstream {
             budget: Arc::default(),
             pooling,
             hash_key: None,
+            zone: None,
             is_implicit: true,
             pool_ids: None,
             live: None,
@@ -131,15 +136,19 @@ impl Upstream {
     }
 }
 
+const STATE_AND_SERVER: &str = "\"state\" and \"server\" cannot be used together";
+
 const METHOD_NOTE: &str = "load balancing method redefined";
 
 /// The family.
 pub static FAMILY: Family = Family::new("upstream", &[
     Directive::new("upstream", HTTP, ONE, "Defines a group of servers.", upstream).many().block(),
     Directive::new("server", UPSTREAM, Arity::AtLeast(1),
-        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down resolve service=.", server).many(),
+        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down drain resolve service=.", server).many(),
     Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
-        "Names the group's state. It is shared by all workers in any case.", zone),
+        "Names the group's state, which all workers share; its servers may be changed by the API.", zone),
+    Directive::new("state", UPSTREAM, ONE, "The file that keeps the group's servers as the API has changed them; it stands for them.",
+        state),
     Directive::new("least_conn", UPSTREAM, NONE, "Prefers the peer with the fewest active connections.",
         |b, _| method(b, Policy::LeastConn)),
     Directive::new("ip_hash", UPSTREAM, NONE, "Chooses by the client's address: three octets of IPv4, all of IPv6.",
@@ -156,7 +165,7 @@ pub static FAMILY: Family = Family::new("upstream", &[
         |b, s| { b.settings().upstream.keepalive_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
 ])
 .adopt(|new, old| {
-    live::adopt(&new.upstream, &old.upstream);
+    live::adopt(&mut new.upstream, &old.upstream);
     Ok(())
 });
 
@@ -168,7 +177,8 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let problems = b.problems.len();
     let scope = b.block(Scope::new(Kind::Plain, UPSTREAM, b.at()), statement)?;
     let settings = scope.settings.upstream;
-    if settings.servers.as_ref().is_none_or(Vec::is_empty) && settings.named.as_ref().is_none_or(Vec::is_empty) {
+    let has_state = settings.state.is_some();
+    if !has_state && settings.servers.as_ref().is_none_or(Vec::is_empty) && settings.named.as_ref().is_none_or(Vec::is_empty) {
         if b.problems.len() > problems {
             return Ok(()); // the servers are wrong, not absent
         }
@@ -185,16 +195,21 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         max_age_ms: values.keepalive_time.as_millis() as u64,
         idle_timeout_ms: values.keepalive_timeout.as_millis() as u64,
     };
-    let frame = Frame { name, policy: values.policy, pooling, hash_key: values.hash_key, budget: Arc::default() };
-    let built = if values.named.is_empty() {
-        fixed(frame, values.servers)?
-    } else if values.zone.is_some() {
+    let Values { policy, hash_key, zone, .. } = values;
+    let frame = Frame { name, policy, pooling, hash_key, budget: Arc::default(), zone };
+    let built = if frame.zone.is_some() {
         let resolver = scope.settings.resolver;
-        let live = Live::new(frame, values.servers, values.named).map_err(|error| Refusal::whole(error.to_string()))?;
+        let members = Members::new(values.servers, values.named);
+        let live = Live::new(frame, members, values.state).map_err(|error| Refusal::whole(error.to_string()))?;
         if let Some(Some(servers)) = resolver.servers {
             live.set_resolver(servers, resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT));
         }
         live.declared()
+    } else if values.named.is_empty() && !has_state {
+        fixed(frame, values.servers)?
+    } else if has_state {
+        return Err(Refusal::whole(format!("\"state\" requires upstream \"{}\" to be in shared memory", frame.name))
+            .todo("add: zone NAME 64k;"));
     } else {
         let what = format!("resolving names at run time requires upstream \"{}\" to be in shared memory", frame.name);
         return Err(Refusal::whole(what).todo("add: zone NAME 64k;"));
@@ -204,7 +219,8 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 /// A group of addresses.
-fn fixed(frame: Frame, all: Vec<Peer>) -> Result<Upstream, Refusal> {
+fn fixed(frame: Frame, mut all: Vec<Peer>) -> Result<Upstream, Refusal> {
+    all.iter_mut().zip(0..).for_each(|(peer, id)| peer.id = id);
     let group = Group::new(&frame.name, all, frame.policy).map_err(|error| Refusal::whole(error.to_string()))?;
     let mut addresses = Vec::with_capacity(group.peers().len());
     for peer in group.peers() {
@@ -213,8 +229,8 @@ fn fixed(frame: Frame, all: Vec<Peer>) -> Result<Upstream, Refusal> {
             None => return Err(Refusal::whole(format!("invalid address \"{}\"", peer.address))),
         }
     }
-    let Frame { name, pooling, hash_key, budget, .. } = frame;
-    Ok(Upstream { name, group, addresses, budget, pooling, hash_key, is_implicit: false, pool_ids: None, live: None })
+    let Frame { name, pooling, hash_key, budget, zone, .. } = frame;
+    Ok(Upstream { name, group, addresses, budget, pooling, hash_key, zone, is_implicit: false, pool_ids: None, live: None })
 }
 
 fn parse_address(text: &str) -> Option<Address> {
@@ -287,6 +303,9 @@ pub fn split_host_port(text: &str) -> (&str, Option<&str>) {
 }
 
 fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    if b.settings().upstream.state.is_some() {
+        return Err(Refusal::whole(STATE_AND_SERVER).todo("leave the servers to the file"));
+    }
     let written = statement.text(0).to_owned();
     let mut pattern = Peer { server: written.clone(), ..Peer::new(written.clone()) };
     let (mut resolves, mut service) = (false, None);
@@ -352,11 +371,23 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
         }
         None if word == "backup" => peer.backup = true,
         None if word == "down" => peer.down = true,
-        None if word == "drain" => {
-            return Err(Refusal::whole(format!("the \"{word}\" parameter is one that weir does not have yet")));
-        }
+        None if word == "drain" => peer.drain = true,
         _ => return Err(invalid()),
     }
+    Ok(())
+}
+
+/// The servers of the file, as if they stood here (NGINX Plus).
+fn state(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let path = b.path(statement.text(0));
+    let written = &b.settings().upstream;
+    if written.servers.is_some() || written.named.is_some() {
+        return Err(Refusal::whole(STATE_AND_SERVER).todo("leave the servers to the file"));
+    }
+    for read in live::read(&path, statement)? {
+        server(b, &read)?;
+    }
+    b.settings().upstream.state = Some(Some(path));
     Ok(())
 }
 

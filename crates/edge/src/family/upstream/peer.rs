@@ -23,6 +23,8 @@ pub const DEFAULT_FAIL_TIMEOUT_S: u64 = 10;
 /// `ngx_http_upstream_module`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
+    /// Its number in the group; the API knows it by that.
+    pub id: u32,
     /// Where to connect: `127.0.0.1:8081`, `[::1]:80` or `unix:/path`.
     pub address: String,
     /// The server as written in the configuration; consistent hashing places
@@ -40,6 +42,8 @@ pub struct Peer {
     pub backup: bool,
     /// Never serves.
     pub down: bool,
+    /// Is given no more exchanges; those it has go on.
+    pub drain: bool,
 }
 
 impl Peer {
@@ -48,6 +52,7 @@ impl Peer {
     pub fn new(address: impl Into<String>) -> Self {
         let address = address.into();
         Self {
+            id: 0,
             server: address.clone(),
             address,
             weight: DEFAULT_WEIGHT,
@@ -56,7 +61,14 @@ impl Peer {
             fail_timeout_s: DEFAULT_FAIL_TIMEOUT_S,
             backup: false,
             down: false,
+            drain: false,
         }
+    }
+
+    /// Whether the configuration or the API lets it have exchanges.
+    #[must_use]
+    pub fn may_serve(&self) -> bool {
+        !self.down && !self.drain
     }
 }
 

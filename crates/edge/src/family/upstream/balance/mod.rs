@@ -72,7 +72,7 @@ impl Field<'_> {
             return false;
         };
         !self.tried.contains(index)
-            && !slot.peer.down
+            && slot.peer.may_serve()
             && !state.ejected(&slot.peer, self.now_s)
             && !slot.saturated()
     }

@@ -1,0 +1,185 @@
+//! Who is in a group that may change: servers as the file or the API has them, and the peers they come to. Pure.
+
+use super::super::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
+use super::super::peer::Peer;
+use crate::dns::Place;
+
+/// A `server` whose addresses are asked for again and again.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The name.
+    pub host: String,
+    /// The port of its addresses; a service brings its own.
+    pub port: u16,
+    /// `service=`.
+    pub service: Option<String>,
+    /// What else is written about it.
+    pub pattern: Peer,
+}
+
+/// A server, by a number that stays its own.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its number in the group.
+    pub id: u32,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a server is.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// An address.
+    Fixed(Peer),
+    /// A name, and the places it stands for now, each by a number of its own.
+    Named(Named, Vec<(u32, Place)>),
+}
+
+/// The servers of a group.
+#[derive(Clone, Debug, Default)]
+pub struct Members {
+    /// In the order of the file, then of the API.
+    pub list: Vec<Member>,
+    next_id: u32,
+}
+
+impl Member {
+    /// What is written about it.
+    pub fn pattern(&self) -> &Peer {
+        match &self.kind {
+            Kind::Fixed(peer) => peer,
+            Kind::Named(named, _) => &named.pattern,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn pattern_mut(&mut self) -> &mut Peer {
+        match &mut self.kind {
+            Kind::Fixed(peer) => peer,
+            Kind::Named(named, _) => &mut named.pattern,
+        }
+    }
+
+    /// The peers it comes to.
+    pub fn peers(&self) -> Vec<Peer> {
+        match &self.kind {
+            Kind::Fixed(peer) => vec![Peer { id: self.id, ..peer.clone() }],
+            Kind::Named(named, places) => {
+                let first = places.iter().map(|(_, place)| place.priority).min().unwrap_or(0);
+                places.iter().map(|(id, place)| named.peer(*id, place, first)).collect()
+            }
+        }
+    }
+}
+
+impl Named {
+    fn peer(&self, id: u32, place: &Place, first: u16) -> Peer {
+        let mut peer = Peer { id, ..self.pattern.clone() };
+        let mut address = place.address;
+        if self.service.is_some() {
+            peer.server.clone_from(&place.host);
+            peer.backup |= place.priority != first;
+            if peer.weight == 1 {
+                peer.weight = u32::from(place.weight);
+            }
+        } else {
+            address.set_port(self.port);
+        }
+        peer.address = address.to_string();
+        peer
+    }
+}
+
+impl Members {
+    /// Servers of which only the `fixed` ones are known where they are.
+    pub fn new(fixed: Vec<Peer>, named: Vec<Named>) -> Members {
+        let mut members = Members::default();
+        for peer in fixed {
+            members.add(Kind::Fixed(peer));
+        }
+        for named in named {
+            members.add(Kind::Named(named, Vec::new()));
+        }
+        members
+    }
+
+    /// Adds a server; its number.
+    pub fn add(&mut self, kind: Kind) -> u32 {
+        let id = self.number();
+        self.list.push(Member { id, kind });
+        id
+    }
+
+    fn number(&mut self) -> u32 {
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1);
+        id
+    }
+
+    /// Takes what a name stands for from now on; `false` when that is nothing new.
+    pub fn learn(&mut self, id: u32, places: Vec<Place>) -> bool {
+        let mut next_id = self.next_id;
+        let Some(Kind::Named(_, known)) = self.list.iter_mut().find(|member| member.id == id).map(|member| &mut member.kind)
+        else {
+            return false;
+        };
+        if known.iter().map(|(_, place)| place).eq(&places) {
+            return false;
+        }
+        let mut before = std::mem::take(known);
+        *known = places
+            .into_iter()
+            .map(|place| match before.iter().position(|(_, other)| other.address == place.address) {
+                Some(at) => (before.swap_remove(at).0, place),
+                None => {
+                    next_id = next_id.wrapping_add(1);
+                    (next_id.wrapping_sub(1), place)
+                }
+            })
+            .collect();
+        self.next_id = next_id;
+        true
+    }
+
+    /// All peers, and whether there were too many: then the last are left out.
+    pub fn peers(&self) -> (Vec<Peer>, bool) {
+        let mut peers: Vec<Peer> = self.list.iter().flat_map(Member::peers).collect();
+        let too_many = peers.len() > MAX_PEERS;
+        peers.truncate(MAX_PEERS);
+        lighten(&mut peers);
+        (peers, too_many)
+    }
+
+    /// Takes over what `old` knew of the names both have.
+    pub fn adopt(&mut self, old: &Members) {
+        let known = |named: &Named| {
+            old.list.iter().find_map(|member| match &member.kind {
+                Kind::Named(other, places) if other.host == named.host && other.service == named.service => {
+                    Some(places.iter().map(|(_, place)| place.clone()).collect())
+                }
+                Kind::Named(..) | Kind::Fixed(_) => None,
+            })
+        };
+        let found: Vec<(u32, Vec<Place>)> = self
+            .list
+            .iter()
+            .filter_map(|member| match &member.kind {
+                Kind::Named(named, _) => Some((member.id, known(named)?)),
+                Kind::Fixed(_) => None,
+            })
+            .collect();
+        for (id, places) in found {
+            self.learn(id, places);
+        }
+    }
+}
+
+/// Services may weigh more than a group can bear: then all weigh less, in proportion.
+fn lighten(peers: &mut [Peer]) {
+    let total: u64 = peers.iter().map(|peer| u64::from(peer.weight)).sum();
+    let limit = u64::from(MAX_TOTAL_WEIGHT) - MAX_PEERS as u64;
+    if total > limit {
+        let divisor = total.div_ceil(limit) as u32;
+        peers.iter_mut().for_each(|peer| peer.weight = (peer.weight / divisor).max(1));
+    }
+}

@@ -1,0 +1,74 @@
+//! `state`: a file of `server` statements that keeps what the API changed over restarts.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use weir_conf::{Statement, quote};
+
+use super::members::{Kind, Member, Members};
+use crate::directive::Refusal;
+use crate::log::Os;
+
+/// No larger file is read: the largest group written out is half of it.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The statements of a state file; none where it is not there yet. Whatever refuses one of them stands at `statement`.
+pub fn read(path: &str, statement: &Statement) -> Result<Vec<Statement>, Refusal> {
+    let failed = |error: &io::Error| Refusal::whole(format!("open() \"{path}\" failed {}", Os(error)));
+    let bytes = match std::fs::metadata(path).map(|known| known.len()) {
+        Ok(length) if length > FILE_BYTES_MAX => {
+            return Err(Refusal::whole(format!("\"{path}\" is larger than {FILE_BYTES_MAX} bytes")));
+        }
+        Ok(_) => std::fs::read(path).map_err(|error| failed(&error))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(&error)),
+    };
+    let parsed = weir_conf::parse(&bytes, 0, &|_| false);
+    if let Some(problem) = parsed.problems.first() {
+        return Err(Refusal::whole(format!("{} in {path}", problem.what)));
+    }
+    let mut statements = parsed.statements;
+    if let Some(other) = statements.iter().find(|statement| statement.name.text != "server") {
+        return Err(Refusal::whole(format!("\"{}\" in {path}, which holds nothing but servers", other.name.text)));
+    }
+    statements.iter_mut().for_each(|read| read.at = statement.at);
+    Ok(statements)
+}
+
+/// Writes them anew, whole or not at all.
+pub(super) fn write(path: &str, members: &Members) -> io::Result<()> {
+    let mut text = Vec::new();
+    for member in &members.list {
+        line(member, &mut text);
+    }
+    let target = Path::new(path);
+    let mut beside = target.as_os_str().to_owned();
+    beside.push(".new");
+    let mut file = std::fs::File::create(&beside)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    std::fs::rename(&beside, target)
+}
+
+fn line(member: &Member, text: &mut Vec<u8>) {
+    let peer = member.pattern();
+    text.extend_from_slice(b"server ");
+    text.extend_from_slice(&quote(peer.server.as_bytes()));
+    let mut words = vec![
+        format!("weight={}", peer.weight),
+        format!("max_conns={}", peer.max_conns),
+        format!("max_fails={}", peer.max_fails),
+        format!("fail_timeout={}s", peer.fail_timeout_s),
+    ];
+    let flags = [(peer.backup, "backup"), (peer.down, "down"), (peer.drain, "drain")];
+    words.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned()));
+    if let Kind::Named(named, _) = &member.kind {
+        words.push("resolve".to_owned());
+        words.extend(named.service.iter().map(|service| format!("service={service}")));
+    }
+    for word in words {
+        text.push(b' ');
+        text.extend_from_slice(&quote(word.as_bytes()));
+    }
+    text.extend_from_slice(b";\n");
+}

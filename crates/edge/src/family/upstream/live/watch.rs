@@ -1,0 +1,113 @@
+//! Who asks for the names of a group, and when again.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_net::{Instant, clock, timer};
+use weir_wire::dns::Code;
+
+use super::{Kind, Live, Named, lock};
+use crate::dns::{Client, Trouble};
+use crate::log::{self, Level};
+use crate::worker::Worker;
+
+/// How long it is believed that a name is gone, where `valid=` does not say (nginx: 10 s).
+const GONE: Duration = Duration::from_secs(10);
+
+/// The shortest pause between two questions for one name.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Asks for the names of all groups that no other worker asks for, as long as the configuration is in force.
+pub fn watch(worker: &Rc<Worker>) {
+    let generation = worker.generation();
+    for live in generation.conf.declared.upstream.groups.iter().filter_map(|upstream| upstream.live.as_ref()) {
+        let Some((servers, timeout)) = live.resolver.get() else { continue };
+        for id in live.take_unwatched() {
+            let watch = Watch {
+                worker: worker.clone(),
+                live: live.clone(),
+                client: generation.resolver(servers),
+                timeout: *timeout,
+                id,
+            };
+            weir_net::worker::spawn(watch.run(generation.conf.generation));
+        }
+    }
+}
+
+impl Live {
+    /// The names nobody asks for yet; from now on the caller does.
+    fn take_unwatched(&self) -> Vec<u32> {
+        let mut known = lock(&self.known);
+        let known = &mut *known;
+        let named = known.members.list.iter().filter(|member| matches!(member.kind, Kind::Named(..)));
+        named.map(|member| member.id).filter(|id| known.watched.insert(*id)).collect()
+    }
+
+    fn named(&self, id: u32) -> Option<Named> {
+        let known = lock(&self.known);
+        known.members.list.iter().find(|member| member.id == id).and_then(|member| match &member.kind {
+            Kind::Named(named, _) => Some(named.clone()),
+            Kind::Fixed(_) => None,
+        })
+    }
+}
+
+/// One name that is asked for.
+struct Watch {
+    worker: Rc<Worker>,
+    live: Arc<Live>,
+    client: Rc<Client>,
+    timeout: Duration,
+    id: u32,
+}
+
+impl Watch {
+    async fn run(self, generation: u32) {
+        let is_in_force = || self.worker.generation().conf.generation == generation && !self.worker.is_draining();
+        while is_in_force() {
+            // Until the API removes it.
+            let Some(named) = self.live.named(self.id) else { return };
+            let pause = match self.ask(&named).await {
+                Ok(until) => until.saturating_duration_since(clock::now()),
+                Err(trouble) => {
+                    complain(&named, trouble);
+                    match trouble {
+                        Trouble::Code(Code::NAME_ERROR) => {
+                            self.live.learn(self.id, Vec::new());
+                            self.client.servers().valid.unwrap_or(GONE)
+                        }
+                        Trouble::Code(_) | Trouble::TimedOut | Trouble::Busy => self.timeout,
+                    }
+                }
+            };
+            timer::sleep(pause.max(PAUSE_MIN)).await;
+        }
+    }
+
+    async fn ask(&self, named: &Named) -> Result<Instant, Trouble> {
+        let Named { host, service, .. } = named;
+        let resolved = match service {
+            None => self.client.addresses(host, self.timeout).await?,
+            Some(service) => {
+                let missing = |name: &_, trouble| {
+                    let what = format_args!("{name} could not be resolved {trouble} while resolving service {service} of {host}");
+                    log::global(Level::Error, what);
+                };
+                self.client.service(host, service, self.timeout, missing).await?
+            }
+        };
+        self.live.learn(self.id, resolved.places);
+        Ok(resolved.until)
+    }
+}
+
+fn complain(Named { host, service, .. }: &Named, trouble: Trouble) {
+    match service {
+        None => log::global(Level::Error, format_args!("{host} could not be resolved {trouble}")),
+        Some(service) => {
+            log::global(Level::Error, format_args!("service {service} of {host} could not be resolved {trouble}"));
+        }
+    }
+}
