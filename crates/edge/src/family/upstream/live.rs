@@ -131,11 +131,12 @@ impl Live {
     /// Takes what a name stands for from now on; the same as before changes nothing.
     fn learn(&self, number: usize, places: Vec<Place>) {
         let mut known = lock(&self.known);
-        match known.places.get_mut(number) {
-            Some(before) if *before != places => *before = places,
-            Some(_) | None => return,
+        let Some(before) = known.places.get_mut(number) else { return };
+        let now = in_order_of(before, places);
+        if *before != now {
+            *before = now;
+            self.renew(&mut known);
         }
-        self.renew(&mut known);
     }
 
     /// Takes over what `old` knew of the names both have.
@@ -172,6 +173,18 @@ impl Live {
             Err(error) => log::global(Level::Error, format_args!("upstream \"{name}\" stays as it is: {error}")),
         }
     }
+}
+
+/// Servers tell of the same places in another order each time: here those known before keep theirs.
+fn in_order_of(before: &[Place], mut places: Vec<Place>) -> Vec<Place> {
+    let mut ordered = Vec::with_capacity(places.len());
+    for known in before {
+        if let Some(at) = places.iter().position(|place| place == known) {
+            ordered.push(places.remove(at));
+        }
+    }
+    ordered.append(&mut places);
+    ordered
 }
 
 /// The peers a name stands for.
@@ -435,6 +448,11 @@ mod tests {
         let seen = all.look(0, &live);
         assert_eq!(&*seen.names[0], "10.0.0.1:8080");
         live.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
+        assert!(Rc::ptr_eq(&seen, &all.look(0, &live)));
+        live.learn(0, vec![place("10.0.0.2:0", 0, 1), place("10.0.0.1:0", 0, 1)]);
+        let seen = all.look(0, &live);
+        assert_eq!(&*seen.names[0], "10.0.0.1:8080");
+        live.learn(0, vec![place("10.0.0.2:0", 0, 1), place("10.0.0.1:0", 0, 1)]);
         assert!(Rc::ptr_eq(&seen, &all.look(0, &live)));
     }
 
