@@ -1,7 +1,7 @@
-//! Names resolved while the edge serves: one client a worker and `resolver`, with what it has learnt.
+//! Names resolved while the edge serves: one client a worker and `resolver`; what one learns, all know.
 //!
 //! ```text
-//!  addresses("app.example") ─► book ─ known ─────────────► answer
+//!  addresses("app.example") ─► answers ─ known ──────────► answer
 //!                                └─ flight (one a name and kind) ─► ask: UDP, TCP where truncated, the next server
 //! ```
 //!
@@ -17,14 +17,15 @@ use std::fmt;
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::{Deadline, Instant, clock};
 use weir_wire::dns::{ALIASES_MAX, Code, Kind, Name, Reply};
 
-use book::{Book, Flight, Found, Wait};
+use book::{Answers, Flights, Found, Wait};
 use counters::Counters;
 
 /// What one `resolver` says.
@@ -41,6 +42,31 @@ pub struct Servers {
     pub ipv6: bool,
     /// `status_zone=`, or one that goes by the servers.
     pub zone: Arc<Zone>,
+    /// What they said, to whichever worker.
+    known: Mutex<Answers>,
+    /// Who is asked first for the next name.
+    turn: AtomicUsize,
+}
+
+impl Servers {
+    /// Servers that said nothing yet.
+    pub fn new(number: usize, servers: Vec<SocketAddr>, zone: Arc<Zone>) -> Servers {
+        Servers {
+            number,
+            servers,
+            valid: None,
+            ipv4: true,
+            ipv6: true,
+            zone,
+            known: Mutex::default(),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        // An answer is kept whole or not at all.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where what resolvers of one status zone do is counted.
@@ -117,15 +143,15 @@ pub const PLACES_MAX: usize = 1024;
 /// A worker's way to the servers of one `resolver`.
 pub struct Client {
     servers: Arc<Servers>,
-    book: RefCell<Book>,
-    /// Who is asked first for the next name.
-    turn: Cell<usize>,
+    flights: RefCell<Flights>,
+    /// What is known is told from another place on each time.
+    rotation: Cell<usize>,
 }
 
 impl Client {
     /// A client that knows nothing yet.
     pub fn new(servers: Arc<Servers>) -> Rc<Client> {
-        Rc::new(Client { servers, book: RefCell::default(), turn: Cell::new(0) })
+        Rc::new(Client { servers, flights: RefCell::default(), rotation: Cell::new(0) })
     }
 
     /// The addresses of a name, both kinds where the resolver allows both.
@@ -137,9 +163,16 @@ impl Client {
         let name = Name::of_text(name).map_err(|_| Trouble::Code(Code::NAME_ERROR))?;
         let deadline = Deadline::new();
         deadline.set(timeout);
-        let (places, until) = self.both_kinds(&name, &deadline).await?;
+        let mut found = self.both_kinds(&name, &deadline).await?;
+        if found.is_known {
+            // Whoever is told what is known begins with another of them each time.
+            let first = self.rotation.get() % found.all.len().max(1);
+            self.rotation.set(self.rotation.get().wrapping_add(1));
+            found.all.rotate_left(first);
+        }
         let place = |ip| Place { address: SocketAddr::new(ip, 0), host: String::new(), priority: 0, weight: 1 };
-        Ok(Resolved { places: places.into_iter().map(place).collect(), until })
+        let until = found.until.unwrap_or_else(clock::now);
+        Ok(Resolved { places: found.all.into_iter().map(place).collect(), until })
     }
 
     /// Where a service of a name is: `http` stands for `_http._tcp`; one with a dot is taken as it is.
@@ -158,18 +191,16 @@ impl Client {
         let name = Name::of_text(&name).map_err(|_| Trouble::Code(Code::NAME_ERROR))?;
         let deadline = Deadline::new();
         deadline.set(timeout);
-        let (reply, mut until) = self.follow(name, Kind::Srv, self.next_turn(), &deadline).await?;
-        if reply.services.is_empty() {
-            return Err(Trouble::Code(Code::NAME_ERROR));
-        }
+        let (reply, mut until) = self.services(name, &deadline).await?;
         let mut places = Vec::new();
         let mut last = Trouble::Code(Code::NAME_ERROR);
         for service in &reply.services {
             match self.both_kinds(&service.target, &deadline).await {
-                Ok((found, valid)) => {
-                    until = until.min(valid);
+                Ok(found) => {
+                    until = found.until.map_or(until, |valid| until.min(valid));
                     let (host, weight) = (service.target.to_string(), service.weight.max(1));
-                    places.extend(found.into_iter().take(PLACES_MAX - places.len().min(PLACES_MAX)).map(|ip| Place {
+                    let room = PLACES_MAX.saturating_sub(places.len());
+                    places.extend(found.all.into_iter().take(room).map(|ip| Place {
                         address: SocketAddr::new(ip, service.port),
                         host: host.clone(),
                         priority: service.priority,
@@ -191,58 +222,63 @@ impl Client {
     }
 
     fn next_turn(&self) -> usize {
-        let turn = self.turn.get();
-        self.turn.set(turn.wrapping_add(1));
-        turn
+        self.servers.turn.fetch_add(1, Ordering::Relaxed)
     }
 
-    async fn both_kinds(self: &Rc<Self>, name: &Name, deadline: &Deadline) -> Result<(Vec<IpAddr>, Instant), Trouble> {
-        let turn = self.next_turn();
-        let mut kinds = Vec::new();
-        kinds.extend(self.servers.ipv4.then_some(Kind::A));
-        kinds.extend(self.servers.ipv6.then_some(Kind::Aaaa));
-        // All are on their way before one is waited for.
-        let _begun: Vec<Found> = kinds.iter().map(|kind| self.look_up(name, *kind, turn)).collect();
-        let mut until: Option<Instant> = None;
-        let mut addresses = Vec::new();
-        let mut trouble = None;
-        for kind in kinds {
-            match self.follow(name.clone(), kind, turn, deadline).await {
-                Ok((reply, valid)) => {
-                    if !reply.addresses.is_empty() {
-                        until = Some(until.map_or(valid, |until| until.min(valid)));
+    /// The addresses at the end of a name's aliases, and whether all was known already.
+    ///
+    /// nginx: one kind that fails, fails both; addresses of one kind are enough; where neither has any, the alias that
+    /// the last kind tells of is asked next.
+    async fn both_kinds(self: &Rc<Self>, name: &Name, deadline: &Deadline) -> Result<Addresses, Trouble> {
+        let mut name = name.clone();
+        let mut found = Addresses { all: Vec::new(), until: None, is_known: true };
+        for _ in 0..ALIASES_MAX {
+            let turn = self.next_turn();
+            let kinds = [(self.servers.ipv4, Kind::A), (self.servers.ipv6, Kind::Aaaa)];
+            let kinds = kinds.into_iter().filter_map(|(is_wanted, kind)| is_wanted.then_some(kind));
+            // All are on their way before one is waited for.
+            let begun: Vec<(Kind, Found)> = kinds.map(|kind| (kind, self.look_up(&name, kind, turn))).collect();
+            let (mut outcome, mut empty) = (Ok(None), Vec::new());
+            for (kind, begun) in begun {
+                found.is_known &= matches!(begun, Found::Known(..));
+                match settle(begun, deadline).await {
+                    Ok((reply, until)) => {
+                        if reply.addresses.is_empty() {
+                            empty.push((kind, reply.clone()));
+                        } else {
+                            found.note(until);
+                        }
+                        found.all.extend_from_slice(&reply.addresses);
+                        outcome = outcome.map(|_| reply.alias.clone());
                     }
-                    addresses.extend_from_slice(&reply.addresses);
+                    Err(trouble) => outcome = outcome.and(Err(trouble)),
                 }
-                Err(found) => trouble = trouble.or(Some(found)),
+            }
+            match outcome? {
+                _ if !found.all.is_empty() => {
+                    for (kind, reply) in empty {
+                        // That there are none of this kind is as good for as long as the others are.
+                        self.servers.answers().hold((name.clone(), kind), &reply, found.until);
+                    }
+                    found.all.truncate(PLACES_MAX);
+                    return Ok(found);
+                }
+                Some(alias) => name = alias,
+                None => break,
             }
         }
-        addresses.truncate(PLACES_MAX);
-        match until {
-            Some(until) => Ok((addresses, until)),
-            None => Err(trouble.unwrap_or(Trouble::Code(Code::NAME_ERROR))),
-        }
+        Err(Trouble::Code(Code::NAME_ERROR))
     }
 
-    /// The answer at the end of a name's aliases.
-    async fn follow(
-        self: &Rc<Self>,
-        mut name: Name,
-        kind: Kind,
-        turn: usize,
-        deadline: &Deadline,
-    ) -> Result<(Rc<Reply>, Instant), Trouble> {
+    /// The services at the end of a name's aliases.
+    async fn services(self: &Rc<Self>, mut name: Name, deadline: &Deadline) -> Result<(Arc<Reply>, Instant), Trouble> {
         let mut until: Option<Instant> = None;
         for _ in 0..ALIASES_MAX {
-            let (reply, valid) = match self.look_up(&name, kind, turn) {
-                Found::Known(reply, valid) => (reply, valid),
-                Found::Flying(flight) | Found::New(flight) => wait(flight, deadline).await?,
-                Found::Full => return Err(Trouble::Busy),
-            };
+            let (reply, valid) = settle(self.look_up(&name, Kind::Srv, self.next_turn()), deadline).await?;
             let until = *until.insert(until.map_or(valid, |until| until.min(valid)));
             match &reply.alias {
-                _ if reply.code != Code::NO_ERROR => return Err(Trouble::Code(reply.code)),
                 Some(alias) => name = alias.clone(),
+                None if reply.services.is_empty() => break,
                 None => return Ok((reply, until)),
             }
         }
@@ -251,7 +287,11 @@ impl Client {
 
     /// What is known, who asks already, or a task that begins to.
     fn look_up(self: &Rc<Self>, name: &Name, kind: Kind, turn: usize) -> Found {
-        let found = self.book.borrow_mut().find(name, kind, clock::now());
+        let key = (name.clone(), kind);
+        if let Some((reply, until)) = self.servers.answers().find(&key, clock::now()) {
+            return Found::Known(reply, until);
+        }
+        let found = self.flights.borrow_mut().join(key);
         if let Found::New(flight) = &found {
             weir_net::worker::spawn(ask::fly(self.clone(), flight.clone(), turn));
         }
@@ -259,12 +299,32 @@ impl Client {
     }
 }
 
-/// Waits for a flight to land.
-async fn wait(flight: Rc<Flight>, deadline: &Deadline) -> Result<(Rc<Reply>, Instant), Trouble> {
-    let mut wait = Wait::new(flight);
-    poll_fn(|context| match wait.poll(context) {
-        Poll::Pending => deadline.poll_expired().map(|()| Err(Trouble::TimedOut)),
-        landed => landed,
-    })
-    .await
+/// Addresses of a name.
+struct Addresses {
+    all: Vec<IpAddr>,
+    until: Option<Instant>,
+    is_known: bool,
+}
+
+impl Addresses {
+    fn note(&mut self, until: Instant) {
+        self.until = Some(self.until.map_or(until, |before| before.min(until)));
+    }
+}
+
+/// What was found, or what a flight comes to; an answer that tells of trouble is trouble.
+async fn settle(found: Found, deadline: &Deadline) -> Result<(Arc<Reply>, Instant), Trouble> {
+    let (reply, until) = match found {
+        Found::Known(reply, until) => (reply, until),
+        Found::Flying(flight) | Found::New(flight) => {
+            let mut wait = Wait::new(flight);
+            let landed = poll_fn(|context| match wait.poll(context) {
+                Poll::Pending => deadline.poll_expired().map(|()| Err(Trouble::TimedOut)),
+                landed => landed,
+            });
+            landed.await?
+        }
+        Found::Full => return Err(Trouble::Busy),
+    };
+    if reply.code == Code::NO_ERROR { Ok((reply, until)) } else { Err(Trouble::Code(reply.code)) }
 }

@@ -20,6 +20,7 @@ use crate::counters::{self, AllCounters, Counters};
 use crate::dns::{Client, Servers};
 use crate::exchange::{Origin, Parts};
 use crate::family::proxy_ssl::handshake::AllSessions;
+use crate::family::ssl::stapling;
 use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::{Pools, Shelf};
 use crate::log::{self, Level};
@@ -260,7 +261,7 @@ impl Worker {
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
         let shelf = Shelf { counters: self.all_counters.clone(), seat: self.seat };
         let old = self.generation.replace(Rc::new(Generation::new(conf, shelf)));
-        live::watch(self);
+        self.watch();
         for shared in self.connections.borrow().iter() {
             shared.tell();
         }
@@ -272,6 +273,12 @@ impl Worker {
                 worker.end_generation(number);
             });
         }
+    }
+
+    /// Looks after what the configuration in force has to be asked for again and again, if no other worker does.
+    pub fn watch(self: &Rc<Self>) {
+        live::watch(self);
+        stapling::watch(self);
     }
 
     /// Ends every connection whose exchange began with this generation or an earlier one.

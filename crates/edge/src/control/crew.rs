@@ -17,7 +17,6 @@ use crate::colleagues::Colleagues;
 use crate::conf::Conf;
 use crate::counters::{AllCounters, SEATS_MAX};
 use crate::family::process::{Affinity, WORKERS_MAX};
-use crate::family::upstream::live;
 use crate::log::{self, Level};
 use crate::worker::{Stop, Worker};
 
@@ -199,7 +198,7 @@ impl Crew {
             weir_net::worker::on_panic(Rc::new(|what| {
                 log::global(Level::Alert, format_args!("a task panicked: {what}"))
             }));
-            live::watch(&worker);
+            worker.watch();
             weir_net::worker::spawn(worker.sweep());
         })
         .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))?;

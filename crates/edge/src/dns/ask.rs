@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -39,25 +40,30 @@ const FOREIGN_MAX: usize = 64;
 /// Room for a datagram (nginx: 4096); longer answers are cut off and asked for over TCP.
 const DATAGRAM_BYTES: usize = 4096;
 
-/// Flies, lands in the client's book, and counts.
+/// Flies, keeps the answer, and counts.
 pub async fn fly(client: Rc<Client>, flight: Rc<Flight>, turn: usize) {
     let mut landing = Landing { client, flight, outcome: Err(Trouble::TimedOut) };
-    landing.client.servers.zone.counters().asked(landing.flight.kind);
-    landing.outcome = ask(&landing.client, &landing.flight, turn).await.map(Rc::new);
+    landing.client.servers.zone.counters().asked(landing.flight.key.1);
+    landing.outcome = ask(&landing.client, &landing.flight, turn).await.map(Arc::new);
 }
 
-/// Lands a flight whatever becomes of its task.
+/// Ends a flight whatever becomes of its task.
 struct Landing {
     client: Rc<Client>,
     flight: Rc<Flight>,
-    outcome: Result<Rc<Reply>, Trouble>,
+    outcome: Result<Arc<Reply>, Trouble>,
 }
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        let Client { servers, book, .. } = &*self.client;
+        let Client { servers, flights, .. } = &*self.client;
         servers.zone.counters().answered(self.outcome.as_ref().map(|reply| reply.code).map_err(|trouble| *trouble));
-        book.borrow_mut().land(&self.flight, self.outcome.clone(), servers.valid, clock::now());
+        let landed = self.outcome.clone().map(|reply| {
+            let key = self.flight.key.clone();
+            let until = servers.answers().keep(key, &reply, servers.valid, clock::now());
+            (reply, until)
+        });
+        flights.borrow_mut().land(&self.flight, landed);
     }
 }
 
@@ -98,7 +104,7 @@ async fn ask(client: &Client, flight: &Rc<Flight>, turn: usize) -> Result<Reply,
         }
         match listen(flight, &mut sent, &mut buf, &pause).await {
             Heard::Reply(reply, server) if reply.code == Code::FORMAT_ERROR => {
-                let name = &flight.name;
+                let name = &flight.key.0;
                 log::global(
                     Level::Error,
                     format_args!("DNS error (1: Format error), name:\"{name}\" while resolving, resolver: {server}"),
@@ -127,7 +133,7 @@ fn complain(call: &str, error: &io::Error, server: SocketAddr) {
 fn send(flight: &Flight, server: SocketAddr) -> io::Result<Sent> {
     let id = random::word()?;
     let socket = Datagram::connect(server)?;
-    socket.try_send(&dns::query(id, &flight.name, flight.kind))?;
+    socket.try_send(&dns::query(id, &flight.key.0, flight.key.1))?;
     Ok(Sent { server, id, socket })
 }
 
@@ -146,13 +152,14 @@ async fn listen(flight: &Flight, sent: &mut Vec<Sent>, buf: &mut [u8], pause: &D
                 return pause.poll_expired().map(|()| Heard::Silence);
             }
             match one.socket.try_receive(buf) {
-                Ok(length) => match dns::read(buf.get(..length).unwrap_or_default(), one.id, &flight.name, flight.kind)
-                {
-                    Message::Reply(reply) => return Poll::Ready(Heard::Reply(reply, one.server)),
-                    Message::Truncated => return Poll::Ready(Heard::Truncated(one.server)),
-                    Message::Foreign => unexpected("unexpected DNS response", flight, one.server),
-                    Message::Malformed => unexpected("invalid DNS response", flight, one.server),
-                },
+                Ok(length) => {
+                    match dns::read(buf.get(..length).unwrap_or_default(), one.id, &flight.key.0, flight.key.1) {
+                        Message::Reply(reply) => return Poll::Ready(Heard::Reply(reply, one.server)),
+                        Message::Truncated => return Poll::Ready(Heard::Truncated(one.server)),
+                        Message::Foreign => unexpected("unexpected DNS response", flight, one.server),
+                        Message::Malformed => unexpected("invalid DNS response", flight, one.server),
+                    }
+                }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                     foreign -= 1
                 }
@@ -171,7 +178,7 @@ async fn listen(flight: &Flight, sent: &mut Vec<Sent>, buf: &mut [u8], pause: &D
 }
 
 fn unexpected(what: &str, flight: &Flight, server: SocketAddr) {
-    let name = &flight.name;
+    let name = &flight.key.0;
     log::global(Level::Error, format_args!("{what} for {name} while resolving, resolver: {server}"));
 }
 
@@ -182,7 +189,7 @@ async fn ask_over_tcp(flight: &Flight, server: SocketAddr) -> io::Result<Reply> 
     let stream = Stream::connect(&Address::Tcp(server), &ConnectOptions::default())?;
     stream.connected(&deadline).await?;
     let id = random::word()?;
-    let query = dns::query(id, &flight.name, flight.kind);
+    let query = dns::query(id, &flight.key.0, flight.key.1);
     let mut out = (query.len() as u16).to_be_bytes().to_vec();
     out.extend_from_slice(&query);
     let mut rest = out.as_slice();
@@ -197,7 +204,7 @@ async fn ask_over_tcp(flight: &Flight, server: SocketAddr) -> io::Result<Reply> 
     read_exact(&stream, &mut length, &deadline).await?;
     let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
     read_exact(&stream, &mut answer, &deadline).await?;
-    match dns::read(&answer, id, &flight.name, flight.kind) {
+    match dns::read(&answer, id, &flight.key.0, flight.key.1) {
         Message::Reply(reply) => Ok(reply),
         Message::Truncated | Message::Foreign | Message::Malformed => Err(io::Error::other("invalid TCP DNS response")),
     }

@@ -1,10 +1,12 @@
-//! What a worker knows of names, and what it is asking: pure but for the wakers of those who wait.
+//! What is known of names, and what is being asked: pure but for the wakers of those who wait.
 //!
-//! Invariant: at most `NAMES_MAX` answers and `FLIGHTS_MAX` questions; a question that is on its way is not asked again.
+//! Answers are known to all workers; a question on its way is its worker's own, and is not asked there again.
+//! Invariant: at most `NAMES_MAX` answers and `FLIGHTS_MAX` questions.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -14,10 +16,10 @@ use weir_wire::dns::{Code, Kind, Name, Reply};
 
 use super::Trouble;
 
-/// Answers kept by one worker for one resolver. Clients may choose the names (`proxy_pass http://$host`).
+/// Answers kept for one resolver. Clients may choose the names (`proxy_pass http://$host`).
 pub const NAMES_MAX: usize = 4096;
 
-/// Questions on their way at a time.
+/// Questions of one worker on their way at a time.
 pub const FLIGHTS_MAX: usize = 1024;
 
 /// How long it is remembered that there is no such name, or that it has no address: long enough for a burst of
@@ -26,20 +28,55 @@ pub const ABSENT: Duration = Duration::from_secs(1);
 
 /// What is known of all names.
 #[derive(Default)]
-pub struct Book {
-    entries: HashMap<(Name, Kind), Entry>,
-    flights: usize,
+pub struct Answers(HashMap<(Name, Kind), (Arc<Reply>, Instant)>);
+
+impl Answers {
+    /// What is known of a name at this moment, and how long.
+    pub fn find(&self, key: &(Name, Kind), now: Instant) -> Option<(Arc<Reply>, Instant)> {
+        self.0.get(key).filter(|(_, until)| now < *until).cloned()
+    }
+
+    /// Keeps an answer for its time, which is given back; trouble is not kept.
+    pub fn keep(&mut self, key: (Name, Kind), reply: &Arc<Reply>, valid: Option<Duration>, now: Instant) -> Instant {
+        let until = now + holds(reply, valid);
+        if now < until && (reply.code == Code::NO_ERROR || reply.code == Code::NAME_ERROR) {
+            self.make_room(now);
+            self.0.insert(key, (reply.clone(), until));
+        }
+        until
+    }
+
+    /// Goes on believing an answer until then.
+    pub fn hold(&mut self, key: (Name, Kind), reply: &Arc<Reply>, until: Option<Instant>) {
+        if let (Some(known), Some(until)) = (self.0.get_mut(&key), until) {
+            *known = (reply.clone(), known.1.max(until));
+        }
+    }
+
+    /// Forgets what is over, and if that is nothing, some answers.
+    fn make_room(&mut self, now: Instant) {
+        if self.0.len() < NAMES_MAX {
+            return;
+        }
+        self.0.retain(|_, (_, until)| now < *until);
+        if self.0.len() >= NAMES_MAX {
+            // The map's order is nobody's choice. A quarter at a time, so that the search is not made for each.
+            let some: Vec<_> = self.0.keys().take(NAMES_MAX / 4).cloned().collect();
+            for key in some {
+                self.0.remove(&key);
+            }
+        }
+    }
 }
 
-enum Entry {
-    Known(Rc<Reply>, Instant),
-    Flying(Rc<Flight>),
-}
+/// What a worker is asking.
+#[derive(Default)]
+pub struct Flights(HashMap<(Name, Kind), Rc<Flight>>);
 
-/// What the book has to say.
+/// What there is to know of a name.
 pub enum Found {
     /// The answer, and how long it holds.
-    Known(Rc<Reply>, Instant),
+    Known(Arc<Reply>, Instant),
     /// Somebody asks already.
     Flying(Rc<Flight>),
     /// Whoever is given this asks.
@@ -48,66 +85,26 @@ pub enum Found {
     Full,
 }
 
-impl Book {
-    /// What is known of a name at this moment.
-    pub fn find(&mut self, name: &Name, kind: Kind, now: Instant) -> Found {
-        let key = (name.clone(), kind);
-        match self.entries.get(&key) {
-            Some(Entry::Known(reply, until)) if now < *until => return Found::Known(reply.clone(), *until),
-            Some(Entry::Flying(flight)) => return Found::Flying(flight.clone()),
-            Some(Entry::Known(..)) | None => {}
+impl Flights {
+    /// The flight for a name.
+    pub fn join(&mut self, key: (Name, Kind)) -> Found {
+        if let Some(flight) = self.0.get(&key) {
+            return Found::Flying(flight.clone());
         }
-        if self.flights >= FLIGHTS_MAX {
+        if self.0.len() >= FLIGHTS_MAX {
             return Found::Full;
         }
-        self.make_room(now);
-        let flight =
-            Rc::new(Flight { name: name.clone(), kind, outcome: RefCell::default(), waiting: RefCell::default() });
-        self.flights += 1;
-        self.entries.insert(key, Entry::Flying(flight.clone()));
+        let flight = Rc::new(Flight { key: key.clone(), outcome: RefCell::default(), waiting: RefCell::default() });
+        self.0.insert(key, flight.clone());
         Found::New(flight)
     }
 
-    /// Notes what a flight came to, and tells those who wait.
-    pub fn land(
-        &mut self,
-        flight: &Flight,
-        outcome: Result<Rc<Reply>, Trouble>,
-        valid: Option<Duration>,
-        now: Instant,
-    ) {
-        let key = (flight.name.clone(), flight.kind);
-        self.flights = self.flights.saturating_sub(1);
-        self.entries.remove(&key);
-        let landed = outcome.map(|reply| {
-            let until = now + holds(&reply, valid);
-            if now < until && (reply.code == Code::NO_ERROR || reply.code == Code::NAME_ERROR) {
-                self.entries.insert(key, Entry::Known(reply.clone(), until));
-            }
-            (reply, until)
-        });
+    /// Tells those who wait for a flight what it came to.
+    pub fn land(&mut self, flight: &Flight, landed: Landed) {
+        self.0.remove(&flight.key);
         flight.outcome.replace(Some(landed));
         for waker in flight.waiting.borrow().iter() {
             waker.wake_by_ref();
-        }
-    }
-
-    /// Forgets what is over, and if that is nothing, some answer.
-    fn make_room(&mut self, now: Instant) {
-        if self.entries.len() < NAMES_MAX + FLIGHTS_MAX {
-            return;
-        }
-        self.entries.retain(|_, entry| match entry {
-            Entry::Known(_, until) => now < *until,
-            Entry::Flying(_) => true,
-        });
-        if self.entries.len() >= NAMES_MAX + FLIGHTS_MAX {
-            // The map's order is nobody's choice. A quarter at a time, so that the search is not made for each.
-            let known = |(key, entry): (&(Name, Kind), &Entry)| matches!(entry, Entry::Known(..)).then(|| key.clone());
-            let some: Vec<_> = self.entries.iter().filter_map(known).take(NAMES_MAX / 4).collect();
-            for key in some {
-                self.entries.remove(&key);
-            }
         }
     }
 }
@@ -123,14 +120,12 @@ fn holds(reply: &Reply, valid: Option<Duration>) -> Duration {
 }
 
 /// What a flight came to, and how long that holds.
-type Landed = Result<(Rc<Reply>, Instant), Trouble>;
+pub type Landed = Result<(Arc<Reply>, Instant), Trouble>;
 
 /// A question on its way.
 pub struct Flight {
-    /// The name.
-    pub name: Name,
-    /// What is asked.
-    pub kind: Kind,
+    /// The name, and what is asked.
+    pub key: (Name, Kind),
     outcome: RefCell<Option<Landed>>,
     waiting: RefCell<Slots<Waker>>,
 }
@@ -182,73 +177,71 @@ mod tests {
 
     use super::*;
 
-    fn name(text: &str) -> Name {
-        Name::of_text(text).unwrap()
+    fn key(text: &str) -> (Name, Kind) {
+        (Name::of_text(text).unwrap(), Kind::A)
     }
 
-    fn reply(code: Code, ttl_s: u32, addresses: usize) -> Rc<Reply> {
+    fn reply(code: Code, ttl_s: u32, addresses: usize) -> Arc<Reply> {
         let addresses = (0..addresses).map(|n| std::net::IpAddr::from([10, 0, 0, n as u8])).collect();
-        Rc::new(Reply { code, ttl_s, alias: None, addresses, services: Vec::new() })
+        Arc::new(Reply { code, ttl_s, alias: None, addresses, services: Vec::new() })
     }
 
-    fn ask(book: &mut Book, text: &str, now: Instant) -> Rc<Flight> {
-        match book.find(&name(text), Kind::A, now) {
-            Found::New(flight) => flight,
-            _ => panic!("{text} is known or on its way"),
+    #[test]
+    fn a_name_is_asked_once_at_a_time() {
+        let mut flights = Flights::default();
+        let Found::New(flight) = flights.join(key("a.b")) else { panic!("nobody asks yet") };
+        assert!(matches!(flights.join(key("A.b")), Found::Flying(_)));
+        assert!(matches!(flights.join((key("a.b").0, Kind::Aaaa)), Found::New(_)));
+        flights.land(&flight, Err(Trouble::TimedOut));
+        assert!(matches!(flights.join(key("a.b")), Found::New(_)));
+        for n in 2..FLIGHTS_MAX {
+            assert!(matches!(flights.join(key(&format!("n{n}"))), Found::New(_)));
         }
-    }
-
-    fn knows(book: &mut Book, text: &str, now: Instant) -> bool {
-        matches!(book.find(&name(text), Kind::A, now), Found::Known(..))
+        assert!(matches!(flights.join(key("one.more")), Found::Full));
     }
 
     #[test]
-    fn a_name_is_asked_once_and_kept_for_its_time() {
-        let (mut book, start) = (Book::default(), weir_net::clock::now());
-        let flight = ask(&mut book, "a.b", start);
-        assert!(matches!(book.find(&name("A.b"), Kind::A, start), Found::Flying(_)));
-        assert!(matches!(book.find(&name("a.b"), Kind::Aaaa, start), Found::New(_)));
-        book.land(&flight, Ok(reply(Code::NO_ERROR, 5, 1)), None, start);
-        assert!(knows(&mut book, "a.b", start + Duration::from_millis(4999)));
-        ask(&mut book, "a.b", start + Duration::from_secs(5));
-    }
-
-    #[test]
-    fn valid_overrides_what_the_answer_says() {
-        let (mut book, start) = (Book::default(), weir_net::clock::now());
-        let flight = ask(&mut book, "a.b", start);
-        book.land(&flight, Ok(reply(Code::NO_ERROR, 500, 1)), Some(Duration::from_secs(2)), start);
-        assert!(knows(&mut book, "a.b", start + Duration::from_secs(1)));
-        ask(&mut book, "a.b", start + Duration::from_secs(2));
+    fn answers_hold_as_long_as_they_or_the_resolver_say() {
+        let start = weir_net::clock::now();
+        for (ttl_s, valid, holds) in [(5, None, 5), (500, Some(2), 2), (0, Some(2), 2), (0, None, 0)] {
+            let mut answers = Answers::default();
+            let until =
+                answers.keep(key("a.b"), &reply(Code::NO_ERROR, ttl_s, 1), valid.map(Duration::from_secs), start);
+            assert_eq!(until, start + Duration::from_secs(holds));
+            assert_eq!(answers.find(&key("a.b"), start).is_some(), holds > 0);
+            assert!(answers.find(&key("a.b"), until).is_none());
+        }
     }
 
     #[test]
     fn absence_is_kept_shortly_and_trouble_not_at_all() {
-        let (mut book, start) = (Book::default(), weir_net::clock::now());
+        let start = weir_net::clock::now();
         for (code, is_kept) in [(Code::NAME_ERROR, true), (Code::NO_ERROR, true), (Code::SERVER_FAILURE, false)] {
-            let flight = ask(&mut book, "a.b", start);
-            book.land(&flight, Ok(reply(code, 500, 0)), Some(Duration::from_secs(60)), start);
-            let known = matches!(book.entries.get(&(name("a.b"), Kind::A)), Some(Entry::Known(..)));
-            assert_eq!(known, is_kept, "{code:?}");
-            let later = ask(&mut book, "a.b", start + ABSENT);
-            book.land(&later, Err(Trouble::TimedOut), None, start + ABSENT);
-            assert!(book.entries.is_empty());
+            let mut answers = Answers::default();
+            let until = answers.keep(key("a.b"), &reply(code, 500, 0), Some(Duration::from_secs(60)), start);
+            assert_eq!(until, start + ABSENT);
+            assert_eq!(answers.find(&key("a.b"), start).is_some(), is_kept, "{code:?}");
         }
-        assert_eq!(book.flights, 0);
     }
 
     #[test]
-    fn both_bounds_hold() {
-        let (mut book, now) = (Book::default(), weir_net::clock::now());
-        let flights: Vec<_> = (0..FLIGHTS_MAX).map(|n| ask(&mut book, &format!("n{n}"), now)).collect();
-        assert!(matches!(book.find(&name("one.more"), Kind::A, now), Found::Full));
-        for flight in &flights {
-            book.land(flight, Ok(reply(Code::NO_ERROR, 60, 1)), None, now);
-        }
+    fn absence_is_held_as_long_as_told() {
+        let (mut answers, start) = (Answers::default(), weir_net::clock::now());
+        let none = reply(Code::NO_ERROR, 0, 0);
+        answers.keep(key("a.b"), &none, None, start);
+        answers.hold(key("a.b"), &none, Some(start + Duration::from_secs(9)));
+        assert!(answers.find(&key("a.b"), start + Duration::from_secs(8)).is_some());
+        answers.hold(key("other"), &none, Some(start + Duration::from_secs(9)));
+        assert!(answers.find(&key("other"), start).is_none());
+    }
+
+    #[test]
+    fn there_are_never_more_answers_than_allowed() {
+        let (mut answers, now) = (Answers::default(), weir_net::clock::now());
         for n in 0..2 * NAMES_MAX {
-            let flight = ask(&mut book, &format!("m{n}"), now);
-            book.land(&flight, Ok(reply(Code::NO_ERROR, 60, 1)), None, now);
-            assert!(book.entries.len() <= NAMES_MAX + FLIGHTS_MAX);
+            answers.keep(key(&format!("n{n}")), &reply(Code::NO_ERROR, 60, 1), None, now);
+            assert!(answers.0.len() <= NAMES_MAX);
         }
+        assert!(answers.find(&key(&format!("n{}", 2 * NAMES_MAX - 1)), now).is_some());
     }
 }

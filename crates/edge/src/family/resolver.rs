@@ -92,7 +92,9 @@ fn resolver(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let all = &mut b.declared.resolver.all;
     let known = all.iter().find(|known| known.zone.name == name).map(|known| known.zone.clone());
     let zone = known.unwrap_or_else(|| Arc::new(Zone::new(name)));
-    let servers = Arc::new(Servers { number: all.len(), servers, valid, ipv4, ipv6, zone });
+    let mut servers = Servers::new(all.len(), servers, zone);
+    (servers.valid, servers.ipv4, servers.ipv6) = (valid, ipv4, ipv6);
+    let servers = Arc::new(servers);
     all.push(servers.clone());
     b.settings().resolver.servers = Some(Some(servers));
     Ok(())

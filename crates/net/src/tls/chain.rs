@@ -118,6 +118,11 @@ impl Trust {
         Some(trust)
     }
 
+    /// Those trusted, in DER.
+    pub fn authorities(&self) -> impl Iterator<Item = &[u8]> {
+        self.authorities.iter().map(Vec::as_slice)
+    }
+
     /// Adds a list in DER, and from now on wants one for each certificate of a chain; `false` if it is none.
     pub fn add_list(&mut self, der: &[u8]) -> bool {
         self.checks_revocation = true;
@@ -164,6 +169,25 @@ impl Trust {
             }
         }
         verdict
+    }
+
+    /// Whether a certificate in DER is an authority of one's own, or stands below one, each in its time.
+    pub fn vouches_for(&self, der: &[u8], now: i64) -> bool {
+        let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
+        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der)).collect();
+        let Some(mut top) = X509::read(der) else { return false };
+        for _ in 0..CHAIN_MAX {
+            if !(top.not_before..=top.not_after).contains(&now) {
+                return false;
+            }
+            if top.is_self_issued() {
+                return trusted.iter().any(|own| own.der == top.der);
+            }
+            let above = trusted.iter().find(|own| top.may_be_issued_by(own) && own.has_issued(&top, &algorithms));
+            let Some(above) = above else { return false };
+            top = *above;
+        }
+        false
     }
 
     /// What the lists say of one certificate of a chain.
@@ -306,6 +330,14 @@ mod tests {
         assert_eq!(trust.judge(&[], Purpose::Client, 0, NOW), Err(Complaint::UNREADABLE));
         assert!(Trust::new([b"nothing".to_vec()]).is_none() && !Trust::default().add_list(b"nothing"));
         assert!(Complaint::SELF_SIGNED.is_about_trust_alone() && !Complaint::EXPIRED.is_about_trust_alone());
+    }
+
+    #[test]
+    fn an_authority_is_vouched_for_in_its_time() {
+        let der = der();
+        let trust = Trust::new([der.clone()]).unwrap();
+        assert!(trust.vouches_for(&der, NOW) && !trust.vouches_for(&der, 2_600_000_000));
+        assert!(!Trust::default().vouches_for(&der, NOW) && !trust.vouches_for(b"nothing", NOW));
     }
 
     #[test]

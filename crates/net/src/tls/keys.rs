@@ -6,6 +6,7 @@
 use super::der::{INTEGER, Items, OBJECT_ID, OCTET_STRING, SEQUENCE};
 use super::pem;
 use super::x509::X509;
+use crate::clock;
 use aws_lc_rs::cipher::{
     self, AES_128, AES_192, AES_256, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey,
 };
@@ -19,12 +20,65 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A certificate with its chain, and its key; clones share it.
 #[derive(Clone)]
 pub struct KeyPair {
     pub(super) certified: Arc<CertifiedKey>,
+    /// What is shown with it at the moment, if anybody looks after that.
+    pub(super) staple: Option<Arc<Staple>>,
+}
+
+/// An OCSP response that is renewed while a server serves; shown until its time is over.
+#[derive(Default)]
+pub struct Staple(Mutex<Option<Shown>>);
+
+/// The response of the moment.
+#[derive(Clone)]
+struct Shown {
+    response: Vec<u8>,
+    until: i64,
+    /// Made for the first handshake that shows it.
+    certified: Option<Arc<CertifiedKey>>,
+}
+
+impl fmt::Debug for Staple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Staple")
+    }
+}
+
+impl Staple {
+    /// From now on this response in DER is shown, until `until` seconds since 1970.
+    pub fn set(&self, response: Vec<u8>, until: i64) {
+        *self.lock() = Some(Shown { response, until, certified: None });
+    }
+
+    /// Shows what another one does.
+    pub fn adopt(&self, old: &Staple) {
+        let shown = old.lock().clone();
+        *self.lock() = shown.map(|shown| Shown { certified: None, ..shown });
+    }
+
+    /// Until when there is something to show.
+    pub fn until(&self) -> Option<i64> {
+        self.lock().as_ref().map(|shown| shown.until)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Shown>> {
+        // It is replaced whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn beside(&self, plain: &Arc<CertifiedKey>, now: i64) -> Option<Arc<CertifiedKey>> {
+        let mut shown = self.lock();
+        let shown = shown.as_mut().filter(|shown| now < shown.until)?;
+        let certified = shown
+            .certified
+            .get_or_insert_with(|| Arc::new(CertifiedKey { ocsp: Some(shown.response.clone()), ..(**plain).clone() }));
+        Some(certified.clone())
+    }
 }
 
 impl fmt::Debug for KeyPair {
@@ -61,13 +115,25 @@ impl KeyPair {
             return Err(KeyError::Mismatch);
         }
         let chain = chain.into_iter().map(CertificateDer::from).collect();
-        Ok(KeyPair { certified: Arc::new(CertifiedKey { cert: chain, key, ocsp: None }) })
+        Ok(KeyPair { certified: Arc::new(CertifiedKey { cert: chain, key, ocsp: None }), staple: None })
     }
 
     /// The same with an OCSP response in DER, to be shown with it.
     pub fn with_staple(&self, response: Vec<u8>) -> KeyPair {
         let certified = CertifiedKey { ocsp: Some(response), ..(*self.certified).clone() };
-        KeyPair { certified: Arc::new(certified) }
+        KeyPair { certified: Arc::new(certified), staple: None }
+    }
+
+    /// The same with a response that comes and goes.
+    pub fn with_renewed(&self, staple: Arc<Staple>) -> KeyPair {
+        KeyPair { certified: self.certified.clone(), staple: Some(staple) }
+    }
+
+    /// What a handshake shows at this moment.
+    pub(super) fn shown(&self) -> Arc<CertifiedKey> {
+        let stapled =
+            self.staple.as_ref().and_then(|staple| staple.beside(&self.certified, clock::unix_seconds() as i64));
+        stapled.unwrap_or_else(|| self.certified.clone())
     }
 
     /// SHA-256 of the server's own certificate.

@@ -231,7 +231,7 @@ pub fn signature_name(scheme: u16) -> String {
 /// Chooses among a server's certificates by what the client can check.
 #[derive(Debug)]
 struct Resolver {
-    identities: Vec<Arc<CertifiedKey>>,
+    identities: Vec<KeyPair>,
     speaks_tls13: bool,
 }
 
@@ -239,7 +239,7 @@ impl Resolver {
     fn new(identities: &[KeyPair], speaks_tls13: bool) -> Resolver {
         let last = |rsa: bool| identities.iter().rev().find(|pair| pair.is_rsa() == rsa);
         // ECDSA is signed in a tenth of the time; a client that cannot check it gets RSA.
-        let identities = [last(false), last(true)].into_iter().flatten().map(|pair| pair.certified.clone()).collect();
+        let identities = [last(false), last(true)].into_iter().flatten().cloned().collect();
         Resolver { identities, speaks_tls13 }
     }
 }
@@ -248,7 +248,8 @@ impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let is_tls13 = |suite: &CipherSuite| suite.as_str().is_some_and(|name| name.starts_with("TLS13_"));
         let any_key_goes = self.speaks_tls13 && hello.cipher_suites().iter().any(is_tls13);
-        let fits = |key: &&Arc<CertifiedKey>| {
+        let fits = |pair: &&KeyPair| {
+            let key = &pair.certified;
             let scheme = key.key.choose_scheme(hello.signature_schemes()).map(|signer| signer.scheme());
             let goes = any_key_goes || {
                 let is_rsa = key.key.algorithm() == rustls::SignatureAlgorithm::RSA;
@@ -263,7 +264,7 @@ impl ResolvesServerCert for Resolver {
             goes && scheme.is_some()
         };
         // Without a fit rustls finds the alert itself.
-        self.identities.iter().find(fits).or(self.identities.first()).cloned()
+        self.identities.iter().find(fits).or(self.identities.first()).map(KeyPair::shown)
     }
 }
 

@@ -8,9 +8,11 @@ use weir_net::tls::{
 };
 
 use super::certificate::{self, CertificateCache, Named, Source, Watch};
+use super::stapling::{self, Stapler};
 use super::{Settings, Values, Verify, command, files, sessions};
 use crate::build::{Build, Scope};
 use crate::directive::{Refusal, SERVER};
+use crate::family::resolver;
 use crate::log::{self, Level};
 use crate::variable::Template;
 
@@ -21,6 +23,7 @@ pub struct ServerTls {
     passwords: Arc<Vec<Vec<u8>>>,
     directory: String,
     staple: Option<Vec<u8>>,
+    staplers: Vec<Arc<Stapler>>,
     cache: Option<Arc<CertificateCache>>,
     /// Whom it trusts; asked for chains of clients that were asked for one.
     pub trust: Trust,
@@ -112,7 +115,7 @@ impl ServerTls {
     }
 
     fn stapled(&self, pairs: Vec<KeyPair>) -> Vec<KeyPair> {
-        staple(pairs, self.staple.as_ref())
+        stapling::stapled(staple(pairs, self.staple.as_ref()), &self.staplers)
     }
 }
 
@@ -128,13 +131,13 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != SERVER {
         return;
     }
-    match assemble(b, &scope.settings.ssl) {
+    match assemble(b, &scope.settings.ssl, &scope.settings.resolver) {
         Ok(tls) => scope.settings.ssl.tls = Some(tls.map(Arc::new)),
         Err(refusal) => b.refuse_at("ssl_certificate", refusal, Some(scope.at)),
     }
 }
 
-fn assemble(b: &mut Build<'_>, settings: &Settings) -> Result<Option<ServerTls>, Refusal> {
+fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Settings) -> Result<Option<ServerTls>, Refusal> {
     let mut settings = settings.clone();
     for (name, value) in settings.commands.clone().unwrap_or_default() {
         command::apply(b, &mut settings, &name, &value)?;
@@ -173,6 +176,11 @@ fn assemble(b: &mut Build<'_>, settings: &Settings) -> Result<Option<ServerTls>,
         }
         pairs = staple(pairs, staple_bytes.as_ref());
     }
+    let mut staplers = Vec::new();
+    if values.stapling && staple_bytes.is_none() && is_fixed {
+        staplers = stapling::staplers(b, &values, &pairs, resolver);
+        pairs = stapling::stapled(pairs, &staplers);
+    }
     let (trust, hints) = trust(b, &values)?;
     let context = context(&values, &pairs, &sources, &hints);
     let speakers = speakers(&values, &pairs, asks.then_some(hints), context)?;
@@ -191,6 +199,7 @@ fn assemble(b: &mut Build<'_>, settings: &Settings) -> Result<Option<ServerTls>,
         passwords: values.passwords,
         directory,
         staple: staple_bytes,
+        staplers,
         cache: values.certificate_cache,
         trust,
         depth: values.depth,
@@ -239,7 +248,7 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Re
     Ok((trust, hints))
 }
 
-fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>, Refusal> {
+pub(super) fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>, Refusal> {
     if name.is_empty() {
         return Ok(Vec::new());
     }

@@ -9,7 +9,9 @@ pub mod assemble;
 pub mod certificate;
 mod command;
 pub mod files;
+mod responder;
 mod sessions;
+pub mod stapling;
 mod variables;
 
 use std::sync::Arc;
@@ -67,6 +69,12 @@ crate::settings! {
     revoked: String = String::new(),
     /// `ssl_stapling_file`; empty for none.
     staple: String = String::new(),
+    /// `ssl_stapling`.
+    stapling: bool = false,
+    /// `ssl_stapling_verify`.
+    stapling_verify: bool = false,
+    /// `ssl_stapling_responder`; empty for the certificate's own.
+    stapling_responder: String = String::new(),
     /// `ssl_reject_handshake`.
     rejects: bool = false,
     /// `ssl_early_data`.
@@ -101,6 +109,8 @@ pub struct Declared {
     files: files::Files,
     /// Sizes of session caches by name.
     caches: std::collections::HashMap<String, u64>,
+    /// Certificates whose status is asked for.
+    pub staplers: Vec<Arc<stapling::Stapler>>,
 }
 
 const HS: Contexts = HTTP.or(SERVER);
@@ -152,9 +162,12 @@ pub static FAMILY: Family = Family::new("ssl", &[
         |b, s| { b.settings().ssl.revoked = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_stapling_file", HS, ONE, "A file with the OCSP response, in DER, that is shown with the certificate.",
         |b, s| { b.settings().ssl.staple = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::idle("ssl_stapling", HS, Arity::Flag, "off", "weir asks no OCSP responder; ssl_stapling_file shows an answer that something else fetched", |_, s| value::flag(s).map(drop)).default("off"),
-    Directive::idle("ssl_stapling_verify", HS, Arity::Flag, "off", "weir asks no OCSP responder", |_, s| value::flag(s).map(drop)).default("off"),
-    Directive::idle("ssl_stapling_responder", HS, ONE, "", "weir asks no OCSP responder", |_, _| Ok(())),
+    Directive::new("ssl_stapling", HS, Arity::Flag, "Fetches OCSP responses for certificates and shows them in handshakes.",
+        |b, s| { b.settings().ssl.stapling = Some(value::flag(s)?); Ok(()) }).default("off"),
+    Directive::new("ssl_stapling_verify", HS, Arity::Flag, "Takes only responses signed by whom a trusted issuer appointed.",
+        |b, s| { b.settings().ssl.stapling_verify = Some(value::flag(s)?); Ok(()) }).default("off"),
+    Directive::new("ssl_stapling_responder", HS, ONE, "The responder's http:// URL, instead of that in the certificate.",
+        |b, s| { b.settings().ssl.stapling_responder = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_ocsp", HS, ONE, "Whether clients' certificates are checked by OCSP: only off.", ocsp).default("off"),
     Directive::new("ssl_reject_handshake", HS, Arity::Flag, "Turns away whoever asks for this server.",
         |b, s| { b.settings().ssl.rejects = Some(value::flag(s)?); Ok(()) }).default("off"),
@@ -171,6 +184,10 @@ pub static FAMILY: Family = Family::new("ssl", &[
         |b, s| { b.declared.ssl.files.inherits = value::flag(s)?; Ok(()) }).default("off"),
 ])
 .variables(variables::ALL)
+.adopt(|new, old| {
+    stapling::adopt(&new.ssl.staplers, &old.ssl.staplers);
+    Ok(())
+})
 .finish(assemble::finish);
 
 /// nginx: a list in a block replaces the one around it.

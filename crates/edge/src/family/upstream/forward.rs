@@ -197,7 +197,7 @@ async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &str) -> Res
         Poll::Pending if watch => conn.poll_gone().map(Err),
         polled => polled.map(Ok),
     });
-    let mut places = match resolved.await {
+    let places = match resolved.await {
         Ok(Ok(resolved)) => resolved.places,
         Ok(Err(trouble)) => {
             exchange.log(Level::Error, format_args!("{host} could not be resolved {trouble}"));
@@ -205,9 +205,6 @@ async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &str) -> Res
         }
         Err(error) => return Err(Unresolved::Gone(Gone::Closed(error))),
     };
-    // Each exchange begins with another of them, as in nginx.
-    let first = exchange.worker.random(places.len() as u32) as usize;
-    places.rotate_left(first);
     let address = |place: &Place| weir_net::Address::Tcp(SocketAddr::new(place.address.ip(), port));
     let addresses: Vec<_> = places.iter().map(address).collect();
     match Upstream::implicit(dialled, &addresses) {

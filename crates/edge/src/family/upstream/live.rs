@@ -345,6 +345,11 @@ mod tests {
         assert_eq!(&*seen.names[0], "10.0.0.1:8080");
         live.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
         assert!(Rc::ptr_eq(&seen, &all.look(0, &live)));
+        live.learn(0, vec![place("10.0.0.2:0", 0, 1), place("10.0.0.1:0", 0, 1)]);
+        let seen = all.look(0, &live);
+        assert_eq!(&*seen.names[0], "10.0.0.1:8080");
+        live.learn(0, vec![place("10.0.0.2:0", 0, 1), place("10.0.0.1:0", 0, 1)]);
+        assert!(Rc::ptr_eq(&seen, &all.look(0, &live)));
     }
 
     #[test]

@@ -123,20 +123,22 @@ impl Members {
         else {
             return false;
         };
-        if known.iter().map(|(_, place)| place).eq(&places) {
+        // Servers tell of the same places in another order each time: here those known before keep theirs, and their number.
+        let mut new = places;
+        let mut now = Vec::with_capacity(new.len());
+        for (id, before) in known.iter() {
+            if let Some(at) = new.iter().position(|place| place.address == before.address && place.host == before.host) {
+                now.push((*id, new.remove(at)));
+            }
+        }
+        for place in new {
+            now.push((next_id, place));
+            next_id = next_id.wrapping_add(1);
+        }
+        if *known == now {
             return false;
         }
-        let mut before = std::mem::take(known);
-        *known = places
-            .into_iter()
-            .map(|place| match before.iter().position(|(_, other)| other.address == place.address) {
-                Some(at) => (before.swap_remove(at).0, place),
-                None => {
-                    next_id = next_id.wrapping_add(1);
-                    (next_id.wrapping_sub(1), place)
-                }
-            })
-            .collect();
+        *known = now;
         self.next_id = next_id;
         true
     }

@@ -1,0 +1,179 @@
+//! An OCSP responder, asked over plain HTTP (RFC 6960 appendix A): a GET, as in nginx, so that caches between may answer.
+
+use std::io;
+use std::time::Duration;
+
+use weir_net::{Address, ConnectOptions, Deadline, Stream};
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
+
+use crate::base64;
+
+/// Bytes of an answer, its head included: a response with a chain of certificates has some ten thousand.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 16 << 10;
+
+/// How long asking may take (nginx: 60 s between two reads).
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where a responder is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// Host and port as written.
+    pub authority: String,
+    /// The path, which begins and ends with a slash.
+    pub path: String,
+}
+
+impl Url {
+    /// Reads `http://HOST[:PORT][/PATH]`; `None` for anything else, `https` among it: the answer is signed by itself.
+    pub fn read(text: &str) -> Option<Url> {
+        let (scheme, rest) = text.split_at_checked(7)?;
+        if !scheme.eq_ignore_ascii_case("http://") {
+            return None;
+        }
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let is_clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        if authority.is_empty() || !is_clean(rest) {
+            return None;
+        }
+        Some(Url { authority: authority.to_owned(), path: format!("{}/", path.trim_end_matches('/')) })
+    }
+}
+
+/// Asks one address; the error is for the log.
+pub async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, String> {
+    let deadline = Deadline::new();
+    deadline.set(TIMEOUT);
+    let failed = |what: &str, error: &io::Error| format!("{what} failed {}", crate::log::Os(error));
+    let stream = Stream::connect(address, &ConnectOptions::default()).map_err(|error| failed("connect()", &error))?;
+    stream.connected(&deadline).await.map_err(|error| failed("connect()", &error))?;
+    send(&stream, &compose(url, request), &deadline).await.map_err(|error| failed("send()", &error))?;
+    let bytes = receive(&stream, &deadline).await.map_err(|error| failed("recv()", &error))?;
+    body(&bytes).ok_or_else(|| "OCSP responder sent an invalid response".to_owned()).and_then(|(status, body)| match status {
+        200 => Ok(body),
+        _ => Err(format!("OCSP responder answered with status {status}")),
+    })
+}
+
+fn compose(url: &Url, request: &[u8]) -> Vec<u8> {
+    let Url { authority, path } = url;
+    let mut out = format!("GET {path}").into_bytes();
+    for byte in base64::encode(request).bytes() {
+        match byte {
+            b'+' => out.extend_from_slice(b"%2B"),
+            b'/' => out.extend_from_slice(b"%2F"),
+            b'=' => out.extend_from_slice(b"%3D"),
+            other => out.push(other),
+        }
+    }
+    out.extend_from_slice(format!(" HTTP/1.0\r\nHost: {authority}\r\n\r\n").as_bytes());
+    out
+}
+
+async fn send(stream: &Stream, mut rest: &[u8], deadline: &Deadline) -> io::Result<()> {
+    while !rest.is_empty() {
+        match stream.try_write(rest) {
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable(deadline).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the responder closes, or has said all it announced.
+async fn receive(stream: &Stream, deadline: &Deadline) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        if bytes.len() >= ANSWER_BYTES_MAX {
+            return Err(io::Error::other("more than 256k"));
+        }
+        match stream.try_read_vec(&mut bytes, READ_BYTES) {
+            Ok(0) => return Ok(bytes),
+            Ok(_) if is_whole(&bytes) => return Ok(bytes),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.readable(deadline).await?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_whole(bytes: &[u8]) -> bool {
+    match head(bytes) {
+        Some((head, BodyLength::Exact(length))) => (bytes.len() as u64).saturating_sub(head.len as u64) >= length,
+        Some((_, BodyLength::None)) => true,
+        Some((_, BodyLength::Chunked | BodyLength::UntilClose)) | None => false,
+    }
+}
+
+fn head(bytes: &[u8]) -> Option<(ResponseHead, BodyLength)> {
+    let mut head = ResponseHead::default();
+    match Parser::new().response(bytes, &mut head) {
+        Ok(Progress::Done) => {
+            let length = weir_wire::response_body(bytes, &head, b"GET").ok()?;
+            Some((head, length))
+        }
+        Ok(Progress::Partial { .. }) | Err(_) => None,
+    }
+}
+
+fn body(bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
+    let (head, length) = head(bytes)?;
+    let rest = bytes.get(head.len..)?;
+    let body = match length {
+        BodyLength::None => Vec::new(),
+        BodyLength::Exact(length) => rest.get(..usize::try_from(length).ok()?)?.to_vec(),
+        BodyLength::UntilClose => rest.to_vec(),
+        BodyLength::Chunked => {
+            let (mut decoder, mut at, mut body) = (Decoder::new(), 0, Vec::new());
+            loop {
+                match decoder.next(rest, &mut at).ok()? {
+                    ChunkEvent::Data { start, end } => body.extend_from_slice(rest.get(start..end)?),
+                    ChunkEvent::NeedMore => return None,
+                    ChunkEvent::End => break body,
+                }
+            }
+        }
+    };
+    Some((head.status, body))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn urls_are_plain_http() {
+        let url = |text: &str| Url::read(text).map(|url| (url.authority, url.path));
+        let of = |authority: &str, path: &str| Some((authority.to_owned(), path.to_owned()));
+        assert_eq!(url("http://ocsp.example"), of("ocsp.example", "/"));
+        assert_eq!(url("HTTP://ocsp.example:81/a/b/"), of("ocsp.example:81", "/a/b/"));
+        assert_eq!(url("http://[::1]:81/a"), of("[::1]:81", "/a/"));
+        for bad in ["https://ocsp.example/", "ocsp.example", "http:///x", "http://a b/", "http://a/\r\nX: y"] {
+            assert_eq!(url(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_one_segment_of_the_path() {
+        let url = Url::read("http://ocsp.example/x").unwrap();
+        let request = compose(&url, &[0xfb, 0xef, 0xff, 0x01]);
+        assert_eq!(String::from_utf8(request).unwrap(), "GET /x/%2B%2B%2F%2FAQ%3D%3D HTTP/1.0\r\nHost: ocsp.example\r\n\r\n");
+    }
+
+    #[test]
+    fn bodies_end_as_their_heads_say() {
+        let whole = |text: &str| body(text.as_bytes()).map(|(status, body)| (status, String::from_utf8(body).unwrap()));
+        let of = |status, text: &str| Some((status, text.to_owned()));
+        assert_eq!(whole("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), of(200, "abc"));
+        assert_eq!(whole("HTTP/1.0 200 OK\r\n\r\nabc"), of(200, "abc"));
+        assert_eq!(whole("HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"), of(404, "ab"));
+        assert_eq!(whole("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), None);
+        assert_eq!(whole("220 smtp"), None);
+    }
+}

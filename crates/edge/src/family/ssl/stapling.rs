@@ -1,0 +1,187 @@
+//! `ssl_stapling`: OCSP responses fetched while the edge serves, and shown in handshakes.
+//!
+//! One worker asks for each certificate, at the start and before what it has ends; handshakes show what there is and
+//! never wait. All servers that have a certificate share its response, and so does the configuration after a reload.
+//! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_stapling>
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use weir_net::tls::ocsp::{self, Question, Signer, Status};
+use weir_net::tls::{KeyPair, Staple, Trust};
+use weir_net::{Address, clock, timer};
+
+use super::Values;
+use super::responder::{self, Url};
+use crate::build::Build;
+use crate::dns::Servers;
+use crate::family::{resolver, upstream};
+use crate::log::{self, Level};
+use crate::worker::Worker;
+
+/// Before a response ends it is renewed, so much earlier; after a failure the next try is so much later (nginx: 5 min).
+const MARGIN_S: i64 = 300;
+
+/// A response is renewed once an hour in any case (nginx).
+const RENEW_S: i64 = 3600;
+
+/// What a response without an end of its own is shown for.
+const ENDLESS_S: i64 = 7 * 24 * 3600;
+
+/// A certificate whose status is asked for.
+pub struct Stapler {
+    /// The certificate's file, for messages.
+    name: String,
+    digest: [u8; 32],
+    question: Question,
+    url: Url,
+    /// Asked for the responder's addresses, with `resolver_timeout`; otherwise `addresses` are its.
+    resolver: Option<(Arc<Servers>, Duration)>,
+    addresses: Vec<Address>,
+    /// `ssl_stapling_verify`: signers must be appointed by an issuer that these trust.
+    trust: Option<Trust>,
+    staple: Arc<Staple>,
+    /// A worker asks.
+    is_watched: AtomicBool,
+}
+
+impl Stapler {
+    /// Whether another one asks the same and believes the same.
+    fn is_as(&self, other: &Stapler) -> bool {
+        self.digest == other.digest && self.url == other.url && self.trust.is_some() == other.trust.is_some()
+    }
+}
+
+/// What looks after the responses for a server's certificates; what cannot be is warned of, as in nginx.
+pub fn staplers(b: &mut Build<'_>, values: &Values, pairs: &[KeyPair], resolver: &resolver::Settings) -> Vec<Arc<Stapler>> {
+    let mut all = Vec::new();
+    for (pair, source) in pairs.iter().zip(&values.certificates) {
+        match stapler(b, values, pair, &source.shown, resolver) {
+            Ok(new) => {
+                let known = b.declared.ssl.staplers.iter().find(|known| known.is_as(&new)).cloned();
+                let stapler = known.unwrap_or_else(|| {
+                    let new = Arc::new(new);
+                    b.declared.ssl.staplers.push(new.clone());
+                    new
+                });
+                all.push(stapler);
+            }
+            Err(why) => b.warn(format!("\"ssl_stapling\" ignored, {why}"), None),
+        }
+    }
+    all
+}
+
+fn stapler(
+    b: &mut Build<'_>,
+    values: &Values,
+    pair: &KeyPair,
+    name: &str,
+    resolver: &resolver::Settings,
+) -> Result<Stapler, String> {
+    let chain = pair.chain();
+    let leaf = chain.first().copied().unwrap_or_default();
+    let trusted = super::assemble::authorities(b, &values.authorities).map_err(|refusal| refusal.what)?;
+    let mut issuers = chain.iter().skip(1).copied().chain(trusted.iter().map(Vec::as_slice));
+    let question = issuers.find_map(|issuer| Question::new(leaf, issuer));
+    let question = question.ok_or_else(|| format!("issuer certificate not found for certificate \"{name}\""))?;
+    let text = match values.stapling_responder.as_str() {
+        "" => ocsp::responder(leaf).ok_or_else(|| format!("no OCSP responder URL in the certificate \"{name}\""))?,
+        written => written.to_owned(),
+    };
+    let url = Url::read(&text).ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
+    let servers = resolver.servers.clone().flatten();
+    let resolver = servers.map(|servers| (servers, resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT)));
+    let is_later = resolver.is_some() && upstream::literal_address(&url.authority).is_none();
+    let addresses = match is_later {
+        true => Vec::new(),
+        false => upstream::resolve_in(b, &url.authority, 80, "OCSP responder").map_err(|refusal| refusal.what)?,
+    };
+    let trust = if values.stapling_verify { Trust::new(trusted) } else { None };
+    let resolver = resolver.filter(|_| is_later);
+    let (digest, name, staple) = (pair.digest(), name.to_owned(), Arc::default());
+    Ok(Stapler { name, digest, question, url, resolver, addresses, trust, staple, is_watched: AtomicBool::new(false) })
+}
+
+/// The pairs, each with the response that is looked after.
+pub fn stapled(pairs: Vec<KeyPair>, staplers: &[Arc<Stapler>]) -> Vec<KeyPair> {
+    let of = |pair: &KeyPair| staplers.iter().find(|stapler| stapler.digest == pair.digest());
+    pairs.into_iter().map(|pair| of(&pair).map_or_else(|| pair.clone(), |own| pair.with_renewed(own.staple.clone()))).collect()
+}
+
+/// What an older configuration shows goes on being shown.
+pub fn adopt(new: &[Arc<Stapler>], old: &[Arc<Stapler>]) {
+    for stapler in new {
+        if let Some(old) = old.iter().find(|old| stapler.is_as(old)) {
+            stapler.staple.adopt(&old.staple);
+        }
+    }
+}
+
+/// Asks for all that no other worker asks for, as long as the configuration is in force.
+pub fn watch(worker: &Rc<Worker>) {
+    let generation = worker.generation();
+    for stapler in &generation.conf.declared.ssl.staplers {
+        if !stapler.is_watched.swap(true, Ordering::Relaxed) {
+            let (worker, stapler) = (worker.clone(), stapler.clone());
+            weir_net::worker::spawn(renew(worker, stapler, generation.conf.generation));
+        }
+    }
+}
+
+async fn renew(worker: Rc<Worker>, stapler: Arc<Stapler>, generation: u32) {
+    let is_in_force = || worker.generation().conf.generation == generation && !worker.is_draining();
+    while is_in_force() {
+        let pause_s = match stapler.ask(&worker).await {
+            Ok(until) => (until - MARGIN_S - clock::unix_seconds() as i64).clamp(MARGIN_S, RENEW_S),
+            Err(why) => {
+                let Stapler { name, url, .. } = &*stapler;
+                let responder = &url.authority;
+                log::global(
+                    Level::Error,
+                    format_args!("{why} while requesting certificate status, responder: {responder}, certificate: \"{name}\""),
+                );
+                MARGIN_S
+            }
+        };
+        timer::sleep(Duration::from_secs(pause_s as u64)).await;
+    }
+}
+
+impl Stapler {
+    /// Until when what came may be shown; the error is for the log.
+    async fn ask(&self, worker: &Rc<Worker>) -> Result<i64, String> {
+        let addresses = self.addresses(worker).await?;
+        let mut outcome = Err("no address of the OCSP responder is known".to_owned());
+        for address in &addresses {
+            outcome = responder::ask(&self.url, address, self.question.request()).await;
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        let (response, now) = (outcome?, clock::unix_seconds() as i64);
+        let signer = self.trust.as_ref().map_or(Signer::Anybody, Signer::Appointed);
+        let answer = self.question.read(&response, signer, now).map_err(|fault| fault.to_string())?;
+        match answer.status {
+            Status::Good => {
+                let until = answer.until.unwrap_or(now + ENDLESS_S);
+                self.staple.set(response, until);
+                Ok(until)
+            }
+            Status::Revoked | Status::Unknown => {
+                Err(format!("certificate status \"{}\" in the OCSP response", answer.status.word()))
+            }
+        }
+    }
+
+    async fn addresses(&self, worker: &Rc<Worker>) -> Result<Vec<Address>, String> {
+        let Some((servers, timeout)) = &self.resolver else { return Ok(self.addresses.clone()) };
+        let (host, port) = upstream::split_host_port(&self.url.authority);
+        let port: u16 = port.unwrap_or("80").parse().map_err(|_| "invalid port in OCSP responder".to_owned())?;
+        let found = worker.generation().resolver(servers).addresses(host, *timeout).await;
+        let places = found.map_err(|trouble| format!("{host} could not be resolved {trouble}"))?.places;
+        Ok(places.into_iter().map(|place| Address::Tcp(std::net::SocketAddr::new(place.address.ip(), port))).collect())
+    }
+}
