@@ -6,3 +6,4 @@
 #![forbid(unsafe_code)]
 
 pub mod origin;
+pub mod stats;
