@@ -5,5 +5,10 @@
 //! Not here: an edge; the lab meets the product only over sockets.
 #![forbid(unsafe_code)]
 
+pub mod change;
+pub mod metric;
 pub mod origin;
+pub mod schedule;
 pub mod stats;
+pub mod survey;
+pub mod verdict;
