@@ -9,6 +9,8 @@ pub mod change;
 pub mod metric;
 pub mod origin;
 pub mod schedule;
+pub mod series;
+pub mod stack;
 pub mod stats;
 pub mod survey;
 pub mod verdict;
