@@ -5,6 +5,10 @@
 //! Not here: an edge; the lab meets the product only over sockets.
 #![forbid(unsafe_code)]
 
+pub mod ab;
+pub mod analysis;
+pub mod ask;
+pub mod block;
 pub mod change;
 pub mod metric;
 pub mod origin;
@@ -12,5 +16,6 @@ pub mod schedule;
 pub mod series;
 pub mod stack;
 pub mod stats;
+pub mod store;
 pub mod survey;
 pub mod verdict;

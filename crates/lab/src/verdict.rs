@@ -40,6 +40,8 @@ pub struct Estimate {
     pub middles: (f64, f64),
     /// Failures and requests of all blocks before, and after.
     pub failed: ((u64, u64), (u64, u64)),
+    /// How much more failures differ from block to block than chance would make them, before the change.
+    pub dispersion: Option<f64>,
 }
 
 impl Estimate {
@@ -58,6 +60,7 @@ impl Estimate {
             deviation: stats::deviation(&differences),
             p: stats::sign_flip_p(&differences),
             middles: (middle(|pair| pair.before), middle(|pair| pair.after)),
+            dispersion: stats::over_dispersion(&pairs.iter().map(|pair| pair.failed_before).collect::<Vec<_>>()),
             failed: (sum(|pair| pair.failed_before), sum(|pair| pair.failed_after)),
         }
     }
