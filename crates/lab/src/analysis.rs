@@ -149,16 +149,19 @@ fn reclassified(blocks: &[Block], alpha: f64) -> Vec<String> {
 
 fn kept(metric: &Metric, estimate: &Estimate, holm: f64, threshold: f64, verdict: &Verdict) -> Value {
     let amount = |difference: f64| estimate.amount(metric, difference);
-    let interval = estimate.interval.map(|interval| [amount(interval.low), amount(interval.high)]);
+    // Nothing that failed has no size, and few pairs have no spread to speak of.
+    let has_size = !estimate.has_no_errors(metric);
+    let interval = estimate.interval.filter(|_| has_size).map(|interval| [amount(interval.low), amount(interval.high)]);
+    let detectable = Some(estimate.detectable(metric)).filter(|_| has_size && estimate.pairs >= stats::PAIRS_MIN);
     json!({
         "key": metric.key,
         "pairs": estimate.pairs,
         "before": finite(estimate.middles.0),
         "after": finite(estimate.middles.1),
-        "effect": finite(amount(estimate.effect)),
+        "effect": finite(amount(estimate.effect)).filter(|_| has_size),
         "interval": interval,
         "confidence": estimate.confidence,
-        "detectable": finite(estimate.detectable(metric)),
+        "detectable": detectable.and_then(finite),
         "deviation": finite(estimate.deviation),
         "p": finite(estimate.p),
         "p_holm": finite(holm),

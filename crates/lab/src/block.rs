@@ -128,14 +128,14 @@ impl Block {
                 .extend(texts(&generator["limits"]).into_iter().map(|limit| format!("load generator: {limit}")));
         }
         let core = usage["client_core"].as_f64().unwrap_or(0.0);
-        if core >= CLIENT_CORE_MAX && busiest < CLIENT_CPU_MAX {
-            let why = "what else ran there, the origin perhaps, made requests wait";
-            self.spoiled.push(format!("the load generator's CPU was {:.0} % busy: {why}", core * 100.0));
-        }
         let local = LOCAL_ERRORS.iter().filter(|name| self.errors.keys().any(|known| known.ends_with(**name)));
         self.spoiled.extend(local.map(|name| format!("load generator ran out: {name}")));
         let late = (generator["lag_p99_ms"].as_f64(), weir["response"]["p50"].as_f64().unwrap_or(0.0));
         let mut others = Vec::new();
+        if core >= CLIENT_CORE_MAX && busiest < CLIENT_CPU_MAX {
+            let why = "what else ran there, the origin perhaps, made requests wait";
+            others.push(format!("the load generator's CPU was {:.0} % busy: {why}", core * 100.0));
+        }
         if let (Some(lag), median) = late
             && lag > LAG_MAX_MS.max(LAG_PART_MAX * median)
         {

@@ -125,7 +125,8 @@ impl Estimate {
         needed.checked_sub(self.pairs).filter(|missing| *missing > 0)
     }
 
-    fn has_no_errors(&self, metric: &Metric) -> bool {
+    /// Whether shares are compared and nothing failed anywhere: then no difference has a size.
+    pub fn has_no_errors(&self, metric: &Metric) -> bool {
         metric.scale == Scale::Share && self.failed.0.0 == 0 && self.failed.1.0 == 0
     }
 }
