@@ -1,6 +1,7 @@
 //! `weir lab`: experiments on configurations. Flags, files, exit codes; the work is in `weir_lab`.
 
 mod ab;
+mod capacity;
 mod flags;
 mod progress;
 
@@ -32,6 +33,7 @@ mod exit {
 pub fn main(args: LabArgs) -> ExitCode {
     let code = match args.what {
         What::Ab(args) => ab::run(&args),
+        What::Capacity(args) => capacity::run(&args),
         What::Report { run, store, html } => show(&store, &run, html.as_deref()),
         What::Runs { store } => Ok(list(&store)),
         What::Words => {

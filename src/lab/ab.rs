@@ -82,7 +82,7 @@ fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
     Ok((words.into_iter().map(PathBuf::from).collect(), path.unwrap_or_else(|| "/".to_owned())))
 }
 
-fn edge_of(text: &str) -> Result<Edge, String> {
+pub(super) fn edge_of(text: &str) -> Result<Edge, String> {
     if text == "weir" {
         return Ok(Edge::Weir);
     }
@@ -90,7 +90,7 @@ fn edge_of(text: &str) -> Result<Edge, String> {
     if path.is_file() { Ok(Edge::Nginx(path)) } else { Err(format!("--edge {text}: no such program; weir, or a path")) }
 }
 
-fn side(file: &Path, edge: Edge) -> Result<Side, String> {
+pub(super) fn side(file: &Path, edge: Edge) -> Result<Side, String> {
     let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let main = file.display().to_string();
     let prefix = file.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
@@ -190,30 +190,34 @@ fn design(args: &AbArgs, load: &Load) -> Result<Design, String> {
 }
 
 fn ask(stack_args: &StackArgs, args: &AbArgs, load: Load) -> Result<Ask, String> {
-    let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
-    let is_isolated = !stack_args.plain && stack::can_isolate();
-    let share = Cpus::of(&ask::allowed_cpus());
-    let or =
-        |list: &Option<super::flags::CpuList>, share: Vec<usize>| list.as_ref().map_or(share, |list| list.to_vec());
     let warm_script = match &args.warmup_load {
         Some(file) => Some((absolute(file)?, script_length(file)?)),
         None => None,
     };
+    Ok(Ask { warm_script, ..stack_of(stack_args, load, args.block, args.warmup)? })
+}
+
+/// What every lab's blocks share.
+pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: Duration) -> Result<Ask, String> {
+    let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let share = Cpus::of(&ask::allowed_cpus());
+    let or =
+        |list: &Option<super::flags::CpuList>, share: Vec<usize>| list.as_ref().map_or(share, |list| list.to_vec());
     Ok(Ask {
         weir,
         load,
-        block: args.block,
-        warm_up: args.warmup,
-        warm_script,
-        origin: stack_args.origin.clone(),
-        is_noisy: stack_args.noisy,
-        is_isolated,
-        port: stack_args.port,
+        block,
+        warm_up,
+        warm_script: None,
+        origin: args.origin.clone(),
+        is_noisy: args.noisy,
+        is_isolated: !args.plain && stack::can_isolate(),
+        port: args.port,
         cpus: Cpus {
-            edge: or(&stack_args.edge_cpus, share.edge),
-            client: or(&stack_args.client_cpus, share.client),
-            origin: or(&stack_args.origin_cpus, share.origin),
+            edge: or(&args.edge_cpus, share.edge),
+            client: or(&args.client_cpus, share.client),
+            origin: or(&args.origin_cpus, share.origin),
         },
-        quota: stack_args.edge_quota,
+        quota: args.edge_quota,
     })
 }

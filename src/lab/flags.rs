@@ -32,6 +32,8 @@ pub struct LabArgs {
 pub enum What {
     /// Before and after: two configurations in alternating blocks, and what may be said of them
     Ab(Box<AbArgs>),
+    /// The largest rate at which a latency and the errors stay within limits
+    Capacity(Box<CapacityArgs>),
     /// Show a stored run
     Report {
         /// Its id, the beginning of one, its file, or `last`
@@ -146,6 +148,44 @@ pub struct AbArgs {
 
     #[command(flatten)]
     pub stack: StackArgs,
+}
+
+/// `weir lab capacity`.
+#[derive(Args)]
+pub struct CapacityArgs {
+    /// The configuration
+    pub conf: PathBuf,
+    /// The path that is loaded
+    #[arg(default_value = "/")]
+    pub path: String,
+    /// The limit of a quantile: p50, p95 or p99, as p95=50ms
+    #[arg(long, value_name = "QUANTILE=TIME", default_value = "p95=50ms", value_parser = slo)]
+    pub slo: (&'static str, Duration),
+    /// Requests that may fail, per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.1)]
+    pub errors: f64,
+    /// The first rate
+    #[arg(long, value_name = "N", default_value_t = 200.0)]
+    pub from: f64,
+    /// Connections at most
+    #[arg(short, long, value_name = "N", default_value_t = 256)]
+    pub connections: usize,
+    /// How long each rate is measured
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    pub block: Duration,
+    /// How long each rate warms up
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
+    pub warmup: Duration,
+
+    #[command(flatten)]
+    pub stack: StackArgs,
+}
+
+fn slo(text: &str) -> Result<(&'static str, Duration), String> {
+    let wrong = || "as p95=50ms; p50, p95 or p99".to_owned();
+    let (name, limit) = text.split_once('=').ok_or_else(wrong)?;
+    let quantile = ["p50", "p95", "p99"].into_iter().find(|known| *known == name).ok_or_else(wrong)?;
+    Ok((quantile, time(limit)?))
 }
 
 /// CPUs by number.

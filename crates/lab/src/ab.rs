@@ -76,8 +76,8 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
         "seed": it.design.seed,
         "asked": it.ask.to_json(),
         "load": it.ask.load_in_words(),
-        "before": side(&it.before),
-        "after": side(after),
+        "before": side_json(&it.before),
+        "after": side_json(after),
         "factor": it.factor,
         "changes": it.changes.iter().map(Change::sentence).collect::<Vec<_>>(),
         "no_effect": it.no_effect,
@@ -87,7 +87,7 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
             "looks": it.design.looks.at,
             "alpha": it.design.looks.alpha,
         },
-        "environment": environment(it, after),
+        "environment": environment_of(&it.before, after),
         "is_interrupted": stop.load(Ordering::Relaxed),
         "throttled": throttled.map(|(periods, throttled)| json!({"periods": periods, "throttled": throttled})),
         "minutes_a_pair": lab.minutes_a_pair(),
@@ -165,7 +165,8 @@ impl Lab<'_> {
         let answer = stack::run(&spec, &it.ask.weir, stop)?;
         // What is left of a block is its report, which the run keeps.
         let _ = fs::remove_dir_all(&dir);
-        let asked = Asked { is_steady: matches!(it.ask.load, Load::Path { .. }), is_noisy: it.ask.is_noisy };
+        let asked =
+            Asked { is_steady: matches!(it.ask.load, Load::Path { .. }), is_noisy: it.ask.is_noisy, is_search: false };
         Ok(Block::of(&answer, turn.pair, turn.arm, attempt, asked))
     }
 
@@ -193,17 +194,18 @@ enum Turned {
     Spoiled(String),
 }
 
-fn side(side: &Side) -> Value {
+/// A side as a run keeps it.
+pub(crate) fn side_json(side: &Side) -> Value {
     let text = side.tree.files.iter().map(|file| String::from_utf8_lossy(&file.bytes)).collect::<Vec<_>>();
     json!({"file": side.file.display().to_string(), "edge": side.edge.name(), "text": text})
 }
 
 /// What tells one machine, and one build, from another.
-fn environment(it: &Comparison, after: &Side) -> Value {
+pub(crate) fn environment_of(before: &Side, after: &Side) -> Value {
     let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     json!({
         "weir": env!("CARGO_PKG_VERSION"),
-        "before": version(&it.before.edge),
+        "before": version(&before.edge),
         "after": version(&after.edge),
         "kernel": read("/proc/sys/kernel/osrelease"),
         "host": read("/proc/sys/kernel/hostname"),

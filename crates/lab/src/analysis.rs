@@ -199,6 +199,7 @@ mod tests {
             errors,
             values,
             strip: Vec::new(),
+            mean_ms: None,
             spoiled: Vec::new(),
             cautions: Vec::new(),
             usage: Value::Null,

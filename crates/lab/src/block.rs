@@ -31,6 +31,8 @@ pub struct Asked {
     pub is_steady: bool,
     /// Work that others do on this machine only warns.
     pub is_noisy: bool,
+    /// A rate that could not be reached is an answer, and not a fault of the block.
+    pub is_search: bool,
 }
 
 /// A block that was run.
@@ -52,6 +54,8 @@ pub struct Block {
     pub values: BTreeMap<String, f64>,
     /// Answers a second in its windows.
     pub strip: Vec<f64>,
+    /// The mean response, ms.
+    pub mean_ms: Option<f64>,
     /// Why it may not be used, one sentence each.
     pub spoiled: Vec<String>,
     /// What is to be known when it is used.
@@ -77,6 +81,7 @@ impl Block {
             errors,
             values: BTreeMap::new(),
             strip: Vec::new(),
+            mean_ms: weir["response"]["mean"].as_f64(),
             spoiled: Vec::new(),
             cautions: Vec::new(),
             usage: usage.clone(),
@@ -157,7 +162,12 @@ impl Block {
         } else {
             self.spoiled.extend(others)
         }
-        self.spoiled.extend(texts(&weir["incomplete"]));
+        let incomplete = texts(&weir["incomplete"]);
+        if asked.is_search {
+            self.cautions.extend(incomplete)
+        } else {
+            self.spoiled.extend(incomplete)
+        }
         if self.values.is_empty() {
             self.spoiled.push(format!("{} requests are too few to say anything", self.requests));
         }
@@ -228,7 +238,7 @@ mod tests {
     }
 
     fn block(change: fn(&mut Value)) -> Block {
-        Block::of(&answer(change), 0, Arm::After, 0, Asked { is_steady: true, is_noisy: false })
+        Block::of(&answer(change), 0, Arm::After, 0, Asked { is_steady: true, is_noisy: false, is_search: false })
     }
 
     #[test]
@@ -269,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_noisy_machine_may_be_asked_for_and_is_said() {
-        let noisy = Asked { is_steady: true, is_noisy: true };
+        let noisy = Asked { is_steady: true, is_noisy: true, is_search: false };
         let block = Block::of(&answer(|a| a["usage"]["foreign"] = json!(0.2)), 0, Arm::Before, 0, noisy);
         assert_eq!((block.spoiled.len(), block.cautions.len()), (0, 1));
         let full = |a: &mut Value| a["load"]["weir"]["generator"]["worker_cpu"] = json!([0.97]);

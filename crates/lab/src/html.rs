@@ -7,7 +7,7 @@ use crate::verdict::signed;
 
 /// The page of a run.
 pub fn page(run: &Value) -> String {
-    let body = [head(run), forest(run), blocks(run), table(run), rest(run)].concat();
+    let body = [head(run), forest(run), blocks(run), table(run), steps(run), rest(run)].concat();
     TEMPLATE.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
 }
 
@@ -34,14 +34,21 @@ fn head(run: &Value) -> String {
         .flatten()
         .map(|change| format!("<li><code>{}</code></li>", word(change)))
         .collect();
+    let after = match run["after"].is_null() || run["kind"] == "aa" {
+        true => String::new(),
+        false => format!(" · B: <code>{}</code> ({})", word(&run["after"]["file"]), word(&run["environment"]["after"])),
+    };
     format!(
-        "<h1>{}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">A: <code>{}</code> ({}) · B: <code>{}</code> ({}) · load: {} · seed {}</p>\n<ul>{changes}</ul>\n",
-        if run["kind"] == "aa" { "A configuration beside itself" } else { "Before and after" },
+        "<h1>{}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">A: <code>{}</code> ({}) {} · load: {} · seed {}</p>\n<ul>{changes}</ul>\n",
+        match run["kind"].as_str() {
+            Some("aa") => "A configuration beside itself",
+            Some("capacity") => "Capacity",
+            _ => "Before and after",
+        },
         word(&run["verdict"]["text"]),
         word(&run["before"]["file"]),
         word(&run["environment"]["before"]),
-        word(&run["after"]["file"]),
-        word(&run["environment"]["after"]),
+        after,
         word(&run["load"]),
         run["seed"],
     )
@@ -183,6 +190,20 @@ fn table(run: &Value) -> String {
     format!("<div class=\"wide\"><table><tr>{titles}</tr>\n{rows}</table></div>\n")
 }
 
+/// The rates that a search tried.
+fn steps(run: &Value) -> String {
+    let rows: String = run["steps"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|step| {
+            let rate = metric::digits(step["rate"].as_f64().unwrap_or(f64::NAN));
+            format!("<tr><th>{rate}/s</th><td>{}</td></tr>\n", step["why"].as_str().map_or("holds".to_owned(), escape))
+        })
+        .collect();
+    if rows.is_empty() { rows } else { format!("<table>{rows}</table>\n") }
+}
+
 /// Both configurations, and the machine.
 fn rest(run: &Value) -> String {
     let text = |side: &str| {
@@ -195,7 +216,8 @@ fn rest(run: &Value) -> String {
         .flatten()
         .map(|(name, value)| format!("{} {} · ", escape(name), escape(value.as_str().unwrap_or(&value.to_string()))))
         .collect();
-    format!("{}{}<footer>{environment}made by weir lab</footer>\n", text("before"), text("after"))
+    let sides: String = ["before", "after"].into_iter().filter(|side| !run[*side].is_null()).map(text).collect();
+    format!("{sides}<footer>{environment}made by weir lab</footer>\n")
 }
 
 #[cfg(test)]

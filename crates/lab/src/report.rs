@@ -10,6 +10,9 @@ const LISTED_MAX: usize = 8;
 
 /// The whole report.
 pub fn text(run: &Value) -> String {
+    if run["kind"] == "capacity" {
+        return capacity(run);
+    }
     let mut out = String::new();
     let mut line = |text: String| {
         out.push_str(&text);
@@ -29,6 +32,47 @@ pub fn text(run: &Value) -> String {
         line(calibration(run));
     }
     out
+}
+
+/// A search: what was tried, in order.
+fn capacity(run: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines = vec![
+        format!(
+            "Run {} of {} ({})",
+            word(&run["id"]),
+            word(&run["before"]["file"]),
+            word(&run["environment"]["before"])
+        ),
+        format!("Objective  {}", word(&run["objective"])),
+        String::new(),
+    ];
+    for step in run["steps"].as_array().into_iter().flatten() {
+        let rate = metric::digits(step["rate"].as_f64().unwrap_or(f64::NAN));
+        let why = step["why"].as_str().map_or("holds".to_owned(), |why| format!("fails: {why}"));
+        lines.push(format!(
+            "{rate:>10}/s  {why}{}",
+            if step["is_confirmation"] == true { " (confirmation)" } else { "" }
+        ));
+    }
+    let usl = &run["usl"];
+    if let Some(sigma) = usl["sigma"].as_f64() {
+        let peak =
+            usl["peak_in_flight"].as_f64().map_or("no peak within 1.5 times what was measured".to_owned(), |peak| {
+                let ends = usl["peak_interval"]
+                    .as_array()
+                    .and_then(|ends| Some((ends.first()?.as_f64()?, ends.get(1)?.as_f64()?)));
+                let ends = ends.map_or_else(String::new, |(low, high)| {
+                    format!(" (95 %: {} to {})", metric::digits(low), metric::digits(high))
+                });
+                format!("peak at {} in flight{ends}", metric::digits(peak))
+            });
+        let kappa = usl["kappa"].as_f64().unwrap_or(0.0);
+        lines.push(format!("Scalability law: σ {}, κ {}; {peak}", metric::digits(sigma), metric::digits(kappa)));
+    }
+    lines.extend(cautions(run));
+    lines.push(format!("Verdict: {}", word(&run["verdict"]["text"])));
+    lines.join("\n") + "\n"
 }
 
 fn head(run: &Value) -> Vec<String> {
@@ -245,13 +289,31 @@ mod tests {
     }
 
     #[test]
+    fn a_search_is_told_in_its_order() {
+        let run = json!({
+            "kind": "capacity", "id": "x", "objective": "p95 ≤ 20 ms", "verdict": {"text": "capacity 400/s"},
+            "steps": [{"rate": 400.0, "passed": true}, {"rate": 600.0, "passed": false, "why": "p95 30 ms", "is_confirmation": true}],
+            "usl": {"sigma": 0.05, "kappa": 0.001, "peak_in_flight": 30.0, "peak_interval": [25.0, 40.0]},
+        });
+        let text = text(&run);
+        for part in [
+            "400/s  holds",
+            "600/s  fails: p95 30 ms (confirmation)",
+            "peak at 30.0 in flight (95 %: 25.0 to 40.0)",
+            "capacity 400/s",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
     fn a_calibration_names_false_alarms_and_what_can_be_seen() {
         let mut run = run();
         run["kind"] = json!("aa");
         assert!(text(&run).contains("false alarm of p95"));
         run["metrics"][0]["interval"] = json!([-0.01, 0.02]);
         let text = text(&run);
-        assert!(text.contains("no false alarm") && text.contains("p95            3.0 %"), "{text}");
+        assert!(text.contains("no false alarm") && text.contains("p95              3.0 %       4.1 %"), "{text}");
         assert!(super::text(&Value::Null).contains("Verdict: none"));
     }
 }
