@@ -28,7 +28,7 @@ impl Bench {
         // Not a name of the lab's own: other labs look for those.
         let dir = std::env::temp_dir().join(format!("weir-test-lab-{}-{number}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
-        let port = 20_000 + (std::process::id() % 1_500) as u16 * 8 + number as u16 * 2 % 8;
+        let port = 20_000 + (std::process::id() % 300) as u16 * 32 + number as u16 % 16 * 2;
         let bench = Bench { dir, port };
         bench.conf("off.conf", "");
         bench.conf("on.conf", "keepalive 64;");
@@ -80,14 +80,16 @@ fn two_configurations_of_weir_are_compared_kept_and_shown() {
     let output =
         bench.run(&[&["ab", "off.conf", "on.conf", "/1k", "--pairs", "2", "--html", "r.html"], &TINY[..]].concat());
     let said = text(&output.stdout);
-    // Two pairs can say nothing, and say so.
-    assert!(said.contains("not comparable: 2 pairs"), "{said}{}", text(&output.stderr));
+    // Two pairs can say nothing, and say so; on a busy machine the generator may be its own limit, and that is said too.
+    let is_quiet = said.contains("not comparable: 2 pairs");
+    assert!(is_quiet || said.contains("Verdict: no verdict: load generator"), "{said}{}", text(&output.stderr));
     assert_eq!(output.status.code(), Some(3));
     let run = bench.stored();
     assert_eq!((&run["kind"], &run["factor"]), (&"ab".into(), &"keepalive".into()));
     let blocks = run["blocks"].as_array().unwrap();
-    let arms: String = blocks.iter().filter_map(|block| block["arm"].as_str()).collect();
-    assert!(arms == "ABBA" || arms == "BAAB", "{arms}");
+    let used = blocks.iter().filter(|block| block["spoiled"].as_array().unwrap().is_empty());
+    let arms: String = used.filter_map(|block| block["arm"].as_str()).collect();
+    assert!(arms == "ABBA" || arms == "BAAB" || !is_quiet, "{arms}");
     for block in blocks {
         // All of what was sent was answered through the edge, and the edge's own CPU was seen.
         assert!(block["requests"].as_u64() > Some(100) && block["errors"].as_object().unwrap().is_empty(), "{block}");
@@ -96,7 +98,7 @@ fn two_configurations_of_weir_are_compared_kept_and_shown() {
     assert!(fs::read_to_string(bench.dir.join("r.html")).unwrap().contains("</html>"));
     let shown = text(&bench.run(&["report", "last"]).stdout);
     assert!(shown.contains("keepalive (in http/upstream app): none → 64"), "{shown}");
-    assert!(text(&bench.run(&["runs"]).stdout).contains("not comparable"));
+    assert!(text(&bench.run(&["runs"]).stdout).contains("  ab  "));
 }
 
 #[test]
@@ -123,6 +125,21 @@ fn a_script_is_a_load() {
     let run = bench.stored();
     assert_eq!(run["blocks"][0]["requests"], 200, "{}{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(run["blocks"][1]["requests"], 200, "the same arrivals in both");
+}
+
+#[test]
+fn a_capacity_is_searched_until_there_is_none() {
+    let bench = Bench::new();
+    // No answer is there in time, whatever the rate; and below 43 a second five seconds have no 200 of them.
+    let args = ["capacity", "on.conf", "/1k?delay=5ms", "--from", "60", "--slo", "p50=1ms", "--block", "500ms"];
+    let output = bench.run(&[&args[..], &["--warmup", "0", "--noisy"]].concat());
+    let said = text(&output.stdout);
+    assert!(said.contains("no verdict: 5 s have too few answers for p50"), "{said}{}", text(&output.stderr));
+    let run = bench.stored();
+    assert_eq!((&run["kind"], output.status.code()), (&"capacity".into(), Some(3)));
+    assert!(run["steps"][0]["why"].as_str().unwrap().starts_with("p50 "), "{}", run["steps"]);
+    let refused = text(&bench.run(&["capacity", "on.conf", "--slo", "p98=1ms"]).stderr);
+    assert!(refused.contains("p50, p95 or p99"), "{refused}");
 }
 
 #[test]
@@ -164,6 +181,16 @@ fn an_edge_that_does_not_start_is_said_in_its_own_words() {
     let said = text(&output.stderr);
     assert!(said.contains("edge did not start") && said.contains("keepalive"), "{said}");
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn load_goes_to_nobody_who_was_there_before() {
+    let bench = Bench::new();
+    let somebody = std::net::TcpListener::bind(("127.0.0.1", bench.port)).unwrap();
+    let output = bench.run(&[&["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain"], &TINY[..]].concat());
+    let said = text(&output.stderr);
+    assert!(said.contains("somebody listens at 127.0.0.1"), "{said}");
+    drop(somebody);
 }
 
 /// Processes of this binary that a lab started: the load in a bench's block.

@@ -38,7 +38,7 @@ impl Tell for Progress {
         self.bar.set_length(of as u64);
         self.bar.set_position(done as u64);
         self.bar.set_message(what.to_owned());
-        if !self.is_terminal && done % 2 == 0 {
+        if !self.is_terminal && done.is_multiple_of(2) {
             eprintln!("{done} of at most {of} blocks, {what}");
         }
     }

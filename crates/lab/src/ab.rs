@@ -12,7 +12,7 @@ use weir_net::{Instant, clock};
 use crate::analysis::{Analysis, Question, analyse};
 use crate::ask::{Ask, Design, Edge, Load, Side, Stack};
 use crate::block::{Asked, Block};
-use crate::change::Change;
+use crate::change::{Change, NoEffect};
 use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, blocks};
 use crate::stack::{self, Failed, Place, Quota};
 use crate::store;
@@ -42,6 +42,15 @@ pub struct Comparison {
     pub ask: Ask,
     /// How the two are compared.
     pub design: Design,
+}
+
+impl Comparison {
+    /// Asks somebody who knows defaults and limits whether the change can have an effect, before it is run.
+    pub fn lint(&mut self, lint: &NoEffect) {
+        if let Some(after) = &self.after {
+            self.no_effect = lint(&self.before.tree, &after.tree, &self.changes);
+        }
+    }
 }
 
 /// What is known while it runs.
@@ -109,7 +118,7 @@ impl Lab<'_> {
                 Turned::Stopped => return Ok(None),
                 Turned::Spoiled(why) => return Ok(Some(why)),
             }
-            let pairs = (turn.index + 1) / 2;
+            let pairs = turn.pair + 1;
             let is_look = turn.index % 2 == 1 && design.looks.at.contains(&pairs);
             // A configuration beside itself is measured to its end: its spread is what is wanted.
             if is_look && pairs < design.looks.pairs_max() && self.it.after.is_some() {

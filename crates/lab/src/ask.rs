@@ -332,7 +332,7 @@ fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>, String> {
     match said("pid") {
         None => globals.push("pid @DIR@/edge.pid;".to_owned()),
         // Within namespaces /run is a block's own.
-        Some(path) if is_isolated && path.starts_with("/run/") || path.starts_with("/var/run/") && is_isolated => {}
+        Some(path) if is_isolated && ["/run/", "/var/run/"].iter().any(|run| path.starts_with(run)) => {}
         Some(path) => {
             return Err(format!(
                 "\"pid {path}\": a lab would write over that file; leave the directive out, or run as root with it in /run"

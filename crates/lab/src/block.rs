@@ -253,7 +253,8 @@ mod tests {
 
     #[test]
     fn what_spoils_a_block_is_named() {
-        let table: &[(fn(&mut Value), &str)] = &[
+        type Spoil = (fn(&mut Value), &'static str);
+        let table: &[Spoil] = &[
             (
                 |a| a["load"]["weir"]["generator"]["worker_cpu"] = json!([0.1, 0.97]),
                 "load generator saturated (core 97 %)",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use weir_net::clock;
@@ -10,7 +10,7 @@ use weir_net::clock;
 use crate::ab::{Tell, environment_of, side_json};
 use crate::ask::{Ask, Load, Side};
 use crate::block::{Asked, Block};
-use crate::metric::digits;
+use crate::metric::{self, digits};
 use crate::schedule::{AGAIN_MAX, Arm};
 use crate::search::{CONFIRMATIONS, Next, TRIES_MAX, Try, next, passes};
 use crate::stack::{self, Failed, Place, Quota};
@@ -19,6 +19,8 @@ use crate::store;
 
 /// Answers below this part of what was offered: the rate was not reached.
 const REACHED_MIN: f64 = 0.99;
+/// How much longer than asked a block may be, so that a low rate gives its quantile enough answers.
+const LONGER_MAX: u32 = 10;
 /// How far beyond what was measured a fitted law is still quoted.
 const BEYOND_MAX: f64 = 1.5;
 
@@ -146,6 +148,15 @@ fn step(
     if let Load::Path { rate: asked, .. } = &mut ask.load {
         *asked = Some(rate);
     }
+    let needed = metric::of(it.objective.quantile).map_or(0, |metric| metric.requests_min) as f64 * 1.05 / rate;
+    if needed > (ask.block * LONGER_MAX).as_secs_f64() {
+        let longest = (ask.block * LONGER_MAX).as_secs_f64();
+        return Err(Ended::Spoiled(format!(
+            "{longest:.0} s have too few answers for {}: longer blocks (--block)",
+            it.objective.quantile
+        )));
+    }
+    ask.block = ask.block.max(Duration::from_secs_f64(needed));
     let stack = ask.stack(&it.side).map_err(Ended::Broken)?;
     let mut why = String::new();
     for attempt in 0..=AGAIN_MAX {

@@ -220,7 +220,10 @@ pub const ROWS: &[Row] = &[
         name: "reclassified",
         when: "some kind of error became rarer and errors as a whole did not",
         is_regression: false,
-        holds: |it| !it.reclassified.is_empty() && !(it.estimate.excludes_zero() && it.estimate.is_good(it.metric)),
+        holds: |it| {
+            let is_reduced = it.estimate.excludes_zero() && it.estimate.is_good(it.metric);
+            !it.reclassified.is_empty() && !is_reduced
+        },
         say: |it| {
             format!("errors reclassified, not reduced: fewer {}, {} in all", it.reclassified.join(", "), range(it))
         },

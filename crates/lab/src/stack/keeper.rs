@@ -74,6 +74,7 @@ fn block(spec: &Spec) -> Result<Value, String> {
         // Repeatable wherever the machine prefers another; not all kernels have it.
         let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
     }
+    free(spec)?;
     let mut origins = Vec::new();
     for (number, role) in spec.origins.iter().enumerate() {
         origins.push(start(spec, role, &format!("origin{number}"))?);
@@ -98,6 +99,18 @@ fn block(spec: &Spec) -> Result<Value, String> {
     Ok(
         json!({"warm": warm, "usage": after.since(&before, spec), "load": report, "edge": edge_version(&edge, &spec.dir)}),
     )
+}
+
+/// Load goes to what this keeper started: whoever is at one of its addresses already is somebody else.
+fn free(spec: &Spec) -> Result<(), String> {
+    let taken = spec.origins_at.iter().chain(&spec.edge_at).find(|address| answers(**address));
+    taken.map_or(Ok(()), |address| {
+        Err(format!("somebody listens at {address} already: end it, or run the lab as root, in namespaces of its own"))
+    })
+}
+
+fn answers(address: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
 }
 
 /// What the edge said while it ran, its last lines: nginx's alerts and warnings are there.
@@ -164,12 +177,14 @@ fn start(spec: &Spec, role: &Role, name: &str) -> Result<Started, String> {
 fn listens(address: SocketAddr, who: &mut [Started], dir: &Path, end: Instant) -> Result<(), String> {
     let give_up = (clock::precise() + START).min(end);
     loop {
+        // First, so that whoever answers is asked afterwards whether it is still there.
+        let is_there = answers(address);
         for process in who.iter_mut() {
             if let Ok(Some(status)) = process.child.try_wait() {
                 return Err(format!("{} did not start ({status}){}", process.name, process.said(dir)));
             }
         }
-        if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
+        if is_there {
             return Ok(());
         }
         if clock::precise() > give_up {

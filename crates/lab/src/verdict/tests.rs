@@ -112,6 +112,12 @@ fn every_row_says_its_sentence() {
     assert_eq!(names, ROWS.iter().map(|row| row.name).collect::<Vec<_>>());
 }
 
+/// The guide has the vocabulary as it is.
+#[test]
+fn the_guide_is_not_stale() {
+    assert!(include_str!("../../../../docs/guide/lab.md").contains(&table()));
+}
+
 /// Whatever the metric, the word agrees with the way it went, and the sentence has the metric's unit.
 #[test]
 fn words_agree_with_signs() {
