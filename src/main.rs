@@ -5,6 +5,7 @@ mod demo;
 mod edge;
 mod files;
 mod flags;
+mod lab;
 mod load;
 mod purge;
 
@@ -38,6 +39,8 @@ enum Verb {
     Purge(purge::PurgeArgs),
     /// Answer as the request asks: size, delay, status, failure
     Origin(demo::OriginArgs),
+    /// Compare configurations by experiment, and say what may be said
+    Lab(Box<lab::LabArgs>),
     /// Start origin and edge on loopback, load them shortly, print what to look at
     Demo(demo::DemoArgs),
 }
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Some(Verb::Agent(args)) => load::agents::main(&args),
         Some(Verb::Purge(args)) => purge::main(&args),
         Some(Verb::Origin(args)) => demo::origin(&args),
+        Some(Verb::Lab(args)) => lab::main(*args),
         Some(Verb::Demo(args)) => demo::demo(&args),
         None => demo::demo(&demo::DemoArgs::default()),
     }

@@ -142,6 +142,9 @@ pub struct RunArgs {
     /// Write the report as JSON
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// What a point of the report's lines over time covers, 100ms to 60s
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Output", value_parser = interval)]
+    pub interval: std::time::Duration,
     /// Write the report as a page to read
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
@@ -157,4 +160,23 @@ pub struct RunArgs {
     /// Exit with 3 when this generator, not the target, was the limit
     #[arg(long, help_heading = "Output")]
     pub fail_if_limited: bool,
+}
+
+/// The least and the most that a point may cover.
+const INTERVAL: (std::time::Duration, std::time::Duration) =
+    (std::time::Duration::from_millis(100), std::time::Duration::from_secs(60));
+
+fn interval(text: &str) -> Result<std::time::Duration, String> {
+    let time = weir_load::duration::phase(&text.into()).map(|time| time.time);
+    time.filter(|time| (INTERVAL.0..=INTERVAL.1).contains(time)).ok_or_else(|| "100ms to 60s".to_owned())
+}
+
+impl RunArgs {
+    /// A run's ears, with the interval that was asked for.
+    pub fn channel(&self) -> weir_load::run::Channel {
+        let ms = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
+        let mut channel = weir_load::run::Channel::new();
+        channel.point_ms = (ms > 0).then_some(ms);
+        channel
+    }
 }

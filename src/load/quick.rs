@@ -9,7 +9,7 @@ use weir_load::output::{Facts, PhaseFact, SelfCheck};
 use weir_load::plan::Phase;
 use weir_load::quick::{self, Quick, Rate};
 use weir_load::record::{Hdr, Merger, Period};
-use weir_load::run::{self, Channel, Progress, Watch};
+use weir_load::run::{self, Progress, Watch};
 use weir_load::{Report, Url, duration};
 use weir_net::process::terminal_size;
 
@@ -40,7 +40,7 @@ pub fn run(url: &str, args: &RunArgs) -> u8 {
 fn start(quick: &Quick, args: &RunArgs) -> Result<u8, String> {
     let mut teller =
         Teller { eyes: Eyes::new(args)?, phase: String::new(), started_ms: now_ms(), connections: quick.connections };
-    let channel = Channel::new();
+    let channel = args.channel();
     stop_on_signal(channel.stop())?;
     println!("Load goes to: {}", quick.url);
     println!("{}", plan(quick));

@@ -10,7 +10,7 @@ use weir_load::output::facts::fingerprint;
 use weir_load::output::{Facts, PhaseFact, SelfCheck, honest};
 use weir_load::plan::{Phase, Plan};
 use weir_load::record::{Outcome, Period};
-use weir_load::run::{self, Channel, NotBegun, Run, Stop};
+use weir_load::run::{self, NotBegun, Run, Stop};
 use weir_load::script::{self, Options};
 use weir_load::{processor, random};
 use weir_net::process::{self, Signal};
@@ -128,7 +128,7 @@ fn workers(args: &RunArgs, plan: &Plan) -> usize {
 
 /// Runs it, here or on agents, until it is over.
 fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Result<Ran, Ended> {
-    let channel = Channel::new();
+    let channel = args.channel();
     stop_on_signal(channel.stop()).map_err(|message| (message, exit::FAILED))?;
     let ran = match &args.agents {
         Some(url) => agents::run(url, args, options, run, &channel, teller),

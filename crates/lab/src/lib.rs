@@ -5,4 +5,21 @@
 //! Not here: an edge; the lab meets the product only over sockets.
 #![forbid(unsafe_code)]
 
+pub mod ab;
+pub mod analysis;
+pub mod ask;
+pub mod block;
+pub mod capacity;
+pub mod change;
+pub mod html;
+pub mod metric;
 pub mod origin;
+pub mod report;
+pub mod schedule;
+pub mod search;
+pub mod series;
+pub mod stack;
+pub mod stats;
+pub mod store;
+pub mod survey;
+pub mod verdict;

@@ -108,7 +108,7 @@ pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
     let (give, reports) = mpsc::channel();
-    let shared: Arc<Shared> = Arc::default();
+    let shared = Arc::new(Shared { point_ms: channel.point_ms, ..Shared::default() });
     let mut crew = Crew(Vec::new());
     for index in 0..threads {
         let share = Share {

@@ -31,6 +31,8 @@ pub use window::{Own, Rate, Second, Stamps, Taken, Window};
 
 /// Length of a window, aligned to the wall clock.
 pub const WINDOW_MS: u64 = 10_000;
+/// What a point of the lines over time covers unless said, ms.
+pub const POINT_MS: u64 = 1000;
 /// Distinct names of metrics in a recorder; events of later ones are counted as [`DROPPED_NAMES`].
 pub const NAMES_MAX: usize = 10_000;
 /// Where events go whose metric has no room.
@@ -62,6 +64,11 @@ impl Recorder {
         let recorder = Recorder::default();
         recorder.set_ms(ms);
         recorder
+    }
+
+    /// What a point of the lines over time covers, ms; before anything is recorded.
+    pub fn set_point_ms(&self, ms: u64) {
+        self.inner.borrow_mut().point_ms = ms.max(1);
     }
 
     /// Moves the time of one made by [`Recorder::at`].
@@ -224,7 +231,6 @@ struct Slot {
     sketch: Option<Box<Sketch>>,
 }
 
-#[derive(Default)]
 struct Inner {
     ids: HashMap<Arc<str>, Metric>,
     names: Vec<Arc<str>>,
@@ -241,6 +247,28 @@ struct Inner {
     start_ms: u64,
     closed: Vec<Window>,
     seconds: Vec<Second>,
+    point_ms: u64,
+}
+
+impl Default for Inner {
+    fn default() -> Inner {
+        Inner {
+            ids: HashMap::default(),
+            names: Vec::new(),
+            slots: Vec::new(),
+            counters: Vec::new(),
+            rates: Vec::new(),
+            sketches: Vec::new(),
+            followed: Vec::new(),
+            stamps: Stamps::default(),
+            own: Own::default(),
+            second: Second::default(),
+            start_ms: 0,
+            closed: Vec::new(),
+            seconds: Vec::new(),
+            point_ms: POINT_MS,
+        }
+    }
 }
 
 impl Inner {
@@ -260,7 +288,7 @@ impl Inner {
     /// Closes what ended before this moment; the moment, for convenience.
     #[inline]
     fn turn(&mut self, now_ms: u64) -> u64 {
-        if now_ms.wrapping_sub(self.second.start_ms) >= 1000 {
+        if now_ms.wrapping_sub(self.second.start_ms) >= self.point_ms {
             self.turn_second(now_ms);
         }
         now_ms
@@ -279,7 +307,7 @@ impl Inner {
             self.close_window();
             self.start_ms = start_ms;
         }
-        self.second.start_ms = now_ms - now_ms % 1000;
+        self.second.start_ms = now_ms - now_ms % self.point_ms;
     }
 
     fn close_second(&mut self) {
@@ -411,6 +439,22 @@ mod tests {
         let created = |n| vec![("vusers.created".into(), n)];
         assert_eq!(seen, [(0, created(2), 1), (9_000, created(1), 0), (10_000, created(4), 0)]);
         assert!(recorder.take(u64::MAX).seconds.is_empty());
+    }
+
+    #[test]
+    fn points_may_be_shorter_than_a_second() {
+        let recorder = Recorder::at(T + 100);
+        recorder.set_point_ms(250);
+        let created = recorder.metric("vusers.created");
+        recorder.count(created, 1);
+        recorder.set_ms(T + 260);
+        recorder.count(created, 2);
+        recorder.set_ms(T + 1_000);
+        let seconds = recorder.take(T + 1_000).seconds;
+        assert_eq!(seconds.iter().map(|s| (s.start_ms - T, s.counts[0].1)).collect::<Vec<_>>(), [(0, 1), (250, 2)]);
+        let mut merger = Merger::with_point_ms(250);
+        merger.add(Taken { windows: Vec::new(), seconds });
+        assert_eq!((merger.outcome().point_ms, merger.outcome().points.len()), (250, 2));
     }
 
     #[test]

@@ -165,13 +165,15 @@ pub struct Channel {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
     is_stopped: Arc<AtomicBool>,
+    /// What a point of the lines over time covers, ms; a second unless said.
+    pub point_ms: Option<u64>,
 }
 
 impl Channel {
     /// A channel.
     pub fn new() -> Channel {
         let (sender, receiver) = mpsc::channel();
-        Channel { sender, receiver, is_stopped: Arc::default() }
+        Channel { sender, receiver, is_stopped: Arc::default(), point_ms: None }
     }
 
     /// Where those speak that run it.
@@ -234,6 +236,7 @@ pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch)
         rows: run.plan.payloads.iter().map(|_| AtomicU64::new(0)).collect(),
         share: run.share,
         before: before.clone(),
+        point_ms: channel.point_ms,
         ..Shared::default()
     });
     let workers = run.workers.clamp(1, WORKERS_MAX);
@@ -391,6 +394,7 @@ fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
             return;
         }
     };
+    worker.shared.point_ms.iter().for_each(|ms| worker.recorder.set_point_ms(*ms));
     worker.recorder.set_ahead(part.run.ahead_ms.unwrap_or(0));
     let index = part.index;
     let in_parts = part.run.ahead_ms.is_some();
@@ -475,9 +479,9 @@ impl<'r> Hearing<'r> {
     fn new(plan: &'r [Phase], shared: Arc<Shared>, began: Instant, workers: usize) -> Hearing<'r> {
         Hearing {
             plan,
+            merger: shared.point_ms.map_or_else(Merger::default, Merger::with_point_ms),
             shared,
             began,
-            merger: Merger::default(),
             reported: vec![0; workers],
             ended: vec![false; workers],
             is_interrupted: false,

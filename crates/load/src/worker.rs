@@ -72,6 +72,8 @@ pub struct Shared {
     pub rows: Vec<AtomicU64>,
     /// Which part of the arrivals is this process's: number, of how many.
     pub share: (u64, u64),
+    /// What a point of the lines over time covers, ms; [`POINT_MS`](crate::record::POINT_MS) unless said.
+    pub point_ms: Option<u64>,
     /// What `before` left behind, for everybody.
     pub before: Vec<(Arc<str>, Value)>,
 }

@@ -65,6 +65,7 @@ pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
     let origin = Rc::new(Origin::of(&plan.url, &tls));
     let schedule = plan.rate.map(|rate| Schedule::new(rate, plan.begin, share.index, share.threads));
     let recorder = Recorder::default();
+    shared.point_ms.iter().for_each(|ms| recorder.set_point_ms(*ms));
     let book = Book {
         report: Report { threads: 1, ..Report::default() },
         statuses: Box::new([0; STATUSES]),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::window::{Own, Rate, Second, Stamps, Taken, Window};
-use super::{Glance, Hdr, Sketch, Summary, WINDOW_MS, round};
+use super::{Glance, Hdr, POINT_MS, Sketch, Summary, WINDOW_MS, round};
 
 /// Points of the lines over time; beyond, neighbours are put together and each covers twice the time.
 const POINTS_MAX: u64 = 600;
@@ -37,12 +37,17 @@ impl Default for Merger {
             stamps: Stamps::default(),
             own: Own::default(),
             points: BTreeMap::new(),
-            point_ms: 1000,
+            point_ms: POINT_MS,
         }
     }
 }
 
 impl Merger {
+    /// One whose lines begin with points that cover so many ms.
+    pub fn with_point_ms(point_ms: u64) -> Merger {
+        Merger { point_ms: point_ms.max(1), ..Merger::default() }
+    }
+
     /// Adds what a worker took. What comes for a period that is closed counts in the whole only, and is returned: its
     /// start, for a warning.
     pub fn add(&mut self, taken: Taken) -> Vec<u64> {

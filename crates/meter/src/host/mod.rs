@@ -6,6 +6,8 @@
 
 mod cpu;
 mod limits;
+mod machine;
+mod process;
 mod sockets;
 mod thread;
 #[cfg(test)]
@@ -13,5 +15,9 @@ mod tree;
 
 pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_under};
 pub use limits::{FileLimit, file_limit, file_limit_under};
+pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under};
+pub use process::{
+    FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, started_ticks,
+};
 pub use sockets::{local_ports, local_ports_under, open_files, waiting_sockets, waiting_sockets_under};
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, threads, threads_under};

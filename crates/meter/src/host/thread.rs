@@ -50,14 +50,14 @@ pub fn own_cpu() -> Option<Duration> {
 }
 
 /// `RAN WAITED SLICES`, the times in nanoseconds (Linux, Documentation/scheduler/sched-stats.rst).
-fn nanoseconds(schedstat: &str) -> Option<Duration> {
+pub(super) fn nanoseconds(schedstat: &str) -> Option<Duration> {
     let ran = schedstat.split_ascii_whitespace().next()?.parse().ok()?;
     Some(Duration::from_nanos(ran))
 }
 
 /// `ID (NAME) STATE ...`, utime and stime being the 12th and 13th field after the
 /// name (proc_pid_stat(5)). A name may hold spaces and parentheses: the last one counts.
-fn parse(stat: &str) -> Option<ThreadCpu> {
+pub(super) fn parse(stat: &str) -> Option<ThreadCpu> {
     let (id, rest) = stat.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(") ")?;
     let mut fields = rest.split_ascii_whitespace().skip(11);

@@ -5,6 +5,7 @@
 //! started by exec (threads do not survive a fork). SIGPIPE is ignored by Rust's
 //! own start-up, so a write to a closed connection is an error, not a death.
 
+mod child;
 mod daemon;
 mod limits;
 mod pid;
@@ -13,6 +14,7 @@ mod signal;
 mod terminal;
 mod upgrade;
 
+pub use child::{end_group, kill_group, spawn_on};
 pub use daemon::{Daemon, Ready, daemonise, redirect_stderr};
 pub use limits::{raise_nofile, set_nofile};
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};

@@ -1,0 +1,385 @@
+//! What a lab was asked: the edge, the load, the design. Checked before anything is started.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_conf::Tree;
+use weir_meter::host;
+
+use crate::metric::Metric;
+use crate::schedule::Looks;
+use crate::stack::{Hosts, Quota, Role, Spec, layout};
+use crate::survey::{Survey, survey};
+
+/// The shortest and the longest measurement of one block.
+pub const BLOCK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1800));
+/// Connections of a load.
+pub const CONNECTIONS_MAX: usize = 50_000;
+/// What a window of a block covers.
+const WINDOW: &str = "250ms";
+/// What a block takes beside warming up and measuring.
+const BESIDE: Duration = Duration::from_secs(40);
+
+/// What serves the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// This binary.
+    Weir,
+    /// An nginx, or another weir called by that name, by its path.
+    Nginx(PathBuf),
+}
+
+impl Edge {
+    /// Its name in a report.
+    pub fn name(&self) -> String {
+        match self {
+            Edge::Weir => "weir".to_owned(),
+            Edge::Nginx(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Load {
+    /// One URL's path, over so many connections; at a rate, or as fast as they are answered.
+    Path {
+        /// `/…`.
+        path: String,
+        /// Connections.
+        connections: usize,
+        /// Requests a second.
+        rate: Option<f64>,
+    },
+    /// An Artillery script, by its file; it brings its own length.
+    Script {
+        /// The file.
+        file: PathBuf,
+        /// How long its phases take.
+        length: Duration,
+    },
+}
+
+/// A configuration as one arm runs it.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// Its file, absolute.
+    pub file: PathBuf,
+    /// What it says.
+    pub tree: Tree,
+    /// What serves it.
+    pub edge: Edge,
+}
+
+/// Which CPUs each role has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cpus {
+    /// The edge's.
+    pub edge: Vec<usize>,
+    /// The client's.
+    pub client: Vec<usize>,
+    /// The origins'.
+    pub origin: Vec<usize>,
+}
+
+impl Cpus {
+    /// A fair share of these: half for the edge, and the client away from it. Two CPUs leave the client and the origin one.
+    pub fn of(allowed: &[usize]) -> Cpus {
+        let count = allowed.len();
+        let part = |from: usize, to: usize| allowed.get(from..to).unwrap_or(allowed).to_vec();
+        match count {
+            0 | 1 => Cpus { edge: allowed.to_vec(), client: allowed.to_vec(), origin: allowed.to_vec() },
+            2 => Cpus { edge: part(0, 1), client: part(1, 2), origin: part(1, 2) },
+            3 => Cpus { edge: part(0, 1), client: part(1, 2), origin: part(2, 3) },
+            _ => {
+                let client = count / 2 + (count / 4).max(1);
+                Cpus { edge: part(0, count / 2), client: part(count / 2, client), origin: part(client, count) }
+            }
+        }
+    }
+}
+
+/// Everything that blocks of a lab share.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// This program.
+    pub weir: PathBuf,
+    /// What is sent.
+    pub load: Load,
+    /// How long a block measures; of a script, its own length.
+    pub block: Duration,
+    /// How long it warms up first; nothing for none.
+    pub warm_up: Duration,
+    /// A script that warms up; else a URL's own load does.
+    pub warm_script: Option<(PathBuf, Duration)>,
+    /// A command that is the application, instead of the dummy origin.
+    pub origin: Option<String>,
+    /// Work of others on this machine only warns.
+    pub is_noisy: bool,
+    /// With namespaces of their own.
+    pub is_isolated: bool,
+    /// Which port is loaded, where several are listened on.
+    pub port: Option<u16>,
+    /// Which CPUs.
+    pub cpus: Cpus,
+    /// CPUs the edge may use up, where that is less than it may run on.
+    pub quota: Option<f64>,
+}
+
+/// How the two are compared.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// What is looked at.
+    pub primary: &'static Metric,
+    /// What matters to nobody.
+    pub threshold: f64,
+    /// When one looks.
+    pub looks: Looks,
+    /// What chance begins with.
+    pub seed: u64,
+}
+
+/// A stack that was thought through: what a block of a side needs, but for its number.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    hosts: Hosts,
+    target: SocketAddr,
+    origins_at: Vec<SocketAddr>,
+    near: Vec<SocketAddr>,
+    far: Vec<SocketAddr>,
+    fresh: Vec<String>,
+    globals: Vec<String>,
+}
+
+impl Ask {
+    /// Finds a place for everything a side's configuration names; the refusal says what to do.
+    pub fn stack(&self, side: &Side) -> Result<Stack, String> {
+        let survey = survey(&side.tree);
+        let found = layout(&survey, self.port, self.is_isolated)?;
+        let target = found.target.ok_or("nothing to load")?;
+        Ok(Stack {
+            hosts: found.hosts,
+            target,
+            origins_at: found.near.iter().chain(&found.far).copied().collect(),
+            near: found.near,
+            far: found.far,
+            fresh: fresh(&survey),
+            globals: globals(&survey, self.is_isolated)?,
+        })
+    }
+
+    /// What a keeper is told for one block.
+    pub fn spec(&self, side: &Side, stack: &Stack, quota: Option<&Quota>, dir: &Path, seed: u64) -> Spec {
+        Spec {
+            dir: dir.to_owned(),
+            is_isolated: self.is_isolated,
+            edge: Role {
+                argv: edge_argv(&self.weir, side, stack, dir),
+                cpus: self.cpus.edge.clone(),
+                groups: quota.map(Quota::members).into_iter().collect(),
+                ..Role::default()
+            },
+            origins: self.origins(stack),
+            client: self.client(self.client_argv(&self.load, self.block, stack, &dir.join("load.json"), seed), stack),
+            warm: self.warm(stack, dir, seed),
+            is_warm_judged: matches!(self.load, Load::Path { .. }) && self.warm_script.is_none(),
+            origins_at: stack.origins_at.clone(),
+            edge_at: vec![stack.target],
+            hosts: stack.hosts.clone(),
+            fresh: stack.fresh.clone(),
+            limit: self.limit(),
+        }
+    }
+
+    /// How long a block may take: three rounds of warming up, and the load once with what it waits for at its end.
+    fn limit(&self) -> Duration {
+        let warm = self.warm_script.as_ref().map_or(self.warm_up, |(_, length)| *length);
+        BESIDE + 3 * (warm + Duration::from_secs(12)) + 2 * self.length()
+    }
+
+    /// How long the load of a block takes.
+    pub fn length(&self) -> Duration {
+        match &self.load {
+            Load::Path { .. } => self.block,
+            Load::Script { length, .. } => *length,
+        }
+    }
+
+    fn warm(&self, stack: &Stack, dir: &Path, seed: u64) -> Option<Role> {
+        let out = dir.join("warm.json");
+        let argv = match (&self.warm_script, &self.load) {
+            (Some((file, length)), _) => {
+                let load = Load::Script { file: file.clone(), length: *length };
+                self.client_argv(&load, *length, stack, &out, seed)
+            }
+            (None, load @ Load::Path { .. }) if !self.warm_up.is_zero() => {
+                self.client_argv(load, self.warm_up, stack, &out, seed)
+            }
+            _ => return None,
+        };
+        Some(self.client(argv, stack))
+    }
+
+    fn client(&self, argv: Vec<String>, stack: &Stack) -> Role {
+        let host = if stack.hosts.is_client_apart { crate::stack::Host::Client } else { crate::stack::Host::Edge };
+        Role { argv, cpus: self.cpus.client.clone(), groups: Vec::new(), host }
+    }
+
+    fn client_argv(&self, load: &Load, time: Duration, stack: &Stack, out: &Path, seed: u64) -> Vec<String> {
+        let weir = self.weir.display().to_string();
+        let mut argv = vec![weir, "load".to_owned()];
+        match load {
+            Load::Path { path, connections, rate } => {
+                argv.push(format!("http://{}{path}", stack.target));
+                argv.extend([
+                    "-c".to_owned(),
+                    connections.to_string(),
+                    "-d".to_owned(),
+                    format!("{}ms", time.as_millis()),
+                ]);
+                argv.extend(rate.iter().flat_map(|rate| ["-R".to_owned(), rate.to_string()]));
+            }
+            Load::Script { file, .. } => {
+                argv.extend([file.display().to_string(), "-t".to_owned(), format!("http://{}", stack.target)]);
+                // The same arrivals and the same data in both arms of a pair.
+                argv.extend(["--seed".to_owned(), (seed >> 1).to_string()]);
+            }
+        }
+        argv.extend(["--workers".to_owned(), self.cpus.client.len().max(1).to_string()]);
+        argv.extend(["--interval", WINDOW, "-q", "-o"].map(str::to_owned));
+        argv.push(out.display().to_string());
+        argv
+    }
+
+    fn origins(&self, stack: &Stack) -> Vec<Role> {
+        let role = |argv: Vec<String>, host| Role { argv, cpus: self.cpus.origin.clone(), groups: Vec::new(), host };
+        if let Some(command) = &self.origin {
+            let host = if stack.near.is_empty() && !stack.far.is_empty() {
+                crate::stack::Host::Origin
+            } else {
+                crate::stack::Host::Edge
+            };
+            return vec![role(vec!["sh".to_owned(), "-c".to_owned(), command.clone()], host)];
+        }
+        let places = [(&stack.near, crate::stack::Host::Edge), (&stack.far, crate::stack::Host::Origin)];
+        let dummy = |addresses: &Vec<SocketAddr>| {
+            let weir = self.weir.display().to_string();
+            let listens = addresses.iter().flat_map(|address| ["--listen".to_owned(), address.to_string()]);
+            [weir, "origin".to_owned()].into_iter().chain(listens).collect::<Vec<_>>()
+        };
+        places.into_iter().filter(|(list, _)| !list.is_empty()).map(|(list, host)| role(dummy(list), host)).collect()
+    }
+
+    /// As a run keeps it.
+    pub fn to_json(&self) -> Value {
+        let load = match &self.load {
+            Load::Path { path, connections, rate } => json!({"path": path, "connections": connections, "rate": rate}),
+            Load::Script { file, length } => {
+                json!({"script": file.display().to_string(), "length_s": length.as_secs_f64()})
+            }
+        };
+        json!({
+            "load": load,
+            "block_s": self.length().as_secs_f64(),
+            "warm_up_s": self.warm_up.as_secs_f64(),
+            "warm_script": self.warm_script.as_ref().map(|(file, _)| file.display().to_string()),
+            "origin": self.origin,
+            "is_noisy": self.is_noisy,
+            "is_isolated": self.is_isolated,
+            "cpus": {"edge": self.cpus.edge, "client": self.cpus.client, "origin": self.cpus.origin},
+            "edge_quota": self.quota,
+        })
+    }
+
+    /// The load in a few words.
+    pub fn load_in_words(&self) -> String {
+        match &self.load {
+            Load::Path { path, connections, rate: Some(rate) } => {
+                format!("{path} at {rate} a second over {connections} connections")
+            }
+            Load::Path { path, connections, rate: None } => {
+                format!("{path} over {connections} connections, as fast as they are answered")
+            }
+            Load::Script { file, .. } => file.display().to_string(),
+        }
+    }
+}
+
+/// All CPUs this process may use.
+pub fn allowed_cpus() -> Vec<usize> {
+    host::allowed_cpus(Path::new("/"))
+}
+
+/// Directories that begin each block empty: caches, and logs that belong to this machine and not to a lab.
+fn fresh(survey: &Survey) -> Vec<String> {
+    let logs = ["/var/log/nginx".to_owned()];
+    survey.caches.iter().filter(|path| path.starts_with('/') && path.len() > 1).cloned().chain(logs).collect()
+}
+
+/// What `-g` has to say so that the process stays in the foreground, and writes nowhere that matters.
+fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>, String> {
+    let said = |name: &str| survey.process.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let mut globals = Vec::new();
+    match said("daemon") {
+        None => globals.push("daemon off;".to_owned()),
+        Some("off") => {}
+        Some(_) => {
+            return Err("\"daemon on\": a lab starts and ends the edge itself; leave the directive out".to_owned());
+        }
+    }
+    match said("pid") {
+        None => globals.push("pid @DIR@/edge.pid;".to_owned()),
+        // Within namespaces /run is a block's own.
+        Some(path) if is_isolated && ["/run/", "/var/run/"].iter().any(|run| path.starts_with(run)) => {}
+        Some(path) => {
+            return Err(format!(
+                "\"pid {path}\": a lab would write over that file; leave the directive out, or run as root with it in /run"
+            ));
+        }
+    }
+    Ok(globals)
+}
+
+fn edge_argv(weir: &Path, side: &Side, stack: &Stack, dir: &Path) -> Vec<String> {
+    let mut argv = match &side.edge {
+        Edge::Weir => vec![weir.display().to_string(), "edge".to_owned()],
+        Edge::Nginx(path) => vec![path.display().to_string()],
+    };
+    argv.extend(["-c".to_owned(), side.file.display().to_string()]);
+    let globals = stack.globals.join(" ").replace("@DIR@", &dir.display().to_string());
+    if !globals.is_empty() {
+        argv.extend(["-g".to_owned(), globals]);
+    }
+    argv
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_kept_away_from_the_edge() {
+        for count in 2..=64usize {
+            let all: Vec<usize> = (0..count).collect();
+            let cpus = Cpus::of(&all);
+            assert!(!cpus.edge.is_empty() && !cpus.client.is_empty() && !cpus.origin.is_empty(), "{count}");
+            assert!(cpus.client.iter().all(|cpu| !cpus.edge.contains(cpu)), "{count}");
+            assert!(count < 3 || cpus.origin.iter().all(|cpu| !cpus.client.contains(cpu)), "{count}");
+        }
+        assert_eq!(Cpus::of(&[5]).client, [5]);
+    }
+
+    #[test]
+    fn what_would_escape_a_lab_is_refused() {
+        let survey = |process: &[(&str, &str)]| Survey {
+            process: process.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            ..Survey::default()
+        };
+        assert_eq!(globals(&survey(&[]), true), Ok(vec!["daemon off;".to_owned(), "pid @DIR@/edge.pid;".to_owned()]));
+        assert_eq!(globals(&survey(&[("daemon", "off"), ("pid", "/run/nginx.pid")]), true), Ok(vec![]));
+        assert!(globals(&survey(&[("daemon", "on")]), true).is_err_and(|why| why.contains("leave the directive out")));
+        assert!(globals(&survey(&[("pid", "/run/nginx.pid")]), false).is_err_and(|why| why.contains("write over")));
+    }
+}

@@ -1,0 +1,293 @@
+//! A block's figures, and whether they may be used.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::metric::{METRICS, Scale};
+use crate::schedule::Arm;
+use crate::series::{self, Series};
+
+/// A core of the generator busier than this is not always on time.
+const CLIENT_CPU_MAX: f64 = 0.80;
+/// The core it runs on, whoever else is there: beyond, requests wait for it.
+const CLIENT_CORE_MAX: f64 = 0.95;
+/// Other work on the CPUs of the stack, as a part of them.
+const FOREIGN_MAX: f64 = 0.05;
+/// What the host of this machine took, as a part.
+const STEAL_MAX: f64 = 0.02;
+/// How late arrivals may begin, ms; or this part of the median latency, if that is more.
+const LAG_MAX_MS: f64 = 1.0;
+const LAG_PART_MAX: f64 = 0.05;
+/// Windows of a block that a report keeps for its picture.
+const STRIP_MAX: usize = 120;
+/// Failures of the generator's own machine, by the names of their error codes.
+const LOCAL_ERRORS: [&str; 4] = ["EADDRNOTAVAIL", "EMFILE", "ENFILE", "ENOBUFS"];
+
+/// What was asked of a block, as far as its judgement depends on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// The load is of one kind all the way, so that it can be judged by its windows.
+    pub is_steady: bool,
+    /// Work that others do on this machine only warns.
+    pub is_noisy: bool,
+    /// A rate that could not be reached is an answer, and not a fault of the block.
+    pub is_search: bool,
+}
+
+/// A block that was run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// Its pair, from 0.
+    pub pair: usize,
+    /// What ran.
+    pub arm: Arm,
+    /// Which try this was, from 0.
+    pub attempt: u32,
+    /// When it was measured, ms since 1970.
+    pub started_ms: u64,
+    /// Requests sent, or what the script's engine sends.
+    pub requests: u64,
+    /// Requests that failed, by name.
+    pub errors: BTreeMap<String, u64>,
+    /// Figures by the keys of [`METRICS`]; those that too few requests do not give are absent.
+    pub values: BTreeMap<String, f64>,
+    /// Answers a second in its windows.
+    pub strip: Vec<f64>,
+    /// The mean response, ms.
+    pub mean_ms: Option<f64>,
+    /// Why it may not be used, one sentence each.
+    pub spoiled: Vec<String>,
+    /// What is to be known when it is used.
+    pub cautions: Vec<String>,
+    /// What everybody used, as the keeper told it.
+    pub usage: Value,
+}
+
+impl Block {
+    /// Of a keeper's answer.
+    pub fn of(answer: &Value, pair: usize, arm: Arm, attempt: u32, asked: Asked) -> Block {
+        let (report, usage) = (&answer["load"], &answer["usage"]);
+        let (weir, counters) = (&report["weir"], &report["aggregate"]["counters"]);
+        let count = |name: &str| counters[name].as_u64().unwrap_or(0);
+        let requests = count("http.requests") + count("websocket.messages_sent") + count("socketio.emit");
+        let errors = errors(counters);
+        let mut block = Block {
+            pair,
+            arm,
+            attempt,
+            started_ms: weir["started_ms"].as_u64().unwrap_or(0),
+            requests,
+            errors,
+            values: BTreeMap::new(),
+            strip: Vec::new(),
+            mean_ms: weir["response"]["mean"].as_f64(),
+            spoiled: Vec::new(),
+            cautions: Vec::new(),
+            usage: usage.clone(),
+        };
+        block.measure(weir, usage);
+        if let Some(series) = Series::of(report) {
+            block.strip = thinned(&series.throughput);
+            if asked.is_steady {
+                let list = if asked.is_noisy { &mut block.cautions } else { &mut block.spoiled };
+                list.extend(series::unsteady(&series));
+            }
+        }
+        block.gate(answer, asked);
+        block
+    }
+
+    fn measure(&mut self, weir: &Value, usage: &Value) {
+        let answers = weir["response"]["count"].as_u64().unwrap_or(0);
+        let seconds =
+            weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map_or(0.0, |(to, from)| (to - from) / 1000.0);
+        for metric in METRICS {
+            let value = match metric.key {
+                "throughput" => Some(answers as f64 / seconds),
+                "errors" => Some(self.failed() as f64 / self.requests.max(1) as f64),
+                "cpu" => usage["edge_cpu_s"].as_f64().map(|cpu| cpu * 1e6 / answers as f64),
+                quantile => weir["response"][quantile].as_f64(),
+            };
+            let is_known = |value: &f64| value.is_finite() && (*value > 0.0 || metric.scale == Scale::Share);
+            if let Some(value) = value.filter(|value| is_known(value) && answers >= metric.requests_min) {
+                self.values.insert(metric.key.to_owned(), value);
+            }
+        }
+    }
+
+    /// Requests that failed.
+    pub fn failed(&self) -> u64 {
+        self.errors.values().sum::<u64>().min(self.requests)
+    }
+
+    /// Whether the block may be used: the generator kept up, nobody else was there, and it was warm and steady.
+    fn gate(&mut self, answer: &Value, asked: Asked) {
+        let (report, usage) = (&answer["load"], &answer["usage"]);
+        let (weir, generator) = (&report["weir"], &report["weir"]["generator"]);
+        let busiest = numbers(&generator["worker_cpu"]).into_iter().fold(0.0, f64::max);
+        if busiest >= CLIENT_CPU_MAX {
+            self.spoiled.push(format!("load generator saturated (core {:.0} %)", busiest * 100.0));
+        } else {
+            self.spoiled
+                .extend(texts(&generator["limits"]).into_iter().map(|limit| format!("load generator: {limit}")));
+        }
+        let core = usage["client_core"].as_f64().unwrap_or(0.0);
+        let local = LOCAL_ERRORS.iter().filter(|name| self.errors.keys().any(|known| known.ends_with(**name)));
+        self.spoiled.extend(local.map(|name| format!("load generator ran out: {name}")));
+        let late = (generator["lag_p99_ms"].as_f64(), weir["response"]["p50"].as_f64().unwrap_or(0.0));
+        let mut others = Vec::new();
+        if core >= CLIENT_CORE_MAX && busiest < CLIENT_CPU_MAX {
+            let why = "what else ran there, the origin perhaps, made requests wait";
+            others.push(format!("the load generator's CPU was {:.0} % busy: {why}", core * 100.0));
+        }
+        if let (Some(lag), median) = late
+            && lag > LAG_MAX_MS.max(LAG_PART_MAX * median)
+        {
+            others.push(format!("load generator late: one arrival in a hundred by {lag:.1} ms"));
+        }
+        let shares = [("foreign", FOREIGN_MAX, "other work used"), ("steal", STEAL_MAX, "this machine's host took")];
+        for (key, most, what) in shares {
+            let share = usage[key].as_f64().unwrap_or(0.0);
+            if share > most {
+                others.push(format!("{what} {:.0} % of the CPUs (at most {:.0} %)", share * 100.0, most * 100.0));
+            }
+        }
+        if answer["warm"]["is_warm"] == false {
+            let rounds = answer["warm"]["rounds"].as_u64().unwrap_or(0);
+            others.push(format!("not warmed up after {rounds} rounds: a longer --warmup"));
+        }
+        if asked.is_noisy {
+            self.cautions.extend(others)
+        } else {
+            self.spoiled.extend(others)
+        }
+        let incomplete = texts(&weir["incomplete"]);
+        if asked.is_search {
+            self.cautions.extend(incomplete)
+        } else {
+            self.spoiled.extend(incomplete)
+        }
+        if self.values.is_empty() {
+            self.spoiled.push(format!("{} requests are too few to say anything", self.requests));
+        }
+    }
+
+    /// As a run keeps it.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "pair": self.pair,
+            "arm": self.arm.letter().to_string(),
+            "attempt": self.attempt,
+            "started_ms": self.started_ms,
+            "requests": self.requests,
+            "errors": self.errors,
+            "values": self.values,
+            "strip": self.strip.iter().map(|value| value.round()).collect::<Vec<_>>(),
+            "spoiled": self.spoiled,
+            "cautions": self.cautions,
+            "usage": self.usage,
+        })
+    }
+}
+
+/// Failures by name: what the client could not finish, and answers of 500 and above.
+fn errors(counters: &Value) -> BTreeMap<String, u64> {
+    let named = |(name, count): (&String, &Value)| {
+        let name = name
+            .strip_prefix("errors.")
+            .or_else(|| name.strip_prefix("http.codes.").filter(|code| code.starts_with('5')))?;
+        count.as_u64().filter(|count| *count > 0).map(|count| (name.to_owned(), count))
+    };
+    counters.as_object().into_iter().flatten().filter_map(named).collect()
+}
+
+fn thinned(values: &[f64]) -> Vec<f64> {
+    let step = values.len().div_ceil(STRIP_MAX).max(1);
+    values.chunks(step).map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect()
+}
+
+fn numbers(json: &Value) -> Vec<f64> {
+    json.as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
+}
+
+fn texts(json: &Value) -> Vec<String> {
+    json.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(change: fn(&mut Value)) -> Value {
+        let mut answer = json!({
+            "warm": {"rounds": 1, "is_warm": true},
+            "usage": {"edge_cpu_s": 1.5, "foreign": 0.01, "steal": 0.0, "client_core": 0.4, "seconds": 10.0},
+            "load": {
+                "aggregate": {"counters": {"http.requests": 10_000, "http.codes.200": 9_900, "http.codes.502": 90, "errors.ETIMEDOUT": 10}},
+                "weir": {
+                    "started_ms": 1_000_000, "ended_ms": 1_010_000, "incomplete": [],
+                    "response": {"count": 9_990, "p50": 1.0, "p95": 2.0, "p99": 3.0},
+                    "generator": {"worker_cpu": [0.3], "limits": [], "lag_p99_ms": 0.2},
+                    "series": null,
+                },
+            },
+        });
+        change(&mut answer);
+        answer
+    }
+
+    fn block(change: fn(&mut Value)) -> Block {
+        Block::of(&answer(change), 0, Arm::After, 0, Asked { is_steady: true, is_noisy: false, is_search: false })
+    }
+
+    #[test]
+    fn figures_of_a_block() {
+        let block = block(|_| {});
+        assert_eq!(block.spoiled, Vec::<String>::new());
+        assert_eq!((block.values.get("throughput"), block.values.get("p95")), (Some(&999.0), Some(&2.0)));
+        assert_eq!(block.values.get("p99"), None, "9 990 requests have no hundred beyond p99");
+        assert!((block.values["errors"] - 0.01).abs() < 1e-12 && (block.values["cpu"] - 150.15).abs() < 0.1);
+        assert_eq!(block.errors.keys().collect::<Vec<_>>(), ["502", "ETIMEDOUT"]);
+    }
+
+    #[test]
+    fn what_spoils_a_block_is_named() {
+        type Spoil = (fn(&mut Value), &'static str);
+        let table: &[Spoil] = &[
+            (
+                |a| a["load"]["weir"]["generator"]["worker_cpu"] = json!([0.1, 0.97]),
+                "load generator saturated (core 97 %)",
+            ),
+            (|a| a["usage"]["client_core"] = json!(0.99), "the load generator's CPU was 99 % busy"),
+            (|a| a["usage"]["foreign"] = json!(0.2), "other work used 20 % of the CPUs"),
+            (|a| a["usage"]["steal"] = json!(0.05), "this machine's host took 5 %"),
+            (|a| a["load"]["weir"]["generator"]["lag_p99_ms"] = json!(4.0), "load generator late"),
+            (
+                |a| a["load"]["aggregate"]["counters"]["errors.EADDRNOTAVAIL"] = json!(3),
+                "load generator ran out: EADDRNOTAVAIL",
+            ),
+            (|a| a["warm"] = json!({"rounds": 3, "is_warm": false}), "not warmed up after 3 rounds"),
+            (|a| a["load"]["weir"]["incomplete"] = json!(["stopped"]), "stopped"),
+            (|a| a["load"]["weir"]["generator"]["limits"] = json!(["no ports"]), "load generator: no ports"),
+            (|a| a["load"]["weir"]["response"]["count"] = json!(3), "too few"),
+        ];
+        for (change, words) in table {
+            let block = block(*change);
+            assert!(block.spoiled.iter().any(|why| why.contains(words)), "{words}: {:?}", block.spoiled);
+        }
+    }
+
+    #[test]
+    fn a_noisy_machine_may_be_asked_for_and_is_said() {
+        let noisy = Asked { is_steady: true, is_noisy: true, is_search: false };
+        let block = Block::of(&answer(|a| a["usage"]["foreign"] = json!(0.2)), 0, Arm::Before, 0, noisy);
+        assert_eq!((block.spoiled.len(), block.cautions.len()), (0, 1));
+        let full = |a: &mut Value| a["load"]["weir"]["generator"]["worker_cpu"] = json!([0.97]);
+        assert_eq!(
+            Block::of(&answer(full), 0, Arm::Before, 0, noisy).spoiled.len(),
+            1,
+            "its own limit is never allowed"
+        );
+    }
+}

@@ -1,0 +1,312 @@
+//! The largest rate at which an objective holds, with its interval.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use weir_net::clock;
+
+use crate::ab::{Tell, environment_of, side_json};
+use crate::ask::{Ask, Load, Side};
+use crate::block::{Asked, Block};
+use crate::metric::{self, digits};
+use crate::schedule::{AGAIN_MAX, Arm};
+use crate::search::{CONFIRMATIONS, Next, TRIES_MAX, Try, next, passes};
+use crate::stack::{self, Failed, Place, Quota};
+use crate::stats;
+use crate::store;
+
+/// Answers below this part of what was offered: the rate was not reached.
+const REACHED_MIN: f64 = 0.99;
+/// How much longer than asked a block may be, so that a low rate gives its quantile enough answers.
+const LONGER_MAX: u32 = 10;
+/// How far beyond what was measured a fitted law is still quoted.
+const BEYOND_MAX: f64 = 1.5;
+
+/// What has to hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Objective {
+    /// A quantile of the response latency: `p50`, `p95`, `p99`.
+    pub quantile: &'static str,
+    /// Its limit, ms.
+    pub limit_ms: f64,
+    /// The largest share of requests that may fail.
+    pub errors: f64,
+}
+
+impl Objective {
+    /// As it is said.
+    pub fn in_words(&self) -> String {
+        format!("{} ≤ {} ms and errors ≤ {} %", self.quantile, digits(self.limit_ms), digits(self.errors * 100.0))
+    }
+
+    /// Whether a block met it; if not, why.
+    fn judge(&self, block: &Block, offered: f64) -> Result<(), String> {
+        let value = |key: &str| block.values.get(key).copied();
+        let answered = value("throughput").unwrap_or(0.0);
+        if answered < offered * REACHED_MIN {
+            return Err(format!("{}/s of {}/s were answered", digits(answered), digits(offered)));
+        }
+        let share = value("errors").unwrap_or(1.0);
+        if share > self.errors {
+            return Err(format!("{} % failed", digits(share * 100.0)));
+        }
+        match value(self.quantile) {
+            Some(ms) if ms <= self.limit_ms => Ok(()),
+            Some(ms) => Err(format!("{} {} ms", self.quantile, digits(ms))),
+            None => Err(format!("too few answers for {}", self.quantile)),
+        }
+    }
+}
+
+/// A search for a capacity.
+#[derive(Clone, Debug)]
+pub struct Capacity {
+    /// What is loaded.
+    pub side: Side,
+    /// What blocks share; its load is a path.
+    pub ask: Ask,
+    /// What has to hold.
+    pub objective: Objective,
+    /// The first rate.
+    pub from: f64,
+    /// What chance begins with.
+    pub seed: u64,
+}
+
+/// Runs it, and gives the run as it is kept. The error is for the user.
+pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
+    stack::sweep().iter().for_each(|line| tell.line(line));
+    let quota = it.ask.quota.map(|cpus| Quota::new(Path::new("/"), "edge", cpus)).transpose()?;
+    let place = Place::new()?;
+    let (id, started_ms) = (store::new_id(), now_ms());
+    let (mut tries, mut blocks, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let end = loop {
+        let (rate, is_confirmation) = match next(&tries, it.from) {
+            Next::Try(rate) => (rate, false),
+            Next::Confirm(rate) => (rate, true),
+            end => break Ok(end),
+        };
+        let what = format!("{}/s{}", digits(rate), if is_confirmation { ", to confirm" } else { "" });
+        tell.progress(tries.len(), TRIES_MAX, &what);
+        let block = match step(it, rate, quota.as_ref(), &place, blocks.len(), stop, tell) {
+            Ok(block) => block,
+            Err(Ended::Broken(error)) => return Err(error),
+            Err(Ended::Stopped) => break Err("stopped before its end".to_owned()),
+            Err(Ended::Spoiled(why)) => break Err(format!("{why} (at {}/s)", digits(rate))),
+        };
+        let judged = it.objective.judge(&block, rate);
+        let passed = judged.is_ok();
+        tell.line(&format!(
+            "{what}: {}",
+            judged.as_ref().map_or_else(|why| format!("fails: {why}"), |()| "holds".to_owned())
+        ));
+        tries.push(Try { rate, passed, is_confirmation });
+        steps.push(json!({"rate": rate, "passed": passed, "is_confirmation": is_confirmation, "why": judged.err()}));
+        blocks.push(block);
+    };
+    let verdict = verdict(it, &tries, end);
+    Ok(json!({
+        "version": 1,
+        "id": id,
+        "kind": "capacity",
+        "started_ms": started_ms,
+        "ended_ms": now_ms(),
+        "seed": it.seed,
+        "asked": it.ask.to_json(),
+        "load": it.ask.load_in_words(),
+        "before": side_json(&it.side),
+        "objective": it.objective.in_words(),
+        "environment": environment_of(&it.side, &it.side),
+        "is_interrupted": stop.load(Ordering::Relaxed),
+        "steps": steps,
+        "usl": law(&tries, &blocks, it.seed),
+        "blocks": blocks.iter().map(Block::to_json).collect::<Vec<_>>(),
+        "verdict": verdict,
+    }))
+}
+
+/// Why a step gave no block.
+enum Ended {
+    Stopped,
+    Broken(String),
+    Spoiled(String),
+}
+
+/// One rate in a block of its own; again while it is spoiled.
+fn step(
+    it: &Capacity,
+    rate: f64,
+    quota: Option<&Quota>,
+    place: &Place,
+    number: usize,
+    stop: &AtomicBool,
+    tell: &mut dyn Tell,
+) -> Result<Block, Ended> {
+    let mut ask = it.ask.clone();
+    if let Load::Path { rate: asked, .. } = &mut ask.load {
+        *asked = Some(rate);
+    }
+    let needed = metric::of(it.objective.quantile).map_or(0, |metric| metric.requests_min) as f64 * 1.05 / rate;
+    if needed > (ask.block * LONGER_MAX).as_secs_f64() {
+        let longest = (ask.block * LONGER_MAX).as_secs_f64();
+        return Err(Ended::Spoiled(format!(
+            "{longest:.0} s have too few answers for {}: longer blocks (--block)",
+            it.objective.quantile
+        )));
+    }
+    ask.block = ask.block.max(Duration::from_secs_f64(needed));
+    let stack = ask.stack(&it.side).map_err(Ended::Broken)?;
+    let mut why = String::new();
+    for attempt in 0..=AGAIN_MAX {
+        let dir = place.path().join(format!("{number}-{attempt}"));
+        std::fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
+        let mut spec = ask.spec(&it.side, &stack, quota, &dir, it.seed);
+        // Beyond its capacity nothing becomes warm: a round is a round.
+        spec.is_warm_judged = false;
+        let answer = match stack::run(&spec, &ask.weir, stop) {
+            Ok(answer) => answer,
+            Err(Failed::Stopped) => return Err(Ended::Stopped),
+            Err(Failed::Broken(error)) => return Err(Ended::Broken(error)),
+        };
+        let _ = std::fs::remove_dir_all(&dir);
+        let asked = Asked { is_steady: false, is_noisy: ask.is_noisy, is_search: true };
+        let block = Block::of(&answer, number, Arm::Before, attempt, asked);
+        match block.spoiled.first() {
+            None => return Ok(block),
+            Some(spoiled) => {
+                tell.line(&format!("{}/s: not used: {spoiled}", digits(rate)));
+                why.clone_from(spoiled);
+            }
+        }
+    }
+    Err(Ended::Spoiled(why))
+}
+
+/// What may be said.
+fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, String>) -> Value {
+    let held = tries.iter().filter(|one| one.passed).map(|one| one.rate).fold(0.0, f64::max);
+    let at_least = if held > 0.0 { format!("; {}/s held", digits(held)) } else { String::new() };
+    let words = it.objective.in_words();
+    let (name, text, rate) = match end {
+        Err(why) => ("no verdict", format!("no verdict: {why}{at_least}"), None),
+        Ok(Next::Found(rate)) => {
+            let passed = passes(tries, rate);
+            let text = match interval(tries) {
+                Some((low, high)) => format!("{}/s (95 % CI {}–{}/s)", digits(rate), digits(low), digits(high)),
+                None => format!("{}/s", digits(rate)),
+            };
+            (
+                "capacity",
+                format!("capacity {text}: the largest rate with {words}, in {passed} of {CONFIRMATIONS} confirmations"),
+                Some(rate),
+            )
+        }
+        Ok(Next::Nothing) => ("nothing", format!("no rate holds: not even 1/s has {words}"), None),
+        Ok(Next::Everything(rate)) => {
+            ("everything", format!("no limit found: {}/s still has {words}", digits(rate)), None)
+        }
+        Ok(_) => (
+            "no verdict",
+            format!(
+                "no verdict: after {} tries what holds and what fails lie among each other{at_least}: longer blocks (--block)",
+                tries.len()
+            ),
+            None,
+        ),
+    };
+    json!({"name": name, "text": text, "rate": rate, "interval": interval(tries).map(|(low, high)| [low, high]), "is_regression": false})
+}
+
+/// Where half of the tries pass, and its interval.
+fn interval(tries: &[Try]) -> Option<(f64, f64)> {
+    let points: Vec<(f64, bool)> = tries.iter().map(|one| (one.rate, one.passed)).collect();
+    stats::logistic(&points).map(|fit| (fit.low, fit.high))
+}
+
+/// The scalability law through what was answered, where there are levels enough: in flight is answers a second times the
+/// time an answer takes (Little). A peak far beyond what was measured is not told.
+fn law(tries: &[Try], blocks: &[Block], seed: u64) -> Value {
+    let points: Vec<(f64, f64)> = tries
+        .iter()
+        .zip(blocks)
+        .filter_map(|(_, block)| {
+            let (answers, ms) = (block.values.get("throughput")?, block.mean_ms?);
+            Some((answers * ms / 1000.0, *answers)).filter(|(flight, _)| *flight > 0.0)
+        })
+        .collect();
+    let Some(fit) = stats::usl(&points, seed) else { return Value::Null };
+    let most = points.iter().map(|(flight, _)| *flight).fold(0.0, f64::max);
+    let peak = fit.peak.filter(|peak| *peak <= most * BEYOND_MAX);
+    json!({
+        "lambda": fit.lambda,
+        "sigma": fit.sigma,
+        "kappa": fit.kappa,
+        "peak_in_flight": peak,
+        "peak_interval": peak.and(fit.peak_interval).map(|(low, high)| [low, high]),
+        "measured_to": most,
+    })
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn block(answered: f64, p95: f64, errors: f64) -> Block {
+        let values =
+            [("throughput", answered), ("p95", p95), ("errors", errors)].map(|(key, value)| (key.to_owned(), value));
+        Block {
+            pair: 0,
+            arm: Arm::Before,
+            attempt: 0,
+            started_ms: 0,
+            requests: 1000,
+            errors: BTreeMap::new(),
+            values: values.into(),
+            mean_ms: Some(p95 / 2.0),
+            strip: Vec::new(),
+            spoiled: Vec::new(),
+            cautions: Vec::new(),
+            usage: Value::Null,
+        }
+    }
+
+    const SLO: Objective = Objective { quantile: "p95", limit_ms: 20.0, errors: 0.001 };
+
+    #[test]
+    fn an_objective_says_why_it_does_not_hold() {
+        assert_eq!(SLO.judge(&block(1000.0, 19.0, 0.0), 1000.0), Ok(()));
+        let table = [
+            (block(980.0, 1.0, 0.0), "980/s of 1000/s"),
+            (block(1000.0, 1.0, 0.01), "1.00 % failed"),
+            (block(1000.0, 25.0, 0.0), "p95 25.0 ms"),
+        ];
+        for (block, words) in table {
+            assert!(SLO.judge(&block, 1000.0).is_err_and(|why| why.contains(words)), "{words}");
+        }
+        let mut few = block(1000.0, 1.0, 0.0);
+        few.values.remove("p95");
+        assert!(SLO.judge(&few, 1000.0).is_err_and(|why| why.contains("too few")));
+    }
+
+    #[test]
+    fn a_law_needs_levels_and_is_not_drawn_far_beyond_them() {
+        let law_of = |count: usize| {
+            let rates: Vec<f64> = (1..=count).map(|n| 100.0 * 1.5f64.powi(n as i32)).collect();
+            let tries: Vec<Try> =
+                rates.iter().map(|rate| Try { rate: *rate, passed: true, is_confirmation: false }).collect();
+            // Nearly linear: a peak, if any, is far away.
+            let blocks: Vec<Block> = rates.iter().map(|rate| block(*rate, 2.0 + rate / 1e5, 0.0)).collect();
+            law(&tries, &blocks, 1)
+        };
+        assert_eq!(law_of(4), Value::Null);
+        assert_eq!(law_of(9)["peak_in_flight"], Value::Null);
+        assert!(law_of(9)["lambda"].as_f64().is_some());
+    }
+}

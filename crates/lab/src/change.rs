@@ -1,0 +1,176 @@
+//! What differs between two configurations, and whether that is one change.
+//!
+//! A lab compares one factor. Two at once would be measured together, and nobody could say which of them did it.
+
+use std::collections::BTreeMap;
+
+use weir_conf::{Statement, Tree};
+
+/// Differences shown in a refusal.
+const SHOWN_MAX: usize = 12;
+
+/// A directive that is not the same in both, at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The blocks around it: `http/server 1/location /api`; empty at the top.
+    pub place: String,
+    /// The directive.
+    pub name: String,
+    /// Its arguments before, each time it stood there.
+    pub before: Vec<String>,
+    /// Its arguments after.
+    pub after: Vec<String>,
+}
+
+impl Change {
+    /// `keepalive (in http/upstream app): none → 64`.
+    pub fn sentence(&self) -> String {
+        let shown = |values: &[String]| match values {
+            [] => "none".to_owned(),
+            values => {
+                values.iter().map(|value| if value.is_empty() { "{}" } else { value }).collect::<Vec<_>>().join(", ")
+            }
+        };
+        let place = if self.place.is_empty() { String::new() } else { format!(" (in {})", self.place) };
+        format!("{}{place}: {} → {}", self.name, shown(&self.before), shown(&self.after))
+    }
+}
+
+/// Says why changes can have no effect: what a doctor knows of defaults and headroom. None is no opinion.
+///
+/// The seam for the no-op lint: it is given both trees and their differences, and names each change that does nothing.
+pub type NoEffect = dyn Fn(&Tree, &Tree, &[Change]) -> Vec<String>;
+
+/// Everything that differs, in the order of places.
+pub fn changes(before: &Tree, after: &Tree) -> Vec<Change> {
+    let (mut before, mut after) = (flat(before), flat(after));
+    let mut keys: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
+    keys.sort();
+    keys.dedup();
+    let change = |key: (String, String)| {
+        let (before, after) = (before.remove(&key).unwrap_or_default(), after.remove(&key).unwrap_or_default());
+        (before != after).then_some(Change { place: key.0, name: key.1, before, after })
+    };
+    keys.into_iter().filter_map(change).collect()
+}
+
+/// What is to be called one change although several directives take part: each list is one.
+pub type Together = Vec<Vec<String>>;
+
+/// The one factor that changes, as a name. Two are refused by name.
+pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, String> {
+    let factor = |name: &str| {
+        together
+            .iter()
+            .find(|list| list.iter().any(|one| one == name))
+            .map_or_else(|| name.to_owned(), |list| list.join("+"))
+    };
+    let mut factors: Vec<String> = changes.iter().map(|change| factor(&change.name)).collect();
+    factors.sort();
+    factors.dedup();
+    match factors.as_slice() {
+        [] => {
+            Err("the two configurations say the same: nothing to compare (--aa measures the noise of one)".to_owned())
+        }
+        [one] => Ok(one.clone()),
+        several => {
+            let mut lines: Vec<String> =
+                changes.iter().take(SHOWN_MAX).map(|change| format!("  {}", change.sentence())).collect();
+            if changes.len() > SHOWN_MAX {
+                lines.push(format!("  and {} more", changes.len() - SHOWN_MAX));
+            }
+            let mut names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            Err(format!(
+                "{} factors change, and one run cannot tell which did what: {}\n{}\n  change one at a time; or, if they only make sense as one, say --together {}",
+                several.len(),
+                several.join(", "),
+                lines.join("\n"),
+                names.join(",")
+            ))
+        }
+    }
+}
+
+/// Directives by place and name. A block is a place; its own arguments are part of the place, so that a renamed location is
+/// one that went and one that came.
+fn flat(tree: &Tree) -> BTreeMap<(String, String), Vec<String>> {
+    let mut found = BTreeMap::new();
+    // Statements wait here: a configuration may be nested as deep as the parser allows.
+    let mut open: Vec<(String, &[Statement])> = vec![(String::new(), &tree.root)];
+    while let Some((place, statements)) = open.pop() {
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        for statement in statements {
+            let args: Vec<String> = statement.args.iter().map(|word| word.text.clone()).collect();
+            let args = args.join(" ");
+            found.entry((place.clone(), statement.name.text.clone())).or_insert_with(Vec::new).push(args.clone());
+            if statement.is_block() {
+                let title = format!("{} {args}", statement.name.text).trim_end().to_owned();
+                let number = numbers.entry(title.clone()).or_default();
+                *number += 1;
+                let title = if *number > 1 || title == "server" { format!("{title} {number}") } else { title };
+                let inner = if place.is_empty() { title } else { format!("{place}/{title}") };
+                open.push((inner, statement.children()));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use weir_conf::MemoryFiles;
+
+    fn tree(text: &str) -> Tree {
+        let files = MemoryFiles::new().with("/nginx.conf", text);
+        let (tree, problems) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
+        assert!(problems.is_empty(), "{problems:?}");
+        tree
+    }
+
+    fn conf(upstream: &str, location: &str) -> Tree {
+        tree(&format!(
+            "events {{}} http {{ upstream app {{ server 127.0.0.1:1; {upstream} }} server {{ listen 80; location / {{ proxy_pass http://app; {location} }} }} }}"
+        ))
+    }
+
+    #[test]
+    fn one_directive_is_one_factor_wherever_it_stands() {
+        let found = changes(&conf("", ""), &conf("keepalive 64;", ""));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].sentence(), "keepalive (in http/upstream app): none → 64");
+        assert_eq!(one_factor(&found, &Vec::new()).unwrap(), "keepalive");
+        let inner = changes(&conf("", "proxy_buffering off;"), &conf("", "proxy_buffering on;"));
+        assert_eq!(inner[0].sentence(), "proxy_buffering (in http/server 1/location /): off → on");
+    }
+
+    #[test]
+    fn two_are_refused_by_name_and_may_be_called_one() {
+        let after = conf("keepalive 64;", "proxy_http_version 1.1; proxy_set_header Connection \"\";");
+        let found = changes(&conf("", ""), &after);
+        let refusal = one_factor(&found, &Vec::new()).unwrap_err();
+        assert!(
+            refusal.starts_with("3 factors change") && refusal.contains("keepalive (in http/upstream app): none → 64"),
+            "{refusal}"
+        );
+        let together = vec![vec!["keepalive".to_owned(), "proxy_http_version".into(), "proxy_set_header".into()]];
+        assert_eq!(one_factor(&found, &together).unwrap(), "keepalive+proxy_http_version+proxy_set_header");
+    }
+
+    #[test]
+    fn layout_and_comments_are_no_change() {
+        let one = tree("events { } # here\nhttp { server { listen 80; } }");
+        let other = tree("events {}\nhttp {\n    server {\n        listen 80; # there\n    }\n}\n");
+        assert_eq!(changes(&one, &other), []);
+        assert!(one_factor(&[], &Vec::new()).unwrap_err().contains("--aa"));
+        // Order among equals counts: the first server is the default one.
+        let swapped = changes(
+            &tree("http { server { listen 80; } server { listen 81; } }"),
+            &tree("http { server { listen 81; } server { listen 80; } }"),
+        );
+        assert_eq!(swapped.len(), 2);
+    }
+}

@@ -1,0 +1,258 @@
+//! A stored run as one page that needs nothing else.
+
+use serde_json::Value;
+
+use crate::metric;
+use crate::verdict::signed;
+
+/// The page of a run.
+pub fn page(run: &Value) -> String {
+    let body = [head(run), forest(run), blocks(run), table(run), steps(run), rest(run)].concat();
+    TEMPLATE.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
+}
+
+const TEMPLATE: &str = include_str!("html/template.html");
+
+/// A text as HTML shows it.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+fn word(json: &Value) -> String {
+    escape(json.as_str().unwrap_or_default())
+}
+
+fn head(run: &Value) -> String {
+    let kind = match run["verdict"]["name"].as_str() {
+        Some("better") => "good",
+        Some("worse" | "trade-off") => "bad",
+        _ => "plain",
+    };
+    let changes: String = run["changes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|change| format!("<li><code>{}</code></li>", word(change)))
+        .collect();
+    let after = match run["after"].is_null() || run["kind"] == "aa" {
+        true => String::new(),
+        false => format!(" · B: <code>{}</code> ({})", word(&run["after"]["file"]), word(&run["environment"]["after"])),
+    };
+    format!(
+        "<h1>{}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">A: <code>{}</code> ({}) {} · load: {} · seed {}</p>\n<ul>{changes}</ul>\n",
+        match run["kind"].as_str() {
+            Some("aa") => "A configuration beside itself",
+            Some("capacity") => "Capacity",
+            _ => "Before and after",
+        },
+        word(&run["verdict"]["text"]),
+        word(&run["before"]["file"]),
+        word(&run["environment"]["before"]),
+        after,
+        word(&run["load"]),
+        run["seed"],
+    )
+}
+
+/// Width of a picture, and what of it names take.
+const WIDTH: f64 = 720.0;
+const NAMES: f64 = 110.0;
+const ROW: f64 = 30.0;
+
+/// Intervals of all metrics that are compared by their ratio, on one axis.
+fn forest(run: &Value) -> String {
+    let rows: Vec<(&str, f64, f64, f64)> = run["metrics"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|json| {
+            let metric =
+                json["key"].as_str().and_then(metric::of).filter(|metric| metric.scale == metric::Scale::Ratio)?;
+            Some((metric.key, json["effect"].as_f64()?, json["interval"][0].as_f64()?, json["interval"][1].as_f64()?))
+        })
+        .collect();
+    let reach = rows.iter().flat_map(|row| [row.2.abs(), row.3.abs()]).fold(0.02, f64::max) * 1.1;
+    if rows.is_empty() {
+        return String::new();
+    }
+    let x = |value: f64| NAMES + (WIDTH - NAMES) * (0.5 + value / reach / 2.0);
+    let height = ROW * (rows.len() + 1) as f64;
+    let mut svg =
+        format!("<line x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{1}\" class=\"zero\"/>", x(0.0), height - ROW / 2.0);
+    for (at, (name, effect, low, high)) in rows.iter().enumerate() {
+        let y = ROW * (at as f64 + 0.5);
+        let title = format!("{name}: {:+.1} % ({:+.1} to {:+.1} %)", effect * 100.0, low * 100.0, high * 100.0);
+        svg += &format!(
+            "<g><title>{title}</title><text x=\"0\" y=\"{:.1}\">{name}</text><line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y}\" y2=\"{y}\" class=\"ci\"/><circle cx=\"{:.1}\" cy=\"{y}\" r=\"5\"/></g>",
+            y + 4.0,
+            x(*low),
+            x(*high),
+            x(*effect),
+        );
+    }
+    for tick in [-reach / 1.1, 0.0, reach / 1.1] {
+        svg += &format!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" class=\"tick\">{:+.1} %</text>",
+            x(tick),
+            height - 4.0,
+            tick * 100.0
+        );
+    }
+    figure("Change from A to B, with its interval", height, &svg)
+}
+
+/// Each block as a column of the primary metric, in the order in which they ran, with its windows beneath.
+fn blocks(run: &Value) -> String {
+    let key = run["design"]["primary"].as_str().unwrap_or_default();
+    let blocks = run["blocks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let value = |block: &Value| block["values"][key].as_f64();
+    let most = blocks.iter().filter_map(value).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return String::new();
+    }
+    let (step, height) = (WIDTH / blocks.len() as f64, 160.0);
+    let busiest = blocks.iter().flat_map(strip).fold(0.0, f64::max).max(1e-9);
+    let mut svg = String::new();
+    for (at, block) in blocks.iter().enumerate() {
+        let x = at as f64 * step;
+        let (arm, is_used) =
+            (block["arm"].as_str().unwrap_or("?"), block["spoiled"].as_array().is_none_or(Vec::is_empty));
+        let class = format!("{}{}", if arm == "A" { "a" } else { "b" }, if is_used { "" } else { " off" });
+        let tall = value(block).unwrap_or(0.0) / most * 100.0;
+        let why: Vec<String> = block["spoiled"].as_array().into_iter().flatten().map(word).collect();
+        let title = format!(
+            "{arm}, pair {}: {} {}",
+            block["pair"].as_u64().unwrap_or(0) + 1,
+            value(block).map_or("–".to_owned(), metric::digits),
+            why.join("; ")
+        );
+        svg += &format!(
+            "<g><title>{title}</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{tall:.1}\" class=\"{class}\"/><text x=\"{:.1}\" y=\"116\" class=\"tick\">{arm}</text>",
+            x + 1.0,
+            100.0 - tall,
+            (step - 2.0).max(1.0),
+            x + step / 2.0 - 4.0,
+        );
+        let windows = strip(block);
+        let points: Vec<String> = windows
+            .iter()
+            .enumerate()
+            .map(|(window, value)| {
+                format!(
+                    "{:.1},{:.1}",
+                    x + 1.0 + (step - 2.0) * window as f64 / windows.len().max(2) as f64,
+                    158.0 - value / busiest * 36.0
+                )
+            })
+            .collect();
+        svg += &format!("<polyline points=\"{}\" class=\"strip {class}\"/></g>", points.join(" "));
+    }
+    let unit = metric::of(key).map_or("", |metric| metric.unit);
+    figure(
+        &format!("{key} of each block ({unit}, at most {}); beneath, answers a second within it", metric::digits(most)),
+        height,
+        &svg,
+    )
+}
+
+fn strip(block: &Value) -> Vec<f64> {
+    block["strip"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
+}
+
+fn figure(title: &str, height: f64, svg: &str) -> String {
+    format!(
+        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">{svg}</svg></figure>\n",
+        escape(title)
+    )
+}
+
+fn table(run: &Value) -> String {
+    let mut rows = String::new();
+    for json in run["metrics"].as_array().into_iter().flatten() {
+        let Some(metric) = json["key"].as_str().and_then(metric::of) else { continue };
+        let show = |key: &str| json[key].as_f64().map_or("–".to_owned(), |value| metric.show(value));
+        let amount = |json: &Value| json.as_f64().map_or("–".to_owned(), |amount| signed(metric, amount));
+        rows += &format!(
+            "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td><td>{}</td><td>{}</td></tr>\n",
+            metric.title,
+            show("before"),
+            show("after"),
+            amount(&json["effect"]),
+            amount(&json["interval"][0]),
+            amount(&json["interval"][1]),
+            amount(&json["detectable"]),
+            word(&json["text"]),
+        );
+    }
+    let titles = ["", "before", "after", "change", "interval", "smallest detectable", ""]
+        .map(|title| format!("<th>{title}</th>"))
+        .concat();
+    format!("<div class=\"wide\"><table><tr>{titles}</tr>\n{rows}</table></div>\n")
+}
+
+/// The rates that a search tried.
+fn steps(run: &Value) -> String {
+    let rows: String = run["steps"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|step| {
+            let rate = metric::digits(step["rate"].as_f64().unwrap_or(f64::NAN));
+            format!("<tr><th>{rate}/s</th><td>{}</td></tr>\n", step["why"].as_str().map_or("holds".to_owned(), escape))
+        })
+        .collect();
+    if rows.is_empty() { rows } else { format!("<table>{rows}</table>\n") }
+}
+
+/// Both configurations, and the machine.
+fn rest(run: &Value) -> String {
+    let text = |side: &str| {
+        let files = run[side]["text"].as_array().into_iter().flatten().map(word).collect::<Vec<_>>().join("\n");
+        format!("<details><summary>{side}</summary><pre>{files}</pre></details>\n")
+    };
+    let environment: String = run["environment"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| format!("{} {} · ", escape(name), escape(value.as_str().unwrap_or(&value.to_string()))))
+        .collect();
+    let sides: String = ["before", "after"].into_iter().filter(|side| !run[*side].is_null()).map(text).collect();
+    format!("{sides}<footer>{environment}made by weir lab</footer>\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run() -> Value {
+        json!({
+            "id": "1<2", "kind": "ab", "seed": 1, "load": "/<b>", "before": {"file": "/a", "text": ["<x>"]}, "after": {"file": "/b"},
+            "design": {"primary": "p95"}, "verdict": {"name": "better", "text": "faster <i>"}, "environment": {"kernel": "6<"},
+            "changes": ["a <b>"],
+            "metrics": [{"key": "p95", "before": 4.0, "after": 3.0, "effect": -0.2, "interval": [-0.3, -0.1], "detectable": 0.1, "text": "t"}],
+            "blocks": [{"pair": 0, "arm": "A", "values": {"p95": 4.0}, "strip": [1, 2], "spoiled": ["<s>"]}, {"pair": 0, "arm": "B", "values": {}, "strip": []}],
+        })
+    }
+
+    #[test]
+    fn one_file_that_asks_nobody_and_trusts_nothing() {
+        let page = page(&run());
+        for outside in ["src=", "<link", "@import", "url(", "<script", "//cdn"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        for markup in ["<b>", "<x>", "<i>", "<s>", "6<"] {
+            assert!(!page.contains(markup), "{markup}");
+        }
+        for part in ["faster &lt;i&gt;", "class=\"ci\"", "<polyline", "−20 %", "</html>"] {
+            assert!(page.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn any_json_makes_a_page() {
+        for text in ["null", "{}", r#"{"metrics":[{"key":"p95"}],"blocks":[{}]}"#, r#"{"blocks":3,"metrics":"x"}"#] {
+            assert!(page(&serde_json::from_str(text).unwrap_or_default()).contains("</html>"), "{text}");
+        }
+    }
+}

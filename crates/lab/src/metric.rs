@@ -1,0 +1,153 @@
+//! What a block is asked for: one table, from which verdicts, reports and the guide take names, units and directions.
+
+/// Which way is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Good {
+    /// More is better.
+    More,
+    /// Less is better.
+    Less,
+}
+
+/// How two values of it are told apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scale {
+    /// By their ratio; the threshold is a part of it.
+    Ratio,
+    /// As shares of what was asked, by their odds; the threshold is in percentage points.
+    Share,
+}
+
+/// One figure of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name on the command line and in stored runs.
+    pub key: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// The unit it is kept in.
+    pub unit: &'static str,
+    /// Which way is good.
+    pub good: Good,
+    /// How it is compared.
+    pub scale: Scale,
+    /// What is smaller than this matters to nobody: a part, or percentage points.
+    pub threshold: f64,
+    /// What a change for the better is called, and one for the worse.
+    pub words: (&'static str, &'static str),
+    /// Whether getting worse spoils what got better elsewhere.
+    pub is_guard: bool,
+    /// Requests a block needs before it says anything.
+    pub requests_min: u64,
+}
+
+const fn latency(key: &'static str, title: &'static str, threshold: f64, requests_min: u64) -> Metric {
+    Metric {
+        key,
+        title,
+        unit: "ms",
+        good: Good::Less,
+        scale: Scale::Ratio,
+        threshold,
+        words: ("faster", "slower"),
+        is_guard: false,
+        requests_min,
+    }
+}
+
+/// All of them, in the order in which they are shown. A quantile q needs 100/(1-q) requests, so that a hundred are in its tail.
+pub const METRICS: &[Metric] = &[
+    Metric {
+        key: "throughput",
+        title: "answers a second",
+        unit: "/s",
+        good: Good::More,
+        scale: Scale::Ratio,
+        threshold: 0.03,
+        words: ("faster", "slower"),
+        is_guard: false,
+        requests_min: 100,
+    },
+    latency("p50", "half of the answers within", 0.05, 200),
+    latency("p95", "95 % of the answers within", 0.05, 2_000),
+    latency("p99", "99 % of the answers within", 0.05, 10_000),
+    Metric {
+        key: "errors",
+        title: "failed requests",
+        unit: "%",
+        good: Good::Less,
+        scale: Scale::Share,
+        threshold: 0.1,
+        words: ("fewer errors", "more errors"),
+        is_guard: true,
+        requests_min: 100,
+    },
+    Metric {
+        key: "cpu",
+        title: "CPU of the edge for a request",
+        unit: "µs",
+        good: Good::Less,
+        scale: Scale::Ratio,
+        threshold: 0.05,
+        words: ("cheaper", "dearer"),
+        is_guard: true,
+        requests_min: 100,
+    },
+];
+
+/// The metric of a name.
+pub fn of(key: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.key == key)
+}
+
+impl Metric {
+    /// A value with its unit, to three digits.
+    pub fn show(&self, value: f64) -> String {
+        let (value, space) = match self.scale {
+            Scale::Ratio => (value, if self.unit.starts_with('/') { "" } else { " " }),
+            Scale::Share => (value * 100.0, " "),
+        };
+        format!("{}{space}{}", digits(value), self.unit)
+    }
+}
+
+/// Three digits that say something: `1234`, `41.2`, `0.0123`, `0`.
+pub fn digits(value: f64) -> String {
+    let size = value.abs();
+    match () {
+        () if !value.is_finite() => "?".to_owned(),
+        () if size == 0.0 => "0".to_owned(),
+        () if size >= 100.0 => format!("{value:.0}"),
+        () if size >= 10.0 => format!("{value:.1}"),
+        () if size >= 1.0 => format!("{value:.2}"),
+        () if size >= 0.001 => format!("{value:.3}"),
+        () => format!("{value:.1e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_whole() {
+        for (at, metric) in METRICS.iter().enumerate() {
+            assert!(metric.threshold > 0.0 && !metric.unit.is_empty(), "{}", metric.key);
+            assert_ne!(metric.words.0, metric.words.1);
+            assert_eq!(METRICS.iter().position(|other| other.key == metric.key), Some(at), "{} twice", metric.key);
+        }
+        assert_eq!((of("p95").map(|m| m.requests_min), of("p98")), (Some(2_000), None));
+    }
+
+    #[test]
+    fn values_have_units_and_three_digits() {
+        let show = |key: &str, value| of(key).map(|metric| metric.show(value)).unwrap_or_default();
+        assert_eq!(show("throughput", 1234.5), "1234/s");
+        assert_eq!((show("p95", 41.25), show("p50", 0.1234)), ("41.2 ms".to_owned(), "0.123 ms".to_owned()));
+        assert_eq!((show("errors", 0.266), show("errors", 0.0)), ("26.6 %".to_owned(), "0 %".to_owned()));
+        assert_eq!(
+            (show("cpu", 9.876), digits(f64::NAN), digits(0.00001)),
+            ("9.88 µs".to_owned(), "?".to_owned(), "1.0e-5".to_owned())
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Which rate is tried next: a search for the largest one that holds, as arithmetic.
+//!
+//! Up by half until one fails, then by halves between, until the two are 5 % apart; then each of them three times. What
+//! passes twice of three stands.
+
+/// How much more each step of the climb asks.
+const CLIMB: f64 = 1.5;
+/// How close the best that passed and the least that failed have to be.
+const BRACKET: f64 = 1.05;
+/// How often each end of the bracket is confirmed, and how many have to pass.
+pub const CONFIRMATIONS: usize = 3;
+const PASSES_MIN: usize = 2;
+/// Tries of the longest search.
+pub const TRIES_MAX: usize = 60;
+/// The rates a search stays between.
+pub const RATES: (f64, f64) = (1.0, 1_000_000.0);
+
+/// One try.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Try {
+    /// Requests a second.
+    pub rate: f64,
+    /// Whether the objective held.
+    pub passed: bool,
+    /// It was one of the confirmations at the end.
+    pub is_confirmation: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Try this rate.
+    Try(f64),
+    /// Try this rate, to confirm.
+    Confirm(f64),
+    /// This one holds, and 5 % more does not.
+    Found(f64),
+    /// Not even the lowest rate holds.
+    Nothing,
+    /// Every rate that may be asked for holds.
+    Everything(f64),
+    /// So many tries told nothing more: passes and failures lie among each other.
+    Unclear,
+}
+
+/// Decides from what has been tried.
+pub fn next(tries: &[Try], from: f64) -> Next {
+    if tries.len() >= TRIES_MAX {
+        return Next::Unclear;
+    }
+    // A rate stands by the majority of its tries.
+    let holds = |rate: f64| {
+        let at: Vec<&Try> = tries.iter().filter(|one| one.rate == rate).collect();
+        at.iter().filter(|one| one.passed).count() * 2 > at.len()
+    };
+    let mut rates: Vec<f64> = tries.iter().map(|one| one.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    let high = rates.iter().copied().find(|rate| !holds(*rate));
+    let low = rates.iter().copied().rfind(|rate| holds(*rate) && high.is_none_or(|high| *rate < high));
+    match (low, high) {
+        (None, None) => Next::Try(from.clamp(RATES.0, RATES.1)),
+        (Some(low), None) if low >= RATES.1 => Next::Everything(low),
+        (Some(low), None) => Next::Try(round(low * CLIMB).min(RATES.1)),
+        (None, Some(high)) if high <= RATES.0 => Next::Nothing,
+        (None, Some(high)) => Next::Try(round(high / CLIMB).max(RATES.0)),
+        (Some(low), Some(high)) if high / low > BRACKET && round((low * high).sqrt()) > low => {
+            Next::Try(round((low * high).sqrt()))
+        }
+        (Some(low), Some(high)) => confirm(tries, low, high),
+    }
+}
+
+/// Confirms both ends in turn; an end that does not stand moves the bracket, which the next decision sees.
+fn confirm(tries: &[Try], low: f64, high: f64) -> Next {
+    let confirmed = |rate: f64| tries.iter().filter(|one| one.rate == rate && one.is_confirmation).count();
+    match (confirmed(low), confirmed(high)) {
+        (one, other) if one < CONFIRMATIONS && one <= other => Next::Confirm(low),
+        (_, other) if other < CONFIRMATIONS => Next::Confirm(high),
+        (one, _) if one < CONFIRMATIONS => Next::Confirm(low),
+        _ if passes(tries, low) >= PASSES_MIN => Next::Found(low),
+        _ => Next::Unclear,
+    }
+}
+
+/// Confirmations of a rate that passed.
+pub fn passes(tries: &[Try], rate: f64) -> usize {
+    tries.iter().filter(|one| one.rate == rate && one.is_confirmation && one.passed).count()
+}
+
+/// Three digits, so that a rate can be said and asked for again.
+fn round(rate: f64) -> f64 {
+    let scale = 10f64.powf((rate.log10().floor() - 3.0).max(-1.0));
+    (rate / scale).round() * scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn search(from: f64, holds: &mut dyn FnMut(f64) -> bool) -> (Next, Vec<Try>) {
+        let mut tries = Vec::new();
+        loop {
+            let (rate, is_confirmation) = match next(&tries, from) {
+                Next::Try(rate) => (rate, false),
+                Next::Confirm(rate) => (rate, true),
+                end => return (end, tries),
+            };
+            tries.push(Try { rate, passed: holds(rate), is_confirmation });
+            assert!(tries.len() <= TRIES_MAX, "{tries:?}");
+        }
+    }
+
+    #[test]
+    fn a_clear_limit_is_found_and_confirmed() {
+        let (end, tries) = search(100.0, &mut |rate| rate <= 4_321.0);
+        let Next::Found(rate) = end else { panic!("{end:?}") };
+        assert!(rate <= 4_321.0 && rate * BRACKET * 1.01 >= 4_321.0, "{rate}");
+        assert_eq!(tries.iter().filter(|one| one.is_confirmation).count(), 2 * CONFIRMATIONS);
+        assert!(tries.len() < 25, "{}", tries.len());
+    }
+
+    #[test]
+    fn ends_that_are_not_there() {
+        assert_eq!(search(100.0, &mut |_| false).0, Next::Nothing);
+        assert_eq!(search(100.0, &mut |_| true).0, Next::Everything(RATES.1));
+        assert_eq!(search(1e9, &mut |_| true).0, Next::Everything(RATES.1));
+        let mut turn = false;
+        let end = search(100.0, &mut |_| {
+            turn = !turn;
+            turn
+        })
+        .0;
+        assert!(!matches!(end, Next::Nothing | Next::Everything(_)), "{end:?}");
+    }
+
+    /// Near the limit chance decides: what is found is still near it.
+    #[test]
+    fn a_blurred_limit_is_found_nearly() {
+        for seed in 0..50 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut holds = |rate: f64| rng.f64() < 1.0 / (1.0 + (60.0 * (rate / 1000.0).ln()).exp());
+            if let (Next::Found(rate), tries) = search(50.0, &mut holds) {
+                assert!((880.0..1_080.0).contains(&rate), "{seed}: {rate}");
+                assert!(passes(&tries, rate) >= PASSES_MIN);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_limit_is_found_from_anywhere(limit in 2.0f64..500_000.0, from in 1.0f64..100_000.0) {
+            let (end, _) = search(from, &mut |rate| rate <= limit);
+            let Next::Found(rate) = end else { return Err(TestCaseError::fail(format!("{end:?}"))) };
+            prop_assert!(rate <= limit && (rate * 1.07 >= limit || rate + 0.2 >= limit), "{} of {}", rate, limit);
+        }
+    }
+}

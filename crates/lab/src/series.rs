@@ -1,0 +1,120 @@
+//! A block in windows: whether it was warm, and whether it was steady.
+
+use serde_json::Value;
+
+use crate::stats;
+
+/// Windows below which nothing is said of warmth or steadiness: five seconds of the usual 250 ms.
+const WINDOWS_MIN: usize = 20;
+/// How unlikely a drift or a step has to be.
+const P_MAX: f64 = 0.01;
+/// How large it has to be to spoil a block, as a part: what is smaller, quartets cancel.
+const DRIFT_MIN: f64 = 0.10;
+
+/// Windows of a report of `weir load`, without the first and the last, which are cut off by the clock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Answers a second of each window.
+    pub throughput: Vec<f64>,
+    /// The logarithm of the median latency of each window that has one.
+    pub log_median: Vec<f64>,
+}
+
+impl Series {
+    /// Of a report; `None` where it has no lines over time.
+    pub fn of(report: &Value) -> Option<Series> {
+        let series = &report["weir"]["series"];
+        let interval = series["interval_ms"].as_f64().filter(|ms| *ms > 0.0)? / 1000.0;
+        let length = usize::try_from(series["length"].as_u64()?).ok()?;
+        let mut counts = vec![0.0; length];
+        for (name, column) in series["counts"].as_object()? {
+            let is_answer =
+                name.starts_with("http.codes.") || name == "websocket.messages_received" || name == "socketio.emit";
+            for (slot, count) in counts.iter_mut().zip(column.as_array().into_iter().flatten()).filter(|_| is_answer) {
+                *slot += count.as_f64().unwrap_or(0.0);
+            }
+        }
+        let medians = series["response"]["p50"].as_array()?;
+        let inner = 1..length.saturating_sub(1).max(1);
+        let throughput = counts.get(inner.clone()).unwrap_or_default().iter().map(|count| count / interval).collect();
+        let medians = medians.get(inner).unwrap_or_default().iter().filter_map(Value::as_f64);
+        Some(Series { throughput, log_median: medians.filter(|ms| *ms > 0.0).map(f64::ln).collect() })
+    }
+}
+
+/// Whether neither line has its warm-up reach beyond its middle; so few windows that nobody can tell count as warm.
+pub fn has_warmed_up(series: &Series) -> bool {
+    [&series.throughput, &series.log_median]
+        .into_iter()
+        .all(|line| line.len() < WINDOWS_MIN || stats::warm_up(line).is_some())
+}
+
+/// What was not steady, one sentence each: drifts and steps that are both unlikely by chance and large.
+pub fn unsteady(series: &Series) -> Vec<String> {
+    let middle = stats::median(&series.throughput);
+    let lines = [
+        ("throughput", series.throughput.iter().map(|x| x / middle).collect::<Vec<f64>>()),
+        ("the median latency", series.log_median.clone()),
+    ];
+    let mut found = Vec::new();
+    for (name, line) in lines {
+        if line.len() < WINDOWS_MIN || line.iter().any(|value| !value.is_finite()) {
+            continue;
+        }
+        let drift = stats::mann_kendall(&line).filter(|trend| trend.p < P_MAX && trend.over_all.abs() >= DRIFT_MIN);
+        let step = stats::change_point(&line, 1).filter(|shift| shift.p <= P_MAX && shift.by.abs() >= DRIFT_MIN);
+        // A drift is also a step somewhere: the drift is the better word if its ends are as far apart.
+        match (drift, step) {
+            (Some(drift), step) if step.is_none_or(|step| step.by.abs() < drift.over_all.abs()) => {
+                found.push(format!("{name} drifted by {:+.0} %", drift.over_all * 100.0));
+            }
+            (_, Some(step)) => {
+                let part = step.at as f64 / line.len() as f64 * 100.0;
+                found.push(format!("{name} stepped by {:+.0} % after {part:.0} % of the block", step.by * 100.0));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::stats::chance::normal;
+    use serde_json::json;
+
+    fn report(counts: &[f64]) -> Value {
+        json!({"weir": {"series": {
+            "interval_ms": 250, "length": counts.len(), "counts": {"http.codes.200": counts, "http.requests": counts},
+            "response": {"p50": counts.iter().map(|count| 100.0 / count).collect::<Vec<_>>()},
+        }}})
+    }
+
+    fn counts(shape: fn(usize) -> f64) -> Vec<f64> {
+        let mut rng = fastrand::Rng::with_seed(4);
+        (0..82).map(|at| (250.0 * shape(at) * (1.0 + 0.02 * normal(&mut rng))).round()).collect()
+    }
+
+    #[test]
+    fn the_ends_are_left_out_and_answers_counted_once() {
+        let series = Series::of(&report(&[1.0, 10.0, 20.0, 3.0])).unwrap();
+        assert_eq!(series.throughput, [40.0, 80.0]);
+        assert!((series.log_median[0] - 10f64.ln()).abs() < 1e-12);
+        assert_eq!(Series::of(&json!({"weir": {"series": null}})), None);
+    }
+
+    #[test]
+    fn steady_blocks_pass_and_others_are_named() {
+        let of = |shape| Series::of(&report(&counts(shape))).unwrap();
+        assert_eq!(unsteady(&of(|_| 1.0)), Vec::<String>::new());
+        let drifting = unsteady(&of(|at| 1.0 - 0.004 * at as f64));
+        assert!(drifting[0].starts_with("throughput drifted by -3"), "{drifting:?}");
+        let stepping = unsteady(&of(|at| if at < 41 { 1.0 } else { 0.7 }));
+        assert!(stepping[0].starts_with("throughput stepped by -") && stepping.len() == 2, "{stepping:?}");
+        assert_eq!(unsteady(&of(|at| 1.0 - 0.0005 * at as f64)), Vec::<String>::new(), "too small to matter");
+        assert!(has_warmed_up(&of(|_| 1.0)) && !has_warmed_up(&of(|at| (at as f64 + 1.0).powi(2))));
+        assert!(has_warmed_up(&Series::default()) && unsteady(&Series::default()).is_empty());
+    }
+}

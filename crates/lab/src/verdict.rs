@@ -1,0 +1,375 @@
+//! What may be said of a change, in fixed words.
+//!
+//! [`ROWS`] is the whole vocabulary: the first row whose condition holds gives the sentence. Nothing else in weir calls a
+//! configuration faster. A sentence carries its interval, its units and its number of pairs, or its reason for having none.
+
+use crate::metric::{Good, Metric, Scale, digits};
+use crate::stats::{self, Interval};
+
+/// A figure of every pair: before and after, with how many requests each block saw and how many failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// The figure of the block before.
+    pub before: f64,
+    /// The figure of the block after.
+    pub after: f64,
+    /// Failures and requests of the block before.
+    pub failed_before: (u64, u64),
+    /// Failures and requests of the block after.
+    pub failed_after: (u64, u64),
+}
+
+/// What the pairs say of one metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Pairs it rests on.
+    pub pairs: usize,
+    /// Hodges and Lehmann's: a difference of logarithms, or of logits.
+    pub effect: f64,
+    /// The exact interval; `None` where so few pairs have none.
+    pub interval: Option<Interval>,
+    /// Its confidence, 0 to 1.
+    pub confidence: f64,
+    /// The 90 % interval, for showing that nothing changed.
+    pub narrow: Option<Interval>,
+    /// The spread of the differences.
+    pub deviation: f64,
+    /// The exact test of flipped signs.
+    pub p: f64,
+    /// The middle block before, and after.
+    pub middles: (f64, f64),
+    /// Failures and requests of all blocks before, and after.
+    pub failed: ((u64, u64), (u64, u64)),
+    /// How much more failures differ from block to block than chance would make them, before the change.
+    pub dispersion: Option<f64>,
+}
+
+impl Estimate {
+    /// Of these pairs, by exact methods, at a confidence.
+    pub fn of(metric: &Metric, pairs: &[Pair], alpha: f64) -> Estimate {
+        let differences: Vec<f64> = pairs.iter().map(|pair| difference(metric, pair)).collect();
+        let middle = |of: fn(&Pair) -> f64| stats::median(&pairs.iter().map(of).collect::<Vec<_>>());
+        let sum =
+            |of: fn(&Pair) -> (u64, u64)| pairs.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        Estimate {
+            pairs: pairs.len(),
+            effect: stats::hodges_lehmann(&differences),
+            interval: stats::interval(&differences, 1.0 - alpha),
+            confidence: 1.0 - alpha,
+            narrow: stats::interval(&differences, 0.90),
+            deviation: stats::deviation(&differences),
+            p: stats::sign_flip_p(&differences),
+            middles: (middle(|pair| pair.before), middle(|pair| pair.after)),
+            dispersion: stats::over_dispersion(&pairs.iter().map(|pair| pair.failed_before).collect::<Vec<_>>()),
+            failed: (sum(|pair| pair.failed_before), sum(|pair| pair.failed_after)),
+        }
+    }
+
+    fn alpha(&self) -> f64 {
+        1.0 - self.confidence
+    }
+
+    /// A difference in the metric's own words: a part of what was (0.12 is 12 %), or percentage points.
+    pub fn amount(&self, metric: &Metric, difference: f64) -> f64 {
+        match metric.scale {
+            Scale::Ratio => difference.exp_m1(),
+            Scale::Share => {
+                let ((failed, of), _) = self.failed;
+                let share = (failed as f64 + 0.5) / (of as f64 + 1.0);
+                (stats::share_moved(share, difference) - share) * 100.0
+            }
+        }
+    }
+
+    fn amounts(&self, metric: &Metric) -> Option<(f64, f64)> {
+        self.interval.map(|interval| (self.amount(metric, interval.low), self.amount(metric, interval.high)))
+    }
+
+    /// Whether the interval leaves nothing out but nothing.
+    pub fn excludes_zero(&self) -> bool {
+        self.interval.is_some_and(Interval::excludes_zero)
+    }
+
+    fn is_within(&self, metric: &Metric, interval: Option<Interval>, bound: f64) -> bool {
+        interval.is_some_and(|interval| {
+            self.amount(metric, interval.low) > -bound && self.amount(metric, interval.high) < bound
+        })
+    }
+
+    /// Whether the effect goes the good way, as far as it goes anywhere.
+    pub fn is_good(&self, metric: &Metric) -> bool {
+        (self.effect > 0.0) == (metric.good == Good::More)
+    }
+
+    /// Whether it is shown to be worse, by more than matters to nobody.
+    pub fn is_worse(&self, metric: &Metric, threshold: f64) -> bool {
+        self.excludes_zero()
+            && !self.is_good(metric)
+            && !self.is_within(metric, self.interval, threshold)
+            && !self.has_no_errors(metric)
+    }
+
+    /// The smallest effect that pairs like these show, as a part or in points.
+    pub fn detectable(&self, metric: &Metric) -> f64 {
+        self.amount(metric, stats::detectable(self.deviation, self.pairs, self.alpha()))
+    }
+
+    /// More pairs until the threshold is detectable; `None` where no number of them is enough.
+    pub fn pairs_missing(&self, metric: &Metric, threshold: f64) -> Option<usize> {
+        let effect = match metric.scale {
+            Scale::Ratio => threshold.ln_1p(),
+            // Where a point is so many logits, at the share that was.
+            Scale::Share => threshold / self.amount(metric, 1e-3).abs() * 1e-3,
+        };
+        let needed = stats::pairs_needed(self.deviation, effect, self.alpha())?;
+        needed.checked_sub(self.pairs).filter(|missing| *missing > 0)
+    }
+
+    /// Whether shares are compared and nothing failed anywhere: then no difference has a size.
+    pub fn has_no_errors(&self, metric: &Metric) -> bool {
+        metric.scale == Scale::Share && self.failed.0.0 == 0 && self.failed.1.0 == 0
+    }
+}
+
+fn difference(metric: &Metric, pair: &Pair) -> f64 {
+    match metric.scale {
+        Scale::Ratio => pair.after.ln() - pair.before.ln(),
+        Scale::Share => stats::logit_difference(pair.failed_before, pair.failed_after),
+    }
+}
+
+/// Everything a verdict depends on.
+#[derive(Clone, Debug)]
+pub struct Situation<'a> {
+    /// What was declared before anything ran.
+    pub metric: &'a Metric,
+    /// What matters to nobody: as the metric's, unless the user said otherwise.
+    pub threshold: f64,
+    /// What the pairs say.
+    pub estimate: &'a Estimate,
+    /// Why nothing may be said, if so.
+    pub gate: Option<&'a str>,
+    /// Pairs without which nothing is said.
+    pub pairs_min: usize,
+    /// Guard metrics that got worse, each as `errors +2.1 pp`.
+    pub worse: &'a [String],
+    /// Kinds of errors that became fewer while errors did not.
+    pub reclassified: &'a [String],
+    /// Why the change can have no effect, if a lint knows.
+    pub no_effect: &'a [String],
+    /// How long a pair takes, in minutes.
+    pub minutes_a_pair: f64,
+}
+
+/// One row of the vocabulary.
+pub struct Row {
+    /// Its name in stored runs.
+    pub name: &'static str,
+    /// When it is said, for readers.
+    pub when: &'static str,
+    /// What the exit code makes of it: is the change shown to be worse?
+    pub is_regression: bool,
+    holds: fn(&Situation<'_>) -> bool,
+    say: fn(&Situation<'_>) -> String,
+}
+
+/// The vocabulary, in the order in which it is tried.
+pub const ROWS: &[Row] = &[
+    Row {
+        name: "no verdict",
+        when: "the generator, the host or the stack spoiled the blocks",
+        is_regression: false,
+        holds: |it| it.gate.is_some(),
+        say: |it| format!("no verdict: {}", it.gate.unwrap_or_default()),
+    },
+    Row {
+        name: "not comparable",
+        when: "there are fewer pairs than any interval needs",
+        is_regression: false,
+        holds: |it| it.estimate.pairs < it.pairs_min || it.estimate.interval.is_none(),
+        say: |it| match it.estimate.pairs {
+            0 | 1 => "not comparable: one run per arm".to_owned(),
+            pairs => format!("not comparable: {pairs} pairs, and the first look is at {}", it.pairs_min),
+        },
+    },
+    Row {
+        name: "no errors",
+        when: "errors are compared, and neither had any",
+        is_regression: false,
+        holds: |it| it.estimate.has_no_errors(it.metric),
+        say: |it| {
+            let bound = |(_, of)| format!("0 of {of} (95 %: at most {} %)", digits(stats::zero_bound(of) * 100.0));
+            format!(
+                "no errors in either: {} before, {} after",
+                bound(it.estimate.failed.0),
+                bound(it.estimate.failed.1)
+            )
+        },
+    },
+    Row {
+        name: "trade-off",
+        when: "the metric got better and a guard got worse",
+        is_regression: true,
+        holds: |it| is_shown(it) && it.estimate.is_good(it.metric) && !it.worse.is_empty(),
+        say: |it| {
+            let change = signed(it.metric, it.estimate.amount(it.metric, it.estimate.effect));
+            format!("trade-off: {} {change} but {}: not an improvement", it.metric.key, it.worse.join(", "))
+        },
+    },
+    Row {
+        name: "reclassified",
+        when: "some kind of error became rarer and errors as a whole did not",
+        is_regression: false,
+        holds: |it| {
+            let is_reduced = it.estimate.excludes_zero() && it.estimate.is_good(it.metric);
+            !it.reclassified.is_empty() && !is_reduced
+        },
+        say: |it| {
+            format!("errors reclassified, not reduced: fewer {}, {} in all", it.reclassified.join(", "), range(it))
+        },
+    },
+    Row {
+        name: "negligible",
+        when: "the interval excludes nothing-changed, and lies within the threshold",
+        is_regression: false,
+        holds: |it| it.estimate.excludes_zero() && it.estimate.is_within(it.metric, it.estimate.interval, it.threshold),
+        say: |it| format!("real but negligible: {}", range(it)),
+    },
+    Row {
+        name: "better",
+        when: "the interval excludes nothing-changed, the good way",
+        is_regression: false,
+        holds: |it| it.estimate.excludes_zero() && it.estimate.is_good(it.metric),
+        say: |it| claim(it, it.metric.words.0),
+    },
+    Row {
+        name: "worse",
+        when: "the interval excludes nothing-changed, the bad way",
+        is_regression: true,
+        holds: |it| it.estimate.excludes_zero(),
+        say: |it| claim(it, it.metric.words.1),
+    },
+    Row {
+        name: "as expected",
+        when: "a lint says that the change has no effect, and none is seen",
+        is_regression: false,
+        holds: |it| !it.no_effect.is_empty(),
+        say: |it| format!("as expected: the change has no effective difference ({})", it.no_effect.join("; ")),
+    },
+    Row {
+        name: "no difference",
+        when: "the 90 % interval lies within the threshold: two one-sided tests at 5 %",
+        is_regression: false,
+        holds: |it| it.estimate.is_within(it.metric, it.estimate.narrow, it.threshold),
+        say: |it| format!("no difference larger than {} ({} pairs)", plain(it.metric, it.threshold), it.estimate.pairs),
+    },
+    Row { name: "inconclusive", when: "otherwise", is_regression: false, holds: |_| true, say: inconclusive },
+];
+
+/// What is said, and by which row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The row's name.
+    pub name: &'static str,
+    /// The sentence.
+    pub text: String,
+    /// Whether the change is shown to be worse.
+    pub is_regression: bool,
+}
+
+/// The first row that holds.
+pub fn judge(situation: &Situation<'_>) -> Verdict {
+    let row = ROWS.iter().find(|row| (row.holds)(situation));
+    row.map_or(Verdict { name: "", text: String::new(), is_regression: false }, |row| Verdict {
+        name: row.name,
+        text: (row.say)(situation),
+        is_regression: row.is_regression,
+    })
+}
+
+/// Whether enough is known to stop at a look: an effect, or none that matters.
+pub fn is_decided(estimate: &Estimate, metric: &Metric, threshold: f64) -> bool {
+    estimate.excludes_zero() || estimate.is_within(metric, estimate.narrow, threshold)
+}
+
+/// An effect that is more than negligible.
+fn is_shown(it: &Situation<'_>) -> bool {
+    it.estimate.excludes_zero() && !it.estimate.is_within(it.metric, it.estimate.interval, it.threshold)
+}
+
+fn claim(it: &Situation<'_>, word: &str) -> String {
+    let Estimate { pairs, confidence, middles, .. } = it.estimate;
+    let values = format!("{} {}→{}", it.metric.key, number(it.metric, middles.0), it.metric.show(middles.1));
+    let confidence = (confidence * 1000.0).round() / 10.0;
+    format!("{word} by {} ({confidence} % CI), {values}, {pairs} pairs", size(it))
+}
+
+fn number(metric: &Metric, value: f64) -> String {
+    let shown = metric.show(value);
+    shown.strip_suffix(metric.unit).map_or(shown.clone(), |number| number.trim_end().to_owned())
+}
+
+fn inconclusive(it: &Situation<'_>) -> String {
+    let seen = plain(it.metric, it.estimate.detectable(it.metric));
+    let more = match it.estimate.pairs_missing(it.metric, it.threshold) {
+        Some(missing) => {
+            let minutes = (missing as f64 * it.minutes_a_pair).ceil().max(1.0);
+            format!("; run {missing} more pairs (≈ {minutes:.0} min) to detect {}", plain(it.metric, it.threshold))
+        }
+        None => String::new(),
+    };
+    format!("inconclusive: {}; smallest detectable now {seen}{more}", range(it))
+}
+
+/// How much, without a sign, the smaller end first: `12–18 %`. An interval that excludes nothing has ends of one sign.
+fn size(it: &Situation<'_>) -> String {
+    let (low, high) = it.estimate.amounts(it.metric).unwrap_or((f64::NAN, f64::NAN));
+    let (low, high) = if low.abs() <= high.abs() { (low, high) } else { (high, low) };
+    let unit = unit(it.metric);
+    format!("{}–{} {unit}", part(it.metric, low.abs()), part(it.metric, high.abs()))
+}
+
+/// From where to where, with signs: `−4.0…+9.0 %`.
+fn range(it: &Situation<'_>) -> String {
+    let (low, high) = it.estimate.amounts(it.metric).unwrap_or((f64::NAN, f64::NAN));
+    format!("{}…{}", sign(it.metric, low), signed(it.metric, high))
+}
+
+fn unit(metric: &Metric) -> &'static str {
+    if metric.scale == Scale::Share { "pp" } else { "%" }
+}
+
+/// An amount as a number of its unit.
+fn part(metric: &Metric, amount: f64) -> String {
+    let value = if metric.scale == Scale::Share { amount } else { amount * 100.0 };
+    match () {
+        () if !value.is_finite() => "?".to_owned(),
+        () if value.abs() >= 9.95 => format!("{value:.0}"),
+        () if value.abs() >= 0.05 => format!("{value:.1}"),
+        () => digits(value),
+    }
+}
+
+fn sign(metric: &Metric, amount: f64) -> String {
+    let sign = if amount < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", part(metric, amount.abs()))
+}
+
+/// An amount with its sign and unit: `−12 %`, `+2.1 pp`.
+pub fn signed(metric: &Metric, amount: f64) -> String {
+    format!("{} {}", sign(metric, amount), unit(metric))
+}
+
+/// An amount with its unit.
+pub fn plain(metric: &Metric, amount: f64) -> String {
+    format!("{} {}", part(metric, amount.abs()), unit(metric))
+}
+
+/// The vocabulary as a table, for the guide.
+pub fn table() -> String {
+    let rows = ROWS.iter().map(|row| format!("| {} | {} |\n", row.name, row.when));
+    format!("| verdict | said when |\n|---|---|\n{}", rows.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests;

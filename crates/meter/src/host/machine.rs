@@ -1,0 +1,81 @@
+//! Where the time of each CPU went, of all that runs on the machine.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// CPUs that are read at most.
+pub const CPUS_MAX: usize = 4096;
+
+/// The kernel reports times in hundredths of a second to every process (`USER_HZ`).
+const TICK: Duration = Duration::from_millis(10);
+
+/// What one CPU did since the machine started; in steps of 10 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// Its number.
+    pub cpu: usize,
+    /// For processes, in their code and in the kernel's.
+    pub busy: Duration,
+    /// For interrupts and what follows them.
+    pub interrupts: Duration,
+    /// Nothing.
+    pub idle: Duration,
+    /// Wanted, and given to another guest of the same host.
+    pub steal: Duration,
+}
+
+impl CpuTime {
+    /// What was added since `before`.
+    pub fn since(self, before: CpuTime) -> CpuTime {
+        CpuTime {
+            cpu: self.cpu,
+            busy: self.busy.saturating_sub(before.busy),
+            interrupts: self.interrupts.saturating_sub(before.interrupts),
+            idle: self.idle.saturating_sub(before.idle),
+            steal: self.steal.saturating_sub(before.steal),
+        }
+    }
+}
+
+/// All CPUs; none if `/proc` does not say.
+pub fn cpu_times() -> Vec<CpuTime> {
+    cpu_times_under(Path::new("/"))
+}
+
+/// As [`cpu_times`], reading `proc/stat` below `root`.
+pub fn cpu_times_under(root: &Path) -> Vec<CpuTime> {
+    let text = fs::read_to_string(root.join("proc/stat")).unwrap_or_default();
+    text.lines().filter_map(parse).take(CPUS_MAX).collect()
+}
+
+/// `cpuN user nice system idle iowait irq softirq steal …` (proc_stat(5)).
+fn parse(line: &str) -> Option<CpuTime> {
+    let mut words = line.split_ascii_whitespace();
+    let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+    let ticks: Vec<u32> = words.map_while(|word| word.parse().ok()).collect();
+    let at = |places: &[usize]| {
+        let sum: u32 =
+            places.iter().filter_map(|place| ticks.get(*place)).fold(0, |sum, ticks| sum.saturating_add(*ticks));
+        TICK.saturating_mul(sum)
+    };
+    Some(CpuTime { cpu, busy: at(&[0, 1, 2]), idle: at(&[3, 4]), interrupts: at(&[5, 6]), steal: at(&[7]) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::tree;
+
+    #[test]
+    fn each_cpu_has_a_line() {
+        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 40 5 6 7 8 0 0\ncpu1 10 0 0 0\nintr 5\n";
+        let root = tree::made_up(&[("proc/stat", text)]);
+        let ms = Duration::from_millis;
+        let first = CpuTime { cpu: 0, busy: ms(60), interrupts: ms(130), idle: ms(450), steal: ms(80) };
+        let times = cpu_times_under(root.path());
+        assert_eq!((times.len(), times[0], times[1].busy), (2, first, ms(100)));
+        assert_eq!(times[1].since(CpuTime { busy: ms(40), ..CpuTime::default() }).busy, ms(60));
+        assert!(cpu_times_under(Path::new("/nowhere")).is_empty());
+    }
+}

@@ -1,0 +1,223 @@
+//! `weir lab ab`: from flags to a comparison, to a report.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_conf::Level;
+use weir_lab::ab::{self, Comparison};
+use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load, Side};
+use weir_lab::change::{changes, one_factor};
+use weir_lab::metric::{self, Scale};
+use weir_lab::schedule::Looks;
+use weir_lab::{html, report, stack, store};
+use weir_load::script;
+use weir_load::{processor, random};
+
+use super::flags::{AbArgs, StackArgs};
+use super::progress::Progress;
+use super::{exit, stop_on_signal, write};
+use crate::files::Disk;
+
+/// Connections unless said.
+const CONNECTIONS: usize = 32;
+/// Pairs of a configuration beside itself, unless said.
+const PAIRS_ALONE: u16 = 8;
+
+/// Runs it, prints and keeps what came of it.
+pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
+    let it = comparison(args)?;
+    let stop = stop_on_signal()?;
+    // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
+    let _ = weir_net::process::raise_nofile();
+    let mut progress = Progress::new();
+    println!("Load goes to: processes that this lab starts, and to nobody else (seed {})", it.design.seed);
+    let outcome = ab::run(&it, &stop, &mut progress);
+    progress.end();
+    let run = outcome?;
+    let kept = store::keep(&args.stack.store, run["id"].as_str().unwrap_or("run"), &run)?;
+    args.stack.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run)))?;
+    print!("{}", report::text(&run));
+    println!("Kept: {}", kept.display());
+    Ok(match run["verdict"]["name"].as_str() {
+        _ if stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
+        Some("no verdict" | "not comparable") => exit::NO_VERDICT,
+        _ if run["verdict"]["is_regression"] == true && !args.aa => exit::REGRESSION,
+        _ => 0,
+    })
+}
+
+fn comparison(args: &AbArgs) -> Result<Comparison, String> {
+    let (files, path) = places(args)?;
+    let edge = edge_of(&args.stack.edge)?;
+    let edge_after = args.edge_after.as_deref().map_or_else(|| Ok(edge.clone()), edge_of)?;
+    let before = side(&files[0], edge)?;
+    let after = files.get(1).map(|file| side(file, edge_after)).transpose()?;
+    let (factor, changes) = match &after {
+        None => ("nothing".to_owned(), Vec::new()),
+        Some(after) => factor(&before, after, args)?,
+    };
+    let load = load(args, path)?;
+    let design = design(args, &load)?;
+    let ask = ask(&args.stack, args, load)?;
+    Ok(Comparison { before, after, factor, changes, no_effect: Vec::new(), ask, design })
+}
+
+/// The configurations and the path among the words of the command line.
+fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
+    let mut words = args.what.clone();
+    let path = words.pop_if(|word| word.starts_with('/') && !Path::new(word.as_str()).is_file());
+    let wanted = if args.aa { 1 } else { 2 };
+    if words.len() != wanted {
+        let why = if args.aa {
+            "--aa takes one configuration"
+        } else {
+            "name two configurations, BEFORE and AFTER; or one with --aa"
+        };
+        return Err(format!("{why}; a path that is loaded begins with /"));
+    }
+    if path.is_some() && args.load.is_some() {
+        return Err("--load has its own paths: leave the path out".to_owned());
+    }
+    Ok((words.into_iter().map(PathBuf::from).collect(), path.unwrap_or_else(|| "/".to_owned())))
+}
+
+pub(super) fn edge_of(text: &str) -> Result<Edge, String> {
+    if text == "weir" {
+        return Ok(Edge::Weir);
+    }
+    let path = std::path::absolute(text).map_err(|error| format!("{text}: {error}"))?;
+    if path.is_file() { Ok(Edge::Nginx(path)) } else { Err(format!("--edge {text}: no such program; weir, or a path")) }
+}
+
+pub(super) fn side(file: &Path, edge: Edge) -> Result<Side, String> {
+    let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let main = file.display().to_string();
+    let prefix = file.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
+    let opaque = |name: &str| name.ends_with("_by_lua_block");
+    let (tree, problems) = weir_conf::load(&Disk, &main, &prefix, &opaque);
+    let broken: Vec<String> = problems
+        .iter()
+        .filter(|problem| problem.level != Level::Warn)
+        .map(|problem| weir_conf::render(problem, &tree, "weir lab"))
+        .collect();
+    if broken.is_empty() { Ok(Side { file, tree, edge }) } else { Err(broken.concat().trim_end().to_owned()) }
+}
+
+type Factor = (String, Vec<weir_lab::change::Change>);
+
+fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, String> {
+    let found = changes(&before.tree, &after.tree);
+    if before.edge == after.edge {
+        let together =
+            args.together.iter().map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()).collect();
+        return one_factor(&found, &together).map(|factor| (factor, found));
+    }
+    match found.first() {
+        None => Ok((format!("edge: {} → {}", before.edge.name(), after.edge.name()), found)),
+        Some(change) => Err(format!(
+            "two factors change, and one run cannot tell which did what: the edge, and {}\n  compare the edges with one configuration, or the configurations with one edge",
+            change.sentence()
+        )),
+    }
+}
+
+fn load(args: &AbArgs, path: String) -> Result<Load, String> {
+    if let Some(file) = &args.load {
+        let length = script_length(file)?;
+        return Ok(Load::Script { file: absolute(file)?, length });
+    }
+    let connections = args.connections.unwrap_or(CONNECTIONS);
+    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+        return Err(format!("--connections {connections}: 1 to {CONNECTIONS_MAX}"));
+    }
+    if args.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0 || rate > weir_load::quick::RATE_MAX) {
+        return Err(format!("--rate: more than 0 and at most {} requests a second", weir_load::quick::RATE_MAX));
+    }
+    if !(BLOCK.0..=BLOCK.1).contains(&args.block) || args.warmup > BLOCK.1 {
+        return Err("--block: 500ms to 30m; --warmup: at most 30m".to_owned());
+    }
+    Ok(Load::Path { path, connections, rate: args.rate })
+}
+
+fn absolute(file: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// How long a script's phases take; it is read as `weir load` reads it, and refused in its words.
+fn script_length(file: &Path) -> Result<Duration, String> {
+    let options = script::Options {
+        files: vec![file.to_owned()],
+        // Never sent to: the lab names the target, and a script need not.
+        target: Some("http://127.0.0.1:9".to_owned()),
+        env: std::env::vars().collect(),
+        ..script::Options::default()
+    };
+    let plan = script::load(&options, &processor::load_script).map_err(|refusal| refusal.text.trim_end().to_owned())?;
+    let length = weir_load::arrive::length(&plan.phases);
+    if length > BLOCK.1 {
+        Err(format!(
+            "{}: its phases take {} s; a block at most {}",
+            file.display(),
+            length.as_secs(),
+            BLOCK.1.as_secs()
+        ))
+    } else {
+        Ok(length)
+    }
+}
+
+fn design(args: &AbArgs, load: &Load) -> Result<Design, String> {
+    let is_closed = matches!(load, Load::Path { rate: None, .. });
+    let key = args.metric.as_deref().unwrap_or(if is_closed { "throughput" } else { "p95" });
+    let primary = metric::of(key).ok_or_else(|| {
+        let known: Vec<&str> = metric::METRICS.iter().map(|metric| metric.key).collect();
+        format!("--metric {key}: one of {}", known.join(", "))
+    })?;
+    let threshold = match args.threshold {
+        None => primary.threshold,
+        Some(percent) if percent.is_nan() || percent <= 0.0 || percent >= 100.0 => {
+            return Err(format!("--threshold {percent}: more than 0 and less than 100"));
+        }
+        Some(percent) if primary.scale == Scale::Share => percent,
+        Some(percent) => percent / 100.0,
+    };
+    let pairs = args.pairs.or(args.aa.then_some(PAIRS_ALONE));
+    let looks = pairs.map_or_else(Looks::three, |pairs| Looks::one(usize::from(pairs)));
+    // Printed and kept: short enough to be typed again.
+    let seed = args.stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
+    Ok(Design { primary, threshold, looks, seed })
+}
+
+fn ask(stack_args: &StackArgs, args: &AbArgs, load: Load) -> Result<Ask, String> {
+    let warm_script = match &args.warmup_load {
+        Some(file) => Some((absolute(file)?, script_length(file)?)),
+        None => None,
+    };
+    Ok(Ask { warm_script, ..stack_of(stack_args, load, args.block, args.warmup)? })
+}
+
+/// What every lab's blocks share.
+pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: Duration) -> Result<Ask, String> {
+    let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let share = Cpus::of(&ask::allowed_cpus());
+    let or =
+        |list: &Option<super::flags::CpuList>, share: Vec<usize>| list.as_ref().map_or(share, |list| list.to_vec());
+    Ok(Ask {
+        weir,
+        load,
+        block,
+        warm_up,
+        warm_script: None,
+        origin: args.origin.clone(),
+        is_noisy: args.noisy,
+        is_isolated: !args.plain && stack::can_isolate(),
+        port: args.port,
+        cpus: Cpus {
+            edge: or(&args.edge_cpus, share.edge),
+            client: or(&args.client_cpus, share.client),
+            origin: or(&args.origin_cpus, share.origin),
+        },
+        quota: args.edge_quota,
+    })
+}

@@ -1,0 +1,249 @@
+//! `weir lab` from outside, with tiny counts: that it runs, refuses, keeps what it saw, and leaves nothing behind. No figure
+//! is claimed here: blocks of half a second on a busy machine say nothing, and `--noisy` says that this is known.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const NGINX: &str = "/usr/sbin/nginx";
+
+/// A directory with two configurations, `off.conf` and `on.conf`, that differ by one directive.
+struct Bench {
+    dir: PathBuf,
+    port: u16,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Not a name of the lab's own: other labs look for those.
+        let dir = std::env::temp_dir().join(format!("weir-test-lab-{}-{number}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let port = 20_000 + (std::process::id() % 300) as u16 * 32 + number as u16 % 16 * 2;
+        let bench = Bench { dir, port };
+        bench.conf("off.conf", "");
+        bench.conf("on.conf", "keepalive 64;");
+        bench
+    }
+
+    fn conf(&self, name: &str, upstream: &str) {
+        let (port, origin) = (self.port, self.port + 1);
+        let text = format!(
+            "worker_processes 1;\nevents {{ worker_connections 512; }}\nhttp {{\n    access_log off;\n    upstream app {{ server 127.0.0.1:{origin}; {upstream} }}\n    server {{ listen 127.0.0.1:{port};\n        location / {{ proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\"; }} }}\n}}\n"
+        );
+        fs::write(self.dir.join(name), text).unwrap();
+    }
+
+    fn lab(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(WEIR);
+        command.arg("lab").args(args).current_dir(&self.dir).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.lab(args).output().unwrap()
+    }
+
+    fn stored(&self) -> Value {
+        let store = self.dir.join(".weir/runs");
+        let path = fs::read_dir(store).unwrap().next().unwrap().unwrap().path();
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+const TINY: [&str; 11] =
+    ["--rate", "400", "-c", "8", "--block", "500ms", "--warmup", "500ms", "--noisy", "--metric", "p50"];
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn two_configurations_of_weir_are_compared_kept_and_shown() {
+    let bench = Bench::new();
+    let output =
+        bench.run(&[&["ab", "off.conf", "on.conf", "/1k", "--pairs", "2", "--html", "r.html"], &TINY[..]].concat());
+    let said = text(&output.stdout);
+    // Two pairs can say nothing, and say so; on a busy machine the generator may be its own limit, and that is said too.
+    let is_quiet = said.contains("not comparable: 2 pairs");
+    assert!(is_quiet || said.contains("Verdict: no verdict: load generator"), "{said}{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(3));
+    let run = bench.stored();
+    assert_eq!((&run["kind"], &run["factor"]), (&"ab".into(), &"keepalive".into()));
+    let blocks = run["blocks"].as_array().unwrap();
+    let used = blocks.iter().filter(|block| block["spoiled"].as_array().unwrap().is_empty());
+    let arms: String = used.filter_map(|block| block["arm"].as_str()).collect();
+    assert!(arms == "ABBA" || arms == "BAAB" || !is_quiet, "{arms}");
+    for block in blocks {
+        // All of what was sent was answered through the edge, and the edge's own CPU was seen.
+        assert!(block["requests"].as_u64() > Some(100) && block["errors"].as_object().unwrap().is_empty(), "{block}");
+        assert!(block["values"]["cpu"].as_f64() > Some(0.0), "{block}");
+    }
+    assert!(fs::read_to_string(bench.dir.join("r.html")).unwrap().contains("</html>"));
+    let shown = text(&bench.run(&["report", "last"]).stdout);
+    assert!(shown.contains("keepalive (in http/upstream app): none → 64"), "{shown}");
+    assert!(text(&bench.run(&["runs"]).stdout).contains("  ab  "));
+}
+
+#[test]
+fn nginx_is_compared_with_itself_as_plain_processes() {
+    if !Path::new(NGINX).is_file() {
+        return;
+    }
+    let bench = Bench::new();
+    let args = ["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain", "--edge", NGINX];
+    let output = bench.run(&[&args, &TINY[..]].concat());
+    assert!(text(&output.stdout).contains("Calibration:"), "{}{}", text(&output.stdout), text(&output.stderr));
+    let run = bench.stored();
+    assert!(run["environment"]["before"].as_str().unwrap().starts_with("nginx/"), "{}", run["environment"]);
+    assert_eq!(run["asked"]["is_isolated"], false);
+}
+
+#[test]
+fn a_script_is_a_load() {
+    let bench = Bench::new();
+    let script = "config: { target: \"http://x\", phases: [{ duration: 1, arrivalRate: 20 }] }\nscenarios: [{ flow: [{ loop: [{ get: { url: /1k } }], count: 10 }] }]\n";
+    fs::write(bench.dir.join("load.yml"), script).unwrap();
+    let args = ["ab", "--aa", "on.conf", "--load", "load.yml", "--pairs", "1", "--noisy", "--metric", "p50"];
+    let output = bench.run(&args);
+    let run = bench.stored();
+    assert_eq!(run["blocks"][0]["requests"], 200, "{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(run["blocks"][1]["requests"], 200, "the same arrivals in both");
+}
+
+#[test]
+fn a_capacity_is_searched_until_there_is_none() {
+    let bench = Bench::new();
+    // No answer is there in time, whatever the rate; and below 43 a second five seconds have no 200 of them.
+    let args = ["capacity", "on.conf", "/1k?delay=5ms", "--from", "60", "--slo", "p50=1ms", "--block", "500ms"];
+    let output = bench.run(&[&args[..], &["--warmup", "0", "--noisy"]].concat());
+    let said = text(&output.stdout);
+    assert!(said.contains("no verdict: 5 s have too few answers for p50"), "{said}{}", text(&output.stderr));
+    let run = bench.stored();
+    assert_eq!((&run["kind"], output.status.code()), (&"capacity".into(), Some(3)));
+    assert!(run["steps"][0]["why"].as_str().unwrap().starts_with("p50 "), "{}", run["steps"]);
+    let refused = text(&bench.run(&["capacity", "on.conf", "--slo", "p98=1ms"]).stderr);
+    assert!(refused.contains("p50, p95 or p99"), "{refused}");
+}
+
+#[test]
+fn what_cannot_be_answered_is_refused_before_anything_runs() {
+    let bench = Bench::new();
+    bench.conf("two.conf", "keepalive 64; zone app 64k;");
+    fs::write(bench.dir.join("daemon.conf"), "daemon on; events {} http { server { listen 127.0.0.1:1; } }").unwrap();
+    fs::write(bench.dir.join("broken.conf"), "http {").unwrap();
+    let table: &[(&[&str], &str)] = &[
+        (&["off.conf", "two.conf"], "2 factors change"),
+        (&["off.conf", "off.conf"], "say the same"),
+        (&["off.conf"], "name two configurations"),
+        (&["--aa", "off.conf", "on.conf"], "--aa takes one configuration"),
+        (&["--aa", "daemon.conf"], "leave the directive out"),
+        (&["--aa", "broken.conf"], "unexpected end of file"),
+        (&["--aa", "missing.conf"], "missing.conf"),
+        (&["--aa", "off.conf", "--metric", "p98"], "--metric p98: one of throughput"),
+        (&["--aa", "off.conf", "--edge", "/nowhere"], "no such program"),
+        (&["--aa", "off.conf", "--port", "9"], "does not listen on port 9"),
+        (&["off.conf", "on.conf", "--edge-after", "/bin/true"], "two factors change"),
+        (&["--aa", "off.conf", "--threshold", "0"], "--threshold 0"),
+        (&["--aa", "off.conf", "--rate", "0"], "--rate"),
+        (&["--aa", "off.conf", "--load", "missing.yml"], "missing.yml"),
+    ];
+    for (args, words) in table {
+        let output = bench.run(&[&["ab"], *args].concat());
+        let said = text(&output.stderr);
+        assert!(said.contains(words) && output.status.code() == Some(2), "{args:?}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+    assert!(!bench.dir.join(".weir").exists(), "nothing was run");
+}
+
+#[test]
+fn an_edge_that_does_not_start_is_said_in_its_own_words() {
+    let bench = Bench::new();
+    bench.conf("bad.conf", "keepalive no;");
+    let output = bench.run(&["ab", "--aa", "bad.conf", "/1k", "--pairs", "1"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("edge did not start") && said.contains("keepalive"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn load_goes_to_nobody_who_was_there_before() {
+    let bench = Bench::new();
+    let somebody = std::net::TcpListener::bind(("127.0.0.1", bench.port)).unwrap();
+    let output = bench.run(&[&["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain"], &TINY[..]].concat());
+    let said = text(&output.stderr);
+    assert!(said.contains("somebody listens at 127.0.0.1"), "{said}");
+    drop(somebody);
+}
+
+/// Processes of this binary that a lab started: the load in a bench's block.
+fn children(bench: &Bench) -> usize {
+    let port = format!("127.0.0.1:{}", bench.port);
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let dir = bench.dir.display().to_string();
+    lines.filter(|line| [&port, &dir].iter().any(|word| text(line).contains(word.as_str()))).count()
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn started(bench: &Bench, plain: bool) -> Child {
+    let mut args = vec!["ab", "--aa", "on.conf", "/1k", "--rate", "100", "--block", "60s", "--warmup", "0s"];
+    args.extend(plain.then_some("--plain"));
+    let lab = bench.lab(&args).spawn().unwrap();
+    // Edge and load, beside the lab itself and its keeper.
+    wait_until("a block begins", || children(bench) >= 2);
+    lab
+}
+
+#[test]
+fn ctrl_c_ends_everything_and_keeps_what_there_is() {
+    for plain in [true, false] {
+        let bench = Bench::new();
+        let lab = started(&bench, plain);
+        Command::new("kill").args(["-INT", &lab.id().to_string()]).status().unwrap();
+        let output = lab.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        wait_until("everything has ended", || children(&bench) == 0);
+        assert_eq!(bench.stored()["is_interrupted"], true);
+    }
+}
+
+#[test]
+fn a_killed_lab_takes_everything_with_it_and_its_directory_is_found() {
+    for plain in [true, false] {
+        let bench = Bench::new();
+        let mut lab = started(&bench, plain);
+        let place = std::env::temp_dir().join(format!("weir-lab-{}", lab.id()));
+        assert!(place.is_dir());
+        lab.kill().unwrap();
+        lab.wait().unwrap();
+        wait_until("everything has ended", || children(&bench) == 0);
+        // The next lab, whichever it is, finds what is left by its name.
+        bench.run(&[&["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain"], &TINY[..]].concat());
+        assert!(!place.exists());
+    }
+}
