@@ -111,7 +111,7 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
         note(conf, conn, &error);
         return false;
     }
-    agree(conn, conf.server(server), conf, tls, noted);
+    agree(conn, worker, conf.server(server), conf, tls, noted).await;
     conn.deadline.set(default_core(conf, conn.client.listen.get()).header_timeout);
     true
 }
@@ -192,7 +192,7 @@ fn evaluate(
 }
 
 /// Keeps what came of the handshake, and judges the client's chain.
-fn agree(conn: &Conn, server: &Server, conf: &Conf, tls: &TlsStream, noted: Noted) {
+async fn agree(conn: &Conn, worker: &Rc<Worker>, server: &Server, conf: &Conf, tls: &TlsStream, noted: Noted) {
     let Some(facts) = conn.client.facts() else { return };
     let speaks = &conf.location(server.root).values.ssl.tls;
     let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
@@ -203,7 +203,15 @@ fn agree(conn: &Conn, server: &Server, conf: &Conf, tls: &TlsStream, noted: Note
         };
         (chain.first().map(|der| Box::from(*der)), verdict)
     });
-    let (certificate, verdict) = judged.unwrap_or((None, Ok(())));
+    let (certificate, mut verdict) = judged.unwrap_or((None, Ok(())));
+    if let Some(speaks) = speaks
+        && let Some(checks) = &speaks.checks
+        && certificate.is_some()
+        && verdict.is_ok()
+    {
+        let chain = tls.with_peer(|chain| speaks.trust.chain(chain, speaks.depth)).unwrap_or_default();
+        verdict = Box::pin(checks.judge(worker, &speaks.trust, &chain)).await;
+    }
     // One handshake a connection: nothing was kept before.
     let _ = facts.agreed.set(Agreed {
         protocol: tls.version().unwrap_or_default(),

@@ -75,6 +75,8 @@ impl Complaint {
         NAMES = 47, "permitted subtree violation";
         /// It issued without being an authority.
         NO_AUTHORITY = 79, "invalid CA certificate";
+        /// Nobody could be asked whether it was revoked (nginx's words, OpenSSL's number).
+        STATUS = 74, "certificate status request failed";
         /// It cannot be read.
         UNREADABLE = 4, "unable to decrypt certificate's signature";
     }
@@ -116,11 +118,6 @@ impl Trust {
             }
         }
         Some(trust)
-    }
-
-    /// Those trusted, in DER.
-    pub fn authorities(&self) -> impl Iterator<Item = &[u8]> {
-        self.authorities.iter().map(Vec::as_slice)
     }
 
     /// Adds a list in DER, and from now on wants one for each certificate of a chain; `false` if it is none.
@@ -169,6 +166,14 @@ impl Trust {
             }
         }
         verdict
+    }
+
+    /// The chain that was judged, in DER, up to the authority.
+    pub fn chain(&self, chain: &[&[u8]], depth: usize) -> Vec<Vec<u8>> {
+        let given: Vec<X509<'_>> = chain.iter().take(CHAIN_MAX).filter_map(|der| X509::read(der)).collect();
+        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der)).collect();
+        let built = given.first().map(|leaf| build(*leaf, &given, &trusted, depth).chain);
+        built.unwrap_or_default().iter().map(|certificate| certificate.der.to_vec()).collect()
     }
 
     /// Whether a certificate in DER is an authority of one's own, or stands below one, each in its time.

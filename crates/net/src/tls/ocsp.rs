@@ -155,6 +155,11 @@ impl Question {
         &self.request
     }
 
+    /// What tells the certificate from all others.
+    pub fn id(&self) -> &[u8] {
+        &self.id
+    }
+
     /// Reads an OCSPResponse at `now` seconds since 1970.
     pub fn read(&self, response: &[u8], signer: Signer<'_>, now: i64) -> Result<Answer, Fault> {
         let mut outer = Items(Items(response).want(SEQUENCE).ok_or(Fault::Unreadable)?);

@@ -9,6 +9,7 @@ use weir_net::tls::{
 
 use super::certificate::{self, CertificateCache, Named, Source, Watch};
 use super::stapling::{self, Stapler};
+use super::status::{self, Checks};
 use super::{Settings, Values, Verify, command, files, sessions};
 use crate::build::{Build, Scope};
 use crate::directive::{Refusal, SERVER};
@@ -29,6 +30,8 @@ pub struct ServerTls {
     pub trust: Trust,
     /// `ssl_verify_depth`.
     pub depth: usize,
+    /// What responders are asked about clients' certificates.
+    pub checks: Option<Checks>,
     /// Clients are asked for a certificate.
     pub asks: bool,
     /// Clients may send data early.
@@ -181,6 +184,7 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
         staplers = stapling::staplers(b, &values, &pairs, resolver);
         pairs = stapling::stapled(pairs, &staplers);
     }
+    let checks = status::checks(b, &values, resolver)?;
     let (trust, hints) = trust(b, &values)?;
     let context = context(&values, &pairs, &sources, &hints);
     let speakers = speakers(&values, &pairs, asks.then_some(hints), context)?;
@@ -203,6 +207,7 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
         cache: values.certificate_cache,
         trust,
         depth: values.depth,
+        checks,
         asks,
         takes_early: values.early_data,
         context,

@@ -12,6 +12,7 @@ pub mod files;
 mod responder;
 mod sessions;
 pub mod stapling;
+pub mod status;
 mod variables;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use weir_net::tls::{KeyLogFile, SessionCache};
 
 use self::assemble::ServerTls;
 use self::certificate::{CertificateCache, Source};
+use self::status::Checked;
 use crate::build::Build;
 use crate::directive::{Arity, Contexts, Directive, HTTP, MAIN, ONE, Refusal, SERVER, TWO};
 use crate::family::Family;
@@ -75,6 +77,12 @@ crate::settings! {
     stapling_verify: bool = false,
     /// `ssl_stapling_responder`; empty for the certificate's own.
     stapling_responder: String = String::new(),
+    /// `ssl_ocsp`.
+    checked: Checked = Checked::Off,
+    /// `ssl_ocsp_responder`; empty for the certificates' own.
+    status_responder: String = String::new(),
+    /// `ssl_ocsp_cache`; `None` for `off`.
+    status_cache: Option<Arc<status::Cache>> = None,
     /// `ssl_reject_handshake`.
     rejects: bool = false,
     /// `ssl_early_data`.
@@ -111,6 +119,8 @@ pub struct Declared {
     caches: std::collections::HashMap<String, u64>,
     /// Certificates whose status is asked for.
     pub staplers: Vec<Arc<stapling::Stapler>>,
+    /// Caches of what responders say, each once.
+    status_caches: Vec<Arc<status::Cache>>,
 }
 
 const HS: Contexts = HTTP.or(SERVER);
@@ -168,7 +178,16 @@ pub static FAMILY: Family = Family::new("ssl", &[
         |b, s| { b.settings().ssl.stapling_verify = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_stapling_responder", HS, ONE, "The responder's http:// URL, instead of that in the certificate.",
         |b, s| { b.settings().ssl.stapling_responder = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("ssl_ocsp", HS, ONE, "Whether clients' certificates are checked by OCSP: only off.", ocsp).default("off"),
+    Directive::new("ssl_ocsp", HS, ONE, "Asks OCSP responders about clients' certificates: on for the chain, leaf for the first, off.",
+        |b, s| {
+            let checked = value::choice(s, &[("off", Checked::Off), ("on", Checked::Chain), ("leaf", Checked::Leaf)])?;
+            b.settings().ssl.checked = Some(checked);
+            Ok(())
+        }).default("off"),
+    Directive::new("ssl_ocsp_responder", HS, ONE, "The responder's http:// URL, instead of that in clients' certificates.",
+        |b, s| { b.settings().ssl.status_responder = Some(s.text(0).to_owned()); Ok(()) }),
+    Directive::new("ssl_ocsp_cache", HS, ONE, "Keeps what responders said, for all workers and over a reload: shared:NAME:SIZE or off.",
+        status::cache).default("off"),
     Directive::new("ssl_reject_handshake", HS, Arity::Flag, "Turns away whoever asks for this server.",
         |b, s| { b.settings().ssl.rejects = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_early_data", HS, Arity::Flag,
@@ -186,6 +205,7 @@ pub static FAMILY: Family = Family::new("ssl", &[
 .variables(variables::ALL)
 .adopt(|new, old| {
     stapling::adopt(&new.ssl.staplers, &old.ssl.staplers);
+    status::adopt(&new.ssl.status_caches, &old.ssl.status_caches);
     Ok(())
 })
 .finish(assemble::finish);
@@ -318,15 +338,6 @@ fn verify_client(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal
         other => return Err(Refusal::whole(format!("invalid value \"{other}\""))),
     });
     Ok(())
-}
-
-fn ocsp(_: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    match statement.text(0) {
-        "off" => Ok(()),
-        "on" | "leaf" => Err(Refusal::directive("is not supported: weir asks no OCSP responder")
-            .todo("give the lists of revoked certificates with ssl_crl")),
-        other => Err(Refusal::whole(format!("invalid value \"{other}\""))),
-    }
 }
 
 fn key_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -1,6 +1,9 @@
 //! An OCSP responder, asked over plain HTTP (RFC 6960 appendix A): a GET, as in nginx, so that caches between may answer.
 
 use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_net::{Address, ConnectOptions, Deadline, Stream};
@@ -8,6 +11,11 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
 
 use crate::base64;
+use crate::build::Build;
+use crate::directive::Refusal;
+use crate::dns::Servers;
+use crate::family::{resolver, upstream};
+use crate::worker::Worker;
 
 /// Bytes of an answer, its head included: a response with a chain of certificates has some ten thousand.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
@@ -43,8 +51,55 @@ impl Url {
     }
 }
 
+/// A responder and where it is.
+pub struct Asked {
+    /// What is asked for.
+    pub url: Url,
+    /// Asked for its addresses, with `resolver_timeout`; otherwise they are known.
+    pub resolver: Option<(Arc<Servers>, Duration)>,
+    /// Its addresses, unless they are asked for.
+    pub addresses: Vec<Address>,
+}
+
+impl Asked {
+    /// One that the configuration names: resolved now, or by the resolver whenever it is asked.
+    pub fn new(b: &Build<'_>, url: Url, resolver: &resolver::Settings) -> Result<Asked, Refusal> {
+        match (resolver.servers.clone().flatten(), upstream::literal_address(&url.authority)) {
+            (Some(servers), None) => {
+                let timeout = resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT);
+                Ok(Asked { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
+            }
+            _ => {
+                let addresses = upstream::resolve_in(b, &url.authority, 80, "OCSP responder")?;
+                Ok(Asked { url, resolver: None, addresses })
+            }
+        }
+    }
+
+    /// The first answer that one of its addresses gives; the error is for the log.
+    pub async fn ask(&self, worker: &Rc<Worker>, request: &[u8]) -> Result<Vec<u8>, String> {
+        let mut outcome = Err("no address of the OCSP responder is known".to_owned());
+        for address in &self.addresses(worker).await? {
+            outcome = ask(&self.url, address, request).await;
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    async fn addresses(&self, worker: &Rc<Worker>) -> Result<Vec<Address>, String> {
+        let Some((servers, timeout)) = &self.resolver else { return Ok(self.addresses.clone()) };
+        let (host, port) = upstream::split_host_port(&self.url.authority);
+        let port: u16 = port.unwrap_or("80").parse().map_err(|_| "invalid port in OCSP responder".to_owned())?;
+        let found = worker.generation().resolver(servers).addresses(host, *timeout).await;
+        let places = found.map_err(|trouble| format!("{host} could not be resolved {trouble}"))?.places;
+        Ok(places.into_iter().map(|place| Address::Tcp(SocketAddr::new(place.address.ip(), port))).collect())
+    }
+}
+
 /// Asks one address; the error is for the log.
-pub async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, String> {
+async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, String> {
     let deadline = Deadline::new();
     deadline.set(TIMEOUT);
     let failed = |what: &str, error: &io::Error| format!("{what} failed {}", crate::log::Os(error));

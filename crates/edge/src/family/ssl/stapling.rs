@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{KeyPair, Staple, Trust};
-use weir_net::{Address, clock, timer};
+use weir_net::{clock, timer};
 
 use super::Values;
-use super::responder::{self, Url};
+use super::responder::{Asked, Url};
 use crate::build::Build;
-use crate::dns::Servers;
-use crate::family::{resolver, upstream};
+use crate::family::resolver;
 use crate::log::{self, Level};
 use crate::worker::Worker;
 
@@ -36,10 +35,7 @@ pub struct Stapler {
     name: String,
     digest: [u8; 32],
     question: Question,
-    url: Url,
-    /// Asked for the responder's addresses, with `resolver_timeout`; otherwise `addresses` are its.
-    resolver: Option<(Arc<Servers>, Duration)>,
-    addresses: Vec<Address>,
+    responder: Asked,
     /// `ssl_stapling_verify`: signers must be appointed by an issuer that these trust.
     trust: Option<Trust>,
     staple: Arc<Staple>,
@@ -50,7 +46,7 @@ pub struct Stapler {
 impl Stapler {
     /// Whether another one asks the same and believes the same.
     fn is_as(&self, other: &Stapler) -> bool {
-        self.digest == other.digest && self.url == other.url && self.trust.is_some() == other.trust.is_some()
+        self.digest == other.digest && self.responder.url == other.responder.url && self.trust.is_some() == other.trust.is_some()
     }
 }
 
@@ -92,17 +88,10 @@ fn stapler(
         written => written.to_owned(),
     };
     let url = Url::read(&text).ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
-    let servers = resolver.servers.clone().flatten();
-    let resolver = servers.map(|servers| (servers, resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT)));
-    let is_later = resolver.is_some() && upstream::literal_address(&url.authority).is_none();
-    let addresses = match is_later {
-        true => Vec::new(),
-        false => upstream::resolve_in(b, &url.authority, 80, "OCSP responder").map_err(|refusal| refusal.what)?,
-    };
+    let responder = Asked::new(b, url, resolver).map_err(|refusal| refusal.what)?;
     let trust = if values.stapling_verify { Trust::new(trusted) } else { None };
-    let resolver = resolver.filter(|_| is_later);
     let (digest, name, staple) = (pair.digest(), name.to_owned(), Arc::default());
-    Ok(Stapler { name, digest, question, url, resolver, addresses, trust, staple, is_watched: AtomicBool::new(false) })
+    Ok(Stapler { name, digest, question, responder, trust, staple, is_watched: AtomicBool::new(false) })
 }
 
 /// The pairs, each with the response that is looked after.
@@ -137,8 +126,8 @@ async fn renew(worker: Rc<Worker>, stapler: Arc<Stapler>, generation: u32) {
         let pause_s = match stapler.ask(&worker).await {
             Ok(until) => (until - MARGIN_S - clock::unix_seconds() as i64).clamp(MARGIN_S, RENEW_S),
             Err(why) => {
-                let Stapler { name, url, .. } = &*stapler;
-                let responder = &url.authority;
+                let Stapler { name, responder, .. } = &*stapler;
+                let responder = &responder.url.authority;
                 log::global(
                     Level::Error,
                     format_args!("{why} while requesting certificate status, responder: {responder}, certificate: \"{name}\""),
@@ -153,15 +142,8 @@ async fn renew(worker: Rc<Worker>, stapler: Arc<Stapler>, generation: u32) {
 impl Stapler {
     /// Until when what came may be shown; the error is for the log.
     async fn ask(&self, worker: &Rc<Worker>) -> Result<i64, String> {
-        let addresses = self.addresses(worker).await?;
-        let mut outcome = Err("no address of the OCSP responder is known".to_owned());
-        for address in &addresses {
-            outcome = responder::ask(&self.url, address, self.question.request()).await;
-            if outcome.is_ok() {
-                break;
-            }
-        }
-        let (response, now) = (outcome?, clock::unix_seconds() as i64);
+        let response = self.responder.ask(worker, self.question.request()).await?;
+        let now = clock::unix_seconds() as i64;
         let signer = self.trust.as_ref().map_or(Signer::Anybody, Signer::Appointed);
         let answer = self.question.read(&response, signer, now).map_err(|fault| fault.to_string())?;
         match answer.status {
@@ -174,14 +156,5 @@ impl Stapler {
                 Err(format!("certificate status \"{}\" in the OCSP response", answer.status.word()))
             }
         }
-    }
-
-    async fn addresses(&self, worker: &Rc<Worker>) -> Result<Vec<Address>, String> {
-        let Some((servers, timeout)) = &self.resolver else { return Ok(self.addresses.clone()) };
-        let (host, port) = upstream::split_host_port(&self.url.authority);
-        let port: u16 = port.unwrap_or("80").parse().map_err(|_| "invalid port in OCSP responder".to_owned())?;
-        let found = worker.generation().resolver(servers).addresses(host, *timeout).await;
-        let places = found.map_err(|trouble| format!("{host} could not be resolved {trouble}"))?.places;
-        Ok(places.into_iter().map(|place| Address::Tcp(std::net::SocketAddr::new(place.address.ip(), port))).collect())
     }
 }

@@ -1,0 +1,232 @@
+//! `ssl_ocsp`: whether clients' certificates were revoked, asked of their responders once a handshake is over.
+//!
+//! The request waits for the answer, nothing else does. What is not known to be good is refused.
+//! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_ocsp>
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weir_conf::Statement;
+use weir_net::tls::ocsp::{self, Question, Signer, Status};
+use weir_net::tls::{Complaint, Trust};
+use weir_net::{Address, clock};
+
+use super::responder::{self, Asked, Url};
+use super::{Values, Verify};
+use crate::build::Build;
+use crate::directive::Refusal;
+use crate::family::resolver;
+use crate::log::{self, Level};
+use crate::value;
+use crate::worker::Worker;
+
+/// `ssl_ocsp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// Nothing is asked.
+    Off,
+    /// Every certificate of the chain but the authority at its end.
+    Chain,
+    /// The client's own.
+    Leaf,
+}
+
+/// How clients' certificates are checked.
+pub struct Checks {
+    is_leaf_only: bool,
+    /// `ssl_ocsp_responder`; otherwise certificates say where theirs is.
+    responder: Option<Asked>,
+    resolver: resolver::Settings,
+    cache: Option<Arc<Cache>>,
+}
+
+/// Bytes an entry of a cache is taken to cost.
+const ENTRY_BYTES: u64 = 256;
+
+/// nginx refuses zones of less than eight pages.
+const CACHE_BYTES_MIN: u64 = 32 << 10;
+
+/// What responders said of certificates, shared by all workers and kept over a reload.
+pub struct Cache {
+    /// Its name and its size in bytes: another size is another cache.
+    identity: (String, u64),
+    entries: Arc<Mutex<HashMap<Vec<u8>, (Status, i64)>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // An entry is there or not.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cache {
+    fn find(&self, id: &[u8], now: i64) -> Option<Status> {
+        lock(&self.entries).get(id).filter(|(_, until)| now < *until).map(|(status, _)| *status)
+    }
+
+    fn keep(&self, id: &[u8], status: Status, until: i64, now: i64) {
+        let limit = usize::try_from(self.identity.1 / ENTRY_BYTES).unwrap_or(usize::MAX);
+        let mut entries = lock(&self.entries);
+        if entries.len() >= limit {
+            entries.retain(|_, (_, until)| now < *until);
+        }
+        if entries.len() >= limit {
+            // Which one is nobody's choice.
+            let some = entries.keys().next().cloned();
+            some.map(|id| entries.remove(&id));
+        }
+        entries.insert(id.to_vec(), (status, until));
+    }
+}
+
+/// Reads `off` or `shared:NAME:SIZE`.
+pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let text = statement.text(0);
+    let invalid = || Refusal::whole(format!("invalid OCSP cache \"{text}\""));
+    if text == "off" {
+        b.settings().ssl.status_cache = Some(None);
+        return Ok(());
+    }
+    let (name, size) = text.strip_prefix("shared:").and_then(|rest| rest.split_once(':')).ok_or_else(invalid)?;
+    let size = value::size_of(size).filter(|_| !name.is_empty()).ok_or_else(invalid)?;
+    if size < CACHE_BYTES_MIN {
+        return Err(Refusal::whole(format!("OCSP cache \"{text}\" is too small")));
+    }
+    let identity = (name.to_owned(), size);
+    let caches = &mut b.declared.ssl.status_caches;
+    let cache = match caches.iter().find(|known| known.identity.0 == name) {
+        Some(known) if known.identity != identity => {
+            return Err(Refusal::whole(format!("the size {size} of shared memory zone \"{name}\" conflicts with already declared size {}", known.identity.1)));
+        }
+        Some(known) => known.clone(),
+        None => {
+            let new = Arc::new(Cache { identity, entries: Arc::default() });
+            caches.push(new.clone());
+            new
+        }
+    };
+    b.settings().ssl.status_cache = Some(Some(cache));
+    Ok(())
+}
+
+/// What an older configuration knew goes on being known.
+pub fn adopt(new: &[Arc<Cache>], old: &[Arc<Cache>]) {
+    for cache in new {
+        if let Some(old) = old.iter().find(|old| old.identity == cache.identity) {
+            let known = lock(&old.entries).clone();
+            *lock(&cache.entries) = known;
+        }
+    }
+}
+
+/// What a server checks; `None` for nothing.
+pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> Result<Option<Checks>, Refusal> {
+    if values.checked == Checked::Off {
+        return Ok(None);
+    }
+    if values.verify == Verify::OptionalNoCa {
+        return Err(Refusal::whole("\"ssl_ocsp\" is incompatible with \"ssl_verify_client optional_no_ca\""));
+    }
+    let text = values.status_responder.as_str();
+    let responder = match text {
+        "" => None,
+        text => {
+            let bad = || Refusal::whole(format!("invalid URL prefix in OCSP responder \"{text}\" in \"ssl_ocsp_responder\""));
+            Some(Asked::new(b, Url::read(text).ok_or_else(bad)?, resolver)?)
+        }
+    };
+    let is_leaf_only = values.checked == Checked::Leaf;
+    Ok(Some(Checks { is_leaf_only, responder, resolver: resolver.clone(), cache: values.status_cache.clone() }))
+}
+
+impl Checks {
+    /// Judges a chain that is good in every other way, the client's own certificate first, the authority last.
+    pub async fn judge(&self, worker: &Rc<Worker>, trust: &Trust, chain: &[Vec<u8>]) -> Result<(), Complaint> {
+        let checked = if self.is_leaf_only { 1 } else { chain.len() };
+        for pair in chain.windows(2).take(checked) {
+            let [certificate, issuer] = pair else { continue };
+            match self.status(worker, trust, certificate, issuer).await {
+                Ok(Status::Good) => {}
+                Ok(Status::Revoked) => return Err(Complaint::REVOKED),
+                Ok(Status::Unknown) => return Err(Complaint::STATUS),
+                Err(why) => {
+                    log::global(Level::Error, format_args!("{why} while requesting certificate status"));
+                    return Err(Complaint::STATUS);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn status(&self, worker: &Rc<Worker>, trust: &Trust, certificate: &[u8], issuer: &[u8]) -> Result<Status, String> {
+        let question = Question::new(certificate, issuer).ok_or("the certificate cannot be asked for")?;
+        let now = clock::unix_seconds() as i64;
+        if let Some(status) = self.cache.as_ref().and_then(|cache| cache.find(question.id(), now)) {
+            return Ok(status);
+        }
+        let response = match &self.responder {
+            Some(responder) => responder.ask(worker, question.request()).await?,
+            None => {
+                let text = ocsp::responder(certificate).ok_or("no OCSP responder URL in the certificate")?;
+                let url = Url::read(&text).ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\""))?;
+                Asked::later(url, &self.resolver)?.ask(worker, question.request()).await?
+            }
+        };
+        let now = clock::unix_seconds() as i64;
+        let answer = question.read(&response, Signer::Appointed(trust), now).map_err(|fault| fault.to_string())?;
+        if let (Some(cache), Some(until)) = (&self.cache, answer.until.filter(|until| now < *until)) {
+            cache.keep(question.id(), answer.status, until, now);
+        }
+        Ok(answer.status)
+    }
+}
+
+impl Asked {
+    /// A responder that a client's certificate names: an address, or a name for the resolver.
+    fn later(url: Url, resolver: &resolver::Settings) -> Result<Asked, String> {
+        let address: Option<Address> = crate::family::upstream::literal_address(&url.authority);
+        match (address, resolver.servers.clone().flatten()) {
+            (Some(address), _) => Ok(Asked { url, resolver: None, addresses: vec![address] }),
+            (None, Some(servers)) => {
+                let timeout = resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT);
+                Ok(Asked { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
+            }
+            (None, None) => Err(format!("no resolver defined to resolve {}", url.authority)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::conf::of_text;
+
+    #[test]
+    fn a_cache_keeps_no_more_than_it_may_and_no_longer() {
+        let cache = Cache { identity: ("c".to_owned(), 4 * ENTRY_BYTES), entries: Arc::default() };
+        for id in 0..9u8 {
+            cache.keep(&[id], Status::Good, 10, 0);
+            assert!(lock(&cache.entries).len() <= 4);
+        }
+        cache.keep(b"x", Status::Revoked, 10, 0);
+        assert_eq!((cache.find(b"x", 9), cache.find(b"x", 10)), (Some(Status::Revoked), None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_in_nginx_words() {
+        for (line, words) in [
+            ("ssl_ocsp yes;", "invalid value \"yes\""),
+            ("ssl_ocsp_cache builtin;", "invalid OCSP cache \"builtin\""),
+            ("ssl_ocsp_cache shared::1m;", "invalid OCSP cache \"shared::1m\""),
+            ("ssl_ocsp_cache shared:a:1k;", "OCSP cache \"shared:a:1k\" is too small"),
+            (
+                "ssl_ocsp_cache shared:a:1m; server { ssl_ocsp_cache shared:a:2m; }",
+                "the size 2097152 of shared memory zone \"a\" conflicts with already declared size 1048576",
+            ),
+        ] {
+            let (_, problems) = of_text(&format!("events {{}} http {{ {line} server {{ listen 80; }} }}"));
+            assert_eq!(problems, [words], "{line}");
+        }
+    }
+}
