@@ -164,6 +164,11 @@ impl Request {
         &self.head.fields
     }
 
+    /// Whether the client asks for another protocol: names the step and where to (RFC 9110 §7.8; nginx: `headers_in.upgrade`).
+    pub fn wants_upgrade(&self) -> bool {
+        self.tokens.upgrade && self.field(Known::Upgrade).is_some()
+    }
+
     /// The first field of a known name.
     pub fn field(&self, known: Known) -> Option<&[u8]> {
         self.head.fields.iter().find(|field| field.known == Some(known)).map(|field| self.text(field.value))

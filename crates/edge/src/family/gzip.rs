@@ -158,7 +158,7 @@ fn filter(exchange: &mut Exchange<'_>) {
         return;
     }
     if settings.vary {
-        exchange.response.fields.push_known(b"Vary", b"Accept-Encoding", Some(Known::Vary));
+        vary(exchange);
     }
     if !client_takes_it(exchange, settings) {
         return;
@@ -172,6 +172,15 @@ fn filter(exchange: &mut Exchange<'_>) {
     weaken_etag(exchange);
     if !pack::replace(exchange, settings.level) {
         exchange.response.body_filters.push(Box::new(Gzip::new(settings.level)));
+    }
+}
+
+/// Says, once, that the answer depends on Accept-Encoding.
+pub fn vary(exchange: &mut Exchange<'_>) {
+    let fields = &mut exchange.response.fields;
+    let is_said = fields.iter().any(|field| field.known == Some(Known::Vary) && field.value == b"Accept-Encoding");
+    if !is_said {
+        fields.push_known(b"Vary", b"Accept-Encoding", Some(Known::Vary));
     }
 }
 
@@ -201,7 +210,7 @@ fn weaken_etag(exchange: &mut Exchange<'_>) {
 }
 
 /// nginx: `ngx_http_gzip_ok`.
-fn client_takes_it(exchange: &Exchange<'_>, settings: &Values) -> bool {
+pub fn client_takes_it(exchange: &Exchange<'_>, settings: &Values) -> bool {
     let came_by_proxy = exchange.request.field(Known::Via).is_some();
     client_accepts(exchange, settings) && (!came_by_proxy || proxy_takes_it(exchange, settings.proxied))
 }

@@ -165,6 +165,7 @@ families! {
     index
     autoindex
     disable_symlinks
+    gzip_static
     static_files
     error_page
     not_modified

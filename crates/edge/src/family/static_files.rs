@@ -272,7 +272,8 @@ fn add_slash(exchange: &mut Exchange<'_>) -> Next {
     Next::Status(301)
 }
 
-fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64) {
+/// Answers with a file of that length and modification time.
+pub fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64) {
     let response = &mut exchange.response;
     response.status = 200;
     response.status_line.clear();

@@ -245,7 +245,6 @@ pub(super) static ENTRIES: &[Entry] = &[
     row("gzip_min_length", "ngx_http_gzip_filter_module", "http, server, location"),
     row("gzip_no_buffer", "ngx_http_gzip_filter_module", "http, server, location"),
     row("gzip_proxied", "ngx_http_core_module", "http, server, location"),
-    row("gzip_static", "ngx_http_gzip_static_module", "http, server, location"),
     row("gzip_types", "ngx_http_gzip_filter_module", "http, server, location"),
     row("gzip_vary", "ngx_http_core_module", "http, server, location"),
     row("gzip_window", "ngx_http_gzip_filter_module", "http, server, location"),

@@ -414,7 +414,7 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
 /// The same for one part.
 pub async fn forward_once(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     // What becomes a tunnel is nobody else's.
-    if matches!(exchange.location.values.cache.zone, Use::Off) || exchange.request.tokens.upgrade {
+    if matches!(exchange.location.values.cache.zone, Use::Off) || exchange.request.wants_upgrade() {
         exchange.cache.leave();
         return forward::forward(exchange, conn).await;
     }

@@ -12,7 +12,7 @@ use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{Complaint, Trust};
 use weir_net::{Address, clock};
 
-use super::responder::{self, Asked, Url};
+use super::responder::{Asked, Url};
 use super::{Values, Verify};
 use crate::build::Build;
 use crate::directive::Refusal;
@@ -51,7 +51,7 @@ const CACHE_BYTES_MIN: u64 = 32 << 10;
 pub struct Cache {
     /// Its name and its size in bytes: another size is another cache.
     identity: (String, u64),
-    entries: Arc<Mutex<HashMap<Vec<u8>, (Status, i64)>>>,
+    entries: Mutex<HashMap<Vec<u8>, (Status, i64)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -100,7 +100,7 @@ pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
         Some(known) => known.clone(),
         None => {
-            let new = Arc::new(Cache { identity, entries: Arc::default() });
+            let new = Arc::new(Cache { identity, entries: Mutex::default() });
             caches.push(new.clone());
             new
         }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_cache_keeps_no_more_than_it_may_and_no_longer() {
-        let cache = Cache { identity: ("c".to_owned(), 4 * ENTRY_BYTES), entries: Arc::default() };
+        let cache = Cache { identity: ("c".to_owned(), 4 * ENTRY_BYTES), entries: Mutex::default() };
         for id in 0..9u8 {
             cache.keep(&[id], Status::Good, 10, 0);
             assert!(lock(&cache.entries).len() <= 4);

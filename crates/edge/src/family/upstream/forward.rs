@@ -555,7 +555,7 @@ async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Re
 fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, mut hold: Hold) -> Answer {
     let status = origin.head.status;
     if status == 101 {
-        if !exchange.request.tokens.upgrade {
+        if !exchange.request.wants_upgrade() {
             exchange.step = Step::AwaitHead;
             exchange.log(Level::Error, format_args!("upstream switched protocols unasked"));
             hold.release(Verdict::Failed);

@@ -1,0 +1,99 @@
+//! `gzip_static`: a file that lies compressed beside the one asked for is sent in its place.
+//!
+//! Whether the client takes it is `gzip`'s business (`gzip_http_version`, `gzip_proxied`, `gzip_disable`, `gzip_vary`),
+//! whether `gzip` itself is on or off. <https://nginx.org/en/docs/http/ngx_http_gzip_static_module.html>
+
+use std::os::unix::fs::MetadataExt;
+
+use weir_wire::Known;
+
+use crate::directive::{Directive, HSL, ONE};
+use crate::exchange::Exchange;
+use crate::family::disable_symlinks::{self, Failed};
+use crate::family::static_files::{self, errno};
+use crate::family::{Family, gzip};
+use crate::log::{Level, Os};
+use crate::phase::{Next, Phase};
+use crate::value;
+
+crate::settings! {
+    /// `gzip_static`.
+    use_of: Use = Use::Off,
+}
+
+/// When the compressed file is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Never.
+    Off,
+    /// To those who take it.
+    On,
+    /// To all.
+    Always,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The family.
+pub static FAMILY: Family = Family::new("gzip_static", &[
+    Directive::new("gzip_static", HSL, ONE, "Sends FILE.gz in place of FILE, to those who take it (on) or to all (always).",
+        |b, s| {
+            let use_of = value::choice(s, &[("off", Use::Off), ("on", Use::On), ("always", Use::Always)])?;
+            b.settings().gzip_static.use_of = Some(use_of);
+            Ok(())
+        }).default("off"),
+])
+.phase(Phase::Content, |location| location.values.gzip_static.use_of != Use::Off, answer);
+
+fn answer(exchange: &mut Exchange<'_>) -> Next {
+    let method = exchange.request.method();
+    if (method != b"GET" && method != b"HEAD") || exchange.uri.ends_with(b"/") {
+        return Next::Continue;
+    }
+    let values = &exchange.location.values;
+    let is_always = values.gzip_static.use_of == Use::Always;
+    let takes_it = is_always || gzip::client_takes_it(exchange, &values.gzip);
+    // Who does not take it is still to be told that the answer depends on it, if there is a compressed file.
+    if !takes_it && !values.gzip.vary {
+        return Next::Continue;
+    }
+    let Some((mut path, _)) = static_files::path(exchange) else { return Next::Status(500) };
+    path.extend_from_slice(b".gz");
+    let opened = disable_symlinks::open(exchange, &path).and_then(|file| match file.metadata() {
+        Ok(facts) => Ok((file, facts)),
+        Err(error) => Err(Failed { call: "fstat()", error }),
+    });
+    let (file, facts) = match opened {
+        Ok(opened) => opened,
+        Err(failed) => {
+            complain(exchange, &path, &failed);
+            return Next::Continue;
+        }
+    };
+    if !is_always && values.gzip.vary {
+        gzip::vary(exchange);
+    }
+    if !takes_it || facts.is_dir() {
+        return Next::Continue;
+    }
+    if !facts.is_file() {
+        let path = String::from_utf8_lossy(&path);
+        exchange.log(Level::Crit, format_args!("\"{path}\" is not a regular file"));
+        return Next::Status(404);
+    }
+    static_files::serve(exchange, file, facts.len(), facts.mtime());
+    exchange.response.fields.push_known(b"Content-Encoding", b"gzip", Some(Known::ContentEncoding));
+    Next::Respond
+}
+
+/// A file that is not there is the usual case; any other trouble is told, and the plain file sent.
+fn complain(exchange: &mut Exchange<'_>, path: &[u8], Failed { call, error }: &Failed) {
+    let level = match error.raw_os_error() {
+        Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => return,
+        Some(errno::EACCES | errno::EMLINK | errno::ELOOP) => Level::Error,
+        Some(_) | None => Level::Crit,
+    };
+    let path = String::from_utf8_lossy(path);
+    exchange.log(level, format_args!("{call} \"{path}\" failed {}", Os(error)));
+}
