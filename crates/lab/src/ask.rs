@@ -314,9 +314,12 @@ pub fn allowed_cpus() -> Vec<usize> {
 
 /// Directories that begin each block empty: caches, and logs that belong to this machine and not to a lab.
 fn fresh(survey: &Survey) -> Vec<String> {
-    let logs = ["/var/log/nginx".to_owned()];
+    let logs = Path::new(LOGS).is_dir().then(|| LOGS.to_owned());
     survey.caches.iter().filter(|path| path.starts_with('/') && path.len() > 1).cloned().chain(logs).collect()
 }
+
+/// Where Debian's nginx, and weir, log unless told otherwise.
+const LOGS: &str = "/var/log/nginx";
 
 /// What `-g` has to say so that the process stays in the foreground, and writes nowhere that matters.
 fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>, String> {

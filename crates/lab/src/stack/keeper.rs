@@ -13,6 +13,7 @@ use weir_meter::host::{self, CpuTime};
 use weir_net::{Instant, clock, process, worker};
 
 use super::leftovers::note;
+use super::network::unmake;
 use super::spec::{Host, Role, Spec};
 use crate::series::{self, Series};
 
@@ -31,6 +32,8 @@ const SAID_MAX: usize = 1500;
 
 /// The process groups to end, wherever the keeper is when it has to go.
 static KEPT: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+/// Directories that were made, likewise.
+static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Serves one block: its spec is the first line of standard input, its answer a line of standard output.
 pub fn keep() -> u8 {
@@ -65,12 +68,17 @@ fn end_all() {
         // Gone already is as good.
         let _ = process::kill_group(group);
     }
+    let made = std::mem::take(&mut *MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    made.iter().for_each(|directory| unmake(directory));
 }
 
 fn block(spec: &Spec) -> Result<Value, String> {
     let end = clock::precise() + spec.limit;
     if spec.is_isolated {
-        spec.hosts.make(&spec.dir, &spec.fresh)?;
+        let mut made = |directory: &str| {
+            MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(directory.to_owned());
+        };
+        spec.hosts.make(&spec.dir, &spec.fresh, &mut made)?;
         // Repeatable wherever the machine prefers another; not all kernels have it.
         let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
     }

@@ -145,13 +145,21 @@ impl Hosts {
         !self.origin_addresses.is_empty() || !self.names.is_empty()
     }
 
-    /// Makes the hosts, in namespaces that are this process's own.
-    pub(super) fn make(&self, dir: &Path, fresh: &[String]) -> Result<(), String> {
+    /// Makes the hosts, in namespaces that are this process's own. A directory that is to be empty and is not there is made,
+    /// and told to `made`: what is under a mount is the machine's.
+    pub(super) fn make(&self, dir: &Path, fresh: &[String], made: &mut dyn FnMut(&str)) -> Result<(), String> {
         ip("link set lo up")?;
         // What is under /run names processes of the machine outside: here it is empty, and what `ip netns` writes stays here.
         tmpfs("/run")?;
-        for directory in fresh.iter().filter(|directory| Path::new(directory).is_dir()) {
-            tmpfs(directory)?;
+        for directory in fresh {
+            let path = Path::new(directory);
+            // Its parent has to be there, as for nginx itself.
+            if std::fs::create_dir(path).is_ok() {
+                made(directory);
+            }
+            if path.is_dir() {
+                tmpfs(directory)?;
+            }
         }
         if self.is_client_apart {
             host("client", "toclient", EDGE, CLIENT)?;
@@ -178,6 +186,13 @@ impl Hosts {
         }
         Ok(())
     }
+}
+
+/// Takes away what [`Hosts::make`] told of.
+pub(super) fn unmake(directory: &str) {
+    let unmounted = done(Command::new("umount").args(["-l", directory]));
+    // Not empty means that it is not ours any more.
+    let _ = unmounted.map(|()| std::fs::remove_dir(directory));
 }
 
 /// A host by the name of its namespace, joined to the edge's by a pair of links.
