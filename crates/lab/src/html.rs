@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use crate::metric;
-use crate::verdict::signed;
+use crate::report;
+use crate::verdict::{plain, signed};
 
 /// The page of a run.
 pub fn page(run: &Value) -> String {
-    let body = [head(run), forest(run), blocks(run), table(run), steps(run), rest(run)].concat();
+    let body = [head(run), notes(run), forest(run), blocks(run), table(run), steps(run), rest(run)].concat();
     TEMPLATE.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
 }
 
@@ -54,6 +55,12 @@ fn head(run: &Value) -> String {
     )
 }
 
+/// What makes the figures less than they seem.
+fn notes(run: &Value) -> String {
+    let list: String = report::notes(run).iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
+    if list.is_empty() { list } else { format!("<ul class=\"notes\">{list}</ul>\n") }
+}
+
 /// Width of a picture, and what of it names take.
 const WIDTH: f64 = 720.0;
 const NAMES: f64 = 110.0;
@@ -75,7 +82,7 @@ fn forest(run: &Value) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let x = |value: f64| NAMES + (WIDTH - NAMES) * (0.5 + value / reach / 2.0);
+    let x = |value: f64| NAMES + (WIDTH - NAMES) * (0.5 + value / reach / 2.1);
     let height = ROW * (rows.len() + 1) as f64;
     let mut svg =
         format!("<line x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{1}\" class=\"zero\"/>", x(0.0), height - ROW / 2.0);
@@ -131,7 +138,7 @@ fn blocks(run: &Value) -> String {
             x + 1.0,
             100.0 - tall,
             (step - 2.0).max(1.0),
-            x + step / 2.0 - 4.0,
+            x + step / 2.0,
         );
         let windows = strip(block);
         let points: Vec<String> = windows
@@ -173,16 +180,22 @@ fn table(run: &Value) -> String {
         let show = |key: &str| json[key].as_f64().map_or("–".to_owned(), |value| metric.show(value));
         let amount = |json: &Value| json.as_f64().map_or("–".to_owned(), |amount| signed(metric, amount));
         rows += &format!(
-            "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td><td>{}</td><td>{}</td></tr>\n",
+            "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             metric.title,
             show("before"),
             show("after"),
             amount(&json["effect"]),
-            amount(&json["interval"][0]),
-            amount(&json["interval"][1]),
-            amount(&json["detectable"]),
+            if json["interval"].is_array() {
+                format!("{} to {}", amount(&json["interval"][0]), amount(&json["interval"][1]))
+            } else {
+                "–".to_owned()
+            },
+            json["detectable"].as_f64().map_or("–".to_owned(), |amount| plain(metric, amount)),
             word(&json["text"]),
         );
+    }
+    if rows.is_empty() {
+        return rows;
     }
     let titles = ["", "before", "after", "change", "interval", "smallest detectable", ""]
         .map(|title| format!("<th>{title}</th>"))

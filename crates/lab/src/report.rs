@@ -24,7 +24,7 @@ pub fn text(run: &Value) -> String {
     line(String::new());
     line(strips(run));
     line(table(run));
-    for text in spoiled(run).into_iter().chain(cautions(run)) {
+    for text in notes(run) {
         line(text);
     }
     line(format!("Verdict: {}", run["verdict"]["text"].as_str().unwrap_or("none")));
@@ -153,6 +153,11 @@ fn row(json: &Value, metric: &Metric, is_primary: bool) -> Vec<String> {
         interval.map_or("–".to_owned(), |(low, high)| format!("{} to {}", signed(metric, low), signed(metric, high))),
         json["detectable"].as_f64().map_or("–".to_owned(), |amount| plain(metric, amount)),
     ]
+}
+
+/// Blocks that were not used, and what makes the rest less than it seems.
+pub(crate) fn notes(run: &Value) -> Vec<String> {
+    spoiled(run).into_iter().chain(cautions(run)).collect()
 }
 
 fn spoiled(run: &Value) -> Vec<String> {
