@@ -13,6 +13,9 @@ pub fn ci(root: &Path) -> Result<(), String> {
     tidy::tidy(root)?;
     run(&mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(root.join("tests/apps")))?;
+    let python = root.join("target/python");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+    run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))?;
     run(&mut cargo("build --release"))?;
     smoke(root)?;
     fuzz()?;

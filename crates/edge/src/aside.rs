@@ -76,7 +76,7 @@ macro_rules! plain {
                 let Exchange {
                     conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
                     proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    held: _, cache: _, $($field,)*
+                    held: _, cache: _, upload: _, $($field,)*
                 } = exchange;
                 Plain { $($field: *$field,)* }
             }

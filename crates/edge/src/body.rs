@@ -125,7 +125,8 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
     loop {
         match take(exchange, out) {
             Ok(Taken::End) => return Poll::Ready(Ok(true)),
-            Ok(Taken::Some) => return Poll::Ready(Ok(false)),
+            // Of a stream it may be known already that this was the last of it.
+            Ok(Taken::Some) => return Poll::Ready(Ok(is_at_end(exchange, conn))),
             Ok(Taken::Nothing) => {}
             Err(failed) => return Poll::Ready(Err(failed)),
         }
@@ -151,6 +152,16 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
             Err(error) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(error)))),
         }
     }
+}
+
+/// Whether a stream's body has been taken to its end, which is noted.
+fn is_at_end(exchange: &mut Exchange<'_>, conn: &Conn) -> bool {
+    let Some(reader) = exchange.reader.as_mut().filter(|reader| matches!(reader.left, Left::All)) else { return false };
+    let is_read = exchange.request.unread().is_empty() && conn.carried.as_ref().is_some_and(|stream| stream.is_read());
+    if is_read {
+        reader.left = Left::Nothing;
+    }
+    is_read
 }
 
 enum Taken {

@@ -197,7 +197,7 @@ impl Compiler<'_> {
     ) -> (LocationId, Places, Vec<Rule>) {
         let is_server = scope.context == directive::SERVER;
         let id = LocationId(self.locations.len() as u32);
-        let values = scope.settings.clone().values();
+        let values = scope.settings.clone().values().settle();
         self.locations.push(Location {
             id,
             name: name.clone(),

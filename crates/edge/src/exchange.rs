@@ -14,6 +14,7 @@ use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead,
 use crate::body::RequestBody;
 use crate::conf::{Conf, Location, LocationId, Server};
 use crate::family::cache::visit::Visit;
+use crate::family::upstream::attempt::Upload;
 use crate::fields::Fields;
 use crate::log::Level;
 use crate::respond::Body;
@@ -424,6 +425,8 @@ pub struct Exchange<'c> {
     pub slice_start: Option<u64>,
     /// It fetches a further part of another exchange's answer.
     pub is_part: bool,
+    /// The rest of the request, on its way to an upstream that answers already.
+    pub upload: Option<Box<Upload>>,
     /// Places taken under `limit_conn`, given back with the end of the exchange.
     pub held: Vec<crate::family::limit_conn::Held>,
 }
@@ -489,6 +492,7 @@ impl<'c> Exchange<'c> {
             cache: Visit::default(),
             slice_start: None,
             is_part: false,
+            upload: None,
             held: Vec::new(),
         }
     }

@@ -1,4 +1,6 @@
-//! HTTP/2 towards clients (RFC 9113): one task drives the connection, one serves each stream.
+//! HTTP/2 (RFC 9113): one task drives a connection, and each stream is a `Carried`, read and written like a socket.
+//!
+//! Towards clients, one task serves each stream:
 //!
 //! ```text
 //!  socket ─ frames ─► drive ─ a request ─► a task: seat, exchange, as for HTTP/1.1
@@ -9,16 +11,26 @@
 //! What streams write is framed at once into one buffer, which the driving task sends when all who are ready have
 //! written: answers that are ready together leave in one call. A stream that may not write (its window, the
 //! connection's, or too much waits for the socket) is woken when it may.
+//!
+//! Towards origins `family/upstream/line` drives; exchanges open streams, `ask` puts requests on them, and `reply` is
+//! what comes back besides the body.
 
 mod answer;
+mod ask;
 mod drive;
+mod input;
+mod reply;
 mod request;
 mod session;
 mod stream;
 
 pub use answer::{finish, head, interim};
+pub use ask::Unsent;
 pub use drive::serve;
+pub use input::{Input, Over};
+pub use reply::{Lost, head_came, trailers_came};
 pub use request::Begun;
+pub use session::{Carrier, OUT_MAX, Session};
 pub use stream::Stream;
 
 use weir_wire::Version;

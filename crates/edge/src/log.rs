@@ -339,12 +339,17 @@ fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     let Some(last) = exchange.tries.last() else {
         return;
     };
-    let scheme = if last.is_tls { "https" } else { "http" };
+    let pass = exchange.location.values.proxy.pass.as_deref();
+    let scheme = match (pass.is_some_and(|pass| pass.is_grpc), last.is_tls) {
+        (false, false) => "http",
+        (false, true) => "https",
+        (true, false) => "grpc",
+        (true, true) => "grpcs",
+    };
     push(line, format_args!(", upstream: \"{scheme}://{}", last.peer));
     if last.peer.starts_with("unix:") {
         line.push(b':');
     }
-    let pass = exchange.location.values.proxy.pass.as_deref();
     crate::family::proxy::request::push_target(exchange, pass, None, line);
     line.push(b'"');
 }

@@ -18,8 +18,11 @@ use std::task::Poll;
 use weir_net::{Lease, buffer};
 use weir_wire::encode;
 
+use crate::body::Failed;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
+use crate::family::proxy::response;
+use crate::family::upstream::attempt::Failure;
 use crate::family::upstream::source::{Broken, Source};
 use crate::log::{self, Level};
 use crate::pace::Pace;
@@ -168,6 +171,19 @@ async fn whole(
     Some(result)
 }
 
+/// Sends on what is left of the request, where the answer came first.
+fn poll_upload(exchange: &mut Exchange<'_>, conn: &Conn, source: &Source) -> Result<(), End> {
+    let (Some(mut upload), Some(link)) = (exchange.upload.take(), source.link()) else { return Ok(()) };
+    match upload.poll(exchange, conn, link) {
+        Poll::Pending => exchange.upload = Some(upload),
+        Poll::Ready(Ok(())) => {}
+        Poll::Ready(Err(Failure::TimedOut)) => return Err(End::Origin(Broken::TimedOut)),
+        Poll::Ready(Err(Failure::Client(gone) | Failure::Body(Failed::Gone(gone)))) => return Err(End::Client(gone)),
+        Poll::Ready(Err(_)) => return Err(End::Client(Gone::Cut)),
+    }
+    Ok(())
+}
+
 struct Piece {
     bytes: Lease,
     start: usize,
@@ -231,6 +247,7 @@ impl Relay {
                 if self.is_broken {
                     return Poll::Ready(Err(End::Client(Gone::Cut)));
                 }
+                poll_upload(exchange, conn, source)?;
                 let wrote = match self.poll_write(exchange, conn, timeout) {
                     Poll::Ready(Ok(wrote)) => wrote,
                     Poll::Ready(Err(gone)) => return Poll::Ready(Err(End::Client(gone))),
@@ -413,6 +430,9 @@ impl Relay {
     /// Filters, frames and queues body bytes; notes the end.
     fn take_in(&mut self, exchange: &mut Exchange<'_>, source: &mut Source, mut piece: Lease) {
         let last = source.is_done();
+        if last {
+            response::pass_trailers(exchange, source.take_trailers());
+        }
         keep(exchange, source, &piece);
         if last {
             source.finish_early(exchange);

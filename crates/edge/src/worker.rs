@@ -21,6 +21,7 @@ use crate::dns::{Client, Servers};
 use crate::exchange::{Origin, Parts};
 use crate::family::proxy_ssl::handshake::AllSessions;
 use crate::family::ssl::stapling;
+use crate::family::upstream::line::Lines;
 use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::{Pools, Shelf};
 use crate::log::{self, Level};
@@ -32,6 +33,8 @@ pub struct Generation {
     pub conf: Arc<Conf>,
     /// Idle connections to upstreams.
     pub pools: Pools,
+    /// Connections to upstreams that carry many exchanges.
+    pub lines: Lines,
     /// TLS sessions with upstreams.
     pub sessions: AllSessions,
     /// Groups with names in them, as this worker saw them last.
@@ -55,6 +58,7 @@ impl Generation {
         Generation {
             conf,
             pools: Pools::new(shelf),
+            lines: Lines::default(),
             sessions: AllSessions::default(),
             seen: AllSeen::default(),
             resolvers: RefCell::default(),
@@ -350,7 +354,7 @@ impl Worker {
             // nginx: the listening sockets and the channel to the master take places too.
             let fixed = generation.conf.sockets.len() + 1;
             let free = || limit.saturating_sub(fixed + self.places_taken.get());
-            if free() == 0 && !generation.pools.close_oldest() {
+            if free() == 0 && !generation.pools.close_oldest() && !generation.lines.close_oldest() {
                 self.close_idle(limit);
             }
             if free() == 0 {

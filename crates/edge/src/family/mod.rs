@@ -179,11 +179,28 @@ families! {
     slice
     proxy
     proxy_ssl
+    grpc
+    grpc_ssl
     upstream
     resolver
     early_hints
     http2
     ssl
+}
+
+impl Values {
+    /// Where `grpc_pass` answers, its settings take the place of `proxy_pass`'s, which nothing of this location reads;
+    /// gRPC is neither cached nor stored.
+    pub fn settle(mut self) -> Values {
+        if self.grpc.pass.is_some() {
+            self.proxy = grpc::fixed(self.grpc.clone());
+            self.proxy_ssl = self.grpc_ssl.clone();
+            self.cache.zone = cache::Use::Off;
+            self.store.store = store::Store::Off;
+            self.slice.size = 0;
+        }
+        self
+    }
 }
 
 /// The order in which filters change a response's head, first to last.

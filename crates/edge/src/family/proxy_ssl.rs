@@ -10,18 +10,18 @@ pub mod handshake;
 
 use std::sync::Arc;
 
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revocation_lists};
+use weir_wire::Version;
 
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, ONE, Refusal, TWO};
+use crate::directive::Refusal;
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::proxy::Pass;
 use crate::family::ssl::certificate::{self, CertificateCache};
-use crate::family::ssl::{cache_of, files, passwords_of};
-use crate::value;
+use crate::family::ssl::files;
 use crate::variable::Template;
 use command::Commands;
 
@@ -124,61 +124,70 @@ impl Asked<'_> {
     }
 }
 
-macro_rules! flag {
-    ($name:literal, $field:ident, $default:literal, $doc:literal) => {
-        Directive::new($name, HSL, Arity::Flag, $doc, |b, s| {
-            b.settings().proxy_ssl.$field = Some(value::flag(s)?);
-            Ok(())
-        })
-        .default($default)
-    };
+/// The directives, under a family's prefix.
+macro_rules! towards_origins {
+    ($family:ident, $prefix:literal) => {{
+        use $crate::directive::{Arity, Directive, HSL, ONE, TWO};
+        use $crate::family::proxy_ssl::{ciphers, protocols};
+        use $crate::family::ssl::{cache_of, passwords_of};
+        use $crate::value;
+        &[
+            Directive::new(concat!($prefix, "_session_reuse"), HSL, Arity::Flag, "Resumes TLS sessions with upstreams.",
+                |b, s| { b.settings().$family.session_reuse = Some(value::flag(s)?); Ok(()) }).default("on"),
+            Directive::new(concat!($prefix, "_protocols"), HSL, Arity::AtLeast(1), "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
+                |b, s| protocols(b, s, |all| &mut all.$family)).default("TLSv1.2 TLSv1.3"),
+            Directive::new(concat!($prefix, "_ciphers"), HSL, ONE, "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
+                |b, s| ciphers(b, s, |all| &mut all.$family)).default("DEFAULT"),
+            Directive::new(concat!($prefix, "_name"), HSL, ONE, "The name the upstream's certificate must be for, and that is sent to it.", |b, s| {
+                let template = b.template(s.text(0))?;
+                b.settings().$family.name = Some(Some((template, s.text(0).to_owned())));
+                Ok(())
+            }).default("$proxy_host"),
+            Directive::new(concat!($prefix, "_server_name"), HSL, Arity::Flag, "Sends the name to upstreams (SNI).",
+                |b, s| { b.settings().$family.server_name = Some(value::flag(s)?); Ok(()) }).default("off"),
+            Directive::new(concat!($prefix, "_verify"), HSL, Arity::Flag, "Checks the certificates of upstreams.",
+                |b, s| { b.settings().$family.verify = Some(value::flag(s)?); Ok(()) }).default("off"),
+            Directive::new(concat!($prefix, "_verify_depth"), HSL, ONE, "Authorities between an upstream's certificate and a trusted one, at most.", |b, s| {
+                b.settings().$family.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
+                Ok(())
+            }).default("1"),
+            Directive::new(concat!($prefix, "_trusted_certificate"), HSL, ONE, "File with the authorities that are trusted, PEM.",
+                |b, s| { b.settings().$family.trusted_certificate = Some(s.text(0).to_owned()); Ok(()) }),
+            Directive::new(concat!($prefix, "_crl"), HSL, ONE, "File with what the authorities revoked, PEM; one list for each authority.",
+                |b, s| { b.settings().$family.crl = Some(s.text(0).to_owned()); Ok(()) }),
+            Directive::new(concat!($prefix, "_certificate"), HSL, ONE, "File with the certificate shown to upstreams that ask, PEM; variables are allowed.", |b, s| {
+                let template = b.template(s.text(0))?;
+                b.settings().$family.certificate = Some((template, s.text(0).to_owned()));
+                Ok(())
+            }),
+            Directive::new(concat!($prefix, "_certificate_key"), HSL, ONE, "File with that certificate's key, PEM; variables are allowed.", |b, s| {
+                let template = b.template(s.text(0))?;
+                b.settings().$family.certificate_key = Some(Some((template, s.text(0).to_owned())));
+                Ok(())
+            }),
+            Directive::new(concat!($prefix, "_certificate_cache"), HSL, Arity::Between(1, 3),
+                "Keeps certificates and keys that variables name: off, or max=N [inactive=TIME] [valid=TIME].",
+                |b, s| { b.settings().$family.certificate_cache = Some(cache_of(s)?); Ok(()) }).default("off"),
+            Directive::new(concat!($prefix, "_password_file"), HSL, ONE, "File with the passwords of encrypted keys, one a line, tried in turn.",
+                |b, s| { let lines = passwords_of(b, s)?; b.settings().$family.passwords = Some(lines); Ok(()) }),
+            Directive::new(concat!($prefix, "_conf_command"), HSL, TWO, "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
+                |b, s| b.settings().$family.commands.get_or_insert_default().add(s.text(0), s.text(1))).many(),
+            Directive::new(concat!($prefix, "_key_log"), HSL, ONE, "File that the keys of connections to upstreams are written to, for Wireshark.",
+                |b, s| { let path = b.path(s.text(0)); b.settings().$family.key_log = Some(Some(path)); Ok(()) }),
+        ]
+    }};
 }
 
-/// The family.
-pub static FAMILY: Family = Family::new("proxy_ssl", &[
-    flag!("proxy_ssl_session_reuse", session_reuse, "on", "Resumes TLS sessions with upstreams."),
-    Directive::new("proxy_ssl_protocols", HSL, Arity::AtLeast(1), "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
-        protocols).default("TLSv1.2 TLSv1.3"),
-    Directive::new("proxy_ssl_ciphers", HSL, ONE, "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
-        ciphers).default("DEFAULT"),
-    Directive::new("proxy_ssl_name", HSL, ONE, "The name the upstream's certificate must be for, and that is sent to it.", |b, s| {
-        let template = b.template(s.text(0))?;
-        b.settings().proxy_ssl.name = Some(Some((template, s.text(0).to_owned())));
-        Ok(())
-    }).default("$proxy_host"),
-    flag!("proxy_ssl_server_name", server_name, "off", "Sends the name to upstreams (SNI)."),
-    flag!("proxy_ssl_verify", verify, "off", "Checks the certificates of upstreams."),
-    Directive::new("proxy_ssl_verify_depth", HSL, ONE, "Authorities between an upstream's certificate and a trusted one, at most.", |b, s| {
-        b.settings().proxy_ssl.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
-        Ok(())
-    }).default("1"),
-    Directive::new("proxy_ssl_trusted_certificate", HSL, ONE, "File with the authorities that are trusted, PEM.",
-        |b, s| { b.settings().proxy_ssl.trusted_certificate = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("proxy_ssl_crl", HSL, ONE, "File with what the authorities revoked, PEM; one list for each authority.",
-        |b, s| { b.settings().proxy_ssl.crl = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("proxy_ssl_certificate", HSL, ONE, "File with the certificate shown to upstreams that ask, PEM; variables are allowed.", |b, s| {
-        let template = b.template(s.text(0))?;
-        b.settings().proxy_ssl.certificate = Some((template, s.text(0).to_owned()));
-        Ok(())
-    }),
-    Directive::new("proxy_ssl_certificate_key", HSL, ONE, "File with that certificate's key, PEM; variables are allowed.", |b, s| {
-        let template = b.template(s.text(0))?;
-        b.settings().proxy_ssl.certificate_key = Some(Some((template, s.text(0).to_owned())));
-        Ok(())
-    }),
-    Directive::new("proxy_ssl_certificate_cache", HSL, Arity::Between(1, 3),
-        "Keeps certificates and keys that variables name: off, or max=N [inactive=TIME] [valid=TIME].",
-        |b, s| { b.settings().proxy_ssl.certificate_cache = Some(cache_of(s)?); Ok(()) }).default("off"),
-    Directive::new("proxy_ssl_password_file", HSL, ONE, "File with the passwords of encrypted keys, one a line, tried in turn.",
-        |b, s| { let lines = passwords_of(b, s)?; b.settings().proxy_ssl.passwords = Some(lines); Ok(()) }),
-    Directive::new("proxy_ssl_conf_command", HSL, TWO, "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
-        |b, s| b.settings().proxy_ssl.commands.get_or_insert_default().add(s.text(0), s.text(1))).many(),
-    Directive::new("proxy_ssl_key_log", HSL, ONE, "File that the keys of connections to upstreams are written to, for Wireshark.",
-        |b, s| { let path = b.path(s.text(0)); b.settings().proxy_ssl.key_log = Some(Some(path)); Ok(()) }),
-])
-.finish(finish);
+pub(crate) use towards_origins;
 
-fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// The family.
+pub static FAMILY: Family = Family::new("proxy_ssl", towards_origins!(proxy_ssl, "proxy_ssl")).finish(finish);
+
+/// Whose settings of a block are meant.
+pub(crate) type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+
+/// `…_ssl_protocols`.
+pub(crate) fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     for word in &statement.args {
         if Protocols::of_words([word.text.as_str()]).is_none() {
             return Err(Refusal::whole(format!("invalid value \"{}\"", word.text)).todo("TLSv1.2 or TLSv1.3, or both"));
@@ -194,13 +203,14 @@ fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if !chosen.left_out.is_empty() {
         b.warn(format!("weir does not speak {}", chosen.left_out.join(" ")), Some("upstreams are spoken to by the rest of the list".to_owned()));
     }
-    b.settings().proxy_ssl.protocols = Some(chosen.kept);
+    of(b.settings()).protocols = Some(chosen.kept);
     Ok(())
 }
 
-fn ciphers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// `…_ssl_ciphers`.
+pub(crate) fn ciphers(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     ciphers_of(statement.text(0))?;
-    b.settings().proxy_ssl.ciphers = Some(statement.text(0).to_owned());
+    of(b.settings()).ciphers = Some(statement.text(0).to_owned());
     Ok(())
 }
 
@@ -235,11 +245,13 @@ struct Written {
     passwords: Arc<Vec<Vec<u8>>>,
     commands: Commands,
     key_log: Option<String>,
+    is_h2: bool,
 }
 
 impl Written {
-    fn of(values: &Values) -> Written {
+    fn of(values: &Values, is_h2: bool) -> Written {
         Written {
+            is_h2,
             session_reuse: values.session_reuse,
             protocols: values.protocols,
             ciphers: values.ciphers.clone(),
@@ -258,24 +270,35 @@ impl Written {
     }
 }
 
-/// Compiles a block that passes requests over TLS, or may.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let Some(Some(pass)) = &scope.settings.proxy.pass else { return };
+    let is_h2 = scope.settings.proxy.version == Some(Version::Http2);
+    compile_block(b, &mut scope.settings.proxy_ssl, (pass, is_h2), "proxy_pass", scope.at);
+}
+
+/// Compiles a block that passes requests over TLS, or may.
+pub(crate) fn compile_block(
+    b: &mut Build<'_>,
+    settings: &mut Settings,
+    (pass, is_h2): (&Pass, bool),
+    directive: &str,
+    at: At,
+) {
     if !pass.is_tls && pass.template.is_none() {
         return;
     }
-    let values = scope.settings.proxy_ssl.clone().values();
-    let written = Written::of(&values);
+    let values = settings.clone().values();
+    let written = Written::of(&values, is_h2);
     let known = b.declared.proxy_ssl.made.iter().find(|(made, _)| *made == written);
     let tls = match known.map(|(_, tls)| tls.clone()) {
         Some(tls) => tls,
-        None => match compile(b, &values) {
+        None => match compile(b, &values, is_h2) {
             Ok(tls) => {
                 b.declared.proxy_ssl.made.push((written, Arc::new(tls)));
                 let Some((_, tls)) = b.declared.proxy_ssl.made.last() else { return };
                 tls.clone()
             }
-            Err(refusal) => return b.refuse_at("proxy_pass", refusal, Some(scope.at)),
+            Err(refusal) => return b.refuse_at(directive, refusal, Some(at)),
         },
     };
     let party = fixed_party(&values, pass, &tls).map(|party| {
@@ -287,11 +310,11 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
             party
         })
     });
-    scope.settings.proxy_ssl.tls = Some(Some(tls));
-    scope.settings.proxy_ssl.party = Some(party);
+    settings.tls = Some(Some(tls));
+    settings.party = Some(party);
 }
 
-fn compile(b: &mut Build<'_>, values: &Values) -> Result<Tls, Refusal> {
+fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refusal> {
     let trust = if values.verify { Some((trust(b, values)?, usize::from(values.verify_depth))) } else { None };
     let (protocols, ciphers) = values.commands.apply(values.protocols, ciphers_of(&values.ciphers)?)?;
     let options = OriginOptions {
@@ -300,7 +323,8 @@ fn compile(b: &mut Build<'_>, values: &Values) -> Result<Tls, Refusal> {
         trust,
         sends_name: values.server_name,
         resumes: values.session_reuse,
-        alpn: Vec::new(),
+        // nginx offers nothing for HTTP/1.1.
+        alpn: if is_h2 { vec![b"h2".to_vec()] } else { Vec::new() },
         key_log: values.key_log.as_ref().map(|path| Arc::new(KeyLogFile::new(path))),
     };
     let client = Client::for_origins(options)

@@ -6,15 +6,16 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_net::clock;
 use weir_net::worker::Task;
-use weir_net::{Lease, buffer, clock};
 use weir_wire::Violation;
-use weir_wire::h2::connection::{Event, Step};
+use weir_wire::h2::connection::Event;
 use weir_wire::h2::{Code, Fault};
 
+use super::input::{Input, Over};
 use super::limits;
 use super::request::{self, Begun};
-use super::session::{OUT_MAX, Session};
+use super::session::{Carrier, OUT_MAX, Session};
 use super::stream::Stream;
 use crate::conn::{self, After, Conn};
 use crate::head::{self, default_core, default_values};
@@ -22,20 +23,15 @@ use crate::log::{self, Level};
 use crate::seat::Guest;
 use crate::worker::Entry;
 
-/// Bytes read at a time: some requests, or one full frame with its head.
-const READ_BYTES: usize = 18 << 10;
-/// Reads in one turn, after which others have theirs.
-const READS_MAX: usize = 8;
-
 /// Serves a connection whose client speaks HTTP/2; `early` came before, preface included.
 pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {
     let generation = entry.worker.generation();
     let listen = conn.client.listen.get();
     let values = default_values(&generation.conf, listen);
-    let session = Session::new(conn.shared.clone(), limits(&generation.conf, listen), values.http2.chunk);
-    let mut input = buffer::lease(READ_BYTES.max(early.len()));
-    input.extend_from_slice(early);
-    let drive = Drive { conn, entry, session, input, start: 0, needs: 0, is_begun: false, waits: Waits::Nothing };
+    let session =
+        Session::new(Carrier::Client(conn.shared.clone()), limits(&generation.conf, listen), values.http2.chunk);
+    let input = Input::of_client(early);
+    let drive = Drive { conn, entry, session, input, waits: Waits::Nothing };
     weir_net::worker::spawn(Box::pin(live(drive)));
 }
 
@@ -97,12 +93,7 @@ struct Drive {
     conn: Box<Conn>,
     entry: Entry,
     session: Rc<Session>,
-    /// Bytes read; those before `start` are done with.
-    input: Lease,
-    start: usize,
-    /// So many bytes from `start` on must be there before there is anything to do.
-    needs: usize,
-    is_begun: bool,
+    input: Input,
     waits: Waits,
 }
 
@@ -115,7 +106,7 @@ impl Drive {
                 return Poll::Ready(End::Closed);
             }
             self.go_if_told();
-            let sent = match self.session.flush(&self.conn.shared.stream) {
+            let sent = match self.session.flush() {
                 Ok(sent) => sent,
                 Err(error) => return Poll::Ready(End::Broken(error)),
             };
@@ -146,13 +137,7 @@ impl Drive {
         let worker = &self.entry.worker;
         let is_old = self.conn.shared.generation.get() != worker.generation().conf.generation;
         if worker.is_draining() || is_old {
-            self.go();
-        }
-    }
-
-    fn go(&self) {
-        if !self.is_going() {
-            self.session.wire.borrow_mut().goaway(Code::NoError);
+            go(&self.session);
         }
     }
 
@@ -162,97 +147,21 @@ impl Drive {
 
     /// Reads and acts on what is there; whether there may be more. A fault is told to the client before it ends all.
     fn read(&mut self) -> Result<bool, End> {
-        for _ in 0..READS_MAX {
-            match self.take_frames() {
-                Ok(()) => {}
-                Err(fault) => return Err(self.refuse(fault)),
+        let Drive { conn, entry, session, input, waits } = self;
+        let read = input.read(session, &mut |event| {
+            // Each frame has its own time, or a long upload would end with it; a section's frames share theirs.
+            if *waits == Waits::Frame && !session.wire.borrow().is_in_section() {
+                *waits = Waits::Nothing;
             }
-            if self.session.waiting() >= OUT_MAX {
-                return Ok(true);
+            if act(conn, entry, session, event) && is_spent(conn, entry) {
+                go(session);
             }
-            let stream = &self.conn.shared.stream;
-            if stream.poll_readable().is_pending() {
-                self.shrink();
-                return Ok(false);
-            }
-            self.input.drain(..self.start);
-            self.start = 0;
-            let room = READ_BYTES.max(self.needs.saturating_sub(self.input.len()));
-            if self.input.capacity() < self.input.len() + room {
-                self.input.reserve(room);
-            }
-            match stream.try_read_vec(&mut self.input, room) {
-                // Frames that were cut off say nothing; streams that are open have lost their client.
-                Ok(0) => return Err(End::Closed),
-                Ok(_) => {}
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(error) => return Err(End::Broken(error)),
-            }
-        }
-        // Others have their turn.
-        Task::current().wake();
-        Ok(false)
-    }
-
-    /// A connection that waits holds no buffer.
-    fn shrink(&mut self) {
-        if self.start == self.input.len() {
-            (self.input, self.start) = (Lease::none(), 0);
-        }
-    }
-
-    fn take_frames(&mut self) -> Result<(), Fault> {
-        if !self.is_begun && !self.begin()? {
-            return Ok(());
-        }
-        loop {
-            let rest = self.input.get(self.start..).unwrap_or_default();
-            if rest.len() < self.needs || rest.is_empty() {
-                return Ok(());
-            }
-            let step = self.session.wire.borrow_mut().next(rest)?;
-            match step {
-                Step::Need(count) => self.needs = count,
-                Step::Took { used, event } => {
-                    let taken = act(&mut self.conn, &self.entry, &self.session, event);
-                    self.start += used;
-                    self.needs = 0;
-                    // Each frame has its own time, or a long upload would end with it; a section's frames share theirs.
-                    if self.waits == Waits::Frame && !self.session.wire.borrow().is_in_section() {
-                        self.waits = Waits::Nothing;
-                    }
-                    if taken {
-                        self.count_request();
-                    }
-                    if self.session.waiting() >= OUT_MAX {
-                        return Ok(());
-                    }
-                }
-            }
-        }
-    }
-
-    /// The preface; `false` when it is not all there.
-    fn begin(&mut self) -> Result<bool, Fault> {
-        match super::preface(&self.input) {
-            super::Preface::Whole => {
-                self.start = weir_wire::h2::connection::PREFACE.len();
-                self.is_begun = true;
-                Ok(true)
-            }
-            super::Preface::Part => Ok(false),
-            super::Preface::Other => Err(Fault::connection(Code::Protocol, "client sent invalid HTTP/2 preface")),
-        }
-    }
-
-    /// nginx: `keepalive_requests` and `keepalive_time` end a connection with the request that reaches them.
-    fn count_request(&mut self) {
-        let generation = self.entry.worker.generation();
-        let core = default_core(&generation.conf, self.conn.client.listen.get());
-        let age = clock::now().saturating_duration_since(self.conn.client.accepted);
-        if self.conn.served() >= core.keepalive_requests || age > core.keepalive_time {
-            self.go();
-        }
+        });
+        read.map_err(|over| match over {
+            Over::Closed => End::Closed,
+            Over::Broken(error) => End::Broken(error),
+            Over::Fault(fault) => self.refuse(fault),
+        })
     }
 
     fn refuse(&mut self, fault: Fault) -> End {
@@ -264,7 +173,7 @@ impl Drive {
             format_args!("{fault} while processing HTTP/2 connection"),
         );
         self.session.wire.borrow_mut().fail(fault);
-        match self.session.flush(&self.conn.shared.stream) {
+        match self.session.flush() {
             Ok(_) => End::Done,
             Err(error) => End::Broken(error),
         }
@@ -275,9 +184,7 @@ impl Drive {
         let has_streams = self.session.tasks() > 0;
         let waits = match () {
             () if self.session.waiting() > 0 => Waits::Socket,
-            () if !self.is_begun || self.start < self.input.len() || self.session.wire.borrow().is_in_section() => {
-                Waits::Frame
-            }
+            () if self.input.is_within() || self.session.wire.borrow().is_in_section() => Waits::Frame,
             () if has_streams => Waits::Nothing,
             () => Waits::Idle,
         };
@@ -296,7 +203,7 @@ impl Drive {
         match waits {
             Waits::Socket => Poll::Ready(Some(End::Stuck)),
             Waits::Idle if !self.is_going() => {
-                self.go();
+                go(&self.session);
                 Poll::Ready(None)
             }
             Waits::Nothing => Poll::Pending,
@@ -318,10 +225,26 @@ impl Drive {
     }
 }
 
+/// No streams begin from now on: the client is told, once.
+fn go(session: &Session) {
+    let mut wire = session.wire.borrow_mut();
+    if !wire.is_going() {
+        wire.goaway(Code::NoError);
+    }
+}
+
+/// nginx: `keepalive_requests` and `keepalive_time` end a connection with the request that reaches them.
+fn is_spent(conn: &Conn, entry: &Entry) -> bool {
+    let generation = entry.worker.generation();
+    let core = default_core(&generation.conf, conn.client.listen.get());
+    let age = clock::now().saturating_duration_since(conn.client.accepted);
+    conn.served() >= core.keepalive_requests || age > core.keepalive_time
+}
+
 /// Does what a frame asks for; whether it began a request.
 fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) -> bool {
     match event {
-        Event::Nothing | Event::GoAway { .. } => {}
+        Event::Nothing | Event::Pong | Event::GoAway { .. } => {}
         Event::Head { stream, ends, malformed } => {
             return begin(conn, entry, session, (stream, ends, malformed));
         }
@@ -333,15 +256,7 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) 
                 None => session.wire.borrow_mut().reset(stream, Code::Protocol),
             }
         }
-        Event::Data { stream, data, counted, ends } => {
-            let known = session.stream(stream);
-            // What is not kept is given back at once: padding, and what nobody reads any more.
-            let kept = if known.is_some() { data.len() } else { 0 };
-            session.wire.borrow_mut().consumed(stream, counted - kept);
-            if let Some(known) = known {
-                known.take_in(data, ends);
-            }
-        }
+        Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
         Event::Trailers { stream } => {
             if let Some(known) = session.stream(stream) {
                 known.take_in(&[], true);
@@ -355,15 +270,7 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) 
                 known.end();
             }
         }
-        Event::Writable { stream: None } => session.wake_writers(),
-        Event::Writable { stream: Some(stream) } => {
-            // With the connection's window shut it would find nothing, and lose its turn.
-            if session.wire.borrow().sendable(stream) > 0
-                && let Some(known) = session.stream(stream)
-            {
-                known.wake_writer();
-            }
-        }
+        Event::Writable { stream } => session.writable(stream),
     }
     false
 }

@@ -11,16 +11,33 @@ use weir_wire::h2::connection::{Connection, Limits, Role};
 use super::stream::Stream;
 use crate::conn::Shared;
 
+/// What a session's frames come and go by.
+pub enum Carrier {
+    /// A client's connection.
+    Client(Rc<Shared>),
+    /// One to an origin.
+    Origin(Transport),
+}
+
+impl Carrier {
+    /// The connection.
+    pub fn transport(&self) -> &Transport {
+        match self {
+            Carrier::Client(shared) => &shared.stream,
+            Carrier::Origin(transport) => transport,
+        }
+    }
+}
+
 /// Bytes of frames that wait for the socket, above which no stream writes and no frame is read.
 pub const OUT_MAX: usize = 64 << 10;
 
 /// A connection that carries streams.
 pub struct Session {
-    /// The connection itself.
-    pub shared: Rc<Shared>,
+    carrier: Carrier,
     /// Its frames, windows and tables.
     pub wire: RefCell<Connection>,
-    /// What a client may send of a body before somebody reads it.
+    /// What the peer may send of a body before somebody reads it.
     pub preread: u32,
     /// Bytes of a body in one frame (`http2_chunk_size`).
     pub chunk: usize,
@@ -32,6 +49,12 @@ pub struct Session {
     is_awaited: Cell<bool>,
     driver: Cell<Task>,
     is_dead: Cell<bool>,
+    /// How often something was read.
+    heard: Cell<u64>,
+    /// A sign of life was asked for and has not come.
+    is_doubted: Cell<bool>,
+    /// The rule that the peer broke, which ended all.
+    fault: Cell<Option<&'static str>>,
 }
 
 /// Frames on their way out.
@@ -65,11 +88,15 @@ const OUT_BYTES: usize = 16 << 10;
 
 impl Session {
     /// A session over a connection; SETTINGS wait to be sent.
-    pub fn new(shared: Rc<Shared>, limits: Limits, chunk: usize) -> Rc<Session> {
+    pub fn new(carrier: Carrier, limits: Limits, chunk: usize) -> Rc<Session> {
+        let role = match carrier {
+            Carrier::Client(_) => Role::Server,
+            Carrier::Origin(_) => Role::Client,
+        };
         Rc::new(Session {
-            shared,
+            carrier,
             preread: limits.window,
-            wire: RefCell::new(Connection::new(Role::Server, limits)),
+            wire: RefCell::new(Connection::new(role, limits)),
             chunk,
             out: RefCell::new(Out { bytes: Lease::none(), start: 0 }),
             streams: RefCell::default(),
@@ -77,7 +104,53 @@ impl Session {
             is_awaited: Cell::new(false),
             driver: Cell::new(Task::NONE),
             is_dead: Cell::new(false),
+            heard: Cell::new(0),
+            is_doubted: Cell::new(false),
+            fault: Cell::new(None),
         })
+    }
+
+    /// Something was read.
+    pub(super) fn hear(&self) {
+        self.heard.set(self.heard.get() + 1);
+    }
+
+    /// How often something was read so far.
+    pub(super) fn heard(&self) -> u64 {
+        self.heard.get()
+    }
+
+    /// Asks the peer for a sign of life; until it comes, [`Session::is_doubted`].
+    pub fn doubt(&self) {
+        if !self.is_dead() && !self.is_doubted.replace(true) {
+            self.wire.borrow_mut().ping();
+            self.tell_driver();
+        }
+    }
+
+    /// The sign of life came.
+    pub fn trust(&self) {
+        self.is_doubted.set(false);
+    }
+
+    /// Whether a sign of life is owed.
+    pub fn is_doubted(&self) -> bool {
+        self.is_doubted.get()
+    }
+
+    /// Notes why it ends.
+    pub fn blame(&self, what: &'static str) {
+        self.fault.set(Some(what));
+    }
+
+    /// The rule that the peer broke.
+    pub fn fault(&self) -> Option<&'static str> {
+        self.fault.get()
+    }
+
+    /// The connection itself.
+    pub fn transport(&self) -> &Transport {
+        self.carrier.transport()
     }
 
     /// The task being polled is the one that sends.
@@ -95,7 +168,7 @@ impl Session {
         self.is_dead.get()
     }
 
-    /// Streams whose tasks have not ended: those of a peer that resets them may outnumber the open ones for a moment.
+    /// Streams that somebody serves or waits for: those of a peer that resets them may outnumber the open ones for a moment.
     pub fn tasks(&self) -> usize {
         self.streams.borrow().len()
     }
@@ -106,6 +179,11 @@ impl Session {
 
     pub(super) fn remove(&self, id: u32) {
         self.streams.borrow_mut().retain(|stream| stream.id() != id);
+    }
+
+    /// Every stream, those that nobody serves any more left out.
+    pub fn streams(&self) -> Vec<Rc<Stream>> {
+        self.streams.borrow().clone()
     }
 
     /// A stream by its number.
@@ -123,7 +201,8 @@ impl Session {
     }
 
     /// Sends what waits, as far as it goes: how many bytes went. The rest waits for the socket.
-    pub fn flush(&self, transport: &Transport) -> io::Result<usize> {
+    pub fn flush(&self) -> io::Result<usize> {
+        let transport = self.transport();
         let (mut wire, mut out) = (self.wire.borrow_mut(), self.out.borrow_mut());
         if out.len() == 0 && wire.output().is_empty() {
             return Ok(0);
@@ -160,7 +239,29 @@ impl Session {
     /// Sends what waits before a reset that follows it: a client that finds both in one TLS record can take the stream
     /// for broken and lose its answer (curl 7.88 does), and nginx writes them apart. What goes wrong, the driver meets.
     pub(super) fn send_apart(&self) {
-        self.flush(&self.shared.stream).ok();
+        self.flush().ok();
+    }
+
+    /// A piece of a body came: kept for whoever reads it, or given back to the peer's windows.
+    pub fn data_came(&self, id: u32, data: &[u8], counted: usize, ends: bool) {
+        let known = self.stream(id);
+        // What is not kept is given back at once: padding, and what nobody reads any more.
+        let kept = if known.is_some() { data.len() } else { 0 };
+        self.wire.borrow_mut().consumed(id, counted - kept);
+        if let Some(known) = known {
+            known.take_in(data, ends);
+        }
+    }
+
+    /// More may be sent: on this stream, or on any.
+    pub fn writable(&self, id: Option<u32>) {
+        let Some(id) = id else { return self.wake_writers() };
+        // With the connection's window shut it would find nothing, and lose its turn.
+        if self.wire.borrow().sendable(id) > 0
+            && let Some(known) = self.stream(id)
+        {
+            known.wake_writer();
+        }
     }
 
     /// Every stream that waits to write looks again whether it may: those of the client's choice first, and among

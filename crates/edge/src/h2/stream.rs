@@ -11,12 +11,14 @@ use weir_net::{Carried, Lease, buffer};
 use weir_wire::h2::Code;
 use weir_wire::h2::hpack::Encoder;
 
+use super::reply::{Lost, Replies};
 use super::session::{OUT_MAX, Session};
+use crate::exchange::Origin;
 
 /// What a client may send ahead of a body that is being read.
 const WINDOW_READ: u32 = 256 << 10;
 
-/// A stream of a client.
+/// A stream of a client, or one of ours to an origin.
 pub struct Stream {
     id: u32,
     session: Rc<Session>,
@@ -31,6 +33,8 @@ pub struct Stream {
     /// Somebody reads the body.
     is_read: Cell<bool>,
     output: Cell<Output>,
+    /// Of one to an origin: what comes besides the body.
+    replies: Option<Box<Replies>>,
     reader: Cell<Task>,
     writer: Cell<Task>,
 }
@@ -49,8 +53,21 @@ enum Output {
 impl Stream {
     /// A stream that a client began; `has_ended` when its request has no body.
     pub(super) fn new(id: u32, session: Rc<Session>, has_ended: bool) -> Rc<Stream> {
+        Stream::with(id, session, has_ended, None)
+    }
+
+    /// A stream of ours, that a request is to go out on; `None` while the origin allows no more.
+    pub fn open(session: &Rc<Session>) -> Option<Rc<Stream>> {
+        let id = session.wire.borrow_mut().open()?;
+        let stream = Stream::with(id, session.clone(), false, Some(Box::new(Replies::new(session.heard()))));
+        session.add(stream.clone());
+        Some(stream)
+    }
+
+    fn with(id: u32, session: Rc<Session>, has_ended: bool, replies: Option<Box<Replies>>) -> Rc<Stream> {
         Rc::new(Stream {
             id,
+            replies,
             session,
             inbox: RefCell::new((Lease::none(), 0)),
             has_ended: Cell::new(has_ended),
@@ -83,12 +100,20 @@ impl Stream {
 
     /// A piece of the body came; windows bound how much may lie here.
     pub(super) fn take_in(&self, data: &[u8], ends: bool) {
+        if self.is_over.get() {
+            return;
+        }
         if !data.is_empty() {
-            let mut inbox = self.inbox.borrow_mut();
-            if inbox.0.capacity() == 0 {
-                inbox.0 = buffer::lease(data.len());
+            let (bytes, read) = &mut *self.inbox.borrow_mut();
+            if bytes.capacity() == 0 {
+                *bytes = buffer::lease(data.len());
             }
-            inbox.0.extend_from_slice(data);
+            // Who reads more slowly than the peer sends may never find it empty: what was read makes room.
+            if *read >= bytes.len() / 2 {
+                bytes.drain(..*read);
+                *read = 0;
+            }
+            bytes.extend_from_slice(data);
         }
         if ends {
             self.has_ended.set(true);
@@ -153,6 +178,13 @@ impl Stream {
         Ok(sent)
     }
 
+    /// So much of the body is still to be sent, and no more.
+    pub fn promise(&self, length: u64) {
+        if self.output.get() == Output::Open && length > 0 {
+            self.output.set(Output::Left(length));
+        }
+    }
+
     /// Ends the answer, unless its length has ended it already.
     pub(super) fn send_end(&self) -> Result<(), io::Error> {
         if self.output.get() == Output::Done {
@@ -165,6 +197,77 @@ impl Stream {
         self.output.set(Output::Done);
         self.session.tell_driver();
         Ok(())
+    }
+
+    // Of a stream to an origin.
+
+    /// What came besides the body.
+    pub(super) fn replies(&self) -> Option<&Replies> {
+        self.replies.as_deref()
+    }
+
+    /// The session it is of.
+    pub(super) fn session(&self) -> &Rc<Session> {
+        &self.session
+    }
+
+    /// A head came, the last one if it is not an interim one; `ends` when nothing follows it.
+    pub(super) fn note_head(&self, ends: bool) {
+        if ends {
+            self.has_ended.set(true);
+        }
+        self.reader.replace(Task::NONE).wake();
+    }
+
+    /// It is over, for this reason.
+    pub fn lose(&self, lost: Lost) {
+        if let Some(replies) = &self.replies {
+            replies.lose(lost);
+        }
+        self.end();
+    }
+
+    /// Takes what of the body is here already behind the head.
+    pub(super) fn read_behind(&self, origin: &mut Origin) {
+        let unread = {
+            let (bytes, read) = &*self.inbox.borrow();
+            bytes.len() - read
+        };
+        if unread > 0 {
+            // It is there: reading it cannot fail.
+            let _ = self.try_read_vec(&mut origin.bytes, unread);
+        }
+    }
+
+    /// Whether all of the body has been read, or none is to come.
+    pub fn is_read(&self) -> bool {
+        self.has_ended.get() && self.inbox.borrow().0.is_empty()
+    }
+
+    /// The task being polled is woken by what the peer says next.
+    pub(super) fn await_reply(&self) {
+        self.reader.set(Task::current());
+    }
+
+    /// Whether it was reset, or its connection is gone.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_over.get() || self.session.is_dead()
+    }
+
+    /// Nobody waits for its answer any more: what is not complete is cancelled.
+    pub fn leave(&self) {
+        if !self.is_lost() {
+            let is_sent = self.output.get() == Output::Done;
+            // All of the body came, but not the end that has to follow it: that needs no telling.
+            let is_all_here = self.has_ended.get() || self.session.wire.borrow().expected(self.id) == Some(0);
+            if !is_sent || !is_all_here {
+                self.session.wire.borrow_mut().reset(self.id, Code::Cancel);
+            }
+            if self.replies().is_some_and(|replies| replies.heard_nothing(self.session.heard())) {
+                self.session.doubt();
+            }
+        }
+        self.depart();
     }
 
     /// Nobody serves it any more. nginx: an answer that is not complete is an error of ours; one that is says that the
@@ -184,6 +287,10 @@ impl Stream {
                 self.session.wire.borrow_mut().reset(self.id, code);
             }
         }
+        self.depart();
+    }
+
+    fn depart(&self) {
         let (inbox, read) = self.inbox.replace((Lease::none(), 0));
         if inbox.len() > read && !self.session.is_dead() {
             self.session.wire.borrow_mut().consumed(self.id, inbox.len() - read);
@@ -219,11 +326,11 @@ impl Stream {
 
 impl Carried for Stream {
     fn socket(&self) -> &weir_net::Stream {
-        self.session.shared.stream.socket()
+        self.session.transport().socket()
     }
 
     fn is_secure(&self) -> bool {
-        self.session.shared.stream.is_secure()
+        self.session.transport().is_secure()
     }
 
     fn poll_readable(&self) -> Poll<()> {
@@ -329,7 +436,7 @@ impl Carried for Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({} of {:?})", self.id, self.session.shared.stream)
+        write!(f, "Stream({} of {:?})", self.id, self.session.transport())
     }
 }
 

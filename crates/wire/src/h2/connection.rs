@@ -33,8 +33,11 @@ use streams::{Incoming, Stream, Streams};
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// What both windows are before anybody says otherwise.
 const WINDOW_DEFAULT: u32 = 65_535;
+/// Streams that a client opens before it knows how many it may. The RFC sets no limit, and there are servers (gRPC's)
+/// that reset what is more than theirs with codes that say nothing of asking again.
+const STREAMS_UNTOLD: usize = 1;
 /// CONTINUATION frames of one section.
-const CONTINUATIONS_MAX: usize = 32;
+const CONTINUATIONS_MAX: usize = 64;
 /// Answers to PING and SETTINGS that wait because the peer does not read, in bytes.
 const OUTPUT_MAX: usize = 64 * 1024;
 
@@ -137,6 +140,8 @@ pub enum Event<'b> {
         /// `None` for all.
         stream: Option<u32>,
     },
+    /// What [`Connection::ping`] asked was answered.
+    Pong,
     /// The peer acts on no stream of ours beyond `last`.
     GoAway {
         /// The last it may have acted on.
@@ -183,6 +188,10 @@ pub struct Connection {
     unreturned: u32,
     /// The peer has acted on our SETTINGS.
     is_settled: bool,
+    /// The peer's SETTINGS came.
+    is_greeted: bool,
+    /// PINGs of ours that were not answered.
+    pings: u32,
     is_going: bool,
 }
 
@@ -245,6 +254,8 @@ impl Connection {
             receive_window: i64::from(connection_window),
             unreturned: 0,
             is_settled: false,
+            is_greeted: false,
+            pings: 0,
             is_going: false,
         }
     }
@@ -318,11 +329,14 @@ impl Connection {
             Frame::Data { stream, data, counted, ends } => self.data_came(stream, data, counted, ends),
             Frame::Headers { stream, priority, block, is_whole, ends } => {
                 match priority {
+                    // Servers have nothing to say about the order of what they are sent.
+                    _ if self.role == Role::Client => {}
                     Some(priority) => self.order.set(stream, priority),
                     None => self.order.begin(stream),
                 }
                 self.headers_came(stream, block, is_whole, ends)
             }
+            Frame::Priority { .. } if self.role == Role::Client => Ok(Event::Nothing),
             Frame::Priority { stream, priority } => {
                 self.order.set(stream, priority);
                 Ok(Event::Nothing)
@@ -340,7 +354,12 @@ impl Connection {
                 self.is_settled = true;
                 Ok(Event::Nothing)
             }
-            Frame::Pong(_) | Frame::Other { .. } => Ok(Event::Nothing),
+            Frame::Pong(_) => {
+                let is_ours = self.pings > 0;
+                self.pings = self.pings.saturating_sub(1);
+                Ok(if is_ours { Event::Pong } else { Event::Nothing })
+            }
+            Frame::Other { .. } => Ok(Event::Nothing),
         }
     }
 
@@ -557,6 +576,7 @@ impl Connection {
 
     fn settings_came(&mut self, settings: Settings<'_>) -> Result<Event<'static>, Fault> {
         let mut is_wider = false;
+        self.is_greeted = true;
         for (id, value) in settings.iter() {
             match id {
                 setting::TABLE => self.encoder.allow(value as usize),

@@ -365,6 +365,12 @@ pub fn push_settings_ack(out: &mut Vec<u8>) {
     push_head(out, 0, Kind::Settings, flag::ACK, 0);
 }
 
+/// Appends PING.
+pub fn push_ping(out: &mut Vec<u8>, opaque: [u8; 8]) {
+    push_head(out, opaque.len(), Kind::Ping, 0, 0);
+    out.extend_from_slice(&opaque);
+}
+
 /// Appends the answer to a PING.
 pub fn push_pong(out: &mut Vec<u8>, opaque: [u8; 8]) {
     push_head(out, opaque.len(), Kind::Ping, flag::ACK, 0);

@@ -13,13 +13,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_conf::Statement;
-use weir_wire::Known;
+use weir_conf::{At, Statement};
+use weir_wire::{Known, Version};
 
 use crate::build::{Build, Kind, Scope};
-use crate::directive::{Arity, Contexts, Directive, HSL, LIMIT_EXCEPT, LOCATION, LOCATION_IF, ONE, Refusal, TWO};
+use crate::directive::{Contexts, LIMIT_EXCEPT, LOCATION, LOCATION_IF, Refusal};
 use crate::exchange::Exchange;
-use crate::family::Family;
+use crate::family::{Family, grpc};
 use crate::family::upstream::retry::Conditions;
 use crate::family::upstream::{self, Upstream, split_host_port};
 use crate::phase::Next;
@@ -49,8 +49,10 @@ crate::settings! {
     temp_path: Option<String> = None,
     /// `proxy_limit_rate`: bytes a second read from an upstream, 0 for no limit.
     limit_rate: Option<Template> = None,
-    /// `proxy_http_version`: whether 1.1 is spoken.
-    http11: bool = true,
+    /// `proxy_http_version`.
+    version: Version = Version::Http11,
+    /// `proxy_pass_trailers`.
+    pass_trailers: bool = false,
     /// `proxy_method`.
     method: Option<Template> = None,
     /// `proxy_set_body`.
@@ -119,6 +121,8 @@ pub struct Pass {
     pub uri: Option<String>,
     /// `https://`: the upstream is asked over TLS.
     pub is_tls: bool,
+    /// `grpc_pass` wrote it.
+    pub is_grpc: bool,
     /// How many bytes of the request's path it takes the place of.
     pub replaces: usize,
     /// The group, once all blocks are read.
@@ -157,15 +161,58 @@ impl Ignored {
 
 const PASS_CONTEXTS: Contexts = LOCATION.or(LOCATION_IF).or(LIMIT_EXCEPT);
 
-macro_rules! time {
-    ($name:literal, $field:ident, $default:literal, $doc:literal) => {
-        Directive::new($name, HSL, ONE, $doc, |b, s| {
-            b.settings().proxy.$field = Some(value::time(s)?);
-            Ok(())
-        })
-        .default($default)
-    };
+/// The directives that families of upstreams have in common, each under its own prefix, and the family's own behind them.
+macro_rules! passing {
+    ($family:ident, $prefix:literal, [$($own:tt)*]) => {{
+        use $crate::directive::{Arity, Directive, HSL, ONE, TWO};
+        use $crate::family::proxy::{bind, ignore, next_upstream};
+        use $crate::value;
+        &[
+            Directive::new(concat!($prefix, "_connect_timeout"), HSL, ONE, "How long opening a connection may take.",
+                |b, s| { b.settings().$family.connect_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
+            Directive::new(concat!($prefix, "_send_timeout"), HSL, ONE, "Longest pause between two writes to the upstream.",
+                |b, s| { b.settings().$family.send_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
+            Directive::new(concat!($prefix, "_read_timeout"), HSL, ONE, "Longest pause between two reads from the upstream.",
+                |b, s| { b.settings().$family.read_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
+            Directive::new(concat!($prefix, "_buffer_size"), HSL, ONE, "Room for the head of an answer.",
+                |b, s| { b.settings().$family.buffer_size = Some(value::size(s)?); Ok(()) }).default("16k (nginx: 4k|8k)"),
+            Directive::new(concat!($prefix, "_set_header"), HSL, TWO, "Sets or, with an empty value, drops a field of the request.", |b, s| {
+                let template = b.template(s.text(1))?;
+                let name = s.text(0).to_owned();
+                b.settings().$family.set_headers.get_or_insert_default().push((name, template));
+                Ok(())
+            }).many().default("Host $proxy_host"),
+            Directive::new(concat!($prefix, "_hide_header"), HSL, ONE, "Does not pass a field of the answer on.", |b, s| {
+                let name = s.text(0).to_owned();
+                b.settings().$family.hide.get_or_insert_default().push(name);
+                Ok(())
+            }).many(),
+            Directive::new(concat!($prefix, "_pass_header"), HSL, ONE, "Passes a field on that is otherwise hidden.", |b, s| {
+                let name = s.text(0).to_owned();
+                b.settings().$family.show.get_or_insert_default().push(name);
+                Ok(())
+            }).many(),
+            Directive::new(concat!($prefix, "_ignore_headers"), HSL, Arity::AtLeast(1), "Fields of the answer that are not obeyed.", |b, s| ignore(b, s, |all| &mut all.$family)).many(),
+            Directive::new(concat!($prefix, "_intercept_errors"), HSL, Arity::Flag, "Lets error_page answer in place of answers of 300 and above.",
+                |b, s| { b.settings().$family.intercept_errors = Some(value::flag(s)?); Ok(()) }).default("off"),
+            Directive::new(concat!($prefix, "_next_upstream"), HSL, Arity::AtLeast(1), "When another peer is asked.", |b, s| next_upstream(b, s, |all| &mut all.$family)).default("error timeout"),
+            Directive::new(concat!($prefix, "_next_upstream_tries"), HSL, ONE, "How many peers are asked at most; 0 for no limit.",
+                |b, s| { b.settings().$family.tries = Some(value::bounded(s, 0, u64::from(u32::MAX))? as u32); Ok(()) }).default("0"),
+            Directive::new(concat!($prefix, "_next_upstream_timeout"), HSL, ONE, "How long further peers are asked; 0 for no limit.",
+                |b, s| { b.settings().$family.tries_timeout = Some(value::time(s)?); Ok(()) }).default("0"),
+            Directive::new(concat!($prefix, "_bind"), HSL, Arity::Between(1, 2), "The local address connections to upstreams come from.", |b, s| bind(b, s, |all| &mut all.$family)).default("off"),
+            Directive::new(concat!($prefix, "_socket_keepalive"), HSL, Arity::Flag, "TCP keep-alive towards upstreams.",
+                |b, s| { b.settings().$family.socket_keepalive = Some(value::flag(s)?); Ok(()) }).default("off"),
+            Directive::new(concat!($prefix, "_socket_rcvbuf"), HSL, ONE, "Receive buffer of upstream sockets.",
+                |b, s| { b.settings().$family.receive_buffer = Some(value::size(s)?); Ok(()) }),
+            Directive::new(concat!($prefix, "_socket_sndbuf"), HSL, ONE, "Send buffer of upstream sockets.",
+                |b, s| { b.settings().$family.send_buffer = Some(value::size(s)?); Ok(()) }),
+            $($own)*
+        ]
+    }};
 }
+
+pub(crate) use passing;
 
 macro_rules! flag {
     ($name:literal, $field:ident, $default:literal, $doc:literal) => {
@@ -178,15 +225,10 @@ macro_rules! flag {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("proxy", &[
+pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
     Directive::new("proxy_pass", PASS_CONTEXTS, ONE, "Where requests of this location go: http://HOST[:PORT][/URI] or http://unix:PATH:/URI; https:// likewise.", pass),
-    time!("proxy_connect_timeout", connect_timeout, "60s", "How long opening a connection may take."),
-    time!("proxy_send_timeout", send_timeout, "60s", "Longest pause between two writes to the upstream."),
-    time!("proxy_read_timeout", read_timeout, "60s", "Longest pause between two reads from the upstream."),
     flag!("proxy_buffering", buffering, "on", "Reads the answer as fast as the upstream sends it."),
     flag!("proxy_request_buffering", request_buffering, "on", "Reads the request's body before asking the upstream."),
-    Directive::new("proxy_buffer_size", HSL, ONE, "Room for the head of an answer.",
-        |b, s| { b.settings().proxy.buffer_size = Some(value::size(s)?); Ok(()) }).default("16k (nginx: 4k|8k)"),
     Directive::new("proxy_buffers", HSL, TWO, "Memory for an answer that the client takes slowly.",
         |b, s| { b.settings().proxy.buffers = Some(value::buffers(s)?); Ok(()) }).default("8 32k (nginx: 8 4k|8k)"),
     Directive::new("proxy_max_temp_file_size", HSL, ONE, "How much of an answer may wait in a file; 0 for none.",
@@ -196,13 +238,13 @@ pub static FAMILY: Family = Family::new("proxy", &[
     Directive::new("proxy_limit_rate", HSL, ONE, "Bytes a second read from an upstream; 0 for no limit.",
         |b, s| { let t = b.template(s.text(0))?; b.settings().proxy.limit_rate = Some(Some(t)); Ok(()) }).default("0"),
     Directive::new("proxy_http_version", HSL, ONE, "The version spoken to upstreams.", |b, s| {
-        let http11 = match s.text(0) {
-            "1.1" => true,
-            "1.0" => false,
-            "2" => return Err(Refusal::whole("HTTP/2 to upstreams is something that weir does not have yet").todo("use 1.1")),
-            other => return Err(Refusal::whole(format!("invalid value \"{other}\"")).todo("1.0 or 1.1")),
+        let version = match s.text(0) {
+            "1.0" => Version::Http10,
+            "1.1" => Version::Http11,
+            "2" => Version::Http2,
+            other => return Err(Refusal::whole(format!("invalid value \"{other}\"")).todo("1.0, 1.1 or 2")),
         };
-        b.settings().proxy.http11 = Some(http11);
+        b.settings().proxy.version = Some(version);
         Ok(())
     }).default("1.1"),
     Directive::new("proxy_method", HSL, ONE, "The method sent instead of the client's.",
@@ -211,46 +253,13 @@ pub static FAMILY: Family = Family::new("proxy", &[
         |b, s| { let t = b.template(s.text(0))?; b.settings().proxy.set_body = Some(Some(t)); Ok(()) }),
     flag!("proxy_pass_request_headers", pass_headers, "on", "Passes the client's fields on."),
     flag!("proxy_pass_request_body", pass_body, "on", "Passes the client's body on."),
-    Directive::new("proxy_set_header", HSL, TWO, "Sets or, with an empty value, drops a field of the request.", |b, s| {
-        let template = b.template(s.text(1))?;
-        let name = s.text(0).to_owned();
-        b.settings().proxy.set_headers.get_or_insert_default().push((name, template));
-        Ok(())
-    }).many().default("Host $proxy_host"),
-    Directive::new("proxy_hide_header", HSL, ONE, "Does not pass a field of the answer on.", |b, s| {
-        let name = s.text(0).to_owned();
-        b.settings().proxy.hide.get_or_insert_default().push(name);
-        Ok(())
-    }).many(),
-    Directive::new("proxy_pass_header", HSL, ONE, "Passes a field on that is otherwise hidden.", |b, s| {
-        let name = s.text(0).to_owned();
-        b.settings().proxy.show.get_or_insert_default().push(name);
-        Ok(())
-    }).many(),
-    Directive::new("proxy_ignore_headers", HSL, Arity::AtLeast(1), "Fields of the answer that are not obeyed.", ignore).many(),
-    flag!("proxy_intercept_errors", intercept_errors, "off", "Lets error_page answer in place of answers of 300 and above."),
     Directive::new("proxy_redirect", HSL, Arity::Between(1, 2), "Changes Location and Refresh of answers.", rewrite::redirect).many().default("default"),
     Directive::new("proxy_cookie_domain", HSL, Arity::Between(1, 2), "Changes the domain of cookies.", rewrite::cookie_domain).many().default("off"),
     Directive::new("proxy_cookie_path", HSL, Arity::Between(1, 2), "Changes the path of cookies.", rewrite::cookie_path).many().default("off"),
     Directive::new("proxy_cookie_flags", HSL, Arity::Between(1, 4), "Sets flags of cookies.", rewrite::cookie_flags).many().default("off"),
-    Directive::new("proxy_next_upstream", HSL, Arity::AtLeast(1), "When another peer is asked.", next_upstream).default("error timeout"),
-    Directive::new("proxy_next_upstream_tries", HSL, ONE, "How many peers are asked at most; 0 for no limit.",
-        |b, s| { b.settings().proxy.tries = Some(value::bounded(s, 0, u64::from(u32::MAX))? as u32); Ok(()) }).default("0"),
-    time!("proxy_next_upstream_timeout", tries_timeout, "0", "How long further peers are asked; 0 for no limit."),
-    Directive::new("proxy_bind", HSL, Arity::Between(1, 2), "The local address connections to upstreams come from.", bind).default("off"),
-    flag!("proxy_socket_keepalive", socket_keepalive, "off", "TCP keep-alive towards upstreams."),
     flag!("proxy_ignore_client_abort", ignore_client_abort, "off", "Goes on when the client has closed."),
     flag!("proxy_force_ranges", force_ranges, "off", "Answers ranges whatever the upstream says of them."),
-    Directive::new("proxy_pass_trailers", HSL, Arity::Flag, "Refused but for off: trailer fields are not passed on.",
-        |_, s| match value::flag(s)? {
-            false => Ok(()),
-            true => Err(Refusal::directive("is not supported: weir does not pass trailer fields on")
-                .todo("remove the line, or send what they say in the head")),
-        }).default("off"),
-    Directive::new("proxy_socket_rcvbuf", HSL, ONE, "Receive buffer of upstream sockets.",
-        |b, s| { b.settings().proxy.receive_buffer = Some(value::size(s)?); Ok(()) }),
-    Directive::new("proxy_socket_sndbuf", HSL, ONE, "Send buffer of upstream sockets.",
-        |b, s| { b.settings().proxy.send_buffer = Some(value::size(s)?); Ok(()) }),
+    flag!("proxy_pass_trailers", pass_trailers, "off", "Passes the fields on that follow a body; of upstreams that are asked over HTTP/2."),
     Directive::idle("proxy_busy_buffers_size", HSL, ONE, "",
         "weir manages this memory itself", |_, _| Ok(())),
     Directive::idle("proxy_temp_file_write_size", HSL, ONE, "",
@@ -261,7 +270,7 @@ pub static FAMILY: Family = Family::new("proxy", &[
         "weir's tables size themselves", |_, _| Ok(())),
     Directive::idle("proxy_send_lowat", HSL, ONE, "",
         "Linux knows no such limit", |_, _| Ok(())),
-])
+]))
 .variables(&[
     Variable::new("proxy_host", |ex, _, out| {
         let Some(pass) = &ex.location.values.proxy.pass else { return false };
@@ -300,7 +309,7 @@ pub static FAMILY: Family = Family::new("proxy", &[
 .finish(finish);
 
 /// The content handler: the driver does the rest.
-fn enter(_: &mut Exchange<'_>) -> Next {
+pub(crate) fn enter(_: &mut Exchange<'_>) -> Next {
     Next::Forward
 }
 
@@ -309,7 +318,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let replaces = replaced_length(b);
     let pass = if url.contains('$') {
         let template = b.template(url)?;
-        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, is_tls: false, replaces: 0, group: None, default_redirect: None }
+        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, is_tls: false, is_grpc: false, replaces: 0, group: None, default_redirect: None }
     } else {
         let parsed = parse_url(url)?;
         if parsed.uri.is_some() && replaces.is_none() {
@@ -323,6 +332,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     };
     b.scope().handler = Some(enter);
     b.settings().proxy.pass = Some(Some(Arc::new(pass)));
+    b.settings().grpc.pass = Some(None);
     Ok(())
 }
 
@@ -337,7 +347,17 @@ fn replaced_length(b: &Build<'_>) -> Option<usize> {
 impl Pass {
     /// The scheme, with what stands between it and the host.
     pub fn scheme(&self) -> &'static str {
-        if self.is_tls { "https://" } else { "http://" }
+        match (self.is_grpc, self.is_tls) {
+            (false, false) => "http://",
+            (false, true) => "https://",
+            (true, false) => "grpc://",
+            (true, true) => "grpcs://",
+        }
+    }
+
+    /// What its template came to.
+    pub fn parse(&self, text: &str) -> Result<Pass, Refusal> {
+        if self.is_grpc { grpc::parse_url(text) } else { parse_url(text) }
     }
 
     /// The name of the group that no block names: what is dialled, with the port where it is not that of `http`.
@@ -377,26 +397,31 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
         return Err(Refusal::whole(format!("no host in upstream \"{rest}\"")));
     }
     let url = authority.to_owned();
-    Ok(Pass { url, template: None, host, port, uri, is_tls: secret.is_some(), replaces: 0, group: None, default_redirect: None })
+    Ok(Pass { url, template: None, host, port, uri, is_tls: secret.is_some(), is_grpc: false, replaces: 0, group: None, default_redirect: None })
 }
 
-fn strip<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
+pub(crate) fn strip<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
     let (head, rest) = url.split_at_checked(scheme.len())?;
     head.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-fn ignore(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// Whose settings of a block are meant: those of `proxy_…`, or of another family with the same.
+pub(crate) type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+
+/// `…_ignore_headers`.
+pub(crate) fn ignore(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     // nginx: written again in one block, the lists add up.
-    let mut bits = b.settings().proxy.ignore.map_or(0, |ignored| ignored.0);
+    let mut bits = of(b.settings()).ignore.map_or(0, |ignored| ignored.0);
     for word in &statement.args {
         let bit = IGNORABLE.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word.text)).map(|(_, bit)| bit);
         bits |= bit.ok_or_else(|| Refusal::whole(format!("invalid value \"{}\"", word.text)))?;
     }
-    b.settings().proxy.ignore = Some(Ignored(bits));
+    of(b.settings()).ignore = Some(Ignored(bits));
     Ok(())
 }
 
-fn next_upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// `…_next_upstream`.
+pub(crate) fn next_upstream(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     let mut conditions = Conditions::NONE;
     for word in &statement.args {
         let condition = Conditions::of_word(&word.text)
@@ -404,13 +429,14 @@ fn next_upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal
             .ok_or_else(|| Refusal::whole(format!("invalid value \"{}\"", word.text)))?;
         conditions = conditions | condition;
     }
-    b.settings().proxy.next_upstream = Some(conditions);
+    of(b.settings()).next_upstream = Some(conditions);
     Ok(())
 }
 
-fn bind(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// `…_bind`.
+pub(crate) fn bind(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     match (statement.text(0), statement.args.get(1).map(|word| word.text.as_str())) {
-        ("off", None) => b.settings().proxy.bind = Some(None),
+        ("off", None) => of(b.settings()).bind = Some(None),
         (text, None) => {
             let template = b.template(text)?;
             if let Some(address) = template.literal()
@@ -418,7 +444,7 @@ fn bind(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             {
                 return Err(Refusal::whole(format!("invalid address \"{text}\"")));
             }
-            b.settings().proxy.bind = Some(Some(template));
+            of(b.settings()).bind = Some(Some(template));
         }
         (_, Some("transparent")) => {
             return Err(Refusal::whole("\"transparent\" is a parameter of \"proxy_bind\" that weir does not have yet"));
@@ -436,28 +462,33 @@ pub fn parse_bind(text: &[u8]) -> Option<SocketAddr> {
 
 /// Compiles a block: the group behind `proxy_pass`, the request's fields, the hidden fields.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let at = scope.at;
     let proxy = &mut scope.settings.proxy;
-    if let Some(Some(pass)) = &mut proxy.pass
+    if proxy.redirect.is_none() {
+        proxy.redirect = proxy.pass.as_ref().and_then(|pass| rewrite::implied(pass.as_deref()?));
+    }
+    compile(b, proxy, "proxy_pass", scope.at, false);
+}
+
+/// What is compiled of a block whatever the family is.
+pub(crate) fn compile(b: &mut Build<'_>, settings: &mut Settings, directive: &str, at: At, passes_te: bool) {
+    if let Some(Some(pass)) = &mut settings.pass
         && pass.template.is_none()
         && pass.group.is_none()
     {
         match group_of(b, pass) {
             Ok(group) => Arc::make_mut(pass).group = Some(group),
-            Err(refusal) => b.refuse_at("proxy_pass", refusal, Some(at)),
+            Err(refusal) => b.refuse_at(directive, refusal, Some(at)),
         }
     }
-    if proxy.redirect.is_none() {
-        proxy.redirect = proxy.pass.as_ref().and_then(|pass| rewrite::implied(pass.as_deref()?));
-    }
-    if proxy.plan.is_none() || proxy.set_headers.is_some() {
-        let empty = Vec::new();
-        let plan = request::Plan::compile(proxy.set_headers.as_ref().unwrap_or(&empty), &mut b.names);
-        proxy.plan = Some(Arc::new(plan));
+    let empty = Vec::new();
+    if settings.plan.is_none() || settings.set_headers.is_some() {
+        let plan = request::Plan::compile(settings.set_headers.as_ref().unwrap_or(&empty), &mut b.names, passes_te);
+        settings.plan = Some(Arc::new(plan));
     }
     let empty = Vec::new();
-    let hidden = response::Hidden::compile(proxy.hide.as_ref().unwrap_or(&empty), proxy.show.as_ref().unwrap_or(&empty));
-    proxy.hidden = Some(Arc::new(hidden));
+    let hide = settings.hide.as_ref().unwrap_or(&empty);
+    let hidden = response::Hidden::compile(hide, settings.show.as_ref().unwrap_or(&empty));
+    settings.hidden = Some(Arc::new(hidden));
 }
 
 /// The number of the group that a written address means.

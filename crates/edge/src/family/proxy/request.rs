@@ -16,6 +16,8 @@ pub struct Plan {
     /// Names of the client's fields that are not passed: those set above, and those of one hop.
     skipped: KnownSet,
     skipped_names: Vec<Box<[u8]>>,
+    /// A client's `TE: trailers` is passed on.
+    passes_te: bool,
     /// `Connection` and `Upgrade` were not written: a WebSocket may be passed through by weir's own doing.
     upgrades: bool,
 }
@@ -61,8 +63,8 @@ const CONDITIONS: [Known; 6] = [
 ];
 
 impl Plan {
-    /// Compiles the `proxy_set_header`s of one block.
-    pub fn compile(written: &[(String, Template)], _names: &mut Names) -> Plan {
+    /// Compiles the `proxy_set_header`s of one block; `passes_te` where trailers are passed on unasked (gRPC).
+    pub fn compile(written: &[(String, Template)], _names: &mut Names, passes_te: bool) -> Plan {
         let mut plan = Plan::default();
         for known in ONE_HOP {
             plan.skipped.insert(known);
@@ -71,6 +73,7 @@ impl Plan {
         plan.skipped.insert(Known::ContentLength);
         let named = |known: Known| written.iter().any(|(name, _)| Known::of(name.as_bytes()) == Some(known));
         plan.default_host = !named(Known::Host);
+        plan.passes_te = passes_te && !named(Known::Te);
         plan.upgrades = !named(Known::Upgrade) && !named(Known::Connection);
         for (name, template) in written {
             match Known::of(name.as_bytes()) {
@@ -119,7 +122,7 @@ pub struct Target {
 pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
     let request = &exchange.request;
     exchange.location.values.proxy.plan.upgrades
-        && exchange.location.values.proxy.http11
+        && exchange.location.values.proxy.version == Version::Http11
         && request.tokens.upgrade
         && request.version() >= Version::Http11
         && request.method() == b"GET"
@@ -138,13 +141,14 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     }
     out.push(b' ');
     push_target(exchange, Some(pass), target, out);
-    out.extend_from_slice(if proxy.http11 { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" });
+    // HTTP/2 is made of what HTTP/1.1 would say (`h2::Stream::send_request`).
+    out.extend_from_slice(if proxy.version < Version::Http11 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
 
     if plan.default_host {
         let host = target.map_or(pass.host.as_bytes(), |target| target.host.as_slice());
         encode::push_field(out, b"Host", host);
     }
-    if !proxy.http11 && plan.upgrades {
+    if proxy.version < Version::Http11 && plan.upgrades {
         out.extend_from_slice(b"Connection: close\r\n");
     }
     for set in &plan.set {
@@ -161,6 +165,9 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
         template.eval(exchange, out);
         // As above: what is empty is not sent.
         if out.len() == value { out.truncate(start) } else { out.extend_from_slice(b"\r\n") }
+    }
+    if plan.passes_te && takes_trailers(exchange) {
+        out.extend_from_slice(b"TE: trailers\r\n");
     }
     if passes_upgrade(exchange) {
         out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: websocket\r\n");
@@ -187,6 +194,12 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Whether the client takes trailers, as it says (nginx: `$grpc_internal_trailers`).
+pub fn takes_trailers(exchange: &Exchange<'_>) -> bool {
+    let te = exchange.request.field(Known::Te).unwrap_or_default();
+    te.windows(b"trailers".len()).any(|part| part.eq_ignore_ascii_case(b"trailers"))
 }
 
 /// What a stored answer is asked about with, where `proxy_set_header` does not say something else.

@@ -1,10 +1,11 @@
 //! Reads an upstream's head into the response: what is passed on, what is obeyed, what is hidden.
 
 use weir_wire::escape::{Unescape, unescape_uri};
-use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead};
+use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead, Version};
 
 use super::rewrite;
 use crate::exchange::{Exchange, Origin, WithoutOwn};
+use crate::fields::Fields;
 use crate::log::Level;
 use crate::phase::{self, From, Outcome};
 use crate::respond::Body;
@@ -114,7 +115,10 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
     }
     exchange.response.status = origin.head.status;
     exchange.response.status_line.clear();
-    exchange.response.status_line.extend_from_slice(origin.head.status_line.of(&origin.bytes));
+    // HTTP/2 has no words for a status: ours take their place.
+    if origin.head.version != Version::Http2 {
+        exchange.response.status_line.extend_from_slice(origin.head.status_line.of(&origin.bytes));
+    }
     exchange.response.content_length = match length {
         BodyLength::Exact(length) => Some(length),
         // RFC 9110 §8.6: the length of an answer to HEAD, or of a 304, speaks of a body that does not come.
@@ -161,6 +165,21 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
     exchange.response.allows_ranges = proxy.force_ranges || exchange.cache.holds_conditions_back();
     exchange.response.body = Body::Origin;
     None
+}
+
+/// The fields that came behind the body, where they are passed on (`proxy_pass_trailers`); those that may not stand
+/// there stay here (RFC 9110 §6.5.1).
+pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
+    let proxy = &exchange.location.values.proxy;
+    if !proxy.pass_trailers {
+        return;
+    }
+    for field in trailers.iter() {
+        let may_trail = field.known.is_none_or(|known| !known.is_forbidden_in_trailer());
+        if may_trail && !proxy.hidden.hides(field.known, field.name) {
+            exchange.response.trailers.push_known(field.name, field.value, field.known);
+        }
+    }
 }
 
 /// X-Accel-Redirect: the upstream names a place of ours that answers instead.

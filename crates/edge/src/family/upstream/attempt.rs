@@ -8,11 +8,13 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::task::Poll;
+use std::time::Duration;
 
 use weir_meter::Step;
 use weir_net::{ConnectOptions, Deadline, Lease, Stream, Transport, buffer, clock};
-use weir_wire::{Progress, Violation, encode};
+use weir_wire::{Progress, Version, Violation, encode};
 
+use super::line::Opened;
 use super::pool::{Link, Terms};
 use crate::body::{self, Failed as BodyFailed, RequestBody};
 use crate::conn::{Conn, Gone};
@@ -20,6 +22,7 @@ use crate::exchange::{Exchange, Origin, Try};
 use crate::family::early_hints;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
+use crate::h2::{self, Lost, Unsent};
 
 /// Bytes of an answer read at a time before its body's length is known.
 const READ_BYTES: usize = 16 << 10;
@@ -53,6 +56,10 @@ pub enum Failure {
     Client(Gone),
     /// The worker's connection table is full; the log has it.
     TableFull,
+    /// Its stream ended before its time (HTTP/2).
+    Lost(Lost),
+    /// The request holds what HTTP/2 cannot carry.
+    Unsendable(Unsent),
 }
 
 /// What is wrong with an answer's head.
@@ -81,8 +88,21 @@ pub async fn connect(
     conn: &Conn,
     address: &weir_net::Address,
     peer: usize,
-    Terms { bound, party }: Terms<'_>,
+    terms: Terms<'_>,
 ) -> Result<Box<Link>, Failure> {
+    let (Opened { stream, place, at: opened, .. }, deadline) = dial(exchange, conn, address, terms).await?;
+    let Terms { bound, party } = terms;
+    let (party, place) = (party.cloned(), Some(place));
+    Ok(Box::new(Link { stream, deadline, peer, bound, party, opened, carried: 0, place, h2: None }))
+}
+
+/// The connection itself, with what bounded it.
+pub async fn dial(
+    exchange: &mut Exchange<'_>,
+    conn: &Conn,
+    address: &weir_net::Address,
+    Terms { bound, party }: Terms<'_>,
+) -> Result<(Opened, Deadline), Failure> {
     let location = exchange.location;
     let values = &location.values.proxy;
     let options = ConnectOptions {
@@ -114,7 +134,7 @@ pub async fn connect(
         // Boxed: few exchanges shake hands, and every one would hold the room for it.
         Some(party) => Box::pin(shake_hands(exchange, conn, stream, address, party, &deadline)).await?.into(),
     };
-    Ok(Box::new(Link { stream, deadline, peer, bound, party: party.cloned(), opened, carried: 0, place }))
+    Ok((Opened { stream, place, at: opened, opening: None }, deadline))
 }
 
 /// A request as it goes to a peer.
@@ -139,15 +159,26 @@ pub async fn exchange_heads(
     if streams {
         body::welcome(exchange, conn).await.map_err(Failure::Client)?;
     }
-    let mut heads =
-        Heads { link, progressed, streams, is_timed: false, sending: Sending::new(outgoing, body), reading: Reading::default() };
+    let mut sending = Sending::new(outgoing, body);
     exchange.step = Step::SendRequest;
+    if let Some(stream) = &link.h2 {
+        sending.send_head(exchange, stream, outgoing.framing)?;
+        progressed.request_sent = true;
+    }
+    let mut heads =
+        Heads { link, progressed, streams, is_timed: false, sending, reading: Reading::default() };
     if streams {
         conn.deadline.set(exchange.location.values.core.body_timeout);
     }
     loop {
         match poll_fn(|_| heads.poll(exchange, conn)).await? {
-            Received::Final(origin) => return Ok(origin),
+            Received::Final(origin) => {
+                let Heads { sending, progressed, .. } = heads;
+                if link.h2.is_some() && !progressed.request_complete {
+                    exchange.upload = Some(Box::new(Upload { sending: sending.beside() }));
+                }
+                return Ok(origin);
+            }
             // Boxed: few answers have one before them, and every exchange would hold the room for it.
             Received::Interim(origin) => Box::pin(heads.pass_on(exchange, conn, origin)).await?,
         }
@@ -230,6 +261,8 @@ struct Sending<'h> {
     file_at: u64,
     body: BodyState,
     chunked: bool,
+    /// The answer is under way already, and its deadlines are its own.
+    beside: Option<Deadline>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +294,48 @@ impl BodyState {
 impl<'h> Sending<'h> {
     fn new(Outgoing { head, framing }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
         let chunked = framing == BodyFraming::Chunked;
-        Sending { head, head_sent: 0, piece: Lease::none(), piece_sent: 0, file_at: 0, body, chunked }
+        Sending { head, head_sent: 0, piece: Lease::none(), piece_sent: 0, file_at: 0, body, chunked, beside: None }
+    }
+
+    /// Over HTTP/2 the head goes out at once, and frames tell where the body ends.
+    fn send_head(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        stream: &h2::Stream,
+        framing: BodyFraming,
+    ) -> Result<(), Failure> {
+        let (ends, length) = match framing {
+            BodyFraming::None | BodyFraming::Length(0) => (true, None),
+            BodyFraming::Length(length) => (false, Some(length)),
+            BodyFraming::Chunked => (false, None),
+        };
+        let sent = stream.send_request(self.head, ends, length).map_err(|unsent| match unsent {
+            Unsent::Io(error) => Failure::Send(error),
+            Unsent::Invalid(_) => Failure::Unsendable(unsent),
+        })?;
+        if let Some(attempt) = exchange.tries.last_mut() {
+            attempt.bytes_sent += sent as u64;
+        }
+        (self.head, self.chunked) = (&[], false);
+        if ends {
+            self.body = BodyState::Done;
+        }
+        Ok(())
+    }
+
+    /// The rest of a request whose answer has begun; its head is out.
+    fn beside(self) -> Sending<'static> {
+        Sending { head: &[], head_sent: 0, beside: Some(Deadline::new()), ..self }
+    }
+
+    /// The client is waited for this long.
+    fn await_client(&self, conn: &Conn, time: Duration) {
+        self.beside.as_ref().unwrap_or(&conn.deadline).set(time);
+    }
+
+    /// The peer is.
+    fn await_peer(&self, link: &Link, time: Duration) {
+        self.beside.as_ref().unwrap_or(&link.deadline).set(time);
     }
 
     fn waits_for_client(&self) -> bool {
@@ -278,8 +352,8 @@ impl<'h> Sending<'h> {
         let values = &exchange.location.values;
         loop {
             if self.piece_sent == self.piece.len() && self.body != BodyState::Done && !matches!(self.body, BodyState::Memory(_)) {
-                match self.refill(exchange, conn) {
-                    Poll::Ready(Ok(())) => conn.deadline.set(values.core.body_timeout),
+                match self.refill(exchange, conn, link) {
+                    Poll::Ready(Ok(())) => self.await_client(conn, values.core.body_timeout),
                     Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
                     Poll::Pending if self.head_sent == self.head.len() => return Poll::Pending,
                     Poll::Pending => {}
@@ -293,7 +367,7 @@ impl<'h> Sending<'h> {
             let piece = self.piece.get(self.piece_sent..).unwrap_or_default();
             let wanted = head.len() + piece.len() + memory.len();
             if wanted == 0 {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(self.end(link));
             }
             // Most requests have no body: one piece needs no vector.
             let written = match [head, piece, memory] {
@@ -308,15 +382,15 @@ impl<'h> Sending<'h> {
                     }
                     self.advance(count);
                     if count == wanted && self.body == BodyState::Done {
-                        return Poll::Ready(Ok(()));
+                        return Poll::Ready(self.end(link));
                     }
                     if count == wanted
                         && let (BodyState::Memory(from), RequestBody::Memory(bytes)) = (self.body, &exchange.body)
                         && from >= bytes.len()
                     {
-                        return Poll::Ready(Ok(()));
+                        return Poll::Ready(self.end(link));
                     }
-                    link.deadline.set(values.proxy.send_timeout);
+                    self.await_peer(link, values.proxy.send_timeout);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if link.stream.poll_writable().is_pending() {
@@ -326,6 +400,14 @@ impl<'h> Sending<'h> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(Failure::Send(error))),
             }
+        }
+    }
+
+    /// All is sent: a stream whose length nobody knew ends here.
+    fn end(&self, link: &Link) -> Result<(), Failure> {
+        match &link.h2 {
+            Some(_) => link.stream.shutdown_write().map_err(Failure::Send),
+            None => Ok(()),
         }
     }
 
@@ -342,7 +424,7 @@ impl<'h> Sending<'h> {
     }
 
     /// The next piece of a body that is in a file or still comes from the client.
-    fn refill(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<(), Failure>> {
+    fn refill(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, link: &Link) -> Poll<Result<(), Failure>> {
         self.piece_sent = 0;
         self.piece.clear();
         if self.body == BodyState::File {
@@ -367,6 +449,10 @@ impl<'h> Sending<'h> {
             if self.chunked {
                 self.piece.extend_from_slice(b"0\r\n\r\n");
             }
+            // The last frame says that it is the last.
+            if let Some(stream) = &link.h2 {
+                stream.promise(bytes.len() as u64);
+            }
             self.body = BodyState::Done;
             exchange.body = RequestBody::Gone;
         }
@@ -388,6 +474,32 @@ impl<'h> Sending<'h> {
             self.body = BodyState::Done;
         }
         Ok(())
+    }
+}
+
+/// The rest of a request whose answer has begun: over HTTP/2 the two go on beside each other.
+pub struct Upload {
+    sending: Sending<'static>,
+}
+
+impl Upload {
+    /// Sends what can be sent now; ready when that is all, or nobody wants more of it.
+    pub fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, link: &Link) -> Poll<Result<(), Failure>> {
+        let (core, proxy) = (&exchange.location.values.core, &exchange.location.values.proxy);
+        match self.sending.poll(exchange, conn, link, &mut Progressed::default()) {
+            // Why it broke, the answer tells.
+            Poll::Ready(Ok(()) | Err(Failure::Send(_))) => Poll::Ready(Ok(())),
+            Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
+            Poll::Pending => {
+                let Some(deadline) = &self.sending.beside else { return Poll::Pending };
+                let waits_for_client = self.sending.waits_for_client();
+                if !deadline.is_set() {
+                    deadline.set(if waits_for_client { core.body_timeout } else { proxy.send_timeout });
+                }
+                let late = if waits_for_client { Failure::Client(Gone::TimedOut) } else { Failure::TimedOut };
+                deadline.poll_expired().map(|()| Err(late))
+            }
+        }
     }
 }
 
@@ -425,6 +537,9 @@ impl Reading {
         progressed: &mut Progressed,
     ) -> Poll<Result<Received, Failure>> {
         let proxy = &exchange.location.values.proxy;
+        if let Some(stream) = &link.h2 {
+            return self.poll_frames(exchange, stream, progressed);
+        }
         loop {
             // Asked first: the usual answer has not come yet, and a read for nothing costs a call.
             if !self.has_more && link.stream.poll_readable().is_pending() {
@@ -451,6 +566,32 @@ impl Reading {
         }
     }
 
+    /// The same of a stream, whose heads come whole.
+    fn poll_frames(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        stream: &h2::Stream,
+        progressed: &mut Progressed,
+    ) -> Poll<Result<Received, Failure>> {
+        let buffer_size = exchange.location.values.proxy.buffer_size as usize;
+        let origin = match stream.poll_head() {
+            Poll::Ready(Ok(origin)) => origin,
+            Poll::Ready(Err(lost)) => return Poll::Ready(Err(Failure::Lost(lost))),
+            Poll::Pending => return Poll::Pending,
+        };
+        progressed.response_begun = true;
+        if let Some(attempt) = exchange.tries.last_mut() {
+            attempt.bytes_received += origin.bytes.len() as u64;
+        }
+        let is_interim = origin.head.is_interim();
+        self.interim += u32::from(is_interim);
+        if origin.head.len > buffer_size || self.interim > INTERIM_MAX {
+            exchange.worker.return_origin(origin);
+            return Poll::Ready(Err(Failure::Head(HeadFault::TooBig)));
+        }
+        Poll::Ready(Ok(if is_interim { Received::Interim(origin) } else { Received::Final(origin) }))
+    }
+
     fn parse(&mut self, origin: &mut Origin, buffer_size: usize) -> Result<Parsed, HeadFault> {
         match origin.parser.response(&origin.bytes, &mut origin.head) {
             Ok(Progress::Done) if origin.head.len > buffer_size => Err(HeadFault::TooBig),
@@ -467,6 +608,9 @@ impl Reading {
 
     /// Puts an interim answer behind.
     fn go_on(&mut self, mut origin: Box<Origin>) {
+        if origin.head.version == Version::Http2 {
+            return; // what follows it is another
+        }
         let len = origin.head.len.min(origin.bytes.len());
         origin.bytes.drain(..len);
         origin.parser.reset();

@@ -12,6 +12,7 @@ use crate::body::Failed;
 use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::proxy_ssl::handshake::{self, Broken};
+use crate::h2::Lost;
 use crate::log::{self, Level};
 use crate::phase::Outcome;
 
@@ -52,6 +53,18 @@ pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answe
         Failure::Head(HeadFault::Violation(violation)) => {
             exchange.log(Level::Error, format_args!("{}", violation.upstream_message()));
             retry::Failure::InvalidHeader
+        }
+        Failure::Lost(lost) => {
+            exchange.log(Level::Error, format_args!("{}", lost));
+            match lost {
+                // nginx: a reset instead of an answer is an answer that is none.
+                Lost::TooBig | Lost::Malformed(_) | Lost::Rejected(_) => retry::Failure::InvalidHeader,
+                Lost::Unprocessed(_) | Lost::Closed => retry::Failure::Error,
+            }
+        }
+        Failure::Unsendable(unsent) => {
+            exchange.log(Level::Error, format_args!("{unsent}"));
+            return ControlFlow::Break(Answer::Outcome(Outcome::Status(500)));
         }
         // nginx: an internal error, and no peer's fault.
         Failure::TableFull => return ControlFlow::Break(Answer::Outcome(Outcome::Status(500))),

@@ -23,6 +23,7 @@ use super::balance::Affinity;
 use super::blame::blame;
 use super::group::Outcome as Verdict;
 use super::lend;
+use super::line::{Awaited, Kept, Line, Opened};
 use super::pool::{Handover, Link, Terms};
 use super::pool_policy::BrokenAttempt;
 use super::retry::{self, Attempt, RetryPolicy};
@@ -35,8 +36,9 @@ use crate::exchange::{Exchange, Origin, Try};
 use crate::family::cache::keep;
 use crate::family::store;
 use crate::family::proxy::request::{self, BodyFraming, Target};
-use crate::family::proxy::{Pass, parse_bind, parse_url, response};
+use crate::family::proxy::{Pass, parse_bind, response};
 use crate::family::proxy_ssl::{self, Asked, Party};
+use crate::h2::Lost;
 use crate::log::{self, Level};
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
@@ -98,7 +100,7 @@ async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), 
     }
     // nginx: a chunked request goes unbuffered to HTTP/1.1 upstreams only.
     let is_chunked = matches!(exchange.request.length, Some(BodyLength::Chunked));
-    let read = if proxy.request_buffering || (is_chunked && !proxy.http11) {
+    let read = if proxy.request_buffering || (is_chunked && proxy.version < Version::Http11) {
         body::read(exchange, conn).await
     } else {
         body::take_arrived(exchange, conn)
@@ -138,7 +140,7 @@ fn choose_group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16>
         return Ok(Chosen::Group(GroupRef::declared(generation, number), None));
     };
     let text = String::from_utf8_lossy(&template.text(exchange)).into_owned();
-    let parsed = match parse_url(&text) {
+    let parsed = match pass.parse(&text) {
         Ok(parsed) => parsed,
         Err(refusal) => {
             exchange.log(Level::Error, format_args!("{} in \"{text}\"", refusal.what));
@@ -342,15 +344,19 @@ impl<'g> Walk<'g> {
         let bind = &exchange.location.values.proxy.bind;
         let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
         let terms = Terms { bound, party: self.party };
+        let is_h2 = exchange.location.values.proxy.version == Version::Http2;
         let id = self.upstream.pool_id(peer);
-        let kept = if may_reuse { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
+        let kept = if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
         let mut progressed = Progressed::default();
-        let (link, reused) = match kept {
-            Some(link) => (link, true),
-            None => match self.open(exchange, conn, peer, terms).await {
-                Ok(opened) => opened,
-                Err(failure) => return Err(FailedTry { peer, failure, progressed, reused: false }),
-            },
+        let opened = match kept {
+            Some(link) => Ok((link, true)),
+            // Boxed: every exchange would hold the room for it.
+            None if is_h2 => Box::pin(self.begin_stream(exchange, conn, Next { peer, may_reuse }, terms)).await,
+            None => self.open(exchange, conn, peer, terms).await,
+        };
+        let (link, reused) = match opened {
+            Ok(opened) => opened,
+            Err(failure) => return Err(FailedTry { peer, failure, progressed, reused: false }),
         };
         if let Some(attempt) = exchange.last_try() {
             attempt.connect_ms = Some(attempt.elapsed_ms());
@@ -364,8 +370,50 @@ impl<'g> Walk<'g> {
                 exchange.request_complete = progressed.request_complete;
                 Ok((origin, link))
             }
-            Err(failure) => Err(FailedTry { peer, failure, progressed, reused }),
+            Err(failure) => {
+                // What the peer has not begun with counts as not sent, if it can be sent again.
+                let is_untouched = matches!(failure, Failure::Lost(Lost::Unprocessed(_)));
+                progressed.request_sent &= !(is_untouched && self.body_at_hand(exchange));
+                Err(FailedTry { peer, failure, progressed, reused })
+            }
         }
+    }
+
+    /// A stream of a connection that others use too, or else of a new one; whether it carried others before.
+    async fn begin_stream(
+        &self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+        Next { peer, may_reuse }: Next,
+        terms: Terms<'_>,
+    ) -> Result<(Box<Link>, bool), Failure> {
+        let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
+        let (home, id) = (self.hold.group.home(), self.upstream.pool_id(peer));
+        if let (Some((generation, number)), true) = (home, may_reuse) {
+            let give_up = Deadline::new();
+            give_up.set(exchange.location.values.proxy.connect_timeout);
+            let mut may_wait = true;
+            loop {
+                if let Some(begun) = generation.lines.begin(number, id, terms) {
+                    return Ok(begun);
+                }
+                // Where one that others open came to nothing, each is on its own.
+                let opening = generation.lines.opening(number, id, terms).filter(|_| may_wait);
+                let Some(opening) = opening else { break };
+                exchange.step = Step::Connect;
+                may_wait = opened_by_others(exchange, conn, &opening, &give_up).await?;
+            }
+        }
+        let opening = home.map(|(generation, number)| generation.lines.announce(number, id, terms));
+        let (opened, _) = attempt::dial(exchange, conn, address, terms).await?;
+        let opened = Opened { opening, ..opened };
+        let kept = home.map(|(generation, group)| Kept {
+            generation,
+            group,
+            policy: self.upstream.pooling,
+        });
+        let line = Line::new(opened, id, terms, exchange.worker, kept);
+        line.begin().ok_or(Failure::Closed)
     }
 
     /// A new connection; `true` beside one that was kept meanwhile.
@@ -461,7 +509,13 @@ impl<'g> Walk<'g> {
     }
 
     fn is_stale(&self, exchange: &Exchange<'_>, failed: &FailedTry) -> bool {
-        let is_broken = matches!(failed.failure, Failure::Send(_) | Failure::Receive(_) | Failure::Closed);
+        let is_broken = matches!(
+            failed.failure,
+            Failure::Send(_)
+                | Failure::Receive(_)
+                | Failure::Closed
+                | Failure::Lost(Lost::Unprocessed(_) | Lost::Closed)
+        );
         let broken = BrokenAttempt {
             reused: failed.reused,
             response_begun: failed.progressed.response_begun,
@@ -551,6 +605,26 @@ async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Re
     .await
 }
 
+/// Waits until a connection that another exchange opens stands, or (`false`) will not.
+async fn opened_by_others(
+    exchange: &Exchange<'_>,
+    conn: &Conn,
+    opening: &Awaited,
+    give_up: &Deadline,
+) -> Result<bool, Failure> {
+    let watch = exchange.is_for_its_client_alone();
+    poll_fn(|_| {
+        if let Poll::Ready(is_open) = opening.poll() {
+            return Poll::Ready(Ok(is_open));
+        }
+        if watch && let Poll::Ready(error) = conn.poll_gone() {
+            return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+        }
+        give_up.poll_expired().map(|()| Err(Failure::TimedOut))
+    })
+    .await
+}
+
 /// The head is the answer's: reads its meaning.
 fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, mut hold: Hold) -> Answer {
     let status = origin.head.status;
@@ -567,6 +641,8 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>
         return Answer::Tunnel(Upgraded { link, hold });
     }
     let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method()) {
+        // nginx: an answer that ends with its head has a body of nothing.
+        Ok(BodyLength::UntilClose) if ends_with_head(&origin, &link) => BodyLength::Exact(0),
         Ok(length) => length,
         Err(violation) => {
             exchange.step = Step::AwaitHead;
@@ -597,7 +673,11 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>
         exchange.origin = Some(origin);
         return Answer::Outcome(Outcome::Status(status));
     }
-    let source = Source::new(link, hold, length, may_be_kept);
+    let trails = may_trail(exchange, &link);
+    exchange.response.expects_trailers |= trails;
+    // The frames tell where the body ends, and its length is checked with them.
+    let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
+    let source = Source::new(link, hold, to_read, may_be_kept);
     match response::accept(exchange, &origin, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
@@ -612,6 +692,19 @@ fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>
             Answer::Response(source)
         }
     }
+}
+
+/// Whether trailers may follow that a client over HTTP/2 is to have: its stream ends with them, and not with the length.
+fn may_trail(exchange: &Exchange<'_>, link: &Link) -> bool {
+    exchange.location.values.proxy.pass_trailers
+        && exchange.request.version() == Version::Http2
+        && link.h2.as_ref().is_some_and(|stream| stream.has_trailers() || !stream.is_read())
+}
+
+/// Whether a stream has brought nothing but a head, and is over (HTTP/2).
+fn ends_with_head(origin: &Origin, link: &Link) -> bool {
+    link.h2.as_ref().is_some_and(|stream| stream.is_read() && !stream.has_trailers())
+        && origin.bytes.len() == origin.head.len
 }
 
 /// The answer's body is not wanted; a connection without one outstanding can still be kept.

@@ -89,7 +89,7 @@ impl Asked {
         let Loan { fd, opened, carried } = self.await?;
         let place = worker.take_place()?;
         let stream = Stream::from_fd(fd).ok()?.into();
-        Some(Box::new(Link { stream, deadline: Deadline::new(), peer, bound: None, party: None, opened, carried, place }))
+        Some(Box::new(Link { stream, deadline: Deadline::new(), peer, bound: None, party: None, opened, carried, place: Some(place), h2: None }))
     }
 }
 

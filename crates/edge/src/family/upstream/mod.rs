@@ -1,7 +1,7 @@
 //! `upstream` and its `server`s: groups of peers, how one is chosen, and the connections kept to them.
 //!
 //! The deciding part (`group`, `balance`, `retry`, `budget`, `pool_policy`) is pure: no socket, no clock.
-//! `pool` keeps idle connections, `attempt` makes one try, `forward` walks from try to try, `blame` says why one
+//! `pool` keeps idle connections, `line` those that carry many exchanges at once, `attempt` makes one try, `forward` walks from try to try, `blame` says why one
 //! failed, `source` reads the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
 
 pub mod attempt;
@@ -11,6 +11,7 @@ pub mod budget;
 pub mod forward;
 pub mod group;
 mod lend;
+pub mod line;
 pub mod live;
 pub mod peer;
 pub mod pool;
@@ -184,6 +185,7 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
         return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;"));
     }
+    let is_keepalive_written = settings.keepalive.is_some();
     let values = settings.values();
     let has_backup = values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
     if has_backup && matches!(values.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. }) {
@@ -194,6 +196,7 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         max_requests: values.keepalive_requests,
         max_age_ms: values.keepalive_time.as_millis() as u64,
         idle_timeout_ms: values.keepalive_timeout.as_millis() as u64,
+        is_written: is_keepalive_written,
     };
     let Values { policy, hash_key, zone, .. } = values;
     let frame = Frame { name, policy, pooling, hash_key, budget: Arc::default(), zone };

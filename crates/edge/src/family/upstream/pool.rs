@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -13,6 +14,7 @@ use weir_net::{Deadline, Instant, Transport, clock};
 use super::pool_policy::{Finished, PoolPolicy};
 use crate::counters::{self, AllCounters};
 use crate::family::proxy_ssl::Party;
+use crate::h2;
 use crate::worker::Place;
 
 /// A connection to a peer. Boxed wherever it goes: it changes hands several times an exchange.
@@ -31,8 +33,27 @@ pub struct Link {
     pub opened: Instant,
     /// Exchanges it carried before this one.
     pub carried: u64,
-    /// Its place in the worker's connection table.
-    pub place: Place,
+    /// Its place in the worker's connection table; a stream among others has none of its own.
+    pub place: Option<Place>,
+    /// It is a stream among others (HTTP/2), and this one.
+    pub h2: Option<Held>,
+}
+
+/// A stream that is left when this is dropped: a socket closes by itself.
+pub struct Held(pub Rc<h2::Stream>);
+
+impl Deref for Held {
+    type Target = h2::Stream;
+
+    fn deref(&self) -> &h2::Stream {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
 }
 
 /// What a connection must have been made with, beside the peer.
@@ -58,7 +79,8 @@ impl Terms<'_> {
     }
 }
 
-fn is_same(one: Option<&Arc<Party>>, other: Option<&Arc<Party>>) -> bool {
+/// Whether two parties are one.
+pub(super) fn is_same(one: Option<&Arc<Party>>, other: Option<&Arc<Party>>) -> bool {
     match (one, other) {
         (None, None) => true,
         // Nearly always the same one: no need to compare names.
@@ -150,6 +172,9 @@ impl Pools {
 
     /// Keeps a connection if the policy allows; otherwise it is closed. A full pool closes its oldest.
     pub fn put(&self, group: usize, mut link: Box<Link>, policy: &PoolPolicy, is_reusable: bool) {
+        if link.h2.is_some() {
+            return; // its line is kept, not the stream
+        }
         let now = clock::now();
         link.carried += 1;
         let finished = Finished {

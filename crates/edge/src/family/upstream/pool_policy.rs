@@ -13,6 +13,8 @@ pub struct PoolPolicy {
     pub max_age_ms: u64,
     /// Milliseconds a connection may lie idle.
     pub idle_timeout_ms: u64,
+    /// `keepalive` says so: a peer need not show that it can be relied on.
+    pub is_written: bool,
 }
 
 impl Default for PoolPolicy {
@@ -23,6 +25,7 @@ impl Default for PoolPolicy {
             max_requests: 1000,
             max_age_ms: 3_600_000,
             idle_timeout_ms: 60_000,
+            is_written: false,
         }
     }
 }

@@ -14,6 +14,7 @@ use super::live::Seen;
 use super::pool::Link;
 use super::selection::Selection;
 use crate::exchange::{Exchange, Try};
+use crate::fields::Fields;
 use crate::worker::Generation;
 
 /// The group an exchange asks: one of the configuration's, or one made for this exchange.
@@ -38,7 +39,7 @@ impl GroupRef {
     }
 
     /// With what connections to its peers are kept, and under which number.
-    pub fn home(&self) -> Option<(&Generation, usize)> {
+    pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
         match self {
             GroupRef::Declared(generation, number) | GroupRef::Live(generation, number, _) => {
                 Some((generation, *number))
@@ -131,6 +132,8 @@ pub struct Source {
     may_be_kept: bool,
     /// The upstream sent more than it announced.
     is_excessive: bool,
+    /// What came behind the body.
+    trailers: Fields,
 }
 
 impl Source {
@@ -144,7 +147,12 @@ impl Source {
             BodyLength::Chunked => Left::Chunked(Box::new(Decoder::new())),
             BodyLength::UntilClose => Left::UntilClose,
         };
-        Source { link: Some(link), hold, left, may_be_kept, is_excessive: false }
+        Source { link: Some(link), hold, left, may_be_kept, is_excessive: false, trailers: Fields::default() }
+    }
+
+    /// The fields that came behind the body, once.
+    pub fn take_trailers(&mut self) -> Fields {
+        std::mem::take(&mut self.trailers)
     }
 
     /// Whether the body is complete.
@@ -201,6 +209,7 @@ impl Source {
                 Ok(0) => {
                     return Poll::Ready(match self.left {
                         Left::UntilClose | Left::Nothing => {
+                            self.trailers = link.h2.as_ref().map(|stream| stream.take_trailers()).unwrap_or_default();
                             self.left = Left::Nothing;
                             self.may_be_kept = false;
                             Ok(Read::End)

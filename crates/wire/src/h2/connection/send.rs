@@ -5,17 +5,39 @@ use crate::h2::frame::{self, HEAD_BYTES, Kind, WINDOW_MAX, flag};
 use crate::h2::hpack::Encoder;
 
 use super::streams::{Incoming, Outgoing, Stream};
-use super::{Connection, Role, Turn};
+use super::{Connection, Role, STREAMS_UNTOLD, Turn};
 
 impl Connection {
     /// Begins a stream of a client; `None` while the peer allows no more, or for good after [`Connection::goaway`].
     pub fn open(&mut self) -> Option<u32> {
-        if self.role == Role::Server || self.is_going || self.streams.len() >= self.peer.streams as usize {
+        if self.room() == 0 {
             return None;
         }
         let id = self.streams.next_of_ours()?;
         self.streams.add(id, Stream::new(self.peer.window, self.limits.window));
         Some(id)
+    }
+
+    /// How many streams of a client may begin now.
+    pub fn room(&self) -> usize {
+        if self.role == Role::Server || self.is_going || !self.streams.has_numbers() {
+            return 0;
+        }
+        let most = if self.is_greeted { self.peer.streams as usize } else { STREAMS_UNTOLD };
+        most.saturating_sub(self.streams.len())
+    }
+
+    /// How many streams the peer allows at once; `None` until it has said so.
+    pub fn allowed(&self) -> Option<usize> {
+        self.is_greeted.then_some(self.peer.streams as usize)
+    }
+
+    /// Asks for a sign of life: [`super::Event::Pong`]. Not again before the last one was answered.
+    pub fn ping(&mut self) {
+        if self.pings == 0 {
+            self.pings = 1;
+            frame::push_ping(&mut self.output, *b"weirping");
+        }
     }
 
     /// Writes a field section: a request, an answer, an interim answer, or trailers. `write` gives the fields, pseudo-header

@@ -123,6 +123,11 @@ impl Streams {
         id > last
     }
 
+    /// Whether there are numbers left for streams of ours.
+    pub fn has_numbers(&self) -> bool {
+        self.last_of_ours < WINDOW_MAX - 1
+    }
+
     /// The number of the next stream of ours; `None` when there are no more numbers.
     pub fn next_of_ours(&mut self) -> Option<u32> {
         let next = if self.last_of_ours == 0 { 1 } else { self.last_of_ours + 2 };

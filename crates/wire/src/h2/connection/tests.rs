@@ -171,7 +171,7 @@ fn what_ends_the_connection() {
         ("a frame too large", made(Kind::Data, 0, 1, &[0; PAYLOAD_BYTES_DEFAULT + 1]), Code::FrameSize),
         (
             "many CONTINUATIONs",
-            after(&made(Kind::Headers, 0, 1, b""), made(Kind::Continuation, 0, 1, b"").repeat(40)),
+            after(&made(Kind::Headers, 0, 1, b""), made(Kind::Continuation, 0, 1, b"").repeat(80)),
             Code::EnhanceYourCalm,
         ),
     ];

@@ -1,0 +1,112 @@
+//! `grpc_pass` and its family: what `proxy_…` says, for gRPC.
+//!
+//! gRPC is HTTP/2 with trailers and bodies that go both ways at once, so its settings are those of `proxy` with a few
+//! that nginx fixes: see [`Values::grpc`](crate::family::Values). Where `grpc_pass` answers, they stand in the place of
+//! `proxy`'s, and all that asks upstreams need not know. <https://nginx.org/en/docs/http/ngx_http_grpc_module.html>
+
+use std::sync::Arc;
+
+use weir_conf::Statement;
+use weir_wire::Version;
+
+use crate::build::{Build, Scope};
+use crate::directive::{LOCATION, LOCATION_IF, Refusal};
+use crate::family::proxy::{self, Pass, passing, rewrite, strip};
+use crate::family::upstream::split_host_port;
+use crate::family::{Family, proxy_ssl};
+use crate::variable::Variable;
+
+pub use crate::family::proxy::{Settings, Values};
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The family.
+pub static FAMILY: Family = Family::new("grpc", passing!(grpc, "grpc", [
+    Directive::new("grpc_pass", LOCATION.or(LOCATION_IF), ONE,
+        "Where gRPC requests of this location go: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// over TLS.", pass),
+]))
+.variables(&[Variable::new("grpc_internal_trailers", |ex, _, out| {
+    let takes = proxy::request::takes_trailers(ex);
+    if takes {
+        out.extend_from_slice(b"trailers");
+    }
+    takes
+})])
+.finish(finish);
+
+fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let url = statement.text(0);
+    let pass = if url.contains('$') {
+        let parsed = Pass { url: url.to_owned(), template: Some(b.template(url)?), ..parse_url("none")? };
+        Pass { host: String::new(), ..parsed }
+    } else {
+        parse_url(url)?
+    };
+    b.scope().handler = Some(proxy::enter);
+    b.settings().grpc.pass = Some(Some(Arc::new(pass)));
+    Ok(())
+}
+
+/// Reads `[grpc://]HOST[:PORT]`, `unix:PATH`, and the same with `grpcs://`.
+pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
+    let secret = strip(url, "grpcs://");
+    let rest = secret.or_else(|| strip(url, "grpc://")).unwrap_or(url);
+    let is_unix = rest.starts_with("unix:");
+    if rest.is_empty() || !is_unix && rest.contains('/') {
+        return Err(Refusal::whole(format!("invalid host in upstream \"{rest}\""))
+            .todo("write [grpc://]HOST:PORT, or grpcs://; gRPC passes the path on as it is"));
+    }
+    let host = if is_unix { "localhost" } else { rest };
+    let port = if is_unix { "" } else { split_host_port(rest).1.unwrap_or_default() };
+    Ok(Pass {
+        url: rest.to_owned(),
+        template: None,
+        host: host.to_owned(),
+        port: port.to_owned(),
+        uri: None,
+        is_tls: secret.is_some(),
+        is_grpc: true,
+        replaces: 0,
+        group: None,
+        default_redirect: None,
+    })
+}
+
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    proxy::compile(b, &mut scope.settings.grpc, "grpc_pass", scope.at, true);
+    if let Some(Some(pass)) = &scope.settings.grpc.pass {
+        proxy_ssl::compile_block(b, &mut scope.settings.grpc_ssl, (pass, true), "grpc_pass", scope.at);
+    }
+}
+
+/// The settings with what nginx fixes for gRPC: nothing waits to be complete, neither way.
+pub fn fixed(values: Values) -> Values {
+    Values {
+        version: Version::Http2,
+        pass_trailers: true,
+        buffering: false,
+        request_buffering: false,
+        max_temp_file: 0,
+        redirect: rewrite::Redirects::Off,
+        ..values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_grpc_goes() {
+        let read = |url: &str| parse_url(url).ok().map(|pass| (pass.url, pass.host, pass.is_tls));
+        let is = |url: &str, host: &str, is_tls| Some((url.to_owned(), host.to_owned(), is_tls));
+        assert_eq!(read("127.0.0.1:8081"), is("127.0.0.1:8081", "127.0.0.1:8081", false));
+        assert_eq!(read("grpc://u"), is("u", "u", false));
+        assert_eq!(read("GRPCS://u:1"), is("u:1", "u:1", true));
+        assert_eq!(read("unix:/a/b"), is("unix:/a/b", "localhost", false));
+        for wrong in ["", "grpc://", "http://a/", "grpc://a/b"] {
+            assert!(read(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The bytes of a connection on their way in: read, cut into frames, each frame acted on.
+
+use std::io;
+
+use weir_net::worker::Task;
+use weir_net::{Lease, buffer};
+use weir_wire::h2::connection::{Event, PREFACE, Step};
+use weir_wire::h2::{Code, Fault};
+
+use super::session::{OUT_MAX, Session};
+
+/// Bytes read at a time: some requests, or one full frame with its head.
+const READ_BYTES: usize = 18 << 10;
+/// Reads in one turn, after which others have theirs.
+const READS_MAX: usize = 8;
+
+/// Bytes read; those before `start` are done with.
+pub struct Input {
+    bytes: Lease,
+    start: usize,
+    /// So many bytes from `start` on must be there before there is anything to do.
+    needs: usize,
+    /// A client's preface came; of an origin none is awaited.
+    is_begun: bool,
+}
+
+/// Why nothing more can be read.
+pub enum Over {
+    /// The peer has closed.
+    Closed,
+    /// The connection failed.
+    Broken(io::Error),
+    /// The peer broke a rule, and is to be told.
+    Fault(Fault),
+}
+
+impl Input {
+    /// What a client sends, of which `early` came already.
+    pub fn of_client(early: &[u8]) -> Input {
+        let mut bytes = buffer::lease(READ_BYTES.max(early.len()));
+        bytes.extend_from_slice(early);
+        Input { bytes, start: 0, needs: 0, is_begun: false }
+    }
+
+    /// What an origin sends.
+    pub fn of_origin() -> Input {
+        Input { bytes: Lease::none(), start: 0, needs: 0, is_begun: true }
+    }
+
+    /// Whether the preface, or the rest of a frame, is still to come.
+    pub fn is_within(&self) -> bool {
+        !self.is_begun || self.start < self.bytes.len()
+    }
+
+    /// Reads and acts on what is there; whether there may be more.
+    pub fn read(&mut self, session: &Session, act: &mut dyn FnMut(Event<'_>)) -> Result<bool, Over> {
+        for _ in 0..READS_MAX {
+            self.take_frames(session, act).map_err(Over::Fault)?;
+            if session.waiting() >= OUT_MAX {
+                return Ok(true);
+            }
+            let stream = session.transport();
+            if stream.poll_readable().is_pending() {
+                self.shrink();
+                return Ok(false);
+            }
+            self.bytes.drain(..self.start);
+            self.start = 0;
+            let room = READ_BYTES.max(self.needs.saturating_sub(self.bytes.len()));
+            if self.bytes.capacity() == 0 {
+                self.bytes = buffer::lease(room);
+            } else if self.bytes.capacity() < self.bytes.len() + room {
+                self.bytes.reserve(room);
+            }
+            match stream.try_read_vec(&mut self.bytes, room) {
+                // Frames that were cut off say nothing; streams that are open have lost their peer.
+                Ok(0) => return Err(Over::Closed),
+                Ok(_) => session.hear(),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => return Err(Over::Broken(error)),
+            }
+        }
+        // Others have their turn.
+        Task::current().wake();
+        Ok(false)
+    }
+
+    /// A connection that waits holds no buffer.
+    fn shrink(&mut self) {
+        if self.start == self.bytes.len() {
+            (self.bytes, self.start) = (Lease::none(), 0);
+        }
+    }
+
+    fn take_frames(&mut self, session: &Session, act: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault> {
+        if !self.is_begun && !self.begin()? {
+            return Ok(());
+        }
+        loop {
+            let rest = self.bytes.get(self.start..).unwrap_or_default();
+            if rest.len() < self.needs || rest.is_empty() {
+                return Ok(());
+            }
+            let step = session.wire.borrow_mut().next(rest)?;
+            match step {
+                Step::Need(count) => self.needs = count,
+                Step::Took { used, event } => {
+                    act(event);
+                    self.start += used;
+                    self.needs = 0;
+                    if session.waiting() >= OUT_MAX {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The preface; `false` when it is not all there.
+    fn begin(&mut self) -> Result<bool, Fault> {
+        match super::preface(&self.bytes) {
+            super::Preface::Whole => {
+                self.start = PREFACE.len();
+                self.is_begun = true;
+                Ok(true)
+            }
+            super::Preface::Part => Ok(false),
+            super::Preface::Other => Err(Fault::connection(Code::Protocol, "client sent invalid HTTP/2 preface")),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What comes to a stream of ours besides its body: heads, trailers, and how it ended before its time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+use std::task::Poll;
+
+use weir_net::buffer;
+use weir_wire::Known;
+use weir_wire::framing::content_length;
+use weir_wire::h2::connection::Connection;
+use weir_wire::h2::{Code, message};
+
+use super::session::Session;
+use super::stream::Stream;
+use crate::exchange::Origin;
+use crate::fields::Fields;
+use crate::worker::Worker;
+
+/// Heads that wait to be read: interim answers, of which an exchange takes sixteen, and the answer.
+const HEADS_MAX: usize = 17;
+
+/// Room for a head, and for the body of a small answer behind it.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// See the module.
+pub struct Replies {
+    heads: RefCell<VecDeque<Box<Origin>>>,
+    trailers: RefCell<Fields>,
+    /// The answer's head came.
+    is_answered: Cell<bool>,
+    /// It answers a HEAD: its length is that of no body.
+    is_to_head: Cell<bool>,
+    lost: Cell<Option<Lost>>,
+    /// What the session had heard when it began.
+    heard: u64,
+}
+
+/// How a stream ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The origin has not begun with it (RFC 9113 §8.7): anybody may be asked again.
+    Unprocessed(u32),
+    /// The origin reset it.
+    Rejected(u32),
+    /// What came is no answer.
+    Malformed(&'static str),
+    /// Its head is larger than may be.
+    TooBig,
+    /// The connection ended.
+    Closed,
+}
+
+impl fmt::Display for Lost {
+    /// nginx's words, where it has some.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lost::Unprocessed(code) | Lost::Rejected(code) => write!(f, "upstream rejected request with error {code}"),
+            Lost::Malformed(what) => write!(f, "upstream sent {what}"),
+            Lost::TooBig => f.write_str("upstream sent too big header"),
+            Lost::Closed => f.write_str("upstream prematurely closed connection"),
+        }
+    }
+}
+
+impl Replies {
+    pub(super) fn new(heard: u64) -> Replies {
+        Replies {
+            heads: RefCell::default(),
+            trailers: RefCell::default(),
+            is_answered: Cell::new(false),
+            is_to_head: Cell::new(false),
+            lost: Cell::new(None),
+            heard,
+        }
+    }
+
+    pub(super) fn lose(&self, lost: Lost) {
+        if self.lost.get().is_none() {
+            self.lost.set(Some(lost));
+        }
+    }
+
+    /// The request is a HEAD.
+    pub(super) fn expect_no_body(&self) {
+        self.is_to_head.set(true);
+    }
+
+    /// Whether the peer has said nothing, on any stream, since this one began.
+    pub(super) fn heard_nothing(&self, heard: u64) -> bool {
+        !self.is_answered.get() && heard == self.heard
+    }
+}
+
+impl Stream {
+    /// The next head: an interim answer's, or the answer's; what of the body is here already stands behind it.
+    pub fn poll_head(&self) -> Poll<Result<Box<Origin>, Lost>> {
+        let Some(replies) = self.replies() else { return Poll::Ready(Err(Lost::Closed)) };
+        if let Some(mut origin) = replies.heads.borrow_mut().pop_front() {
+            if !origin.head.is_interim() {
+                self.read_behind(&mut origin);
+            }
+            return Poll::Ready(Ok(origin));
+        }
+        if self.is_lost() {
+            let fault = self.session().fault().map(Lost::Malformed);
+            return Poll::Ready(Err(replies.lost.get().or(fault).unwrap_or(Lost::Closed)));
+        }
+        self.await_reply();
+        Poll::Pending
+    }
+
+    /// Whether trailers came.
+    pub fn has_trailers(&self) -> bool {
+        self.replies().is_some_and(|replies| !replies.trailers.borrow().is_empty())
+    }
+
+    /// The trailers, once.
+    pub fn take_trailers(&self) -> Fields {
+        self.replies().map(|replies| replies.trailers.take()).unwrap_or_default()
+    }
+}
+
+/// The answer's head, or an interim one, has come in `session`'s block.
+pub fn head_came(session: &Rc<Session>, worker: &Worker, id: u32, ends: bool) {
+    let Some(stream) = session.stream(id) else {
+        return session.wire.borrow_mut().answered(id, None);
+    };
+    let Some(replies) = stream.replies() else { return };
+    let mut origin = worker.lease_origin();
+    let read = {
+        let mut wire = session.wire.borrow_mut();
+        read(&mut wire, &mut origin).and_then(|()| judge(&origin, replies, ends))
+    };
+    match read {
+        Ok(declared) => {
+            if !origin.head.is_interim() {
+                replies.is_answered.set(true);
+                session.wire.borrow_mut().answered(id, declared);
+            }
+            replies.heads.borrow_mut().push_back(origin);
+            stream.note_head(ends);
+        }
+        Err(lost) => {
+            worker.return_origin(origin);
+            session.wire.borrow_mut().reset(id, Code::Protocol);
+            stream.lose(lost);
+        }
+    }
+}
+
+fn read(wire: &mut Connection, origin: &mut Origin) -> Result<(), Lost> {
+    let block = wire.block();
+    if block.is_too_large {
+        return Err(Lost::TooBig);
+    }
+    message::response(block, &mut origin.head).map_err(Lost::Malformed)?;
+    origin.bytes = buffer::lease(block.bytes.len().max(HEAD_BYTES));
+    origin.bytes.extend_from_slice(&block.bytes);
+    Ok(())
+}
+
+/// How long the body is, where that was said and matters.
+fn judge(origin: &Origin, replies: &Replies, ends: bool) -> Result<Option<u64>, Lost> {
+    if replies.heads.borrow().len() >= HEADS_MAX {
+        return Err(Lost::Malformed("more interim answers than anybody takes"));
+    }
+    match origin.head.status {
+        // RFC 9113 §8.6.
+        101 => return Err(Lost::Malformed("101 over HTTP/2")),
+        100..=199 if ends => return Err(Lost::Malformed("an interim answer that ends its stream")),
+        100..=199 | 204 | 304 => return Ok(None),
+        _ if replies.is_to_head.get() => return Ok(None),
+        _ => {}
+    }
+    match origin.field(Known::ContentLength).map(content_length) {
+        Some(Some(length)) if ends && length > 0 => Err(Lost::Malformed("a body shorter than its content-length")),
+        Some(length) => Ok(length),
+        None => Ok(None),
+    }
+}
+
+/// Trailers have come in `session`'s block, and with them the end.
+pub fn trailers_came(session: &Rc<Session>, id: u32) {
+    let Some(stream) = session.stream(id) else { return };
+    let mut wire = session.wire.borrow_mut();
+    let block = wire.block();
+    if let Err(what) = message::check_trailers(block) {
+        wire.reset(id, Code::Protocol);
+        drop(wire);
+        return stream.lose(Lost::Malformed(what));
+    }
+    if let Some(replies) = stream.replies() {
+        let mut trailers = replies.trailers.borrow_mut();
+        for field in &block.fields {
+            let (name, value) = (field.name.of(&block.bytes), field.value.of(&block.bytes));
+            trailers.push_known(name, value, field.known);
+        }
+    }
+    drop(wire);
+    stream.take_in(&[], true);
+}
