@@ -1,0 +1,355 @@
+//! A shop's edge in a bad minute, for tests of whoever reads snapshots.
+
+use super::*;
+
+fn counts<K: Ord + From<&'static str>>(all: &[(&'static str, u64)]) -> BTreeMap<K, u64> {
+    all.iter().map(|(name, count)| (K::from(name), *count)).collect()
+}
+
+fn times(count: u64, p50_us: u64, p95_us: u64, p99_us: u64, max_us: u64) -> Times {
+    Times { count, sum_us: count * p50_us, p50_us, p95_us, p99_us, max_us }
+}
+
+fn zone_times(rate: f64, p50_us: u64, p99_us: u64) -> ZoneTimes {
+    let recent = times((rate * 10.0) as u64, p50_us, p99_us / 2, p99_us, p99_us * 2);
+    let total = times(48_900, p50_us, p99_us / 2, p99_us, p99_us * 4);
+    ZoneTimes { rate, rate_max: rate * 1.3, recent, total }
+}
+
+fn responses(all: &[(u16, u64)]) -> Responses {
+    let mut responses = Responses::default();
+    for (status, count) in all {
+        responses.add(*status, *count);
+    }
+    responses
+}
+
+impl Snapshot {
+    /// A snapshot with something in every part, whose books balance: one shop with an application of two servers, one
+    /// of them failing, a cache, limits and WebSockets.
+    pub fn example() -> Snapshot {
+        let now = Timestamp(1_795_363_200_250);
+        Snapshot {
+            nginx: Nginx {
+                version: "0.1.0".to_owned(),
+                build: "weir".to_owned(),
+                address: "127.0.0.1:8080".to_owned(),
+                generation: 2,
+                load_timestamp: Timestamp(now.0 - 3_600_000),
+                timestamp: now,
+                pid: 4711,
+                ppid: 1,
+            },
+            processes: Processes { respawned: 0 },
+            connections: Connections { accepted: 1_280, dropped: 3, active: 41, idle: 380 },
+            ssl: ssl(),
+            slabs: BTreeMap::from([(
+                "per_ip".to_owned(),
+                Slab { pages: Pages { used: 12, free: 2_548 }, slots: BTreeMap::new() },
+            )]),
+            http: http(now),
+            resolvers: BTreeMap::from([(
+                "127.0.0.53".to_owned(),
+                Resolver {
+                    requests: ResolverRequests { name: 122, srv: 0, addr: 0 },
+                    responses: ResolverResponses { noerror: 120, nxdomain: 1, timedout: 1, ..Default::default() },
+                },
+            )]),
+            workers: vec![worker(0, 700, 24_500, 21), worker(1, 580, 24_424, 20)],
+            weir: weir(now),
+        }
+    }
+}
+
+fn ssl() -> Ssl {
+    let verify_failures = VerifyFailures::default();
+    Ssl {
+        handshakes: 900,
+        handshakes_failed: 4,
+        session_reuses: 610,
+        no_common_protocol: 2,
+        no_common_cipher: 0,
+        handshake_timeout: 1,
+        peer_rejected_cert: 1,
+        verify_failures,
+    }
+}
+
+fn worker(id: u64, accepted: u64, total: u64, current: u64) -> Worker {
+    let connections = Connections { accepted, dropped: id * 3, active: current, idle: 190 };
+    Worker { id, pid: 4712 + id as u32, connections, http: WorkerHttp { requests: Requests { total, current } } }
+}
+
+fn http(now: Timestamp) -> Http {
+    let all = [(101, 120), (200, 48_000), (304, 112), (404, 300), (499, 20), (502, 260), (504, 50)];
+    let shop = responses(&[(101, 120), (200, 48_000), (206, 112), (304, 112), (404, 300), (502, 160), (504, 50)]);
+    let server = ServerZone {
+        processing: 41,
+        requests: 48_924,
+        discarded: 48_924 - 41 - shop.total,
+        responses: shop.clone(),
+        received: 19_000_000,
+        sent: 734_000_000,
+        ssl: Some(ssl()),
+    };
+    let location = |share: u64| LocationZone {
+        requests: 48_883 / share,
+        responses: responses(&all.map(|(status, count)| (status, count / share))),
+        discarded: 7,
+        received: 19_000_000 / share,
+        sent: 734_000_000 / share,
+    };
+    Http {
+        requests: Requests { total: 48_924, current: 41 },
+        server_zones: BTreeMap::from([("shop.example".to_owned(), server)]),
+        location_zones: BTreeMap::from([
+            ("shop.example/".to_owned(), location(2)),
+            ("shop.example/api/".to_owned(), location(3)),
+            ("shop.example/socket.io/".to_owned(), location(100)),
+        ]),
+        caches: BTreeMap::from([("pages".to_owned(), cache())]),
+        limit_conns: BTreeMap::from([(
+            "per_ip".to_owned(),
+            LimitConn { passed: 48_000, rejected: 12, rejected_dry_run: 0 },
+        )]),
+        limit_reqs: BTreeMap::from([(
+            "logins".to_owned(),
+            LimitReq { passed: 900, delayed: 40, rejected: 7, ..Default::default() },
+        )]),
+        upstreams: BTreeMap::from([("app".to_owned(), upstream(now))]),
+    }
+}
+
+fn cache() -> Cache {
+    let read = |responses| CacheRead { responses, bytes: responses * 14_000 };
+    let fetch = |responses: u64| CacheFetch {
+        responses,
+        bytes: responses * 14_000,
+        responses_written: responses / 2,
+        bytes_written: responses / 2 * 14_000,
+    };
+    Cache {
+        size: 41_000_000,
+        max_size: Some(64 << 20),
+        cold: false,
+        hit: read(17_400),
+        stale: read(20),
+        updating: read(510),
+        revalidated: read(3),
+        miss: fetch(60),
+        expired: fetch(22),
+        bypass: fetch(7),
+    }
+}
+
+fn upstream(now: Timestamp) -> Upstream {
+    let good = Peer {
+        id: 0,
+        server: "10.0.0.11:3000".to_owned(),
+        name: "app1:3000".to_owned(),
+        weight: 1,
+        state: PeerState::Up,
+        active: 31,
+        max_conns: Some(200),
+        requests: 46_290,
+        responses: responses(&[(101, 120), (200, 45_800), (304, 70), (404, 300)]),
+        sent: 17_000_000,
+        received: 700_000_000,
+        selected: Some(now),
+        header_time: Some(4),
+        response_time: Some(5),
+        response_time_hist: ResponseTimeHist::new(
+            &[40_100, 4_000, 1_500, 500, 90, 40, 30, 15, 8, 4, 2, 1, 0, 0, 0],
+            231_450,
+        ),
+        ..Default::default()
+    };
+    let bad = Peer {
+        id: 1,
+        server: "10.0.0.12:3000".to_owned(),
+        name: "app2:3000".to_owned(),
+        weight: 1,
+        state: PeerState::Unavail,
+        active: 0,
+        requests: 2_600,
+        responses: responses(&[(200, 2_200), (502, 100)]),
+        sent: 900_000,
+        received: 33_000_000,
+        fails: 300,
+        unavail: 3,
+        downtime: 41_000,
+        downstart: Some(Timestamp(now.0 - 8_200)),
+        selected: Some(Timestamp(now.0 - 8_200)),
+        header_time: Some(38),
+        response_time: Some(41),
+        response_time_hist: ResponseTimeHist::new(
+            &[400, 700, 600, 300, 100, 100, 60, 20, 10, 5, 3, 2, 0, 0, 0],
+            94_300,
+        ),
+        ..Default::default()
+    };
+    Upstream { peers: vec![good, bad], keepalive: 24, zombies: 0, zone: "app".to_owned(), queue: None }
+}
+
+fn weir(now: Timestamp) -> Weir {
+    let step = |step: &str, p50_us: u64, p99_us: u64| StepTimes {
+        step: step.to_owned(),
+        recent: times(5_000, p50_us, p99_us / 2, p99_us, p99_us * 2),
+        total: times(48_900, p50_us, p99_us / 2, p99_us, p99_us * 5),
+    };
+    let path =
+        [(12, 90), (410, 2_900), (0, 0), (6, 52_000), (1, 30), (240, 4_100), (4_100, 63_000), (350, 8_000), (40, 900)];
+    Weir {
+        uptime_ms: 7_200_000,
+        recent_ms: 10_000,
+        reset: None,
+        path: PATH.iter().zip(path).map(|(name, (p50, p99))| step(name, p50, p99)).collect(),
+        server_zones: BTreeMap::from([("shop.example".to_owned(), zone_times(512.0, 4_600, 65_000))]),
+        location_zones: BTreeMap::from([
+            ("shop.example/".to_owned(), zone_times(260.0, 310, 9_000)),
+            ("shop.example/api/".to_owned(), zone_times(240.0, 4_900, 71_000)),
+            ("shop.example/socket.io/".to_owned(), zone_times(2.0, 6_000, 80_000)),
+        ]),
+        upstreams: BTreeMap::from([("app".to_owned(), peers())]),
+        caches: BTreeMap::from([("pages".to_owned(), account())]),
+        websockets: WebSockets {
+            open: 96,
+            opened: 120,
+            closes: counts(&[("client", 15), ("upstream", 3), ("timeout", 6)]),
+            received: 410_000,
+            sent: 2_900_000,
+            messages_received: None,
+            messages_sent: None,
+            age: times(24, 61_000_000, 300_000_000, 600_000_000, 612_000_000),
+            timeout_ms: 60_000,
+        },
+        limits: limits(),
+        host: host(),
+        workers: vec![
+            WorkerCpu { id: 0, cpu: 0.93, wait: Some(0.11) },
+            WorkerCpu { id: 1, cpu: 0.71, wait: Some(0.04) },
+        ],
+        errors: errors(now),
+        names_merged: 0,
+    }
+}
+
+fn peers() -> Vec<PeerTimes> {
+    vec![
+        PeerTimes {
+            server: "10.0.0.11:3000".to_owned(),
+            opened: 390,
+            reused: 45_900,
+            idle: 24,
+            retries: 210,
+            connect: zone_times(2.0, 240, 1_100),
+            header: zone_times(470.0, 4_000, 59_000),
+            response: zone_times(470.0, 4_500, 64_000),
+            fails: BTreeMap::new(),
+            last_error: String::new(),
+        },
+        PeerTimes {
+            server: "10.0.0.12:3000".to_owned(),
+            opened: 410,
+            reused: 2_190,
+            idle: 0,
+            retries: 4,
+            connect: zone_times(0.0, 300, 4_100),
+            header: zone_times(0.0, 38_000, 900_000),
+            response: zone_times(0.0, 41_000, 910_000),
+            fails: counts(&[("refused", 250), ("timeout", 50)]),
+            last_error: "connect() failed (111: Connection refused)".to_owned(),
+        },
+    ]
+}
+
+fn account() -> CacheAccount {
+    CacheAccount {
+        requests: 18_032,
+        hit: 17_400,
+        stale: 20,
+        updating: 510,
+        revalidated: 3,
+        miss: 60,
+        expired: 22,
+        bypass: 7,
+        error: 10,
+        fetches: 92,
+        waited: 140,
+        wait: times(140, 12_000, 48_000, 52_000, 52_400),
+        objects: 2_900,
+        memory: 30_000_000,
+        memory_max: 32 << 20,
+        purged: 12,
+        reasons: counts(&[("set_cookie", 31), ("cache_control_no_store", 14)]),
+    }
+}
+
+fn limits() -> Vec<Limit> {
+    let limit =
+        |kind: &str, of: &str, unit: &str, (used, limit, max): (f64, f64, f64), hits: u64, set_by: &str| Limit {
+            kind: kind.to_owned(),
+            of: of.to_owned(),
+            unit: unit.to_owned(),
+            used,
+            limit,
+            max,
+            hits,
+            set_by: set_by.to_owned(),
+        };
+    vec![
+        limit("connections", "worker 0", "count", (236.0, 512.0, 511.0), 3, "worker_connections"),
+        limit("connections", "worker 1", "count", (209.0, 512.0, 340.0), 0, "worker_connections"),
+        limit("fds", "", "count", (470.0, 1024.0, 880.0), 0, "RLIMIT_NOFILE"),
+        limit("ports", "10.0.0.11:3000", "count", (5_100.0, 28_232.0, 21_900.0), 0, "net.ipv4.ip_local_port_range"),
+        limit("accept_queue", "0.0.0.0:80", "count", (4.0, 511.0, 190.0), 0, "listen backlog"),
+        limit("pool", "app", "count", (24.0, 32.0, 32.0), 0, "keepalive"),
+        limit("upstream_conns", "app 10.0.0.11:3000", "count", (31.0, 200.0, 77.0), 0, "max_conns"),
+        limit("worker_cpu", "worker 0", "cores", (0.93, 1.0, 0.98), 0, "one CPU a worker"),
+        limit("worker_cpu", "worker 1", "cores", (0.71, 1.0, 0.97), 0, "one CPU a worker"),
+        limit("cpu_quota", "", "cores", (1.7, 2.0, 1.99), 14, "cpu.max"),
+        limit("cache_size", "pages", "bytes", (41_000_000.0, 67_108_864.0, 52_000_000.0), 0, "max_size"),
+    ]
+}
+
+fn host() -> Host {
+    Host {
+        cpus: 2,
+        cpu: CpuShares { user: 0.61, system: 0.22, interrupts: 0.06, steal: 0.03, idle: 0.07, wait: 0.01 },
+        run_queue_wait: Some(0.15),
+        runnable: Some(3),
+        load: Some(1.9),
+        psi_cpu: Some(0.12),
+        psi_memory: Some(0.0),
+        psi_io: Some(0.01),
+        quota_cpus: Some(2.0),
+        throttled: Some(0.1),
+        memory_total: 1 << 30,
+        memory_available: 400 << 20,
+        rss: 61 << 20,
+        time_wait: Some(5_060),
+        retransmits: Some(0.4),
+    }
+}
+
+fn errors(now: Timestamp) -> Vec<ErrorClass> {
+    let sample = ErrorSample {
+        at: Timestamp(now.0 - 8_200),
+        client: "203.0.113.9".to_owned(),
+        server: "shop.example".to_owned(),
+        request: "GET /api/cart".to_owned(),
+        status: 502,
+        upstream: "10.0.0.12:3000".to_owned(),
+        took_us: 900,
+        line:
+            "2026/11/22 15:59:52 [error] 4711#4712: *1277 connect() failed (111: Connection refused) while connecting \
+               to upstream, client: 203.0.113.9, server: shop.example, request: \"GET /api/cart HTTP/1.1\", \
+               upstream: \"http://10.0.0.12:3000/api/cart\", host: \"shop.example\""
+                .to_owned(),
+    };
+    let timeout = ErrorSample { status: 504, took_us: 60_000_100, line: String::new(), ..sample.clone() };
+    vec![
+        ErrorClass { class: "502".to_owned(), count: 260, last: sample.at, samples: vec![sample] },
+        ErrorClass { class: "504".to_owned(), count: 50, last: timeout.at, samples: vec![timeout] },
+    ]
+}
