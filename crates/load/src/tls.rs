@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_net::tls::{Client, ClientOptions, Failure, Identity, OptionError, Sessions};
+use weir_net::tls::{Client, ClientOptions, Failure, Fault, Identity, OptionError, Sessions};
 use weir_net::{Deadline, Stream, TlsStream, Transport};
 
 use crate::value::{Map, Value};
@@ -102,8 +102,12 @@ impl Tls {
             Some(client) => client,
             None => {
                 let made = Client::new(&self.options);
-                let made =
-                    made.map_err(|error| Failure { code: "EPROTO", detail: error.to_string(), distrust: None })?;
+                let made = made.map_err(|error| Failure {
+                    code: "EPROTO",
+                    detail: error.to_string(),
+                    fault: Fault::Other,
+                    distrust: None,
+                })?;
                 self.client.get_or_init(|| made)
             }
         };

@@ -36,6 +36,12 @@ impl Instant {
         self.ns_since(earlier) / NS_PER_MS
     }
 
+    /// As [`Instant::saturating_duration_since`], in whole microseconds.
+    #[inline]
+    pub fn us_since(self, earlier: Instant) -> u64 {
+        self.ns_since(earlier) / NS_PER_US
+    }
+
     /// Nanoseconds of the monotonic clock.
     #[inline]
     pub(crate) fn ns(self) -> u64 {
@@ -69,6 +75,7 @@ impl Sub for Instant {
     }
 }
 
+pub(crate) const NS_PER_US: u64 = 1_000;
 pub(crate) const NS_PER_MS: u64 = 1_000_000;
 pub(crate) const NS_PER_SECOND: u64 = 1_000_000_000;
 

@@ -23,7 +23,7 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 /// Connections the kernel may hold for us where `backlog=` says nothing: what Linux allows by default
@@ -102,6 +102,11 @@ impl Listening {
         &self.address
     }
 
+    /// The same to look at.
+    pub fn watch(&self) -> Watched {
+        Watched { fd: Arc::downgrade(&self.fd), address: self.address.clone() }
+    }
+
     /// Listens again with another backlog, and sets the options that may change on
     /// a living socket; for a reload.
     pub fn reconfigure(&self, options: &ListenOptions) -> io::Result<()> {
@@ -110,6 +115,29 @@ impl Listening {
             set_tcp(self.fd.as_fd(), options)?;
         }
         Ok(net::listen(&*self.fd, options.backlog)?)
+    }
+}
+
+/// A socket that somebody else listens on: to look at it, not to keep it open.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    fd: Weak<OwnedFd>,
+    address: Address,
+}
+
+impl Watched {
+    /// Where it listens.
+    pub fn address(&self) -> &SocketAddress {
+        &self.address
+    }
+
+    /// Connections that wait to be accepted, and how many may; `None` where the kernel does not say (unix sockets), and
+    /// once the socket is closed.
+    pub fn queue(&self) -> Option<(u64, u64)> {
+        let fd = self.fd.upgrade().filter(|_| !self.address.is_unix())?;
+        // Of a listening socket these two hold its queue (Linux, tcp_diag.c: `tcp_get_info`).
+        let info = crate::sys::tcp_info(fd.as_fd()).ok()?;
+        Some((info.tcpi_unacked.into(), info.tcpi_sacked.into()))
     }
 }
 

@@ -23,3 +23,8 @@ pub use signal::{Signal, Signals, SignalsHandle, send_signal, signals};
 pub use terminal::terminal_size;
 pub(crate) use upgrade::is_listening;
 pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited, is_successor};
+
+/// Whether an error says that the process or the machine is out of file descriptors.
+pub fn is_out_of_files(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}

@@ -1,7 +1,7 @@
 //! Failures of TLS, by the code Node gives them.
 
 use super::chain::Complaint;
-use rustls::{AlertDescription, CertificateError, Error};
+use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 use std::fmt;
 use std::io;
 
@@ -12,8 +12,58 @@ pub struct Failure {
     pub code: &'static str,
     /// What happened, in a sentence.
     pub detail: String,
+    /// What kind of failure of a handshake it is, as far as those who count want to know.
+    pub fault: Fault,
     /// OpenSSL's verdict on the peer's certificate, where a [`Trust`](super::Trust) judged it.
     pub distrust: Option<Complaint>,
+}
+
+/// Kinds of failures of a handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    /// The two have no version in common.
+    NoCommonVersion,
+    /// They have no cipher in common.
+    NoCommonCipher,
+    /// The other side did not like the certificate it was shown.
+    CertificateRejected,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl Fault {
+    fn of(error: &Error) -> Fault {
+        use AlertDescription as Alert;
+        match error {
+            Error::PeerIncompatible(
+                PeerIncompatible::Tls12NotOffered
+                | PeerIncompatible::Tls12NotOfferedOrEnabled
+                | PeerIncompatible::Tls13RequiredForQuic
+                | PeerIncompatible::SupportedVersionsExtensionRequired
+                // What a client of TLS 1.1 lacks first.
+                | PeerIncompatible::SignatureAlgorithmsExtensionRequired
+                | PeerIncompatible::ServerDoesNotSupportTls12Or13
+                | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+            )
+            | Error::AlertReceived(Alert::ProtocolVersion) => Fault::NoCommonVersion,
+            // OpenSSL says of each of these that there is no shared cipher.
+            Error::PeerIncompatible(
+                PeerIncompatible::NoCipherSuitesInCommon
+                | PeerIncompatible::NoKxGroupsInCommon
+                | PeerIncompatible::NoSignatureSchemesInCommon,
+            ) => Fault::NoCommonCipher,
+            Error::AlertReceived(
+                Alert::BadCertificate
+                | Alert::UnsupportedCertificate
+                | Alert::CertificateRevoked
+                | Alert::CertificateExpired
+                | Alert::CertificateUnknown
+                | Alert::UnknownCA,
+            ) => Fault::CertificateRejected,
+            _ => Fault::Other,
+        }
+    }
 }
 
 /// What TLS has to say about an error of a [`TlsStream`](super::TlsStream); `None` if the socket failed.
@@ -42,7 +92,7 @@ impl From<Failure> for io::Error {
 impl Failure {
     /// One with this code.
     pub(super) fn new(code: &'static str, detail: impl Into<String>) -> Failure {
-        Failure { code, detail: detail.into(), distrust: None }
+        Failure { code, detail: detail.into(), fault: Fault::Other, distrust: None }
     }
 
     /// The peer closed before the handshake was done; Node's words.
@@ -68,7 +118,7 @@ impl Failure {
             Error::InvalidMessage(_) if !has_shaken_hands => format!("the server does not speak TLS: {error}"),
             _ => error.to_string(),
         };
-        Failure { code, detail, distrust: None }
+        Failure { code, detail, fault: Fault::of(error), distrust: None }
     }
 }
 

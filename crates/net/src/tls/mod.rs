@@ -41,7 +41,7 @@ pub use accept::{Alert, Beginning};
 pub use chain::{Complaint, Purpose, Trust};
 pub use client::{Client, ClientOptions, Identity, OptionError};
 pub use describe::{Described, pem as pem_of, subject_der};
-pub use error::{Failure, failure};
+pub use error::{Failure, Fault, failure};
 pub use hello::{ClientHello, HELLO_BYTES_MAX};
 pub use keys::{KeyError, KeyPair, Staple, certificates, revocation_lists};
 pub use origin::OriginOptions;
