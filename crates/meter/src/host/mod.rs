@@ -9,6 +9,7 @@ mod limits;
 mod machine;
 mod process;
 mod sockets;
+mod strip;
 mod thread;
 #[cfg(test)]
 mod tree;
@@ -20,4 +21,8 @@ pub use process::{
     FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, started_ticks,
 };
 pub use sockets::{local_ports, local_ports_under, open_files, waiting_sockets, waiting_sockets_under};
-pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, threads, threads_under};
+pub use strip::{
+    CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_under, pressure_under,
+    quota_under, resident_under, retransmitted_under, thread_times_under,
+};
+pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};

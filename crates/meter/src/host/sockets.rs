@@ -32,6 +32,10 @@ pub fn waiting_sockets_under(root: &Path) -> Option<u64> {
 
 /// Descriptors this process has open; `None` if `/proc` does not say.
 pub fn open_files() -> Option<u64> {
+    // Linux 6.2 and later say how many there are without listing them, which costs with many.
+    if let Ok(count @ 1..) = fs::metadata("/proc/self/fd").map(|directory| directory.len()) {
+        return Some(count);
+    }
     // The listing itself holds one.
     Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }

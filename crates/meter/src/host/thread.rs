@@ -49,6 +49,16 @@ pub fn own_cpu() -> Option<Duration> {
     })
 }
 
+/// The kernel's id of the calling thread; `None` if `/proc` does not say.
+pub fn own_thread() -> Option<u32> {
+    fs::read_link("/proc/thread-self").ok()?.file_name()?.to_str()?.parse().ok()
+}
+
+/// User and system time in a `stat` file of a thread.
+pub(super) fn cpu_of(stat: &str) -> Option<Duration> {
+    parse(stat).map(|thread| thread.cpu)
+}
+
 /// `RAN WAITED SLICES`, the times in nanoseconds (Linux, Documentation/scheduler/sched-stats.rst).
 pub(super) fn nanoseconds(schedstat: &str) -> Option<Duration> {
     let ran = schedstat.split_ascii_whitespace().next()?.parse().ok()?;

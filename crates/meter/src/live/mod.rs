@@ -6,7 +6,9 @@
 //!
 //! Totals count from the start of the process or the last reset; what is about now says over which time.
 
+pub mod cells;
 mod example;
+pub mod histogram;
 pub mod own;
 pub mod plus;
 mod timestamp;

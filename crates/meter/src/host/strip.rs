@@ -1,0 +1,252 @@
+//! What the machine does: CPU time by kind, pressure, throttling, memory, and what threads wait for.
+//!
+//! All of it is totals or levels as the kernel tells them; whoever reads twice gets rates.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::THREADS_MAX;
+
+/// CPU time of all CPUs since boot, in ticks of 10 ms (proc_stat(5)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuKinds {
+    /// Programs, niced ones among them.
+    pub user: u64,
+    /// The kernel.
+    pub system: u64,
+    /// Interrupts, soft and hard.
+    pub interrupts: u64,
+    /// Taken by the hypervisor.
+    pub steal: u64,
+    /// Nothing to do.
+    pub idle: u64,
+    /// Nothing to do but wait for a disk.
+    pub wait: u64,
+}
+
+impl CpuKinds {
+    /// All kinds together.
+    pub fn total(&self) -> u64 {
+        self.user + self.system + self.interrupts + self.steal + self.idle + self.wait
+    }
+}
+
+/// CPU times and the number of tasks that run or want to; `None` if `/proc` does not say.
+pub fn cpu_kinds_under(root: &Path) -> Option<(CpuKinds, u64)> {
+    let stat = fs::read_to_string(root.join("proc/stat")).ok()?;
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let mut fields = line.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
+    let mut next = || fields.next().unwrap_or(0);
+    let (user, nice, system, idle, wait, irq, softirq, steal) =
+        (next(), next(), next(), next(), next(), next(), next(), next());
+    let running = stat.lines().find_map(|line| line.strip_prefix("procs_running "));
+    let times = CpuKinds { user: user + nice, system, interrupts: irq + softirq, steal, idle, wait };
+    Some((times, running.and_then(|count| count.trim().parse().ok()).unwrap_or(0)))
+}
+
+/// The share of time, over the last 10 s, in which some task waited for `what` (`cpu`, `memory` or `io`), 0 to 1; `None`
+/// where the kernel has no PSI.
+pub fn pressure_under(root: &Path, what: &str) -> Option<f64> {
+    let text = fs::read_to_string(root.join("proc/pressure").join(what)).ok()?;
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let average = some.split_ascii_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
+    Some(average.parse::<f64>().ok()? / 100.0)
+}
+
+/// A CPU quota, and how often it was used up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quota {
+    /// CPUs allowed.
+    pub cpus: f64,
+    /// Periods so far in which the group ran.
+    pub periods: u64,
+    /// Of those, the ones in which it was throttled.
+    pub throttled: u64,
+    /// CPU time used by the group, in microseconds.
+    pub used_us: u64,
+}
+
+/// The tightest quota of our control group and its parents; `None` without one.
+pub fn quota_under(root: &Path) -> Option<Quota> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let mut all = Vec::new();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        if controllers.is_empty() {
+            all.extend(path_to(&root.join("sys/fs/cgroup"), group).iter().filter_map(|dir| quota_v2(dir)));
+        } else if controllers.split(',').any(|controller| controller == "cpu") {
+            for mount in ["sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu"] {
+                all.extend(path_to(&root.join(mount), group).iter().filter_map(|dir| quota_v1(dir)));
+            }
+        }
+    }
+    all.into_iter().min_by(|one, other| one.cpus.total_cmp(&other.cpus))
+}
+
+/// The directories from the mount down to the group; the mount may be our own group (see `cpu::tightest`).
+fn path_to(mount: &Path, group: &str) -> Vec<PathBuf> {
+    let mut at = mount.to_path_buf();
+    let mut all = vec![at.clone()];
+    for part in group.split('/').filter(|part| !part.is_empty() && *part != "..") {
+        at.push(part);
+        all.push(at.clone());
+    }
+    all
+}
+
+fn quota_v2(dir: &Path) -> Option<Quota> {
+    let max = fs::read_to_string(dir.join("cpu.max")).ok()?;
+    let mut words = max.split_ascii_whitespace().map(str::parse::<f64>);
+    let (quota, period) = (words.next()?.ok()?, words.next()?.ok()?);
+    let stat = fs::read_to_string(dir.join("cpu.stat")).ok()?;
+    (period > 0.0).then(|| Quota {
+        cpus: quota / period,
+        periods: figure(&stat, "nr_periods"),
+        throttled: figure(&stat, "nr_throttled"),
+        used_us: figure(&stat, "usage_usec"),
+    })
+}
+
+fn quota_v1(dir: &Path) -> Option<Quota> {
+    let number = |name: &str| fs::read_to_string(dir.join(name)).ok()?.trim().parse::<f64>().ok();
+    let (quota, period) = (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
+    let stat = fs::read_to_string(dir.join("cpu.stat")).ok()?;
+    (quota > 0.0 && period > 0.0).then(|| Quota {
+        cpus: quota / period,
+        periods: figure(&stat, "nr_periods"),
+        throttled: figure(&stat, "nr_throttled"),
+        used_us: (number("cpuacct.usage").unwrap_or(0.0) / 1000.0) as u64,
+    })
+}
+
+/// The number behind a name, for files of `NAME NUMBER` lines; 0 where it is not.
+fn figure(text: &str, name: &str) -> u64 {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([' ', ':', '\t']));
+    rest.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Bytes of memory the machine has, and those that could be had.
+pub fn memory_under(root: &Path) -> (u64, u64) {
+    let text = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    (figure(&text, "MemTotal") * 1024, figure(&text, "MemAvailable") * 1024)
+}
+
+/// Bytes resident in this process; 0 if `/proc` does not say.
+pub fn resident_under(root: &Path) -> u64 {
+    figure(&fs::read_to_string(root.join("proc/self/status")).unwrap_or_default(), "VmRSS") * 1024
+}
+
+/// The load over a minute.
+pub fn load_under(root: &Path) -> Option<f64> {
+    fs::read_to_string(root.join("proc/loadavg")).ok()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// TCP segments of this network namespace sent again so far.
+pub fn retransmitted_under(root: &Path) -> Option<u64> {
+    column(&root.join("proc/net/snmp"), "Tcp:", "RetransSegs")
+}
+
+/// Connections of this network namespace refused so far because the accept queue was full.
+pub fn listen_overflows_under(root: &Path) -> Option<u64> {
+    column(&root.join("proc/net/netstat"), "TcpExt:", "ListenOverflows")
+}
+
+/// A number of a file in which one line names what the next one holds.
+fn column(path: &Path, prefix: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
+    let at = lines.next()?.split_ascii_whitespace().position(|word| word == name)?;
+    lines.next()?.split_ascii_whitespace().nth(at)?.parse().ok()
+}
+
+/// What a thread has run, and waited for a CPU while it wanted to, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// The kernel's id of the thread.
+    pub id: u32,
+    /// Ran.
+    pub ran_ns: u64,
+    /// Waited; `None` where the kernel was built without scheduler statistics.
+    pub waited_ns: Option<u64>,
+}
+
+/// The times of this process's threads, at most [`THREADS_MAX`].
+pub fn thread_times_under(root: &Path) -> Vec<ThreadTimes> {
+    let Ok(tasks) = fs::read_dir(root.join("proc/self/task")) else { return Vec::new() };
+    let read = |task: fs::DirEntry| {
+        let id = task.file_name().to_str()?.parse().ok()?;
+        if let Ok(text) = fs::read_to_string(task.path().join("schedstat")) {
+            let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
+            let (ran_ns, waited) = (words.next()?.ok()?, words.next()?.ok()?);
+            return Some(ThreadTimes { id, ran_ns, waited_ns: Some(waited) });
+        }
+        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
+        let ran = super::thread::cpu_of(&stat)?;
+        Some(ThreadTimes { id, ran_ns: ran.as_nanos() as u64, waited_ns: None })
+    };
+    tasks.flatten().take(THREADS_MAX).filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::host::tree;
+
+    #[test]
+    fn the_kernels_files_are_read() {
+        let root = tree::made_up(&[
+            ("proc/stat", "cpu  10 2 30 400 50 6 7 8 0 0\ncpu0 1 1 1 1\nctxt 5\nprocs_running 3\n"),
+            ("proc/pressure/cpu", "some avg10=12.50 avg60=1.00 avg300=0.10 total=5\nfull avg10=0.00\n"),
+            ("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    400 kB\n"),
+            ("proc/self/status", "Name:\tx\nVmRSS:\t     70 kB\n"),
+            ("proc/loadavg", "1.25 0.5 0.1 1/99 7\n"),
+            ("proc/net/snmp", "Ip: A B\nIp: 1 2\nTcp: RtoMin RetransSegs\nTcp: 200 17\n"),
+            ("proc/net/netstat", "TcpExt: A ListenOverflows ListenDrops\nTcpExt: 9 4 5\n"),
+            ("proc/self/task/7/schedstat", "1000 200 3\n"),
+            ("proc/self/task/8/stat", "8 (short) R 1 1 1 0 -1 4194304 9 0 0 0 12 30 5 5 20 0 3 0 99\n"),
+        ]);
+        let root = root.path();
+        let times = CpuKinds { user: 12, system: 30, interrupts: 13, steal: 8, idle: 400, wait: 50 };
+        assert_eq!(cpu_kinds_under(root), Some((times, 3)));
+        assert_eq!((times.total(), pressure_under(root, "cpu")), (513, Some(0.125)));
+        assert_eq!((memory_under(root), resident_under(root)), ((1000 << 10, 400 << 10), 70 << 10));
+        assert_eq!((load_under(root), retransmitted_under(root)), (Some(1.25), Some(17)));
+        assert_eq!(listen_overflows_under(root), Some(4));
+        let mut threads = thread_times_under(root);
+        threads.sort_by_key(|thread| thread.id);
+        let seven = ThreadTimes { id: 7, ran_ns: 1000, waited_ns: Some(200) };
+        let eight = ThreadTimes { id: 8, ran_ns: 420_000_000, waited_ns: None };
+        assert_eq!(threads, [seven, eight]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_unknown() {
+        let root = Path::new("/nowhere");
+        assert_eq!((cpu_kinds_under(root), pressure_under(root, "io"), quota_under(root)), (None, None, None));
+        assert_eq!((memory_under(root), load_under(root), retransmitted_under(root)), ((0, 0), None, None));
+        assert!(thread_times_under(root).is_empty());
+    }
+
+    #[test]
+    fn the_tightest_quota_tells_how_often_it_was_met() {
+        let root = tree::made_up(&[
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/cpu.max", "250000 100000\n"),
+            ("sys/fs/cgroup/a/cpu.stat", "usage_usec 9\nnr_periods 5\nnr_throttled 1\n"),
+            ("sys/fs/cgroup/a/b/cpu.max", "50000 100000\n"),
+            ("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 70\nnr_periods 12\nnr_throttled 11\n"),
+        ]);
+        let expected = Quota { cpus: 0.5, periods: 12, throttled: 11, used_us: 70 };
+        assert_eq!(quota_under(root.path()), Some(expected));
+        let root = tree::made_up(&[
+            ("proc/self/cgroup", "3:cpu,cpuacct:/x\n"),
+            ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "10000\n"),
+            ("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n"),
+            ("sys/fs/cgroup/cpu/x/cpu.stat", "nr_periods 12\nnr_throttled 11\nthrottled_time 5\n"),
+            ("sys/fs/cgroup/cpu/x/cpuacct.usage", "7000\n"),
+        ]);
+        assert_eq!(quota_under(root.path()), Some(Quota { cpus: 0.1, periods: 12, throttled: 11, used_us: 7 }));
+    }
+}
