@@ -30,6 +30,10 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             return ExitCode::from(1);
         }
     };
+    if flags.reference_metrics {
+        print!("{}", weir_edge::live::metrics::reference());
+        return ExitCode::SUCCESS;
+    }
     if flags.reference {
         print!("{}", weir_edge::modules::reference());
         return ExitCode::SUCCESS;

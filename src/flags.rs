@@ -33,6 +33,8 @@ pub struct Flags {
     pub crossplane: bool,
     /// `--reference`: every directive, as a page (weir's own).
     pub reference: bool,
+    /// `--reference-metrics`: every metric, as a page (weir's own).
+    pub reference_metrics: bool,
     /// `--explain`: where weir's defaults differ from nginx's (weir's own).
     pub explain: bool,
 }
@@ -56,6 +58,7 @@ pub fn parse(args: &[OsString]) -> Result<Flags, String> {
             "--crossplane" => flags.crossplane = true,
             "--explain" => flags.explain = true,
             "--reference" => flags.reference = true,
+            "--reference-metrics" => flags.reference_metrics = true,
             "--help" => flags.help = true,
             _ => {
                 let Some(letters) = word.strip_prefix('-') else { return Err(format!("invalid option: \"{word}\"")) };
@@ -126,6 +129,7 @@ weir's own:
   --crossplane  : with -t, print the parsed configuration as JSON
   --explain     : with -T, say where defaults differ from nginx's
   --reference   : print every directive, where it stands and its default
+  --reference-metrics : print every metric of the metrics directive
 ";
 
 #[cfg(test)]

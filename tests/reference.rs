@@ -4,11 +4,12 @@ use std::process::Command;
 
 #[test]
 fn the_reference_is_what_the_tables_say() {
-    let output = Command::new(env!("CARGO_BIN_EXE_weir")).args(["edge", "--reference"]).output().expect("weir runs");
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/directives.md");
-    let committed = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        String::from_utf8_lossy(&output.stdout) == committed,
-        "docs/reference/directives.md is stale: cargo run -- edge --reference > docs/reference/directives.md"
-    );
+    is_printed("--reference", "docs/reference/directives.md");
+    is_printed("--reference-metrics", "docs/reference/metrics.md");
+}
+
+fn is_printed(flag: &str, file: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_weir")).args(["edge", flag]).output().expect("weir runs");
+    let committed = std::fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_default();
+    assert!(String::from_utf8_lossy(&output.stdout) == committed, "{file} is stale: cargo run -- edge {flag} > {file}");
 }

@@ -76,7 +76,7 @@ macro_rules! plain {
                 let Exchange {
                     conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
                     proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    held: _, cache: _, upload: _, $($field,)*
+                    held: _, cache: _, upload: _, is_counted: _, $($field,)*
                 } = exchange;
                 Plain { $($field: *$field,)* }
             }
@@ -144,6 +144,8 @@ impl Aside {
         let (started, wall_ms) = (plain.started, plain.started_wall_ms);
         let mut exchange = Exchange::new(conf, worker, &generation, client, server, parts, started, wall_ms);
         exchange.location = conf.location(location);
+        // Only a client's exchange becomes a tunnel, and its beginning was counted.
+        exchange.is_counted = true;
         unpack(&texts, &mut exchange);
         exchange.tries.extend(tries);
         request.give_to(&mut exchange.request);

@@ -12,6 +12,7 @@ use crate::build::{self, Build, Kind, Paths, Resolve, Scope};
 use crate::directive::{self, Refusal};
 use crate::exchange::Exchange;
 use crate::family::cache::plain;
+use crate::family::live;
 use crate::family::location::{Methods, Pattern};
 use crate::family::rewrite::Rule;
 use crate::family::server::{Draft, ListenDraft};
@@ -95,6 +96,19 @@ pub struct Location {
     pub places: Places,
     /// The methods another block handles, and that block.
     pub limit_except: Option<(Methods, LocationId)>,
+    /// What its requests are counted under.
+    pub zone: ZoneNames,
+    /// The number of the cell they are counted in (`live::Live::enlist`).
+    pub cell: u32,
+}
+
+/// What requests of a location are counted under.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneNames {
+    /// The server's zone.
+    pub server: String,
+    /// The location's; `None` at server level and where `status_zone off` stands.
+    pub location: Option<String>,
 }
 
 impl Conf {
@@ -166,6 +180,7 @@ impl Compiler<'_> {
         self.finish_scope(&mut scope);
         let id = ServerId(self.servers.len() as u32);
         let name = names.first().map(|name| name.shown.clone()).unwrap_or_default();
+        let (first, automatic) = (self.locations.len(), live::server_zone(&name, &listens));
         self.servers.push(Server {
             id,
             name,
@@ -183,6 +198,9 @@ impl Compiler<'_> {
             server.rules = rules;
             server.named = named;
         }
+        for location in self.locations.iter_mut().skip(first) {
+            location.zone = live::zone_names(&location.values.live, &automatic, location.zone.location.take());
+        }
         self.drafts.push((id, listens, names));
     }
 
@@ -198,6 +216,7 @@ impl Compiler<'_> {
         let is_server = scope.context == directive::SERVER;
         let id = LocationId(self.locations.len() as u32);
         let values = scope.settings.clone().values().settle();
+        let label = pattern.as_ref().map(live::label);
         self.locations.push(Location {
             id,
             name: name.clone(),
@@ -211,6 +230,8 @@ impl Compiler<'_> {
             has_ready_heads: false,
             places: Places::default(),
             limit_except: None,
+            zone: ZoneNames { server: String::new(), location: label.clone() },
+            cell: 0,
         });
 
         let mut places = Places::default();
@@ -232,6 +253,7 @@ impl Compiler<'_> {
                     self.finish_scope(&mut child);
                     let (inner, inside, rules) = self.place(child, name.clone(), None, named);
                     self.settle(inner, inside, rules);
+                    self.share_label(inner, label.as_ref());
                     inner_ids.push(inner);
                 }
                 Kind::LimitExcept(methods) => {
@@ -239,6 +261,7 @@ impl Compiler<'_> {
                     self.finish_scope(&mut child);
                     let (inner, inside, rules) = self.place(child, name.clone(), None, named);
                     self.settle(inner, inside, rules);
+                    self.share_label(inner, label.as_ref());
                     inner_ids.push(inner);
                     limit_except = Some((methods, inner));
                 }
@@ -256,6 +279,13 @@ impl Compiler<'_> {
         } else {
             self.settle(id, places, rules);
             (id, Places::default(), Vec::new())
+        }
+    }
+
+    /// A block inside a location counts under the location's name.
+    fn share_label(&mut self, id: LocationId, label: Option<&String>) {
+        if let Some(location) = self.locations.get_mut(id.0 as usize) {
+            location.zone.location = label.cloned();
         }
     }
 

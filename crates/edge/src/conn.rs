@@ -20,10 +20,13 @@ use crate::conf::Conf;
 use crate::counters;
 use crate::exchange::{Client, Exchange, Parts};
 use crate::family::cache;
+use crate::family::live;
 use crate::family::log_phase;
 use crate::family::upstream::forward;
 use crate::h2::{self, Begun};
 use crate::head::{self, Head, Refused, default_core};
+use crate::live::api;
+use crate::live::board::Leg;
 use crate::log::{self, Level};
 use crate::phase::{self, Outcome};
 use crate::proxied;
@@ -404,10 +407,13 @@ async fn one(
     let client = conn.client.clone();
     let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
     exchange.number_on_connection = conn.served;
-    let end = match head::open(&mut exchange, refusal) {
+    let begun = head::open(&mut exchange, refusal);
+    let opened = live::begin(&mut exchange);
+    let end = match begun {
         Ok(outcome) => answer(&mut exchange, conn, outcome).await,
         Err(gone) => Err(gone),
     };
+    opened.close();
     let end = match end {
         Ok(Some(joined)) => {
             let (tunnel, parts) = Tunnel::new(joined, exchange, conn);
@@ -460,12 +466,15 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                 }
             },
             Outcome::Wait(pause, resume) => {
+                let begun = clock::now();
                 if let Some(gone) = conn.pause(pause).await {
                     return Err(gone);
                 }
+                exchange.worker.board.took(Leg::Queue, clock::now().us_since(begun));
                 phase::resume(exchange, resume)
             }
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
+            Outcome::Observe => api::answer(exchange, conn).await?,
             Outcome::Forward => match cache::forward(exchange, conn).await {
                 forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
                     None => return Ok(None),

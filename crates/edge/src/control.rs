@@ -163,10 +163,13 @@ impl Running {
         log::install(conf.main.error_log.main.clone());
         conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         purge::open(&conf);
+        let (mut conf, mut crew) = (conf, Crew::new());
+        crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
-        let mut crew = Crew::new();
         let hired = crew.hire(&conf, None)?;
         crew.take_over(&conf, hired, &sockets);
+        show(&crew, &conf, &sockets);
+        crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
         log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", crate::respond::VERSION));
         Ok(Running { origin, conf, sockets, crew, successor: None })
     }
@@ -198,6 +201,7 @@ impl Running {
             limits(&conf);
         }
         conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
+        self.crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = match self.crew.hire(&conf, Some(&self.conf)) {
             Ok(hired) => hired,
@@ -210,6 +214,7 @@ impl Running {
         }
         purge::open(&conf);
         self.crew.take_over(&conf, hired, &sockets);
+        show(&self.crew, &conf, &sockets);
         purge::close(&self.conf, Some(&conf));
         self.conf = conf;
         self.sockets = sockets;
@@ -341,6 +346,11 @@ impl Running {
     pub fn counters(&self) -> AllCounters {
         self.crew.counters().clone()
     }
+}
+
+/// Tells the observer what is in force.
+fn show(crew: &Crew, conf: &Arc<Conf>, sockets: &HashMap<Address, Vec<Listening>>) {
+    crew.live().show(conf, sockets.values().flatten().cloned().collect(), crew.seats());
 }
 
 fn with_suffix(pid: &std::path::Path) -> PathBuf {

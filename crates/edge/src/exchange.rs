@@ -8,6 +8,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use weir_meter::Step;
+use weir_meter::live::cells::Why;
 use weir_net::{Instant, Lease, SocketAddress};
 use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
 
@@ -256,12 +257,12 @@ pub struct Try {
     pub status: u16,
     /// When it began.
     pub started: Option<Instant>,
-    /// Milliseconds to a connection; `None` when there was none.
-    pub connect_ms: Option<u64>,
-    /// Milliseconds to the head.
-    pub header_ms: Option<u64>,
-    /// Milliseconds to the end.
-    pub response_ms: Option<u64>,
+    /// Microseconds to a connection, an hour at most; `None` when there was none.
+    pub connect_us: Option<u32>,
+    /// Microseconds to the head.
+    pub header_us: Option<u64>,
+    /// Microseconds to the end.
+    pub response_us: Option<u64>,
     /// Bytes of the answer's body.
     pub response_length: u64,
     /// Bytes read from the peer.
@@ -272,6 +273,12 @@ pub struct Try {
     pub is_tls: bool,
     /// An internal redirect came before this one: lists are joined by ` : ` there.
     pub after_redirect: bool,
+    /// It went over a kept connection.
+    pub reused: bool,
+    /// Why it failed.
+    pub why: Option<Why>,
+    /// Its peer's cell; 0 where no peer was chosen, or one that no configuration names.
+    pub cell: u32,
 }
 
 impl Try {
@@ -281,14 +288,17 @@ impl Try {
             peer,
             status: 0,
             started: None,
-            connect_ms: None,
-            header_ms: None,
-            response_ms: None,
+            connect_us: None,
+            header_us: None,
+            response_us: None,
             response_length: 0,
             bytes_received: 0,
             bytes_sent: 0,
             is_tls: false,
             after_redirect: false,
+            reused: false,
+            why: None,
+            cell: 0,
         }
     }
 }
@@ -427,6 +437,8 @@ pub struct Exchange<'c> {
     pub is_part: bool,
     /// The rest of the request, on its way to an upstream that answers already.
     pub upload: Option<Box<Upload>>,
+    /// Its beginning was counted; its end is to be.
+    pub is_counted: bool,
     /// Places taken under `limit_conn`, given back with the end of the exchange.
     pub held: Vec<crate::family::limit_conn::Held>,
 }
@@ -493,6 +505,7 @@ impl<'c> Exchange<'c> {
             slice_start: None,
             is_part: false,
             upload: None,
+            is_counted: false,
             held: Vec::new(),
         }
     }

@@ -31,6 +31,7 @@ pub mod head;
 pub mod host_table;
 pub mod keepalive;
 mod kept;
+pub mod live;
 pub mod log;
 pub mod media_types;
 pub mod modules;

@@ -79,6 +79,9 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
         push(line, format_args!("*{} {message}", exchange.client.number));
         context(exchange, line);
         sinks.write(level, line);
+        if level <= Level::Info {
+            crate::live::board::keep_line(exchange.client.number, line);
+        }
     });
 }
 

@@ -46,6 +46,8 @@ pub enum Next {
     Forward,
     /// Answer as the purge API does.
     Purge,
+    /// Answer with what is counted.
+    Observe,
     /// Come back to this handler's successor after a while (`limit_req` delay).
     Wait(Duration),
 }
@@ -61,6 +63,8 @@ pub enum Outcome {
     Forward,
     /// Answer as the purge API does.
     Purge,
+    /// Answer with what is counted.
+    Observe,
     /// Wait, then `resume` with this.
     Wait(Duration, Resume),
 }
@@ -327,6 +331,7 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Respond => Step::Over(Outcome::Respond),
         Next::Forward => Step::Over(Outcome::Forward),
         Next::Purge => Step::Over(Outcome::Purge),
+        Next::Observe => Step::Over(Outcome::Observe),
         Next::Wait(_) => Step::Over(Outcome::Status(500)),
         Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
         Next::Redirect { uri, args } => match redirected(exchange, uri, args) {

@@ -8,14 +8,16 @@ use std::cell::OnceCell;
 use std::io;
 use std::rc::Rc;
 
-use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Context, Noted, Purpose, TlsStream, failure};
+use weir_meter::live::cells::SslCell;
+use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Context, Fault, Noted, Purpose, TlsStream, failure};
 use weir_net::{Transport, clock};
 
-use crate::conf::{Conf, Server};
+use crate::conf::{Conf, LocationId, Server, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Client, Exchange, Parts, SlotStore};
 use crate::family::ssl::Verify;
 use crate::head::default_core;
+use crate::live::board::Leg;
 use crate::log::{self, Level};
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};
@@ -102,16 +104,25 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
         Ok(Beginning::Plain) => return conn.client.secured.set(Rc::new(Secured::Plain)).is_ok(),
         Err(error) => {
             note(conf, conn, &error);
+            count_failure(worker, conf, default_root(conf, conn), &error);
             return false;
         }
     };
-    let Some(server) = serve_as(conn, worker, &generation, tls, heard) else { return false };
+    let begun = clock::now();
+    let Some(server) = serve_as(conn, worker, &generation, tls, heard) else {
+        cell(worker, conf, default_root(conf, conn)).failed.one();
+        return false;
+    };
     let (shaken, noted) = tls.shake(&conn.deadline).await;
+    let root = conf.server(server).root;
     if let Err(error) = shaken {
         note(conf, conn, &error);
+        count_failure(worker, conf, root, &error);
         return false;
     }
     agree(conn, worker, conf.server(server), conf, tls, noted).await;
+    worker.board.took(Leg::Tls, clock::now().us_since(begun));
+    count_success(worker, conf, root, conn);
     conn.deadline.set(default_core(conf, conn.client.listen.get()).header_timeout);
     true
 }
@@ -225,6 +236,52 @@ async fn agree(conn: &Conn, worker: &Rc<Worker>, server: &Server, conf: &Conf, t
     });
 }
 
+fn default_root(conf: &Conf, conn: &Conn) -> LocationId {
+    let listen = conf.listens.get(conn.client.listen.get());
+    conf.server(listen.map_or(ServerId(0), |listen| listen.hosts.default_server())).root
+}
+
+fn cell<'w>(worker: &'w Worker, conf: &Conf, root: LocationId) -> &'w SslCell {
+    &worker.board.zone(conf.location(root).cell).ssl
+}
+
+fn count_success(worker: &Worker, conf: &Conf, root: LocationId, conn: &Conn) {
+    let cell = cell(worker, conf, root);
+    cell.handshakes.one();
+    let Some(agreed) = conn.client.facts().and_then(|facts| facts.agreed.get()) else { return };
+    if agreed.is_resumed {
+        cell.reused.one();
+    }
+    if let (Some(_), Err(complaint)) = (&agreed.certificate, &agreed.verdict) {
+        // X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED, _REVOKED (OpenSSL's x509_vfy.h).
+        let kind = match complaint.code {
+            9 | 10 => 1,
+            23 => 2,
+            _ => 4,
+        };
+        if let Some(count) = cell.verify.get(kind) {
+            count.one();
+        }
+    }
+}
+
+fn count_failure(worker: &Worker, conf: &Conf, root: LocationId, error: &io::Error) {
+    let cell = cell(worker, conf, root);
+    cell.failed.one();
+    let Some(failure) = failure(error) else {
+        if error.kind() == io::ErrorKind::TimedOut {
+            cell.timeout.one();
+        }
+        return;
+    };
+    match failure.fault {
+        Fault::NoCommonVersion => cell.no_common_protocol.one(),
+        Fault::NoCommonCipher => cell.no_common_cipher.one(),
+        Fault::CertificateRejected => cell.rejected.one(),
+        Fault::Other => {}
+    }
+}
+
 /// Says why there is no connection, as nginx does.
 fn note(conf: &Conf, conn: &Conn, error: &io::Error) {
     let told = match failure(error) {
@@ -271,7 +328,11 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
             let Complaint { code, text } = complaint;
             Some((495, format!("client SSL certificate verify error: ({code}:{text})")))
         }
-        (None, Verify::On) => Some((496, "client sent no required SSL certificate".to_owned())),
+        (None, Verify::On) => {
+            let [no_cert, ..] = &cell(exchange.worker, exchange.conf, exchange.server.root).verify;
+            no_cert.one();
+            Some((496, "client sent no required SSL certificate".to_owned()))
+        }
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_net::{Deadline, Lease, Transport, buffer};
+use weir_net::{Deadline, Lease, Transport, buffer, clock};
 
 use crate::aside::Aside;
 use crate::body;
@@ -20,6 +20,7 @@ use crate::family::log_phase;
 use crate::family::upstream::group::Outcome;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::Hold;
+use crate::live::board::Closer;
 use crate::log::{self, Level};
 use crate::respond;
 use crate::worker::Worker;
@@ -172,6 +173,7 @@ impl Tunnel {
         // One deadline is enough for two ends.
         conn.deadline = Deadline::new();
         let writing = Writing::new(exchange.worker);
+        exchange.worker.board.tunnels.opened.one();
         let (exchange, parts) = Aside::put(exchange);
         (Box::new(Tunnel { link, hold, up, down, idle, exchange, _writing: writing }), parts)
     }
@@ -204,6 +206,7 @@ impl Tunnel {
         let Tunnel { link, mut hold, up, down, idle: _, exchange, _writing: writing } = *self;
         drop((link, writing));
         exchange.end(worker, &conn.client, |exchange| {
+            count_end(&end, &up, &down, exchange);
             exchange.body_bytes_sent += down.moved;
             exchange.bytes_sent += down.moved;
             if let Some(attempt) = exchange.last_try() {
@@ -227,4 +230,23 @@ impl Tunnel {
             after
         })
     }
+}
+
+/// Counts the end of a tunnel. Where both sides have ended, the client is taken to have gone first: an upstream that
+/// goes first ends the tunnel at once.
+fn count_end(end: &End, up: &Flow, down: &Flow, exchange: &Exchange<'_>) {
+    let closer = match end {
+        End::TimedOut => Closer::Timeout,
+        End::Broken(_) => Closer::Error,
+        End::Closed if up.ended => Closer::Client,
+        End::Closed if down.ended => Closer::Upstream,
+        End::Closed => Closer::Edge,
+    };
+    let cell = &exchange.worker.board.tunnels;
+    if let Some(count) = cell.closed.get(closer as usize) {
+        count.one();
+    }
+    cell.received.add(up.moved);
+    cell.sent.add(down.moved);
+    cell.age.record(clock::now().us_since(exchange.started));
 }

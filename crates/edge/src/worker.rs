@@ -24,8 +24,13 @@ use crate::family::ssl::stapling;
 use crate::family::upstream::line::Lines;
 use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::{Pools, Shelf};
+use crate::family::upstream::source::GroupRef;
+use crate::live::{Board, Live};
 use crate::log::{self, Level};
 use crate::seat::Seat;
+
+/// A peer's name, and the number of the cell its tries are counted in.
+type KnownPeer = (Rc<str>, u32);
 
 /// A configuration with this worker's connections to its upstreams.
 pub struct Generation {
@@ -41,8 +46,8 @@ pub struct Generation {
     pub seen: AllSeen,
     /// What this worker knows of names, by the number of the resolver.
     resolvers: RefCell<HashMap<usize, Rc<Client>>>,
-    /// The names of peers by group and index, for tries to share.
-    peer_names: RefCell<Vec<Vec<Rc<str>>>>,
+    /// The names and cells of peers by group and index, for tries to share.
+    known_peers: RefCell<Vec<Vec<KnownPeer>>>,
 }
 
 impl Drop for Generation {
@@ -62,7 +67,7 @@ impl Generation {
             sessions: AllSessions::default(),
             seen: AllSeen::default(),
             resolvers: RefCell::default(),
-            peer_names: RefCell::default(),
+            known_peers: RefCell::default(),
         }
     }
 
@@ -71,17 +76,18 @@ impl Generation {
         self.resolvers.borrow_mut().entry(servers.number).or_insert_with(|| Client::new(servers.clone())).clone()
     }
 
-    /// A peer's name, shared by all tries that ask it.
-    pub fn peer_name(&self, group: usize, peer: usize) -> Rc<str> {
-        if let Some(name) = self.peer_names.borrow().get(group).and_then(|names| names.get(peer)) {
-            return name.clone();
+    /// A peer's name, shared by all tries that ask it, and the number of the cell they are counted in.
+    pub fn known_peer(&self, live: &Live, group: usize, peer: usize) -> KnownPeer {
+        if let Some(known) = self.known_peers.borrow().get(group).and_then(|known| known.get(peer)) {
+            return known.clone();
         }
-        let mut names = self.peer_names.borrow_mut();
+        let mut known = self.known_peers.borrow_mut();
         let groups = &self.conf.declared.upstream.groups;
-        for upstream in groups.iter().skip(names.len()) {
-            names.push(upstream.group.peers().map(|peer| peer.address.as_str().into()).collect());
+        for upstream in groups.iter().skip(known.len()) {
+            let named = |address: &str| (address.into(), live.peer(&upstream.name, address));
+            known.push(upstream.group.peers().map(|peer| named(&peer.address)).collect());
         }
-        names.get(group).and_then(|names| names.get(peer)).cloned().unwrap_or_default()
+        known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
     }
 
     /// The listen for connections accepted on a socket; the local address is asked only where it decides.
@@ -164,6 +170,10 @@ pub struct Worker {
     pub all_counters: AllCounters,
     /// All workers.
     pub colleagues: Colleagues,
+    /// What cells are found by, and who reads them.
+    pub live: Arc<Live>,
+    /// The cells of this worker.
+    pub board: Arc<Board>,
     generation: RefCell<Rc<Generation>>,
     draining: Cell<bool>,
     connections: RefCell<Slots<Rc<Shared>>>,
@@ -221,13 +231,18 @@ impl Worker {
         conf: Arc<Conf>,
         all_counters: AllCounters,
         colleagues: Colleagues,
+        live: Arc<Live>,
         seed: u64,
     ) -> Rc<Worker> {
+        let board = live.board(seat);
+        board.thread.set(weir_meter::host::own_thread().unwrap_or(0).into());
         let shelf = Shelf { counters: all_counters.clone(), seat };
         let worker = Rc::new(Worker {
             seat,
             all_counters,
             colleagues,
+            live,
+            board,
             generation: RefCell::new(Rc::new(Generation::new(conf, shelf))),
             draining: Cell::new(false),
             connections: RefCell::new(Slots::new()),
@@ -455,7 +470,22 @@ impl Worker {
             self.generation().pools.sweep();
             // The API may have added names.
             live::watch(&self);
+            self.publish();
         }
+    }
+
+    /// Shows levels that only this thread can see.
+    fn publish(&self) {
+        self.board.places.set(self.places_taken.get() as u64);
+        let generation = self.generation();
+        generation.pools.count_idle(|group, idle| {
+            let group = GroupRef::declared(generation.clone(), group);
+            let Some(upstream) = group.get() else { return };
+            for peer in 0..upstream.addresses.len() {
+                let (_, cell) = group.known_peer(&self.live, peer);
+                self.board.peer(cell).idle.set(idle.get(upstream.pool_id(peer)).copied().unwrap_or(0));
+            }
+        });
     }
 
     /// Accepts on one socket until told otherwise.
@@ -475,6 +505,7 @@ impl Worker {
                 None => return,
                 Some(Ok((stream, remote))) => self.accepted(stream, remote, &socket),
                 Some(Err(error)) => {
+                    self.board.accept_failed.one();
                     log::global(Level::Crit, format_args!("accept4() failed {}", log::Os(&error)));
                     timer::sleep(ACCEPT_PAUSE).await;
                 }

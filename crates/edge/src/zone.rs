@@ -43,6 +43,8 @@ pub struct Zone<T, P = ()> {
     size: u64,
     /// What is counted by.
     key: Template,
+    /// The number of the cell that its verdicts are counted in.
+    pub cell: u32,
 }
 
 /// The zones that one family's directive declares, in the order of the file.
@@ -93,8 +95,20 @@ impl<T, P> Zones<T, P> {
             return Err(Refusal::whole(format!("{directive} \"{name}\" is already bound to key \"{bound}\"")));
         }
         let key_text = statement.text(0).to_owned();
-        self.0.push(Zone { name, key_text, parameters, table: Arc::new(Table::new(size)), size, key });
+        self.0.push(Zone { name, key_text, parameters, table: Arc::new(Table::new(size)), size, key, cell: 0 });
         Ok(())
+    }
+
+    /// Gives each zone the cell that `number` says belongs to its name.
+    pub fn number_cells(&mut self, number: impl Fn(&str) -> u32) {
+        for zone in &mut self.0 {
+            zone.cell = number(&zone.name);
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Zone<T, P>> {
+        self.0.iter()
     }
 
     /// The number of the zone of that name.
@@ -122,6 +136,11 @@ impl<T, P> Zones<T, P> {
 }
 
 impl<T, P> Zone<T, P> {
+    /// Bytes it may take.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// The key of this exchange; `None` when it is empty or too long to count by, which is logged.
     pub fn key_of(&self, exchange: &mut Exchange<'_>, bytes_max: usize) -> Option<Lease> {
         let mut key = buffer::lease(0);
@@ -173,6 +192,11 @@ impl<T> Table<T> {
         let count = (bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         let shards = (0..count).map(|_| Mutex::new(Shard::new(bytes / count))).collect();
         Table { shards, hasher: std::hash::RandomState::new(), epoch: clock::now() }
+    }
+
+    /// Bytes its entries take; it looks at one shard after the other.
+    pub fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).bytes as u64).sum()
     }
 
     /// Milliseconds since the table was made.

@@ -17,6 +17,7 @@ use crate::colleagues::Colleagues;
 use crate::conf::Conf;
 use crate::counters::{AllCounters, SEATS_MAX};
 use crate::family::process::{Affinity, WORKERS_MAX};
+use crate::live::Live;
 use crate::log::{self, Level};
 use crate::worker::{Stop, Worker};
 
@@ -28,6 +29,7 @@ pub struct Crew {
     finishing: Vec<Member>,
     counters: AllCounters,
     colleagues: Colleagues,
+    live: Arc<Live>,
     left: Arc<Left>,
 }
 
@@ -87,13 +89,10 @@ impl Crew {
     /// Nobody yet.
     pub fn new() -> Crew {
         let left = Arc::new(Left { count: Mutex::new(0), changed: Condvar::new() });
-        Crew {
-            serving: Vec::new(),
-            finishing: Vec::new(),
-            counters: AllCounters::new(),
-            colleagues: Colleagues::default(),
-            left,
-        }
+        let counters = AllCounters::new();
+        let live = Live::new(counters.clone());
+        let colleagues = Colleagues::default();
+        Crew { serving: Vec::new(), finishing: Vec::new(), counters, colleagues, live, left }
     }
 
     /// Starts the workers that `conf` needs and `old` had not; on an error those just started end again.
@@ -167,6 +166,16 @@ impl Crew {
         self.serving.iter().map(|member| &member.remote)
     }
 
+    /// What the workers count by name.
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    /// The seats of those that serve.
+    pub fn seats(&self) -> Vec<usize> {
+        self.serving.iter().map(|member| member.seat).collect()
+    }
+
     /// All workers' counters.
     pub fn counters(&self) -> &AllCounters {
         &self.counters
@@ -184,14 +193,14 @@ impl Crew {
         };
         let identity = identity(conf)?;
         self.counters.occupy(seat);
-        let (conf, counters, unfinished) = (conf.clone(), self.counters.clone(), Unfinished::new(&self.left));
-        let colleagues = self.colleagues.clone();
+        let (conf, counters, live) = (conf.clone(), self.counters.clone(), self.live.clone());
+        let (colleagues, unfinished) = (self.colleagues.clone(), Unfinished::new(&self.left));
         let seed = seed(index);
         let remote = weir_net::worker::start(&format!("worker {index}"), cpu, move || {
             if !assume(identity.as_ref()) {
                 return;
             }
-            let worker = Worker::new(seat, conf, counters, colleagues, seed);
+            let worker = Worker::new(seat, conf, counters, colleagues, live, seed);
             THIS.with(|this| {
                 this.replace(Some(Here { worker: worker.clone(), accepting: HashMap::new(), _unfinished: unfinished }))
             });

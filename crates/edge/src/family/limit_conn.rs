@@ -128,9 +128,16 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         let Some(key) = zone.key_of(exchange, KEY_BYTES_MAX) else { continue };
         exchange.limit_conn_status = "PASSED";
         match take(&zone.table, &key, limit.most) {
-            Ok(held) => exchange.held.push(held),
-            Err(Full::Limit) => return refuse(exchange, Some(zone)),
-            Err(Full::Zone) => return refuse(exchange, None),
+            Ok(held) => {
+                exchange.worker.board.limit(zone.cell).passed.one();
+                exchange.held.push(held);
+            }
+            Err(full) => {
+                let cell = exchange.worker.board.limit(zone.cell);
+                let dry_run = location.values.limit_conn.dry_run;
+                if dry_run { &cell.rejected_dry_run } else { &cell.rejected }.one();
+                return refuse(exchange, (full == Full::Limit).then_some(zone));
+            }
         }
     }
     Next::Continue

@@ -189,6 +189,11 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     match longest {
         Some(delay) => delay.hold(exchange),
         None => {
+            for limit in settings.limits.iter() {
+                if let Some(buckets) = limit.zone.and_then(|zone| conf.declared.limit_req.get(zone)) {
+                    exchange.worker.board.limit(buckets.cell).passed.one();
+                }
+            }
             exchange.limit_req_status = "PASSED";
             Next::Continue
         }
@@ -204,6 +209,8 @@ fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
         level,
         format_args!("limiting requests{note}, excess: {}.{:03} by zone \"{name}\"", excess / 1000, excess % 1000),
     );
+    let cell = exchange.worker.board.limit(buckets.cell);
+    if dry_run { &cell.rejected_dry_run } else { &cell.rejected }.one();
     exchange.limit_req_status = if dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
     if dry_run { Next::Continue } else { Next::Status(status) }
 }
@@ -234,6 +241,8 @@ impl Delay<'_> {
             level,
             format_args!("delaying request{note}, excess: {}.{:03}, by zone \"{name}\"", excess / 1000, excess % 1000),
         );
+        let cell = exchange.worker.board.limit(self.zone.cell);
+        if dry_run { &cell.delayed_dry_run } else { &cell.delayed }.one();
         exchange.limit_req_status = if dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" };
         if dry_run { Next::Continue } else { Next::Wait(self.wait) }
     }

@@ -186,6 +186,7 @@ families! {
     early_hints
     http2
     ssl
+    live
 }
 
 impl Values {

@@ -16,6 +16,7 @@ use crate::cache::store::{Piece, Reader};
 use crate::conn::{Conn, Gone};
 use crate::directive::{Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Parts};
+use crate::family::live;
 use crate::family::upstream::forward::Answer;
 use crate::family::upstream::source::Source;
 use crate::family::{Family, cache};
@@ -307,6 +308,7 @@ async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, start: u64, length: 
         Ok(_) => Err("another length in slice response".to_owned()).or_else(|message| fail(&mut sub, answer, &message)),
         Err(message) => fail(&mut sub, answer, &message),
     };
+    live::count_tries(&sub);
     drop(sub.into_parts());
     result
 }

@@ -29,13 +29,13 @@ pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
         })
     }),
     Variable::new("upstream_connect_time", |x, _, out| {
-        list(&x.tries, out, |one, out| time(one.connect_ms, out))
+        list(&x.tries, out, |one, out| time(one.connect_us.map(u64::from), out))
     }),
     Variable::new("upstream_header_time", |x, _, out| {
-        list(&x.tries, out, |one, out| time(one.header_ms, out))
+        list(&x.tries, out, |one, out| time(one.header_us, out))
     }),
     Variable::new("upstream_response_time", |x, _, out| {
-        list(&x.tries, out, |one, out| time(one.response_ms, out))
+        list(&x.tries, out, |one, out| time(one.response_us, out))
     }),
     Variable::new("upstream_response_length", |x, _, out| {
         list(&x.tries, out, |one, out| decimal(out, one.response_length))
@@ -64,8 +64,8 @@ fn list(tries: &[Try], out: &mut Vec<u8>, value: impl Fn(&Try, &mut Vec<u8>) -> 
     !tries.is_empty()
 }
 
-fn time(millis: Option<u64>, out: &mut Vec<u8>) -> bool {
-    millis.is_some_and(|millis| seconds(out, Duration::from_millis(millis)))
+fn time(micros: Option<u64>, out: &mut Vec<u8>) -> bool {
+    micros.is_some_and(|micros| seconds(out, Duration::from_micros(micros)))
 }
 
 fn http(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn attempt(peer: &str, status: u16, header_ms: Option<u64>, after_redirect: bool) -> Try {
-        Try { status, header_ms, after_redirect, ..Try::at(peer.into()) }
+        Try { status, header_us: header_ms.map(|ms| ms * 1000), after_redirect, ..Try::at(peer.into()) }
     }
 
     fn shown(tries: &[Try], value: impl Fn(&Try, &mut Vec<u8>) -> bool) -> Option<String> {
@@ -138,7 +138,7 @@ mod tests {
             one.status != 0 && decimal(out, u64::from(one.status))
         });
         assert_eq!(status.as_deref(), Some("502, 200 : -"));
-        let times = shown(&tries, |one, out| time(one.header_ms, out));
+        let times = shown(&tries, |one, out| time(one.header_us, out));
         assert_eq!(times.as_deref(), Some("-, 0.012 : 1.003"));
         assert_eq!(shown(&[], |_, _| true), None);
     }

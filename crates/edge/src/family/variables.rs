@@ -215,6 +215,11 @@ fn push_v4(ip: Ipv4Addr, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends `$request_id`.
+pub fn push_request_id(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
+    request::push_id(exchange, out);
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use weir_net::{Deadline, buffer, clock};
+use weir_net::{Deadline, Instant, buffer, clock};
 use weir_wire::Known;
 
 use super::visit::{Key, Visit};
@@ -262,7 +262,10 @@ impl Asked<'_> {
             Joined::Pass => return self.beside(exchange),
             Joined::Wait(waiter) => waiter,
         };
-        let waited = match wait(exchange, conn, waiter).await {
+        let begun = clock::now();
+        let waited = wait(exchange, conn, waiter).await;
+        count_wait(exchange, begun);
+        let waited = match waited {
             Ok(waited) => waited,
             Err(error) => return Said::Answer(Answer::Gone(Gone::Closed(error))),
         };
@@ -416,4 +419,11 @@ fn behind(exchange: &mut Exchange<'_>, conn: &Conn, leader: Leader, old: Arc<Obj
         ..Visit::default()
     };
     refresh::start(exchange, conn, visit)
+}
+
+/// Counts a request that waited for another's fetch.
+fn count_wait(exchange: &Exchange<'_>, begun: Instant) {
+    let path = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.paths.get(number));
+    let cell = exchange.worker.board.cache(path.map_or(0, |path| path.cell));
+    cell.wait.record(clock::now().us_since(begun));
 }

@@ -236,7 +236,7 @@ fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) ->
 }
 
 fn took_ms(exchange: &mut Exchange<'_>) -> i64 {
-    exchange.last_try().map_or(0, |attempt| i64::try_from(attempt.elapsed_ms()).unwrap_or(i64::MAX))
+    exchange.last_try().map_or(0, |attempt| i64::try_from(attempt.elapsed_us() / 1000).unwrap_or(i64::MAX))
 }
 
 fn begin(exchange: &mut Exchange<'_>, draft: Draft, reason: Reason) {

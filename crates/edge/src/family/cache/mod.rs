@@ -28,6 +28,7 @@ use crate::cache::personal::ToldApart;
 use crate::cache::policy::{Ignored, Policy, UseStale, Valid};
 use crate::cache::store::Zone;
 use crate::conn::Conn;
+use crate::live::board::Leg;
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::{Family, slice};
@@ -418,7 +419,10 @@ pub async fn forward_once(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answe
         exchange.cache.leave();
         return forward::forward(exchange, conn).await;
     }
-    match ask::ask(exchange, conn).await {
+    let begun = weir_net::clock::now();
+    let said = ask::ask(exchange, conn).await;
+    exchange.worker.board.took(Leg::Cache, weir_net::clock::now().us_since(begun));
+    match said {
         ask::Said::Answer(answer) => answer,
         ask::Said::Fetch => {
             let answer = forward::forward(exchange, conn).await;
@@ -474,7 +478,10 @@ pub fn policy<'v>(values: &'v crate::family::Values) -> Policy<'v> {
 fn count(exchange: &mut Exchange<'_>) {
     let (Some(number), Some(status)) = (exchange.cache.zone, exchange.cache.status) else { return };
     let Some(zone) = exchange.conf.declared.cache.zone(number) else { return };
-    zone.counters().served(status, exchange.body_bytes_sent);
+    // A client that left before it got anything was not served; `family::live` counts it with the errors.
+    if exchange.bytes_sent > 0 {
+        zone.counters().served(status, exchange.body_bytes_sent);
+    }
     if let Some(bytes) = exchange.cache.written.take() {
         zone.counters().written(status, bytes);
     }

@@ -66,6 +66,8 @@ pub struct CachePath {
     pub manager: Pace,
     /// Who finds again, after a start, what is on disk.
     pub loader: Pace,
+    /// The number of the cell its requests are counted in.
+    pub cell: u32,
 }
 
 impl CachePath {
@@ -146,6 +148,7 @@ pub fn read(b: &Build<'_>, statement: &Statement) -> Result<CachePath, Refusal> 
         memory: MEMORY_BYTES_DEFAULT,
         manager: Pace::default(),
         loader: Pace::default(),
+        cell: 0,
     };
     for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
         parameter(&mut path, word)?;

@@ -16,6 +16,7 @@ use crate::cache::store::{Refreshed, Status};
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};
+use crate::family::live;
 use crate::family::upstream::forward;
 use crate::log::{self, Level};
 use crate::relay;
@@ -127,6 +128,7 @@ async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
         }
     }
     note(&mut exchange);
+    live::count_tries(&exchange);
     drop(exchange.into_parts());
     drop((other, turn));
 }

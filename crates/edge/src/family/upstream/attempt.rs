@@ -644,15 +644,15 @@ fn receive(
 }
 
 impl Try {
-    /// Milliseconds since the try began.
-    pub fn elapsed_ms(&self) -> u64 {
-        self.started.map_or(0, |started| clock::now().ms_since(started))
+    /// Microseconds since the try began.
+    pub fn elapsed_us(&self) -> u64 {
+        self.started.map_or(0, |started| clock::now().us_since(started))
     }
 
     /// Notes the end.
     pub fn end(&mut self) {
-        if self.response_ms.is_none() {
-            self.response_ms = Some(self.elapsed_ms());
+        if self.response_us.is_none() {
+            self.response_us = Some(self.elapsed_us());
         }
     }
 }

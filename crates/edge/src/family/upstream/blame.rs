@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 
+use weir_meter::live::cells::Why;
 use weir_wire::Violation;
 
 use super::attempt::{Failure, HeadFault};
@@ -15,6 +16,32 @@ use crate::family::proxy_ssl::handshake::{self, Broken};
 use crate::h2::Lost;
 use crate::log::{self, Level};
 use crate::phase::Outcome;
+
+/// What a failed try is counted under.
+pub fn why(failure: &Failure) -> Why {
+    match failure {
+        Failure::Connect(error) | Failure::Send(error) | Failure::Receive(error) => why_of(error),
+        Failure::Tls(_) => Why::Tls,
+        Failure::Closed => Why::Closed,
+        Failure::TimedOut => Why::TimedOut,
+        Failure::Head(_) => Why::BadHead,
+        Failure::Body(_) | Failure::Client(_) | Failure::TableFull => Why::Other,
+    }
+}
+
+fn why_of(error: &io::Error) -> Why {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Why::Refused,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
+            Why::Unreachable
+        }
+        io::ErrorKind::TimedOut => Why::TimedOut,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => Why::Reset,
+        io::ErrorKind::AddrNotAvailable => Why::NoPort,
+        _ if weir_net::is_out_of_files(error) => Why::NoFile,
+        _ => Why::Other,
+    }
+}
 
 /// Logs a failed try, and names it as `proxy_next_upstream` knows it; breaks with the answer to a failure that
 /// is not the peer's.

@@ -14,13 +14,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_meter::Step;
+use weir_meter::live::cells::Why;
 use weir_net::{Deadline, Instant, clock};
 use weir_wire::{BodyLength, Version};
 
 use super::Upstream;
 use super::attempt::{self, Failure, Outgoing, Progressed};
 use super::balance::Affinity;
-use super::blame::blame;
+use super::blame::{blame, why};
 use super::group::Outcome as Verdict;
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened};
@@ -34,6 +35,7 @@ use crate::conn::{Conn, Gone};
 use crate::dns::Place;
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::cache::keep;
+use crate::family::live;
 use crate::family::store;
 use crate::family::proxy::request::{self, BodyFraming, Target};
 use crate::family::proxy::{Pass, parse_bind, response};
@@ -308,14 +310,15 @@ impl<'g> Walk<'g> {
         let after_redirect = std::mem::take(&mut self.after_redirect);
         let Some(peer) = picked else {
             let group = Try::at(self.upstream.name.as_str().into());
-            exchange.tries.push(Try { status: 502, is_tls: self.party.is_some(), after_redirect, ..group });
+            let why = Some(Why::NoPeer);
+            exchange.tries.push(Try { status: 502, is_tls: self.party.is_some(), after_redirect, why, ..group });
             exchange.step = Step::Connect;
             exchange.log(Level::Error, format_args!("no live upstreams"));
             return None;
         };
-        let name = self.hold.group.peer_name(peer);
+        let (name, cell) = self.hold.group.known_peer(&exchange.worker.live, peer);
         let is_tls = self.party.is_some();
-        exchange.tries.push(Try { started: Some(clock::now()), is_tls, after_redirect, ..Try::at(name) });
+        exchange.tries.push(Try { started: Some(clock::now()), is_tls, after_redirect, cell, ..Try::at(name) });
         Some(Next { peer, may_reuse: true })
     }
 
@@ -359,12 +362,13 @@ impl<'g> Walk<'g> {
             Err(failure) => return Err(FailedTry { peer, failure, progressed, reused: false }),
         };
         if let Some(attempt) = exchange.last_try() {
-            attempt.connect_ms = Some(attempt.elapsed_ms());
+            attempt.connect_us = Some(u32::try_from(attempt.elapsed_us()).unwrap_or(u32::MAX));
+            attempt.reused = reused;
         }
         match attempt::exchange_heads(exchange, conn, &link, self.outgoing, &mut progressed).await {
             Ok(origin) => {
                 if let Some(attempt) = exchange.last_try() {
-                    attempt.header_ms = Some(attempt.elapsed_ms());
+                    attempt.header_us = Some(attempt.elapsed_us());
                     attempt.status = origin.head.status;
                 }
                 exchange.request_complete = progressed.request_complete;
@@ -489,6 +493,7 @@ impl<'g> Walk<'g> {
             self.stale = Some(failed.peer);
             return ControlFlow::Continue(());
         }
+        let why = why(&failed.failure);
         let kind = match blame(exchange, failed.failure) {
             ControlFlow::Continue(kind) => kind,
             ControlFlow::Break(answer) => {
@@ -497,6 +502,7 @@ impl<'g> Walk<'g> {
                 return ControlFlow::Break(answer);
             }
         };
+        live::blame(exchange, why);
         let decision = self.decide(exchange, kind, failed.progressed.request_sent, self.body_at_hand(exchange));
         self.give_back(exchange, kind, decision);
         let Err(refusal) = decision else { return ControlFlow::Continue(()) };
@@ -562,6 +568,8 @@ impl<'g> Walk<'g> {
     ) {
         end_try(exchange, kind.status());
         if self.hold.release(kind.outcome(decision)) {
+            let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);
+            exchange.worker.board.peer(cell).unavail.one();
             exchange.log(Level::Warn, format_args!("upstream server temporarily disabled"));
         }
     }

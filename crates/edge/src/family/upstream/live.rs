@@ -20,7 +20,7 @@ pub use members::{Kind, Member, Members, Named};
 pub use state::read;
 pub use watch::watch;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -256,6 +256,18 @@ pub struct Seen {
     pub upstream: Arc<Upstream>,
     /// Their names, for tries to share.
     pub names: Vec<Rc<str>>,
+    /// The numbers of their cells, looked up when the first is asked for.
+    cells: OnceCell<Vec<u32>>,
+}
+
+impl Seen {
+    /// A peer's name and the number of its cell.
+    pub fn known_peer(&self, live: &crate::live::Live, peer: usize) -> (Rc<str>, u32) {
+        let number = |address: &Rc<str>| live.peer(&self.upstream.name, address);
+        let cells = self.cells.get_or_init(|| self.names.iter().map(number).collect());
+        let name = self.names.get(peer).cloned().unwrap_or_default();
+        (name, cells.get(peer).copied().unwrap_or(0))
+    }
 }
 
 /// The versions a worker saw last, by the number of the group.
@@ -275,7 +287,7 @@ impl AllSeen {
         // Newer peers under an older version are looked at once more.
         let upstream = live.current();
         let names = upstream.group.peers().map(|peer| peer.address.as_str().into()).collect();
-        let seen = Rc::new(Seen { version, upstream, names });
+        let seen = Rc::new(Seen { version, upstream, names, cells: OnceCell::new() });
         if all.len() <= number {
             all.resize_with(number + 1, || None);
         }

@@ -264,6 +264,23 @@ impl Pools {
         oldest.inspect(|idle| self.shelf.shift(&idle.link, -1)).is_some()
     }
 
+    /// Tells of each group how many idle connections are kept to each of its peers, as far as the last that has any.
+    pub fn count_idle(&self, mut tell: impl FnMut(usize, &[u64])) {
+        let mut counts: Vec<u64> = Vec::new();
+        for (number, idle) in self.groups.borrow().iter().enumerate() {
+            counts.clear();
+            for idle in idle {
+                if counts.len() <= idle.link.peer {
+                    counts.resize(idle.link.peer + 1, 0);
+                }
+                if let Some(count) = counts.get_mut(idle.link.peer) {
+                    *count += 1;
+                }
+            }
+            tell(number, &counts);
+        }
+    }
+
     /// Idle connections kept now.
     pub fn len(&self) -> usize {
         self.groups.borrow().iter().map(VecDeque::len).sum()

@@ -15,6 +15,7 @@ use super::pool::Link;
 use super::selection::Selection;
 use crate::exchange::{Exchange, Try};
 use crate::fields::Fields;
+use crate::live;
 use crate::worker::Generation;
 
 /// The group an exchange asks: one of the configuration's, or one made for this exchange.
@@ -48,13 +49,13 @@ impl GroupRef {
         }
     }
 
-    /// A peer's name, shared by all tries that ask it.
-    pub fn peer_name(&self, peer: usize) -> Rc<str> {
+    /// A peer's name, shared by all tries that ask it, and the number of the cell they are counted in.
+    pub fn known_peer(&self, live: &live::Live, peer: usize) -> (Rc<str>, u32) {
         match self {
-            GroupRef::Declared(generation, number) => generation.peer_name(*number, peer),
-            GroupRef::Live(_, _, seen) => seen.names.get(peer).cloned().unwrap_or_default(),
+            GroupRef::Declared(generation, number) => generation.known_peer(live, *number, peer),
+            GroupRef::Live(_, _, seen) => seen.known_peer(live, peer),
             GroupRef::Own(upstream) => {
-                upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default()
+                (upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
             }
         }
     }

@@ -116,6 +116,11 @@ pub fn is_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> 
 /// A keyed hash of the request's number, so that it reads the same each time without being kept. The keys are
 /// the worker's own, drawn from the OS.
 pub fn id(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    push_id(exchange, out)
+}
+
+/// Appends the id.
+pub fn push_id(exchange: &Exchange<'_>, out: &mut Vec<u8>) -> bool {
     thread_local! {
         static KEYS: (RandomState, RandomState) = (RandomState::new(), RandomState::new());
     }

@@ -1,0 +1,365 @@
+//! `status_zone`, `api`, `metrics`: what is counted under which name, and where it is read.
+//!
+//! Every server and location is counted without being told to; `status_zone` merges and renames. The log phase counts
+//! an exchange into its worker's cells; the work of reading is in `crate::live`, the words for users in
+//! `docs/guide/live.md`. <https://nginx.org/en/docs/http/ngx_http_api_module.html>
+
+use weir_conf::Statement;
+use weir_meter::Step;
+use weir_meter::live::cells::Why;
+use weir_meter::live::{ErrorSample, Timestamp};
+use weir_net::{Instant, clock};
+
+use crate::build::Build;
+use crate::conf::ZoneNames;
+use crate::directive::{Arity, Directive, LOCATION, LOCATION_IF, NONE, ONE, Refusal, SERVER};
+use crate::exchange::{Exchange, Try};
+use crate::family::Family;
+use crate::family::location::Pattern;
+use crate::family::server::ListenDraft;
+use crate::family::variables::push_address;
+use crate::live::board::{self, Leg};
+use crate::phase::Next;
+
+crate::settings! {
+    /// `status_zone` of the server.
+    server_zone: Option<String> = None,
+    /// `status_zone` of a location; `off` counts it under its server alone.
+    location_zone: Option<String> = None,
+    /// `api` rather than `metrics` answers here.
+    is_api: bool = false,
+    /// `write=on`: the API may change what runs.
+    may_write: bool = false,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The family.
+pub static FAMILY: Family = Family::new("live", &[
+    Directive::new("status_zone", SERVER.or(LOCATION).or(LOCATION_IF), ONE,
+        "Names the zone that requests are counted under; several may share one. Without it a server is counted under \
+         its first name, a location under SERVER/LOCATION; off counts a location under its server alone.", status_zone),
+    Directive::new("api", LOCATION, Arity::Between(0, 1),
+        "Answers NGINX Plus' API, versions 1 to 9, and weir's own at /weir: what runs, as JSON. write=on|off.", api)
+        .default("write=off"),
+    Directive::new("metrics", LOCATION, NONE, "weir's own: answers with everything counted, for Prometheus and OpenMetrics.",
+        |b, _| { b.settings().live.is_api = Some(false); b.scope().handler = Some(|_| Next::Observe); Ok(()) }),
+])
+.log(ended);
+
+fn status_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let name = statement.text(0).to_owned();
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(Refusal::whole(format!("invalid zone name \"{name}\""))
+            .todo(format!("a name of 1 to {NAME_BYTES_MAX} bytes, without control characters")));
+    }
+    let is_server = b.scope().context == SERVER;
+    let settings = &mut b.settings().live;
+    let place = if is_server { &mut settings.server_zone } else { &mut settings.location_zone };
+    if place.is_some() {
+        return Err(Refusal::directive("is duplicate"));
+    }
+    *place = Some(Some(name));
+    Ok(())
+}
+
+fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let may_write = match statement.args.first().map(|word| word.text.as_str()) {
+        None | Some("write=off") => false,
+        Some("write=on") => true,
+        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write=on or write=off")),
+    };
+    b.settings().live.may_write = Some(may_write);
+    b.settings().live.is_api = Some(true);
+    b.scope().handler = Some(|_| Next::Observe);
+    Ok(())
+}
+
+/// The longest name of a zone; longer automatic ones are cut.
+const NAME_BYTES_MAX: usize = 128;
+
+/// The zone of a server that names none: its first name, else the first address it listens on.
+pub fn server_zone(name: &str, listens: &[ListenDraft]) -> String {
+    match (name, listens.first()) {
+        ("" | "_", Some(listen)) => listen.shown(),
+        _ => cut(name.to_owned()),
+    }
+}
+
+/// How a location is written.
+pub fn label(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Exact(path) => format!("= {path}"),
+        Pattern::Prefix { path, .. } => path.clone(),
+        Pattern::Regex(_) => format!("~ {}", pattern.text()),
+        Pattern::Named(_) => pattern.text(),
+    }
+}
+
+/// The zones of a location with these settings; `label` is how it is written, if it is one.
+pub fn zone_names(values: &Values, automatic: &str, label: Option<String>) -> ZoneNames {
+    let server = values.server_zone.clone().unwrap_or_else(|| automatic.to_owned());
+    let location = match (values.location_zone.as_deref(), label) {
+        (Some("off"), _) => None,
+        (Some(name), _) => Some(name.to_owned()),
+        (None, Some(label)) if label.starts_with('/') => Some(cut(format!("{server}{label}"))),
+        (None, Some(label)) => Some(cut(format!("{server} {label}"))),
+        (None, None) => None,
+    };
+    ZoneNames { server, location }
+}
+
+fn cut(mut name: String) -> String {
+    let mut end = name.len().min(NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.truncate(end);
+    name
+}
+
+/// A request whose beginning was counted: should its task panic, its end is counted all the same.
+pub struct Opened<'w>(Option<&'w board::Board>, u32);
+
+impl Opened<'_> {
+    /// The log phase counts the end.
+    pub fn close(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        if let Some(board) = self.0 {
+            board.zone(self.1).discarded.one();
+        }
+    }
+}
+
+/// Counts the beginning of a request whose server is known.
+pub fn begin<'w>(exchange: &mut Exchange<'w>) -> Opened<'w> {
+    let (worker, cell) = (exchange.worker, exchange.conf.location(exchange.server.root).cell);
+    let board = &*worker.board;
+    board.zone(cell).begun.one();
+    board.took(Leg::Accept, clock::now().us_since(exchange.started));
+    exchange.is_counted = true;
+    Opened(Some(board), cell)
+}
+
+/// Counts the end of an exchange, and its tries.
+fn ended(exchange: &mut Exchange<'_>) {
+    let now = clock::now();
+    count_tries(exchange);
+    if !std::mem::take(&mut exchange.is_counted) {
+        return;
+    }
+    let board = &exchange.worker.board;
+    let cell = board.zone(exchange.location.cell);
+    let (status, was_answered) = (exchange.response.status, exchange.bytes_sent > 0);
+    if was_answered {
+        cell.codes.count(status);
+    } else {
+        cell.discarded.one();
+    }
+    cell.received.add(exchange.request_length);
+    cell.sent.add(exchange.bytes_sent);
+    count_visit(exchange);
+    if exchange.step != Step::Tunnel {
+        let took = now.us_since(exchange.started);
+        cell.times.record(took);
+        board.took(Leg::Write, since_source(exchange.tries.last(), now).unwrap_or(took));
+    }
+    if is_error(status, was_answered) {
+        tell(exchange, now);
+    }
+}
+
+/// Counts what the cache had to do with it: its statuses are counted by the cache itself.
+fn count_visit(exchange: &Exchange<'_>) {
+    let visit = &exchange.cache;
+    let Some(path) = visit.zone.and_then(|number| exchange.conf.declared.cache.paths.get(number)) else { return };
+    let cell = exchange.worker.board.cache(path.cell);
+    cell.requests.one();
+    if visit.status.is_none() || exchange.bytes_sent == 0 {
+        cell.errors.one();
+    }
+    if let Some(count) = visit.reason.and_then(|reason| cell.reasons.get(reason as usize)) {
+        count.one();
+    }
+}
+
+/// Microseconds since the last peer had said everything.
+fn since_source(last: Option<&Try>, now: Instant) -> Option<u64> {
+    let last = last?;
+    Some(now.us_since(last.started?).saturating_sub(last.response_us?))
+}
+
+/// Statuses that say something went wrong for weir or its user: not those an application answers every day.
+fn is_error(status: u16, was_answered: bool) -> bool {
+    match status {
+        400 | 408 | 413 | 414 | 421 | 429 | 431 | 494..=499 | 500..=599 => true,
+        444 => false,
+        _ => !was_answered,
+    }
+}
+
+/// Counts an error, and keeps a sample of it. Rare, or shed.
+#[cold]
+fn tell(exchange: &mut Exchange<'_>, now: Instant) {
+    let (status, board) = (exchange.response.status, &exchange.worker.board);
+    let why = exchange.tries.last().and_then(|last| last.why);
+    board.errors.count(status, why);
+    board.sample(|| {
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut client = Vec::new();
+        push_address(exchange.remote(), &mut client);
+        let target = exchange.request.target();
+        // A query may hold what is nobody's business.
+        let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let path = path.get(..path.len().min(PATH_BYTES_MAX)).unwrap_or_default();
+        let sample = ErrorSample {
+            at: Timestamp(clock::unix_ms()),
+            client: lossy(&client),
+            server: exchange.location.zone.server.clone(),
+            request: format!("{} {}", lossy(exchange.request.method()), lossy(path)),
+            status,
+            upstream: exchange.tries.last().map(|last| last.peer.to_string()).unwrap_or_default(),
+            took_us: now.us_since(exchange.started),
+            line: board::line_of(exchange.client.number),
+        };
+        (board::class(status, why), sample)
+    });
+}
+
+/// Bytes of a path kept in a sample.
+const PATH_BYTES_MAX: usize = 256;
+
+/// Counts the tries of an exchange with their peers: also of one that no client sees, such as a refresh.
+pub fn count_tries(exchange: &Exchange<'_>) {
+    for (index, attempt) in exchange.tries.iter().enumerate() {
+        if attempt.started.is_some() {
+            count_try(exchange, attempt, index > 0 && !attempt.after_redirect);
+        }
+    }
+}
+
+fn count_try(exchange: &Exchange<'_>, attempt: &Try, is_retry: bool) {
+    let board = &exchange.worker.board;
+    let cell = board.peer(attempt.cell);
+    cell.requests.one();
+    cell.sent.add(attempt.bytes_sent);
+    cell.received.add(attempt.bytes_received);
+    if let Some(started) = attempt.started {
+        cell.selected_ms.set(exchange.started_wall_ms + started.ms_since(exchange.started));
+    }
+    if is_retry {
+        cell.retries.one();
+    }
+    if let Some(why) = attempt.why {
+        cell.failed(why);
+    }
+    let Some(connect) = attempt.connect_us.map(u64::from) else { return };
+    if attempt.reused {
+        cell.reused.one();
+        board.took(Leg::Pool, connect);
+    } else {
+        cell.opened.one();
+        cell.connect.record(connect);
+        board.took(Leg::Connect, connect);
+    }
+    let Some(header) = attempt.header_us else { return };
+    cell.codes.count(attempt.status);
+    cell.header.record(header);
+    board.took(Leg::Wait, header.saturating_sub(connect));
+    // What follows a 101 is no response.
+    if let Some(response) = attempt.response_us.filter(|_| attempt.status != 101) {
+        cell.responded(response);
+        board.took(Leg::Body, response.saturating_sub(header));
+    }
+}
+
+/// Notes why the last try failed.
+pub fn blame(exchange: &mut Exchange<'_>, why: Why) {
+    let Some(attempt) = exchange.last_try() else { return };
+    attempt.why = Some(why);
+    let cell = attempt.cell;
+    exchange.worker.board.peer_failed(cell, clock::unix_ms(), || board::line_of(exchange.client.number));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::conf::of_text;
+
+    fn zones(servers: &str) -> Vec<(String, Option<String>)> {
+        let (conf, said) = of_text(&format!("events {{}} http {{ {servers} }}"));
+        assert!(said.is_empty(), "{said:?}");
+        conf.unwrap().locations.into_iter().map(|location| (location.zone.server, location.zone.location)).collect()
+    }
+
+    fn named(server: &str, location: Option<&str>) -> (String, Option<String>) {
+        (server.to_owned(), location.map(str::to_owned))
+    }
+
+    #[test]
+    fn zones_have_names_without_being_told() {
+        assert_eq!(
+            zones(
+                "server { listen 81; server_name shop.example www.shop.example;
+                    location / { if ($arg_a) { return 204; } }
+                    location = / { return 204; } location ~ [.]php$ { return 204; } location @x { return 204; } }
+                 server { listen 82; }"
+            ),
+            [
+                named("shop.example", None),
+                named("shop.example", Some("shop.example/")),
+                named("shop.example", Some("shop.example/")),
+                named("shop.example", Some("shop.example = /")),
+                named("shop.example", Some("shop.example ~ [.]php$")),
+                named("shop.example", Some("shop.example @x")),
+                named("0.0.0.0:82", None),
+            ]
+        );
+    }
+
+    #[test]
+    fn status_zone_names_merges_and_takes_out() {
+        assert_eq!(
+            zones(
+                "server { listen 81; status_zone all; location /a { status_zone one; location /a/b { } }
+                    location /c { status_zone off; } location /d { if ($arg_a) { status_zone two; } } }"
+            ),
+            [
+                named("all", None),
+                named("all", Some("one")),
+                named("all", Some("one")),
+                named("all", None),
+                named("all", Some("all/d")),
+                named("all", Some("two")),
+            ]
+        );
+        for (text, said_of) in [
+            ("server { listen 1; status_zone a; status_zone b; }", "duplicate"),
+            ("server { listen 1; location / { api write=maybe; } }", "invalid parameter \"write=maybe\""),
+            ("server { listen 1; status_zone \"\"; }", "invalid zone name"),
+        ] {
+            let (_, said) = of_text(&format!("events {{}} http {{ {text} }}"));
+            assert!(said.join("\n").contains(said_of), "{text}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_cut_between_letters() {
+        assert_eq!(cut("é".repeat(100)).len(), NAME_BYTES_MAX);
+        assert_eq!(cut(format!("a{}", "é".repeat(100))).len(), NAME_BYTES_MAX - 1);
+    }
+
+    #[test]
+    fn errors_are_not_what_an_application_says_every_day() {
+        let is = |status| is_error(status, true);
+        assert!(is(502) && is(499) && is(413) && !is(404) && !is(401) && !is(200) && !is(302));
+        assert!(is_error(0, false) && is_error(200, false) && !is_error(444, false));
+    }
+}

@@ -1,0 +1,444 @@
+//! NGINX Plus' API, versions 1 to 9, over a snapshot; and weir's own at `/weir`.
+//!
+//! A worker hands the question to the observer and sends what comes back. <https://nginx.org/en/docs/http/ngx_http_api_module.html>
+
+use serde_json::{Map, Value, json};
+use weir_meter::live::Snapshot;
+use weir_wire::Known;
+
+use super::gather::Reset;
+use super::observer::{QUESTIONS_MAX, Question, Reply};
+use crate::conf::Conf;
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::family::location::Pattern;
+use crate::family::upstream::Upstream;
+use crate::family::variables::{push_address, push_request_id};
+use crate::phase;
+use crate::respond::Body;
+
+/// Versions of the API.
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=9;
+
+/// What the API's version has at its root, and since which version.
+const ROOT: &[(&str, u32)] = &[
+    ("nginx", 1),
+    ("processes", 1),
+    ("connections", 1),
+    ("slabs", 1),
+    ("http", 1),
+    ("resolvers", 5),
+    ("ssl", 1),
+    ("workers", 9),
+];
+
+/// The same below `http/`.
+const HTTP: &[(&str, u32)] = &[
+    ("requests", 1),
+    ("server_zones", 1),
+    ("location_zones", 5),
+    ("caches", 1),
+    ("limit_conns", 6),
+    ("limit_reqs", 6),
+    ("upstreams", 1),
+];
+
+/// Answers a request to a location with `api` or `metrics`.
+pub async fn answer(exchange: &mut Exchange<'_>, _conn: &mut Conn) -> Result<phase::Outcome, Gone> {
+    let question = question(exchange);
+    let reply = exchange.worker.live.ask(question).await;
+    let reply = reply.unwrap_or_else(|| {
+        let text = format!("{QUESTIONS_MAX} requests ask for what is counted already, or it takes too long: ask again");
+        Reply { status: 503, content_type: "text/plain", body: format!("{text}\n").into_bytes() }
+    });
+    let response = &mut exchange.response;
+    response.status = reply.status;
+    response.content_type.clear();
+    response.content_type.extend_from_slice(reply.content_type.as_bytes());
+    response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));
+    response.content_length = Some(reply.body.len() as u64);
+    response.body = Body::Bytes(reply.body);
+    Ok(phase::Outcome::Respond)
+}
+
+fn question(exchange: &mut Exchange<'_>) -> Question {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut address = Vec::new();
+    push_address(exchange.client.local(), &mut address);
+    let port = exchange.client.local().tcp().map(|local| local.port());
+    let accept = exchange
+        .request
+        .fields()
+        .iter()
+        .find(|field| exchange.request.text(field.name).eq_ignore_ascii_case(b"accept"));
+    let accept = accept.map(|field| lossy(exchange.request.text(field.value))).unwrap_or_default();
+    let mut request_id = Vec::new();
+    push_request_id(exchange, &mut request_id);
+    Question {
+        method: lossy(exchange.request.method()),
+        path: exchange.location.values.live.is_api.then(|| rest(exchange)),
+        query: lossy(&exchange.args),
+        may_write: exchange.location.values.live.may_write,
+        address: port.map_or_else(|| lossy(&address), |port| format!("{}:{port}", lossy(&address))),
+        request_id: lossy(&request_id),
+        wants_openmetrics: accept.contains("application/openmetrics-text"),
+    }
+}
+
+/// What follows the location in the path.
+fn rest(exchange: &Exchange<'_>) -> String {
+    let uri = String::from_utf8_lossy(&exchange.uri);
+    let prefix = match &exchange.location.pattern {
+        Some(Pattern::Prefix { path, .. } | Pattern::Exact(path)) => path.as_str(),
+        Some(Pattern::Regex(_) | Pattern::Named(_)) | None => "",
+    };
+    uri.strip_prefix(prefix).unwrap_or(&uri).trim_start_matches('/').to_owned()
+}
+
+/// Why there is no answer: status, code and words as NGINX Plus has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct No(u16, &'static str, &'static str);
+
+const UNKNOWN_VERSION: No = No(404, "UnknownVersion", "unknown version");
+const PATH_NOT_FOUND: No = No(404, "PathNotFound", "path not found");
+const METHOD_DISABLED: No = No(405, "MethodDisabled", "method disabled");
+
+/// The reply to a question, and what it sets to zero.
+pub fn reply(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &str) -> (Reply, Option<Reset>) {
+    let (status, value, reset) = match decide(snapshot, conf, question, path) {
+        Ok(Said::Shows(value)) => (200, Some(value), None),
+        Ok(Said::Resets(what)) => (204, None, Some(what)),
+        Err(No(status, code, text)) => {
+            let value = json!({
+                "error": {"status": status, "text": text, "code": code},
+                "request_id": question.request_id,
+                "href": "https://nginx.org/en/docs/http/ngx_http_api_module.html",
+            });
+            (status, Some(value), None)
+        }
+    };
+    let body = value.map(|value| value.to_string().into_bytes()).unwrap_or_default();
+    (Reply { status, content_type: "application/json", body }, reset)
+}
+
+enum Said {
+    Shows(Value),
+    Resets(Reset),
+}
+
+fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &str) -> Result<Said, No> {
+    let reads = matches!(question.method.as_str(), "GET" | "HEAD");
+    let resets = question.may_write && question.method == "DELETE";
+    if !reads && !resets {
+        return Err(METHOD_DISABLED);
+    }
+    let (version, rest) = path.split_once('/').unwrap_or((path, ""));
+    if version.is_empty() || version == "weir" {
+        return match (reads, version, rest) {
+            (false, ..) => Err(METHOD_DISABLED),
+            (true, "", _) => Ok(Said::Shows(VERSIONS.collect())),
+            (true, _, "") => Ok(Said::Shows(value_of(snapshot))),
+            (true, ..) => Err(PATH_NOT_FOUND),
+        };
+    }
+    let version = version.parse().ok().filter(|version| VERSIONS.contains(version)).ok_or(UNKNOWN_VERSION)?;
+    if !reads {
+        return reset(snapshot, version, rest).map(Said::Resets);
+    }
+    let asked = Asked { all: value_of(snapshot), conf, version, fields: fields(&question.query) };
+    asked.get(rest).map(Said::Shows)
+}
+
+fn value_of(snapshot: &Snapshot) -> Value {
+    // Maps have strings and numbers as keys, and no number is NaN: this cannot fail.
+    serde_json::to_value(snapshot).unwrap_or_default()
+}
+
+/// `fields=`: which members are wanted; `None` where all are.
+fn fields(query: &str) -> Option<Vec<String>> {
+    let text = query.split('&').find_map(|part| part.strip_prefix("fields="))?;
+    Some(
+        text.replace("%2C", ",")
+            .replace("%2c", ",")
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
+    )
+}
+
+/// Which things by name there are, and what Plus calls one that is not there.
+const KINDS: &[(&str, No)] = &[
+    ("slabs", No(404, "SlabNotFound", "slab not found")),
+    ("resolvers", No(404, "ResolverZoneNotFound", "resolver zone not found")),
+    ("http/server_zones", No(404, "ServerZoneNotFound", "server zone not found")),
+    ("http/location_zones", No(404, "LocationZoneNotFound", "location zone not found")),
+    ("http/caches", No(404, "CacheNotFound", "cache not found")),
+    ("http/limit_conns", No(404, "LimitConnNotFound", "limit_conn zone not found")),
+    ("http/limit_reqs", No(404, "LimitReqNotFound", "limit_req zone not found")),
+    ("http/upstreams", UPSTREAM_NOT_FOUND),
+];
+
+const UPSTREAM_NOT_FOUND: No = No(404, "UpstreamNotFound", "upstream not found");
+const WORKER_NOT_FOUND: No = No(404, "WorkerNotFound", "worker not found");
+
+/// The kind that a path is about and the name in it; empty for all of them.
+fn kind_of(rest: &str) -> Option<(&'static str, &str, No)> {
+    KINDS.iter().find_map(|(kind, no)| {
+        let name = rest.strip_prefix(kind)?;
+        (name.is_empty() || name.starts_with('/')).then(|| (*kind, name.trim_start_matches('/'), *no))
+    })
+}
+
+/// A version has this path.
+fn is_in(version: u32, rest: &str) -> bool {
+    let mut parts = rest.split('/');
+    let (first, second) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let has = |list: &[(&str, u32)], name: &str| list.iter().any(|(known, since)| *known == name && version >= *since);
+    has(ROOT, first) && (first != "http" || second.is_empty() || has(HTTP, second))
+}
+
+struct Asked<'a> {
+    all: Value,
+    conf: Option<&'a Conf>,
+    version: u32,
+    fields: Option<Vec<String>>,
+}
+
+impl Asked<'_> {
+    fn get(&self, rest: &str) -> Result<Value, No> {
+        let list = |list: &[(&'static str, u32)]| {
+            list.iter().filter(|(_, since)| self.version >= *since).map(|(name, _)| *name).collect::<Value>()
+        };
+        let path = rest.trim_end_matches('/');
+        if path.is_empty() {
+            return Ok(list(ROOT));
+        }
+        if !is_in(self.version, path) {
+            return Err(PATH_NOT_FOUND);
+        }
+        match path {
+            "http" => return Ok(list(HTTP)),
+            "nginx" | "processes" | "connections" | "ssl" => return Ok(self.only(self.at(path))),
+            "http/requests" => return Ok(self.only(self.at(path))),
+            _ => {}
+        }
+        if let Some(id) = path.strip_prefix("workers") {
+            return self.workers(id.trim_start_matches('/'));
+        }
+        let (kind, name, no) = kind_of(rest).ok_or(PATH_NOT_FOUND)?;
+        let all = self.at(kind);
+        let Value::Object(all) = all else { return Err(PATH_NOT_FOUND) };
+        if name.is_empty() {
+            return Ok(self.map(all));
+        }
+        // A name may end in a slash of its own, and so may a path.
+        match all.get(name).or_else(|| all.get(name.trim_end_matches('/'))) {
+            Some(found) => Ok(self.only(found)),
+            None if kind == "http/upstreams" => self.servers(name),
+            None => Err(no),
+        }
+    }
+
+    fn at(&self, path: &str) -> &Value {
+        self.all.pointer(&format!("/{path}")).unwrap_or(&Value::Null)
+    }
+
+    /// An object with the members that are wanted.
+    fn only(&self, value: &Value) -> Value {
+        match (&self.fields, value) {
+            (Some(fields), Value::Object(members)) => {
+                let wanted = members.iter().filter(|(name, _)| fields.contains(name));
+                Value::Object(wanted.map(|(name, value)| (name.clone(), value.clone())).collect())
+            }
+            _ => value.clone(),
+        }
+    }
+
+    /// All of a kind; only their names where no member is wanted.
+    fn map(&self, all: &Map<String, Value>) -> Value {
+        match &self.fields {
+            Some(fields) if fields.is_empty() => all.keys().cloned().collect(),
+            _ => Value::Object(all.iter().map(|(name, value)| (name.clone(), self.only(value))).collect()),
+        }
+    }
+
+    fn workers(&self, id: &str) -> Result<Value, No> {
+        let Value::Array(all) = self.at("workers") else { return Err(PATH_NOT_FOUND) };
+        if id.is_empty() {
+            return Ok(all.iter().map(|worker| self.only(worker)).collect());
+        }
+        let id: u64 = id.parse().map_err(|_| WORKER_NOT_FOUND)?;
+        all.iter().find(|worker| worker["id"] == id).map(|worker| self.only(worker)).ok_or(WORKER_NOT_FOUND)
+    }
+
+    /// `NAME/servers/` and `NAME/servers/ID`: what the configuration says of a group's servers.
+    fn servers(&self, path: &str) -> Result<Value, No> {
+        let (name, id) = path.rsplit_once("/servers").ok_or(UPSTREAM_NOT_FOUND)?;
+        let groups = self.conf.iter().flat_map(|conf| &conf.declared.upstream.groups);
+        let upstream = groups.into_iter().find(|upstream| upstream.name == name).ok_or(UPSTREAM_NOT_FOUND)?;
+        let mut servers = servers(&super::gather::current(upstream));
+        match id.trim_matches('/') {
+            "" => Ok(Value::Array(servers)),
+            id => {
+                let id: u64 = id.parse().map_err(|_| No(400, "UpstreamBadServerId", "invalid server id"))?;
+                let lacks = No(404, "UpstreamServerNotFound", "server not found");
+                let found = servers.iter().position(|server| server["id"] == id);
+                found.map(|index| servers.swap_remove(index)).ok_or(lacks)
+            }
+        }
+    }
+}
+
+fn servers(upstream: &Upstream) -> Vec<Value> {
+    let shown = upstream.group.peers().map(|peer| {
+        json!({
+            "id": peer.id,
+            "server": peer.address,
+            "weight": peer.weight,
+            "max_conns": peer.max_conns,
+            "max_fails": peer.max_fails,
+            "fail_timeout": format!("{}s", peer.fail_timeout_s),
+            "slow_start": "0s",
+            "route": "",
+            "backup": peer.backup,
+            "down": peer.down,
+            "drain": peer.drain,
+        })
+    });
+    shown.collect()
+}
+
+/// What a DELETE sets to zero.
+fn reset(snapshot: &Snapshot, version: u32, rest: &str) -> Result<Reset, No> {
+    let path = rest.trim_end_matches('/');
+    if !is_in(version, path) {
+        return Err(PATH_NOT_FOUND);
+    }
+    match path {
+        "connections" => return Ok(Reset::Connections),
+        "processes" => return Ok(Reset::Processes),
+        "ssl" => return Ok(Reset::Ssl),
+        "http/requests" => return Ok(Reset::Requests),
+        "workers" => return Ok(Reset::Workers(None)),
+        _ => {}
+    }
+    if let Some(id) = path.strip_prefix("workers/") {
+        let found = id.parse().ok().filter(|id| snapshot.workers.iter().any(|worker| worker.id == *id));
+        return found.map(|id| Reset::Workers(Some(id))).ok_or(WORKER_NOT_FOUND);
+    }
+    let (kind, name, no) = kind_of(rest).ok_or(METHOD_DISABLED)?;
+    let http = &snapshot.http;
+    let has = |name: &str| match kind {
+        "http/server_zones" => http.server_zones.contains_key(name),
+        "http/location_zones" => http.location_zones.contains_key(name),
+        "http/caches" => http.caches.contains_key(name),
+        "http/limit_conns" => http.limit_conns.contains_key(name),
+        "http/limit_reqs" => http.limit_reqs.contains_key(name),
+        "http/upstreams" => http.upstreams.contains_key(name),
+        _ => false,
+    };
+    if name.is_empty() || kind == "slabs" {
+        return Err(METHOD_DISABLED);
+    }
+    if kind == "http/upstreams" && name.contains("/servers") {
+        return Err(METHOD_DISABLED);
+    }
+    let name = if has(name) { name } else { name.trim_end_matches('/') };
+    if !has(name) {
+        return Err(no);
+    }
+    let name = name.to_owned();
+    Ok(match kind {
+        "http/server_zones" => Reset::Server(name),
+        "http/location_zones" => Reset::Location(name),
+        "http/caches" => Reset::Cache(name),
+        "http/limit_conns" => Reset::LimitConn(name),
+        "http/limit_reqs" => Reset::LimitReq(name),
+        "http/upstreams" => Reset::Upstream(name),
+        _ => return Err(METHOD_DISABLED),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn ask(method: &str, path: &str, query: &str) -> (u16, Value, Option<Reset>) {
+        let question =
+            Question { method: method.to_owned(), query: query.to_owned(), may_write: true, ..Question::default() };
+        let (reply, reset) = reply(&Snapshot::example(), None, &question, path);
+        (reply.status, serde_json::from_slice(&reply.body).unwrap_or_default(), reset)
+    }
+
+    #[test]
+    fn every_endpoint_of_what_there_is_answers() {
+        assert_eq!(ask("GET", "", "").1, json!([1, 2, 3, 4, 5, 6, 7, 8, 9]));
+        let (_, root, _) = ask("GET", "9/", "");
+        for name in root.as_array().unwrap() {
+            let (status, value, _) = ask("GET", &format!("9/{}", name.as_str().unwrap()), "");
+            assert!(status == 200 && !value.is_null(), "{name}");
+        }
+        let (_, http, _) = ask("GET", "9/http", "");
+        for name in http.as_array().unwrap() {
+            let (status, value, _) = ask("GET", &format!("9/http/{}/", name.as_str().unwrap()), "");
+            assert!(status == 200 && value.is_object(), "{name}");
+        }
+        assert_eq!(ask("GET", "1/", "").1, json!(["nginx", "processes", "connections", "slabs", "http", "ssl"]));
+        for (path, pointer, expected) in [
+            ("9/http/server_zones/shop.example", "/processing", json!(41)),
+            ("9/http/location_zones/shop.example/api/", "/requests", json!(16_294)),
+            ("9/http/caches/pages", "/hit/responses", json!(17_400)),
+            ("9/http/upstreams/app", "/peers/1/state", json!("unavail")),
+            ("9/http/upstreams/app/", "/peers/0/id", json!(0)),
+            ("9/workers/1", "/connections/accepted", json!(580)),
+            ("9/slabs/per_ip", "/pages/used", json!(12)),
+            ("weir", "/weir/path/0/step", json!("accept")),
+        ] {
+            let (status, value, _) = ask("GET", path, "");
+            assert_eq!((status, value.pointer(pointer)), (200, Some(&expected)), "{path}");
+        }
+    }
+
+    #[test]
+    fn fields_limit_what_is_said() {
+        assert_eq!(ask("GET", "9/nginx", "fields=pid,ppid").1, json!({"pid": 4711, "ppid": 1}));
+        assert_eq!(ask("GET", "9/http/caches", "fields=").1, json!(["pages"]));
+        assert_eq!(ask("GET", "9/http/caches", "fields=size").1, json!({"pages": {"size": 41_000_000}}));
+        assert_eq!(ask("GET", "9/workers", "fields=id").1, json!([{"id": 0}, {"id": 1}]));
+    }
+
+    #[test]
+    fn a_no_has_plus_code() {
+        for (method, path, status, code) in [
+            ("GET", "10/nginx", 404, "UnknownVersion"),
+            ("GET", "x", 404, "UnknownVersion"),
+            ("GET", "9/nothing", 404, "PathNotFound"),
+            ("GET", "9/stream/", 404, "PathNotFound"),
+            ("GET", "4/resolvers", 404, "PathNotFound"),
+            ("GET", "9/http/server_zones/x", 404, "ServerZoneNotFound"),
+            ("GET", "9/http/upstreams/x/servers/", 404, "UpstreamNotFound"),
+            ("GET", "9/workers/7", 404, "WorkerNotFound"),
+            ("POST", "9/http/upstreams/app/servers/", 405, "MethodDisabled"),
+            ("DELETE", "9/http/upstreams/app/servers/0", 405, "MethodDisabled"),
+            ("DELETE", "9/nginx", 405, "MethodDisabled"),
+            ("DELETE", "9/http/caches/x", 404, "CacheNotFound"),
+            ("DELETE", "weir", 405, "MethodDisabled"),
+        ] {
+            let (got, value, reset) = ask(method, path, "");
+            assert_eq!((got, value["error"]["code"].as_str(), reset), (status, Some(code), None), "{method} {path}");
+            assert_eq!(value["error"]["status"], status);
+        }
+    }
+
+    #[test]
+    fn a_delete_resets_only_where_writing_is_allowed() {
+        assert_eq!(ask("DELETE", "9/http/caches/pages", "").2, Some(Reset::Cache("pages".to_owned())));
+        assert_eq!(ask("DELETE", "9/workers/1", "").2, Some(Reset::Workers(Some(1))));
+        assert_eq!(ask("DELETE", "9/http/requests", ""), (204, Value::Null, Some(Reset::Requests)));
+        let question = Question { method: "DELETE".to_owned(), ..Question::default() };
+        let (reply, reset) = reply(&Snapshot::example(), None, &question, "9/connections");
+        assert_eq!((reply.status, reset), (405, None));
+    }
+}

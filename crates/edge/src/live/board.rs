@@ -1,0 +1,354 @@
+//! The cells of one worker. Only its thread writes them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, TryLockError};
+
+use weir_meter::live::cells::{PeerCell, Why, ZoneCell};
+use weir_meter::live::histogram::{Count, Histogram};
+use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
+
+use crate::cache::reason::Reason;
+
+/// The steps of a request's way, in the order of [`PATH`].
+#[derive(Clone, Copy, Debug)]
+pub enum Leg {
+    /// Reading its head, from its first byte.
+    Accept,
+    /// The TLS handshake before the first request of a connection.
+    Tls,
+    /// Held back by `limit_req`.
+    Queue,
+    /// Waiting for the cache: for another's fetch, or for a disk.
+    Cache,
+    /// Taking a kept connection, waiting for one among it.
+    Pool,
+    /// Connecting to a peer, TLS with it among it.
+    Connect,
+    /// From the connection to the peer's head.
+    Wait,
+    /// From the peer's head to the end of its body.
+    Body,
+    /// From the end of the answer's source to the last byte sent.
+    Write,
+}
+
+/// Who ended a tunnel.
+#[derive(Clone, Copy, Debug)]
+pub enum Closer {
+    /// The client.
+    Client,
+    /// The upstream.
+    Upstream,
+    /// `proxy_read_timeout`.
+    Timeout,
+    /// weir: a reload, a stop, a full table.
+    Edge,
+    /// A connection failed.
+    Error,
+}
+
+impl Closer {
+    /// The words in the order of their numbers.
+    pub const WORDS: [&str; 5] = ["client", "upstream", "timeout", "edge", "error"];
+}
+
+/// Tunnels of one worker.
+#[derive(Debug, Default)]
+pub struct TunnelCell {
+    /// Opened.
+    pub opened: Count,
+    /// Closed, by [`Closer`].
+    pub closed: [Count; Closer::WORDS.len()],
+    /// Bytes from clients.
+    pub received: Count,
+    /// Bytes to clients.
+    pub sent: Count,
+    /// How old those were that closed.
+    pub age: Histogram,
+}
+
+/// Counters of a zone of `limit_req` or `limit_conn`.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct LimitCell {
+    /// Let through.
+    pub passed: Count,
+    /// Let through later.
+    pub delayed: Count,
+    /// Refused.
+    pub rejected: Count,
+    /// Would have been delayed.
+    pub delayed_dry_run: Count,
+    /// Would have been refused.
+    pub rejected_dry_run: Count,
+}
+
+/// Counters of a cache, beside those that the cache itself keeps.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct CacheCell {
+    /// Requests that the cache had to do with.
+    pub requests: Count,
+    /// Of those, the ones that ended before it was known what.
+    pub errors: Count,
+    /// By [`Reason`].
+    pub reasons: [Count; Reason::ALL.len()],
+    /// Times requests waited for another's fetch.
+    pub wait: Histogram,
+}
+
+impl Default for CacheCell {
+    fn default() -> CacheCell {
+        let reasons = [const { Count::new() }; Reason::ALL.len()];
+        CacheCell { requests: Count::new(), errors: Count::new(), reasons, wait: Histogram::default() }
+    }
+}
+
+/// Errors by status from 400 on, and by why the last try failed, if one did.
+pub struct ErrorCells(Box<[Count]>);
+
+/// Statuses that errors are counted by: 400 to 599, and a last place for no answer at all.
+const ERROR_CODES: usize = 201;
+
+/// Reasons, and a place for none.
+const REASONS: usize = Why::ALL.len() + 1;
+
+impl Default for ErrorCells {
+    fn default() -> ErrorCells {
+        ErrorCells((0..ERROR_CODES * REASONS).map(|_| Count::default()).collect())
+    }
+}
+
+impl ErrorCells {
+    /// Counts one.
+    pub fn count(&self, status: u16, why: Option<Why>) {
+        let code = usize::from(status).wrapping_sub(400).min(ERROR_CODES - 1);
+        let reason = why.map_or(0, |why| why as usize + 1);
+        if let Some(count) = self.0.get(code * REASONS + reason) {
+            count.one();
+        }
+    }
+
+    /// Those that occurred: class and count.
+    pub fn all(&self) -> impl Iterator<Item = (String, u64)> {
+        let counted = self.0.iter().enumerate().map(|(index, count)| (index, count.get()));
+        counted.filter(|(_, count)| *count > 0).map(|(index, count)| {
+            let (code, reason) = (index / REASONS, index % REASONS);
+            let status = if code + 1 == ERROR_CODES { 0 } else { code as u16 + 400 };
+            let why = reason.checked_sub(1).and_then(|reason| Why::ALL.get(reason)).copied();
+            (class(status, why), count)
+        })
+    }
+}
+
+/// The name of a class of errors: `502 refused`, `413`, `no answer`.
+pub fn class(status: u16, why: Option<Why>) -> String {
+    match (status, why) {
+        (400..=599, Some(why)) => format!("{status} {}", why.as_str()),
+        (400..=599, None) => status.to_string(),
+        (_, Some(why)) => format!("no answer {}", why.as_str()),
+        (_, None) => "no answer".to_owned(),
+    }
+}
+
+/// Samples a worker keeps until the observer takes them, at most: in a storm the others are only counted.
+pub const SAMPLES_WAITING_MAX: usize = 32;
+
+/// Everything one worker counts.
+#[derive(Default)]
+pub struct Board {
+    zones: Cells<ZoneCell>,
+    peers: Cells<PeerCell>,
+    limits: Cells<LimitCell>,
+    caches: Cells<CacheCell>,
+    /// The way of requests.
+    pub path: [Histogram; PATH.len()],
+    /// Upgraded connections.
+    pub tunnels: TunnelCell,
+    /// Errors by class.
+    pub errors: ErrorCells,
+    /// Connections that could not be accepted: out of files, mostly.
+    pub accept_failed: Count,
+    /// Places taken in the worker's connection table, as of the last second.
+    pub places: Count,
+    /// The id of the worker's thread.
+    pub thread: Count,
+    samples: Mutex<Vec<(String, ErrorSample)>>,
+    last_errors: Mutex<HashMap<u32, (u64, String)>>,
+}
+
+impl Board {
+    /// A zone's cell; made when first asked for.
+    #[inline]
+    pub fn zone(&self, number: u32) -> &ZoneCell {
+        self.zones.cell(number)
+    }
+
+    /// A peer's cell.
+    #[inline]
+    pub fn peer(&self, number: u32) -> &PeerCell {
+        self.peers.cell(number)
+    }
+
+    /// A limit's cell.
+    #[inline]
+    pub fn limit(&self, number: u32) -> &LimitCell {
+        self.limits.cell(number)
+    }
+
+    /// A cache's cell.
+    #[inline]
+    pub fn cache(&self, number: u32) -> &CacheCell {
+        self.caches.cell(number)
+    }
+
+    /// A cache's cell if anything was counted in it.
+    pub fn known_cache(&self, number: u32) -> Option<&CacheCell> {
+        self.caches.known(number)
+    }
+
+    /// A zone's cell if anything was counted in it.
+    pub fn known_zone(&self, number: u32) -> Option<&ZoneCell> {
+        self.zones.known(number)
+    }
+
+    /// A peer's cell if anything was counted in it.
+    pub fn known_peer(&self, number: u32) -> Option<&PeerCell> {
+        self.peers.known(number)
+    }
+
+    /// A limit's cell if anything was counted in it.
+    pub fn known_limit(&self, number: u32) -> Option<&LimitCell> {
+        self.limits.known(number)
+    }
+
+    /// Notes how long a step took.
+    #[inline]
+    pub fn took(&self, leg: Leg, us: u64) {
+        if let Some(histogram) = self.path.get(leg as usize) {
+            histogram.record(us);
+        }
+    }
+
+    /// Keeps a sample of an error if there is room and nobody is reading: a worker does not wait for that.
+    pub fn sample(&self, make: impl FnOnce() -> (String, ErrorSample)) {
+        let mut samples = match self.samples.try_lock() {
+            Ok(samples) => samples,
+            Err(TryLockError::Poisoned(samples)) => samples.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if samples.len() < SAMPLES_WAITING_MAX {
+            samples.push(make());
+        }
+    }
+
+    /// Keeps what the log says of a peer's newest failure, by its cell and with its time; at most one a cell.
+    pub fn peer_failed(&self, cell: u32, at_ms: u64, line: impl FnOnce() -> String) {
+        if let Ok(mut last) = self.last_errors.try_lock() {
+            last.insert(cell, (at_ms, line()));
+        }
+    }
+
+    /// The newest failure of the peer of a cell.
+    pub fn last_error(&self, cell: u32) -> Option<(u64, String)> {
+        super::lock(&self.last_errors).get(&cell).cloned()
+    }
+
+    /// Takes the samples kept.
+    pub fn take_samples(&self) -> Vec<(String, ErrorSample)> {
+        std::mem::take(&mut super::lock(&self.samples))
+    }
+}
+
+/// Cells by number; each is made when first asked for.
+struct Cells<T>(Box<[OnceLock<Box<T>>]>);
+
+impl<T> Default for Cells<T> {
+    fn default() -> Cells<T> {
+        Cells((0..=NAMES_MAX).map(|_| OnceLock::new()).collect())
+    }
+}
+
+impl<T: Default> Cells<T> {
+    /// Numbers come from `Names`, which gives none beyond the last; should one come, the others' cell counts it.
+    #[inline]
+    fn cell(&self, number: u32) -> &T {
+        let index = number as usize;
+        let index = if index < self.0.len() { index } else { 0 };
+        self.0[index].get_or_init(Box::default)
+    }
+
+    fn known(&self, number: u32) -> Option<&T> {
+        self.0.get(number as usize)?.get().map(Box::as_ref)
+    }
+}
+
+/// Bytes of a log line kept for a sample.
+const LINE_BYTES_MAX: usize = 2048;
+
+thread_local! {
+    /// The newest line of the error log about an exchange: number of its connection, and the line.
+    static LINE: RefCell<(u64, Vec<u8>)> = const { RefCell::new((0, Vec::new())) };
+}
+
+/// Keeps a line of the error log, should the exchange become a sample.
+pub fn keep_line(connection: u64, line: &[u8]) {
+    // A worker that ends may still log while its thread-local things go.
+    let _ = LINE.try_with(|kept| {
+        let mut kept = kept.borrow_mut();
+        kept.0 = connection;
+        kept.1.clear();
+        kept.1.extend_from_slice(line.get(..line.len().min(LINE_BYTES_MAX)).unwrap_or_default());
+    });
+}
+
+/// The newest line kept for a connection; empty when there is none.
+pub fn line_of(connection: u64) -> String {
+    LINE.with(|kept| {
+        let kept = kept.borrow();
+        if kept.0 != connection {
+            return String::new();
+        }
+        String::from_utf8_lossy(&kept.1).trim_end().to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_named_by_status_and_reason() {
+        let cells = ErrorCells::default();
+        cells.count(502, Some(Why::Refused));
+        cells.count(502, Some(Why::Refused));
+        cells.count(413, None);
+        cells.count(0, None);
+        cells.count(0, Some(Why::Other));
+        let mut all: Vec<_> = cells.all().collect();
+        all.sort();
+        let named = |name: &str, count| (name.to_owned(), count);
+        assert_eq!(all, [named("413", 1), named("502 refused", 2), named("no answer", 1), named("no answer other", 1)]);
+    }
+
+    #[test]
+    fn samples_are_bounded_and_a_line_belongs_to_its_connection() {
+        let board = Board::default();
+        for _ in 0..SAMPLES_WAITING_MAX + 9 {
+            board.sample(|| ("413".to_owned(), ErrorSample::default()));
+        }
+        assert_eq!(board.take_samples().len(), SAMPLES_WAITING_MAX);
+        assert!(board.take_samples().is_empty());
+        keep_line(7, b"a line\n");
+        assert_eq!((line_of(8), line_of(7)), (String::new(), "a line".to_owned()));
+    }
+
+    #[test]
+    fn a_number_beyond_the_last_counts_with_the_others() {
+        let board = Board::default();
+        board.zone(u32::MAX).begun.one();
+        assert_eq!(board.zone(0).begun.get(), 1);
+        assert!(board.known_zone(1).is_none());
+    }
+}

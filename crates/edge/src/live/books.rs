@@ -1,0 +1,76 @@
+//! Totals since a reset: what was counted so far, less what had been counted when somebody set it to zero.
+
+use std::collections::HashMap;
+
+use weir_meter::live::cells::{PeerSums, ZoneSums};
+use weir_meter::live::histogram::Tally;
+
+/// Something that only grows.
+pub trait Since {
+    /// What came since `base`.
+    fn since(&self, base: &Self) -> Self;
+}
+
+impl Since for ZoneSums {
+    fn since(&self, base: &Self) -> Self {
+        ZoneSums::since(self, base)
+    }
+}
+
+impl Since for PeerSums {
+    fn since(&self, base: &Self) -> Self {
+        PeerSums::since(self, base)
+    }
+}
+
+impl Since for Tally {
+    fn since(&self, base: &Self) -> Self {
+        Tally::since(self, base)
+    }
+}
+
+impl Since for Vec<u64> {
+    fn since(&self, base: &Self) -> Self {
+        let base = base.iter().copied().chain(std::iter::repeat(0));
+        self.iter().zip(base).map(|(now, then)| now.saturating_sub(then)).collect()
+    }
+}
+
+/// Things of one kind by name, and where their totals begin. Names are those of a configuration, so they are bounded.
+pub struct Book<T> {
+    bases: HashMap<String, T>,
+}
+
+impl<T> Default for Book<T> {
+    fn default() -> Book<T> {
+        Book { bases: HashMap::new() }
+    }
+}
+
+impl<T: Since> Book<T> {
+    /// What came since the last reset.
+    pub fn net(&self, name: &str, raw: T) -> T {
+        match self.bases.get(name) {
+            Some(base) => raw.since(base),
+            None => raw,
+        }
+    }
+
+    /// From now on totals begin at `raw`.
+    pub fn reset(&mut self, name: &str, raw: T) {
+        self.bases.insert(name.to_owned(), raw);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_begin_anew_at_a_reset_and_for_that_name_alone() {
+        let mut book: Book<Vec<u64>> = Book::default();
+        assert_eq!(book.net("a", vec![3, 4]), [3, 4]);
+        book.reset("a", vec![3]);
+        assert_eq!((book.net("a", vec![5, 4]), book.net("b", vec![5, 4])), (vec![2, 4], vec![5, 4]));
+    }
+}

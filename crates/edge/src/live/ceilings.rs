@@ -1,0 +1,93 @@
+//! Each limit beside its use.
+
+use weir_meter::host;
+use weir_meter::live::cells::Why;
+use weir_meter::live::{Limit, Snapshot};
+
+use super::gather::{Flow, Machine};
+use super::{Live, Scene};
+
+/// The limits of this edge as they are now; `max` is for the caller to fill in.
+pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &Snapshot) -> Vec<Limit> {
+    let mut all = Vec::new();
+    let mut push = |kind: &str, of: String, unit: &str, used: f64, limit: f64, hits: u64, set_by: &str| {
+        // A limit of nothing says nothing: nobody could be below it.
+        if limit > 0.0 {
+            let (kind, unit, set_by) = (kind.to_owned(), unit.to_owned(), set_by.to_owned());
+            all.push(Limit { kind, of, unit, used, limit, max: used, hits, set_by });
+        }
+    };
+    let Some(conf) = &scene.conf else { return all };
+    for (id, seat) in scene.seats.iter().enumerate() {
+        let (board, counters) = (live.board(*seat), live.counters.seat(*seat));
+        if let Some(limit) = conf.main.process.connections {
+            // As the worker reckons: listening sockets and the channel to the control thread take places, too.
+            let used = board.places.get() as f64 + conf.sockets.len() as f64 + 1.0;
+            let [_, dropped, _] = Flow::of(counters).totals;
+            push("connections", format!("worker {id}"), "count", used, limit as f64, dropped, "worker_connections");
+        }
+    }
+    let failed = live.taken_boards().map(|(_, board)| board.accept_failed.get()).sum();
+    if let Some(files) = host::file_limit().filter(|files| files.soft < u64::MAX) {
+        push("fds", String::new(), "count", machine.open_files as f64, files.soft as f64, failed, "RLIMIT_NOFILE");
+    }
+    for socket in &scene.sockets {
+        if let Some((used, limit)) = socket.queue() {
+            let of = socket.address().to_string();
+            push(
+                "accept_queue",
+                of,
+                "count",
+                used as f64,
+                limit as f64,
+                machine.overflows,
+                "listen backlog, somaxconn",
+            );
+        }
+    }
+    for upstream in &conf.declared.upstream.groups {
+        let Some(shown) = snapshot.http.upstreams.get(&upstream.name) else { continue };
+        let most = upstream.pooling.max_idle * scene.seats.len();
+        push("pool", upstream.name.clone(), "count", shown.keepalive as f64, most as f64, 0, "keepalive");
+        for peer in &shown.peers {
+            if let Some(most) = peer.max_conns {
+                let of = format!("{} {}", upstream.name, peer.server);
+                push("upstream_conns", of, "count", peer.active as f64, most as f64, 0, "max_conns");
+            }
+        }
+    }
+    ports(live, machine, snapshot, &mut push);
+    for worker in &snapshot.weir.workers {
+        push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU a worker");
+    }
+    if let Some(cpus) = machine.host.quota_cpus {
+        push("cpu_quota", String::new(), "cores", machine.quota_used, cpus, machine.throttled_total, "cpu.max");
+    }
+    for (name, cache) in &snapshot.http.caches {
+        if let Some(most) = cache.max_size {
+            push("cache_size", name.clone(), "bytes", cache.size as f64, most as f64, 0, "max_size");
+        }
+    }
+    let (total, available) = (machine.host.memory_total, machine.host.memory_available);
+    push("memory", String::new(), "bytes", total.saturating_sub(available) as f64, total as f64, 0, "the machine");
+    all
+}
+
+/// Local ports taken towards each peer: of connections open, and of those in TIME_WAIT.
+fn ports(
+    live: &Live,
+    machine: &Machine,
+    snapshot: &Snapshot,
+    push: &mut impl FnMut(&str, String, &str, f64, f64, u64, &str),
+) {
+    let Some(range) = host::local_ports() else { return };
+    let mut taken: Vec<_> = machine.ports.iter().collect();
+    taken.sort();
+    for (address, used) in taken {
+        let of = address.to_string();
+        let groups = snapshot.http.upstreams.keys();
+        let fails = groups.map(|group| super::gather::peer_sums(live, &super::peer_name(group, &of)).fails);
+        let hits = fails.filter_map(|fails| fails.get(Why::NoPort as usize).copied()).sum();
+        push("ports", of, "count", *used as f64, range as f64, hits, "net.ipv4.ip_local_port_range");
+    }
+}

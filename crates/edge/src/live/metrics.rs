@@ -1,0 +1,363 @@
+//! `/metrics`: the snapshot as Prometheus and OpenMetrics read it.
+//!
+//! [`METRICS`] is the list of all there is; `docs/reference/metrics.md` is printed from it.
+
+use std::fmt::{self, Write};
+
+use weir_meter::live::{Limit, Snapshot, Times};
+
+use super::observer::Reply;
+
+/// What a number does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It grows, until it is reset.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// Quantiles, with sum and count.
+    Summary,
+}
+
+/// A metric.
+pub struct Metric {
+    /// Its name, without `_total`.
+    pub name: &'static str,
+    /// What it does.
+    pub kind: Kind,
+    /// Its labels.
+    pub labels: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+    write: fn(&mut Family<'_>, &Snapshot),
+}
+
+/// The media types of the two formats.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Lines of one metric.
+struct Family<'o> {
+    out: &'o mut String,
+    metric: &'static Metric,
+}
+
+impl Family<'_> {
+    /// A line; a label's value may hold anything.
+    fn line(&mut self, labels: &[(&str, &dyn fmt::Display)], value: f64) {
+        let suffix = if self.metric.kind == Kind::Counter { "_total" } else { "" };
+        self.sample(suffix, labels, value);
+    }
+
+    fn times(&mut self, labels: &[(&str, &dyn fmt::Display)], times: &Times) {
+        for (quantile, us) in [("0.5", times.p50_us), ("0.95", times.p95_us), ("0.99", times.p99_us)] {
+            let all: Vec<_> = labels.iter().copied().chain([("quantile", &quantile as &dyn fmt::Display)]).collect();
+            self.sample("", &all, us as f64 / 1e6);
+        }
+        self.sample("_sum", labels, times.sum_us as f64 / 1e6);
+        self.sample("_count", labels, times.count as f64);
+    }
+
+    fn sample(&mut self, suffix: &str, labels: &[(&str, &dyn fmt::Display)], value: f64) {
+        // A String takes everything.
+        let _ = write!(self.out, "{}{suffix}", self.metric.name);
+        for (index, (name, value)) in labels.iter().enumerate() {
+            self.out.push_str(if index == 0 { "{" } else { "," });
+            let value = value.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.out, "{name}=\"{value}\"");
+        }
+        self.out.push_str(if labels.is_empty() { " " } else { "} " });
+        let _ = writeln!(self.out, "{value}");
+    }
+}
+
+/// The page.
+pub fn reply(snapshot: &Snapshot, is_openmetrics: bool) -> Reply {
+    let mut out = String::with_capacity(16 << 10);
+    for metric in METRICS {
+        let Metric { name, kind, help, .. } = metric;
+        let word = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Summary => "summary",
+        };
+        // Prometheus' older text names a counter as its lines do, OpenMetrics without the suffix.
+        let suffix = if *kind == Kind::Counter && !is_openmetrics { "_total" } else { "" };
+        let _ = writeln!(out, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {word}");
+        (metric.write)(&mut Family { out: &mut out, metric }, snapshot);
+    }
+    if is_openmetrics {
+        out.push_str("# EOF\n");
+    }
+    let content_type = if is_openmetrics { OPENMETRICS } else { PROMETHEUS };
+    Reply { status: 200, content_type, body: out.into_bytes() }
+}
+
+/// The table of all metrics, as `docs/reference/metrics.md` shows it.
+pub fn reference() -> String {
+    let mut out = String::from(
+        "# Metrics\n\nPrinted by `weir edge --reference-metrics`; `cargo test` keeps it true. Counters end in `_total`; \
+         times are in seconds. What is\ncounted when, and how exactly, is in [the guide](../guide/live.md).\n\n\
+         | metric | kind | labels | meaning |\n|---|---|---|---|\n",
+    );
+    for Metric { name, kind, labels, help, .. } in METRICS {
+        let (suffix, kind) = match kind {
+            Kind::Counter => ("_total", "counter"),
+            Kind::Gauge => ("", "gauge"),
+            Kind::Summary => ("", "summary"),
+        };
+        let _ = writeln!(out, "| `{name}{suffix}` | {kind} | {labels} | {help} |");
+    }
+    out
+}
+
+macro_rules! metrics {
+    ($( $name:literal $kind:ident $labels:literal $help:literal $write:expr; )*) => {
+        /// All metrics, in the order in which they are shown.
+        pub static METRICS: &[Metric] =
+            &[ $( Metric { name: $name, kind: Kind::$kind, labels: $labels, help: $help, write: $write }, )* ];
+    };
+}
+
+fn limit(family: &mut Family<'_>, snapshot: &Snapshot, of: fn(&Limit) -> f64) {
+    for limit in &snapshot.weir.limits {
+        family.line(&[("kind", &limit.kind), ("of", &limit.of)], of(limit));
+    }
+}
+
+metrics! {
+    "weir_up" Gauge "`version`" "1, and what runs."
+        |f, s| f.line(&[("version", &s.nginx.build)], 1.0);
+    "weir_config_generation" Gauge "" "How often the configuration was loaded."
+        |f, s| f.line(&[], s.nginx.generation as f64);
+    "weir_uptime_seconds" Gauge "" "Time since the process started."
+        |f, s| f.line(&[], s.weir.uptime_ms as f64 / 1e3);
+    "weir_connections_accepted" Counter "" "Client connections accepted."
+        |f, s| f.line(&[], s.connections.accepted as f64);
+    "weir_connections_dropped" Counter "" "Client connections closed at once because the table was full; raise worker_connections."
+        |f, s| f.line(&[], s.connections.dropped as f64);
+    "weir_connections" Gauge "`state`" "Client connections open, active or idle."
+        |f, s| {
+            f.line(&[("state", &"active")], s.connections.active as f64);
+            f.line(&[("state", &"idle")], s.connections.idle as f64);
+        };
+    "weir_requests" Counter "" "Requests begun."
+        |f, s| f.line(&[], s.http.requests.total as f64);
+    "weir_requests_current" Gauge "" "Requests under way."
+        |f, s| f.line(&[], s.http.requests.current as f64);
+    "weir_step_seconds" Summary "`step`" "How long a step of a request's way took, quantiles over the last 10 to 15 s."
+        |f, s| for step in &s.weir.path {
+            let times = Times { count: step.total.count, sum_us: step.total.sum_us, ..step.recent.clone() };
+            f.times(&[("step", &step.step)], &times);
+        };
+    "weir_server_requests" Counter "`zone`" "Requests begun, by server zone."
+        |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.requests as f64); };
+    "weir_server_processing" Gauge "`zone`" "Requests under way, by server zone."
+        |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.processing as f64); };
+    "weir_server_responses" Counter "`zone`, `code`" "Responses, by server zone and exact status."
+        |f, s| for (name, zone) in &s.http.server_zones {
+            for (code, count) in &zone.responses.codes { f.line(&[("zone", name), ("code", code)], *count as f64); }
+        };
+    "weir_server_discarded" Counter "`zone`" "Requests that ended without a response."
+        |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.discarded as f64); };
+    "weir_server_received_bytes" Counter "`zone`" "Bytes from clients."
+        |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.received as f64); };
+    "weir_server_sent_bytes" Counter "`zone`" "Bytes to clients."
+        |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.sent as f64); };
+    "weir_server_request_seconds" Summary "`zone`" "From the first byte of a request to the last of its response, quantiles over the last 10 to 15 s."
+        |f, s| for (name, zone) in &s.weir.server_zones {
+            let times = Times { count: zone.total.count, sum_us: zone.total.sum_us, ..zone.recent.clone() };
+            f.times(&[("zone", name)], &times);
+        };
+    "weir_tls_handshakes" Counter "`zone`, `result`" "TLS handshakes with clients: done, resumed (of those done), failed."
+        |f, s| for (name, zone) in &s.http.server_zones {
+            let Some(ssl) = &zone.ssl else { continue };
+            for (result, count) in
+                [("done", ssl.handshakes), ("resumed", ssl.session_reuses), ("failed", ssl.handshakes_failed)]
+            {
+                f.line(&[("zone", name), ("result", &result)], count as f64);
+            }
+        };
+    "weir_location_requests" Counter "`zone`" "Requests that ended in a location, by location zone."
+        |f, s| for (name, zone) in &s.http.location_zones { f.line(&[("zone", name)], zone.requests as f64); };
+    "weir_location_responses" Counter "`zone`, `code`" "Responses, by location zone and exact status."
+        |f, s| for (name, zone) in &s.http.location_zones {
+            for (code, count) in &zone.responses.codes { f.line(&[("zone", name), ("code", code)], *count as f64); }
+        };
+    "weir_location_request_seconds" Summary "`zone`" "As weir_server_request_seconds, by location zone."
+        |f, s| for (name, zone) in &s.weir.location_zones {
+            let times = Times { count: zone.total.count, sum_us: zone.total.sum_us, ..zone.recent.clone() };
+            f.times(&[("zone", name)], &times);
+        };
+    "weir_upstream_requests" Counter "`upstream`, `peer`" "Tries at a peer."
+        |f, s| for (name, group) in &s.http.upstreams {
+            for peer in &group.peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.requests as f64); }
+        };
+    "weir_upstream_active" Gauge "`upstream`, `peer`" "Requests a peer is serving."
+        |f, s| for (name, group) in &s.http.upstreams {
+            for peer in &group.peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.active as f64); }
+        };
+    "weir_upstream_up" Gauge "`upstream`, `peer`" "1 where a peer may be asked, 0 where it is down or kept out by failures."
+        |f, s| for (name, group) in &s.http.upstreams {
+            for peer in &group.peers {
+                let is_up = peer.state == weir_meter::live::PeerState::Up;
+                f.line(&[("upstream", name), ("peer", &peer.server)], f64::from(u8::from(is_up)));
+            }
+        };
+    "weir_upstream_responses" Counter "`upstream`, `peer`, `code`" "A peer's responses by exact status."
+        |f, s| for (name, group) in &s.http.upstreams {
+            for peer in &group.peers {
+                for (code, count) in &peer.responses.codes {
+                    f.line(&[("upstream", name), ("peer", &peer.server), ("code", code)], *count as f64);
+                }
+            }
+        };
+    "weir_upstream_fails" Counter "`upstream`, `peer`, `reason`" "Failed tries by reason."
+        |f, s| for (name, peers) in &s.weir.upstreams {
+            for peer in peers {
+                for (reason, count) in &peer.fails {
+                    f.line(&[("upstream", name), ("peer", &peer.server), ("reason", reason)], *count as f64);
+                }
+            }
+        };
+    "weir_upstream_connections" Counter "`upstream`, `peer`, `how`" "Tries by connection: opened for it, or kept from before."
+        |f, s| for (name, peers) in &s.weir.upstreams {
+            for peer in peers {
+                f.line(&[("upstream", name), ("peer", &peer.server), ("how", &"opened")], peer.opened as f64);
+                f.line(&[("upstream", name), ("peer", &peer.server), ("how", &"reused")], peer.reused as f64);
+            }
+        };
+    "weir_upstream_idle" Gauge "`upstream`, `peer`" "Idle connections kept to a peer."
+        |f, s| for (name, peers) in &s.weir.upstreams {
+            for peer in peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.idle as f64); }
+        };
+    "weir_upstream_retries" Counter "`upstream`, `peer`" "Tries at a peer after another had failed."
+        |f, s| for (name, peers) in &s.weir.upstreams {
+            for peer in peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.retries as f64); }
+        };
+    "weir_upstream_header_seconds" Summary "`upstream`, `peer`" "Time to a peer's head, quantiles over the last 10 to 15 s."
+        |f, s| for (name, peers) in &s.weir.upstreams {
+            for peer in peers {
+                let (total, recent) = (&peer.header.total, peer.header.recent.clone());
+                let times = Times { count: total.count, sum_us: total.sum_us, ..recent };
+                f.times(&[("upstream", name), ("peer", &peer.server)], &times);
+            }
+        };
+    "weir_cache_requests" Counter "`cache`, `status`" "Requests by what the cache did; error where they ended before that was known. They add up."
+        |f, s| for (name, cache) in &s.weir.caches {
+            for (status, count) in [
+                ("hit", cache.hit), ("stale", cache.stale), ("updating", cache.updating),
+                ("revalidated", cache.revalidated), ("miss", cache.miss), ("expired", cache.expired),
+                ("bypass", cache.bypass), ("error", cache.error),
+            ] {
+                f.line(&[("cache", name), ("status", &status)], count as f64);
+            }
+        };
+    "weir_cache_fetches" Counter "`cache`" "Answers fetched from the origin, refreshes behind clients' backs among them."
+        |f, s| for (name, cache) in &s.weir.caches { f.line(&[("cache", name)], cache.fetches as f64); };
+    "weir_cache_reasons" Counter "`cache`, `reason`" "Why the cache did what it did, as $weir_cache_reason says it."
+        |f, s| for (name, cache) in &s.weir.caches {
+            for (reason, count) in &cache.reasons { f.line(&[("cache", name), ("reason", reason)], *count as f64); }
+        };
+    "weir_cache_bytes" Gauge "`cache`, `where`" "Bytes kept, on disk and in memory."
+        |f, s| for (name, cache) in &s.weir.caches {
+            let size = s.http.caches.get(name).map_or(0, |cache| cache.size);
+            f.line(&[("cache", name), ("where", &"kept")], size as f64);
+            f.line(&[("cache", name), ("where", &"memory")], cache.memory as f64);
+        };
+    "weir_cache_objects" Gauge "`cache`" "Objects kept."
+        |f, s| for (name, cache) in &s.weir.caches { f.line(&[("cache", name)], cache.objects as f64); };
+    "weir_limit_req" Counter "`zone`, `verdict`" "What limit_req decided."
+        |f, s| for (name, zone) in &s.http.limit_reqs {
+            for (verdict, count) in [
+                ("passed", zone.passed), ("delayed", zone.delayed), ("rejected", zone.rejected),
+                ("delayed_dry_run", zone.delayed_dry_run), ("rejected_dry_run", zone.rejected_dry_run),
+            ] {
+                f.line(&[("zone", name), ("verdict", &verdict)], count as f64);
+            }
+        };
+    "weir_limit_conn" Counter "`zone`, `verdict`" "What limit_conn decided."
+        |f, s| for (name, zone) in &s.http.limit_conns {
+            for (verdict, count) in
+                [("passed", zone.passed), ("rejected", zone.rejected), ("rejected_dry_run", zone.rejected_dry_run)]
+            {
+                f.line(&[("zone", name), ("verdict", &verdict)], count as f64);
+            }
+        };
+    "weir_websockets_opened" Counter "" "Connections upgraded."
+        |f, s| f.line(&[], s.weir.websockets.opened as f64);
+    "weir_websockets" Gauge "" "Upgraded connections open."
+        |f, s| f.line(&[], s.weir.websockets.open as f64);
+    "weir_websockets_closed" Counter "`by`" "Upgraded connections that ended, by who ended them."
+        |f, s| for (by, count) in &s.weir.websockets.closes { f.line(&[("by", by)], *count as f64); };
+    "weir_errors" Counter "`class`" "What went wrong, by status and reason."
+        |f, s| for class in &s.weir.errors { f.line(&[("class", &class.class)], class.count as f64); };
+    "weir_limit_used" Gauge "`kind`, `of`" "How much of a limit is in use."
+        |f, s| limit(f, s, |limit| limit.used);
+    "weir_limit_most" Gauge "`kind`, `of`" "The most that was in use since the start."
+        |f, s| limit(f, s, |limit| limit.max);
+    "weir_limit" Gauge "`kind`, `of`" "The limit."
+        |f, s| limit(f, s, |limit| limit.limit);
+    "weir_limit_hits" Counter "`kind`, `of`" "How often the limit was met."
+        |f, s| limit(f, s, |limit| limit.hits as f64);
+    "weir_worker_cpu" Gauge "`worker`" "Share of one CPU a worker took in the last second."
+        |f, s| for worker in &s.weir.workers { f.line(&[("worker", &worker.id)], worker.cpu); };
+    "weir_host_cpu" Gauge "`kind`" "Share of all CPUs' time in the last second."
+        |f, s| {
+            let cpu = &s.weir.host.cpu;
+            for (kind, share) in [
+                ("user", cpu.user), ("system", cpu.system), ("interrupts", cpu.interrupts), ("steal", cpu.steal),
+                ("idle", cpu.idle), ("wait", cpu.wait),
+            ] {
+                f.line(&[("kind", &kind)], share);
+            }
+        };
+    "weir_process_resident_bytes" Gauge "" "Bytes of memory resident in the process."
+        |f, s| f.line(&[], s.weir.host.rss as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::collections::HashSet;
+
+    fn page(is_openmetrics: bool) -> String {
+        String::from_utf8(reply(&Snapshot::example(), is_openmetrics).body).unwrap()
+    }
+
+    #[test]
+    fn every_metric_has_a_line_for_the_example() {
+        let page = page(false);
+        for metric in METRICS {
+            let has_line = page.lines().any(|line| {
+                let rest = line.strip_prefix(metric.name).map(|rest| rest.strip_prefix("_total").unwrap_or(rest));
+                rest.is_some_and(|rest| rest.starts_with([' ', '{']))
+            });
+            assert!(has_line, "{}", metric.name);
+            assert!(metric.help.ends_with('.') || metric.help.contains(';'), "{}", metric.name);
+        }
+        let names: HashSet<_> = METRICS.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), METRICS.len());
+    }
+
+    #[test]
+    fn the_two_formats_differ_as_they_should() {
+        let (old, new) = (page(false), page(true));
+        assert!(old.contains("# TYPE weir_requests_total counter\nweir_requests_total 48924\n"));
+        assert!(new.contains("# TYPE weir_requests counter\nweir_requests_total 48924\n"));
+        assert!(new.ends_with("# EOF\n") && !old.contains("# EOF"));
+        assert!(
+            old.contains(
+                "weir_upstream_fails_total{upstream=\"app\",peer=\"10.0.0.12:3000\",reason=\"refused\"} 250\n"
+            )
+        );
+    }
+
+    #[test]
+    fn a_labels_value_may_hold_anything() {
+        let mut out = String::new();
+        Family { out: &mut out, metric: &METRICS[0] }.line(&[("version", &"a\"b\\c\nd")], 1.5);
+        assert_eq!(out, "weir_up{version=\"a\\\"b\\\\c\\nd\"} 1.5\n");
+    }
+}

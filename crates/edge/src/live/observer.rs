@@ -1,0 +1,237 @@
+//! The thread that reads what workers count: once a second, and when a request asks.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use weir_meter::live::Snapshot;
+use weir_net::process::Identity;
+use weir_net::{Deadline, clock, worker};
+
+use super::api;
+use super::gather::Gatherer;
+use super::{Live, lock};
+use crate::control::crew::assume;
+
+/// Questions that wait for the observer, at most; one more is refused.
+pub const QUESTIONS_MAX: usize = 64;
+
+/// How long a request waits for an answer: building one takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often everything is read.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Snapshots kept, one a second: ten minutes.
+pub const HISTORY_MAX: usize = 600;
+
+/// About how many bytes they may take: with many zones the time kept is shorter.
+const HISTORY_BYTES_MAX: usize = 32 << 20;
+
+/// What a request wants to know.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// The method.
+    pub method: String,
+    /// What follows the location in the path; `None` asks for metrics.
+    pub path: Option<String>,
+    /// The query string.
+    pub query: String,
+    /// `api write=on`.
+    pub may_write: bool,
+    /// The address the request came to.
+    pub address: String,
+    /// `$request_id`.
+    pub request_id: String,
+    /// OpenMetrics is wanted rather than Prometheus' older text.
+    pub wants_openmetrics: bool,
+}
+
+/// What it is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The media type.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// A question, and where its answer goes.
+pub struct Errand {
+    question: Question,
+    ticket: Arc<Ticket>,
+}
+
+/// An answer for a worker to wait for.
+#[derive(Default)]
+struct Ticket(Mutex<(Option<Reply>, Option<Waker>)>);
+
+impl Ticket {
+    fn poll(&self, context: &Context<'_>) -> Poll<Reply> {
+        let mut state = lock(&self.0);
+        match state.0.take() {
+            Some(reply) => Poll::Ready(reply),
+            None => {
+                state.1 = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn settle(&self, reply: Reply) {
+        let mut state = lock(&self.0);
+        state.0 = Some(reply);
+        let waker = state.1.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Live {
+    /// Starts the thread, as `identity`; it ends when nobody holds what it reads.
+    ///
+    /// # Errors
+    /// The thread could not be started.
+    pub fn observe(self: &Arc<Live>, identity: Option<Identity>) -> io::Result<()> {
+        let (send, list) = sync_channel(QUESTIONS_MAX);
+        if self.errands.set(send).is_err() {
+            return Ok(());
+        }
+        let live = Arc::downgrade(self);
+        worker::block_aside("observer", move || {
+            if assume(identity.as_ref()) {
+                Observer::new().run(&live, &list);
+            }
+        })
+    }
+
+    /// Asks, and waits beside others for the answer; `None` when too many ask, or it takes too long.
+    pub async fn ask(&self, question: Question) -> Option<Reply> {
+        let ticket = Arc::new(Ticket::default());
+        let errand = Errand { question, ticket: ticket.clone() };
+        match self.errands.get()?.try_send(errand) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => return None,
+        }
+        let deadline = Deadline::new();
+        deadline.set(PATIENCE);
+        poll_fn(|context| match ticket.poll(context) {
+            Poll::Ready(reply) => Poll::Ready(Some(reply)),
+            Poll::Pending => deadline.poll_expired().map(|()| None),
+        })
+        .await
+    }
+
+    /// The snapshots of the last minutes, oldest first.
+    pub fn history(&self) -> Vec<Arc<Snapshot>> {
+        lock(&self.history).iter().map(|(snapshot, _)| snapshot.clone()).collect()
+    }
+
+    /// Keeps a snapshot; what is too old or too much goes.
+    fn keep(&self, snapshot: Arc<Snapshot>) {
+        let mut history = lock(&self.history);
+        let bytes = weight(&snapshot);
+        history.push_back((snapshot.clone(), bytes));
+        while history.len() > HISTORY_MAX || total(&history) > HISTORY_BYTES_MAX {
+            history.pop_front();
+        }
+        drop(history);
+        *lock(&self.newest) = snapshot;
+    }
+}
+
+/// About how many bytes a snapshot takes in memory.
+fn weight(snapshot: &Snapshot) -> usize {
+    let http = &snapshot.http;
+    let peers: usize = http.upstreams.values().map(|upstream| upstream.peers.len()).sum();
+    let samples: usize = snapshot.weir.errors.iter().map(|class| class.samples.len()).sum();
+    let zones = http.server_zones.len() + http.location_zones.len() + http.caches.len();
+    let small = snapshot.weir.limits.len() + snapshot.slabs.len() + snapshot.workers.len();
+    4096 + zones * 1200 + peers * 3000 + samples * 800 + small * 250
+}
+
+fn total(history: &VecDeque<(Arc<Snapshot>, usize)>) -> usize {
+    history.iter().map(|(_, bytes)| bytes).sum()
+}
+
+struct Observer {
+    gatherer: Gatherer,
+}
+
+impl Observer {
+    fn new() -> Observer {
+        Observer { gatherer: Gatherer::new(PathBuf::from("/"), clock::unix_ms()) }
+    }
+
+    fn run(&mut self, live: &Weak<Live>, list: &Receiver<Errand>) {
+        let mut next = clock::precise();
+        loop {
+            let now = clock::precise();
+            if now >= next {
+                let Some(live) = live.upgrade() else { return };
+                self.gatherer.tick(&live, clock::unix_ms());
+                live.keep(Arc::new(self.gatherer.snapshot(&live, clock::unix_ms())));
+                next = now + EVERY;
+            }
+            match list.recv_timeout(next.saturating_duration_since(clock::precise())) {
+                Ok(errand) => {
+                    let Some(live) = live.upgrade() else { return };
+                    // Whoever has left needs no answer.
+                    if Arc::strong_count(&errand.ticket) > 1 {
+                        errand.ticket.settle(self.reply(&live, &errand.question));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn reply(&mut self, live: &Live, question: &Question) -> Reply {
+        let mut snapshot = self.gatherer.snapshot(live, clock::unix_ms());
+        snapshot.nginx.address.clone_from(&question.address);
+        let Some(path) = &question.path else {
+            return super::metrics::reply(&snapshot, question.wants_openmetrics);
+        };
+        let conf = lock(&live.scene).conf.clone();
+        let (reply, reset) = api::reply(&snapshot, conf.as_deref(), question, path);
+        if let Some(what) = reset {
+            self.gatherer.reset(live, &what);
+        }
+        reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::AllCounters;
+
+    #[test]
+    fn history_is_bounded_in_time_and_bytes() {
+        let live = Live::new(AllCounters::new());
+        for _ in 0..HISTORY_MAX + 7 {
+            live.keep(Arc::new(Snapshot::default()));
+        }
+        assert_eq!(live.history().len(), HISTORY_MAX);
+        let mut large = Snapshot::default();
+        for name in 0..1000 {
+            large.http.location_zones.insert(name.to_string(), Default::default());
+        }
+        let large = Arc::new(large);
+        for _ in 0..HISTORY_MAX {
+            live.keep(large.clone());
+        }
+        let kept = live.history();
+        assert!(!kept.is_empty() && kept.len() * weight(&large) <= HISTORY_BYTES_MAX, "{}", kept.len());
+    }
+}

@@ -1,0 +1,59 @@
+//! What is in force: the configuration, its sockets, who serves. And how the parts of a configuration get their numbers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_net::{Listening, Watched};
+
+use super::names::OTHERS;
+use super::{Live, lock};
+use crate::conf::Conf;
+
+/// What the observer needs to know besides counters.
+#[derive(Default)]
+pub struct Scene {
+    /// The configuration in force.
+    pub conf: Option<Arc<Conf>>,
+    /// When it came into force, Unix milliseconds.
+    pub loaded_ms: u64,
+    /// The sockets listened on.
+    pub sockets: Vec<Watched>,
+    /// The seats of those that serve, in their order.
+    pub seats: Vec<usize>,
+}
+
+impl Live {
+    /// Gives the locations and limits of a configuration their cells; the same names get the same cells as before.
+    pub fn enlist(&self, conf: &mut Conf) {
+        let mut roots = HashMap::new();
+        for server in &conf.servers {
+            let name = &conf.location(server.root).zone.server;
+            roots.entry(name.clone()).or_insert_with(|| self.zones.number(&zone_name(name, "")));
+        }
+        for location in &mut conf.locations {
+            let root = roots.get(&location.zone.server).copied().unwrap_or(OTHERS);
+            let name = location.zone.location.as_deref();
+            let own = name.map(|name| self.zones.number(&zone_name(&location.zone.server, name)));
+            // Without a number of its own it counts with its server, so that the server's books balance.
+            location.cell = own.filter(|number| *number != OTHERS).unwrap_or(root);
+        }
+        let declared = &mut conf.declared;
+        declared.limit_req.number_cells(|name| self.limits.number(&format!("req\0{name}")));
+        declared.limit_conn.number_cells(|name| self.limits.number(&format!("conn\0{name}")));
+        for path in &mut declared.cache.paths {
+            path.cell = self.caches.number(&path.name);
+        }
+    }
+
+    /// This is in force from now on.
+    pub fn show(&self, conf: &Arc<Conf>, sockets: Vec<Listening>, seats: Vec<usize>) {
+        let mut scene = lock(&self.scene);
+        let sockets = sockets.iter().map(Listening::watch).collect();
+        *scene = Scene { conf: Some(conf.clone()), loaded_ms: weir_net::clock::unix_ms(), sockets, seats };
+    }
+}
+
+/// The name of the cell for a location's requests; for those of no location, `location` is empty.
+pub fn zone_name(server: &str, location: &str) -> String {
+    format!("{server}\0{location}")
+}
