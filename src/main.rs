@@ -8,6 +8,7 @@ mod flags;
 mod lab;
 mod load;
 mod purge;
+mod status;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -37,6 +38,8 @@ enum Verb {
     Agent(load::agents::AgentArgs),
     /// Purge the caches of an edge, or of all edges that share a purge log
     Purge(purge::PurgeArgs),
+    /// Say what a running edge says of itself: limits beside their use, zones, upstreams, caches, errors
+    Status(status::StatusArgs),
     /// Answer as the request asks: size, delay, status, failure
     Origin(demo::OriginArgs),
     /// Compare configurations by experiment, and say what may be said
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Some(Verb::Load(args)) => load::main(*args),
         Some(Verb::Agent(args)) => load::agents::main(&args),
         Some(Verb::Purge(args)) => purge::main(&args),
+        Some(Verb::Status(args)) => status::main(&args),
         Some(Verb::Origin(args)) => demo::origin(&args),
         Some(Verb::Lab(args)) => lab::main(*args),
         Some(Verb::Demo(args)) => demo::demo(&args),
