@@ -1,4 +1,5 @@
 //! The committed reference is what the tables print.
+#![allow(clippy::expect_used)]
 
 use std::process::Command;
 

@@ -25,7 +25,8 @@ pub fn why(failure: &Failure) -> Why {
         Failure::Closed => Why::Closed,
         Failure::TimedOut => Why::TimedOut,
         Failure::Head(_) => Why::BadHead,
-        Failure::Body(_) | Failure::Client(_) | Failure::TableFull => Why::Other,
+        Failure::Lost(_) => Why::Closed,
+        Failure::Unsendable(_) | Failure::Body(_) | Failure::Client(_) | Failure::TableFull => Why::Other,
     }
 }
 
