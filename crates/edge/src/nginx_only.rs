@@ -175,7 +175,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_random_index"), "keep nginx for this location"),
     (Module("ngx_http_autoindex"), "list directories with a file server behind proxy_pass, or keep nginx for this location"),
     (Module("ngx_http_empty_gif"), "answer with \"return 204;\", or put the file on disk"),
-    (Module("ngx_http_gzip_static"), "gzip compresses on the way: remove the line, or keep nginx for this location"),
     // The inside of nginx.
     (Module("ngx_http_degradation"), "limit load with limit_req and limit_conn"),
     (Module("ngx_google_perftools"), "profile with perf: remove the line"),

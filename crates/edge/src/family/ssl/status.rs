@@ -221,7 +221,7 @@ mod tests {
             ("ssl_ocsp_cache shared::1m;", "invalid OCSP cache \"shared::1m\""),
             ("ssl_ocsp_cache shared:a:1k;", "OCSP cache \"shared:a:1k\" is too small"),
             (
-                "ssl_ocsp_cache shared:a:1m; server { ssl_ocsp_cache shared:a:2m; }",
+                "ssl_ocsp_cache shared:a:1m; server { server_name b; ssl_ocsp_cache shared:a:2m; }",
                 "the size 2097152 of shared memory zone \"a\" conflicts with already declared size 1048576",
             ),
         ] {
