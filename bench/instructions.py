@@ -88,7 +88,7 @@ def run(peer, args, work, seconds):
 
 def start(peer, args, work, listen, origin):
     conf = work / "peer.conf"
-    source, peer_argv = peer.set_up(args.cached)
+    source, peer_argv = peer.set_up(args.cached, False)
     if source:
         text = (peers.HERE / "conf" / source).read_text()
         conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))

@@ -1,6 +1,8 @@
 //! The committed reference is what the tables print.
 #![allow(clippy::expect_used)]
 
+#![allow(clippy::expect_used)]
+
 use std::process::Command;
 
 #[test]
