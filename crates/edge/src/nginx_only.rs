@@ -145,7 +145,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("fastcgi_"), FASTCGI),
     (Names("uwsgi_"), UWSGI),
     (Names("scgi_"), SCGI),
-    (Names("grpc_"), "remove the line: it is NGINX Plus's, and gRPC works without it"),
     (Names("memcached_"), "let the application read memcached, or use proxy_cache, or keep nginx for this location"),
     (Names("tunnel_"), "keep nginx for CONNECT: weir is no forward proxy"),
     // Whole areas.

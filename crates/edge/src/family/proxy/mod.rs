@@ -466,6 +466,14 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if proxy.redirect.is_none() {
         proxy.redirect = proxy.pass.as_ref().and_then(|pass| rewrite::implied(pass.as_deref()?));
     }
+    if proxy.pass.as_ref().is_some_and(Option::is_some)
+        && proxy.pass_trailers == Some(true)
+        && proxy.version != Some(Version::Http2)
+    {
+        let refusal = Refusal::directive("is not supported here: of HTTP/1.1 upstreams weir passes no trailer fields on")
+            .todo("write proxy_http_version 2 for an upstream that speaks it, or proxy_pass_trailers off for this location");
+        b.refuse_at("proxy_pass_trailers", refusal, Some(scope.at));
+    }
     compile(b, proxy, "proxy_pass", scope.at, false);
 }
 

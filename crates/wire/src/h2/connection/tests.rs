@@ -83,6 +83,35 @@ fn a_request_and_its_answer() {
 }
 
 #[test]
+fn a_client_opens_one_stream_until_it_knows_how_many_it_may() {
+    let mut client = Connection::new(Role::Client, Limits::default());
+    assert_eq!((client.allowed(), client.room(), client.open(), client.open()), (None, 1, Some(1), None));
+    let mut settings = Vec::new();
+    frame::push_settings(&mut settings, &[(setting::STREAMS, 3)]);
+    assert_eq!(feed(&mut client, &settings), Ok(vec![Event::Nothing]));
+    assert_eq!((client.allowed(), client.room()), (Some(3), 2));
+    assert_eq!((client.open(), client.open(), client.open()), (Some(3), Some(5), None));
+    client.reset(3, Code::Cancel);
+    assert_eq!(client.open(), Some(7));
+    client.goaway(Code::NoError);
+    client.reset(5, Code::Cancel);
+    assert_eq!((client.room(), client.open()), (0, None));
+}
+
+#[test]
+fn one_ping_at_a_time_is_asked_and_only_its_answer_is_one() {
+    let mut client = Connection::new(Role::Client, Limits::default());
+    client.output().clear();
+    client.ping();
+    client.ping();
+    assert_eq!(sent(&mut client).len(), 1);
+    let mut pong = Vec::new();
+    frame::push_pong(&mut pong, *b"weirping");
+    let twice = [pong.clone(), pong].concat();
+    assert_eq!(feed(&mut client, &twice), Ok(vec![Event::Pong, Event::Nothing]));
+}
+
+#[test]
 fn two_sides_understand_each_other() {
     let (mut client, mut server) =
         (Connection::new(Role::Client, Limits::default()), Connection::new(Role::Server, Limits::default()));
