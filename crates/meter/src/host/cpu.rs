@@ -13,8 +13,18 @@ pub fn effective_cpus() -> usize {
 
 /// As [`effective_cpus`], reading `proc/` and `sys/` below `root`.
 pub fn effective_cpus_under(root: &Path) -> usize {
-    let allowed = allowed_cpus(root).len().max(1);
-    match quota_cpus(root) {
+    effective_cpus_at(root, "self")
+}
+
+/// As [`effective_cpus_under`], of another process; `None` if `/proc` does not know it.
+pub fn effective_cpus_of(root: &Path, pid: u32) -> Option<usize> {
+    let pid = pid.to_string();
+    root.join("proc").join(&pid).exists().then(|| effective_cpus_at(root, &pid))
+}
+
+fn effective_cpus_at(root: &Path, process: &str) -> usize {
+    let allowed = allowed_cpus_of(root, process).len().max(1);
+    match quota_cpus(root, process) {
         Some(quota) => allowed.min(quota).max(1),
         None => allowed,
     }
@@ -22,7 +32,11 @@ pub fn effective_cpus_under(root: &Path) -> usize {
 
 /// The numbers of the CPUs we may run on, ascending; `[0]` if unknown.
 pub fn allowed_cpus(root: &Path) -> Vec<usize> {
-    let status = fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
+    allowed_cpus_of(root, "self")
+}
+
+fn allowed_cpus_of(root: &Path, process: &str) -> Vec<usize> {
+    let status = fs::read_to_string(root.join("proc").join(process).join("status")).unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
     let cpus = parse_list(list.trim());
     if cpus.is_empty() { vec![0] } else { cpus }
@@ -44,8 +58,8 @@ fn parse_list(list: &str) -> Vec<usize> {
 }
 
 /// The tightest CPU quota of our control group and its parents, in whole CPUs.
-fn quota_cpus(root: &Path) -> Option<usize> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+fn quota_cpus(root: &Path, process: &str) -> Option<usize> {
+    let groups = fs::read_to_string(root.join("proc").join(process).join("cgroup")).ok()?;
     groups
         .lines()
         .filter_map(|line| {
