@@ -98,8 +98,8 @@ pub fn remove(tree: &Tree, statement: &Statement) -> Option<Edit> {
     Some(Edit { file: statement.at.file, span, with: Vec::new() })
 }
 
-/// The edit that adds `line` (without `;`) on a line of its own behind a statement, indented as that is.
-pub fn insert_after(tree: &Tree, statement: &Statement, line: &str) -> Option<Edit> {
+/// The edit that adds `lines` (without `;`) behind a statement, each on a line of its own and indented as that is.
+pub fn insert_after(tree: &Tree, statement: &Statement, lines: &str) -> Option<Edit> {
     let source = tree.source(&statement.at)?;
     let indent = indent(source, statement.at.span.start as usize);
     let end = statement.end.span.end as usize;
@@ -108,7 +108,7 @@ pub fn insert_after(tree: &Tree, statement: &Statement, line: &str) -> Option<Ed
     let line_rest = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     let after = rest.get(..line_rest)?.trim_ascii();
     let at = if after.is_empty() || after.starts_with(b"#") { end + line_rest } else { end };
-    let with = format!("\n{indent}{line};").into_bytes();
+    let with = lines.lines().map(|line| format!("\n{indent}{line};")).collect::<String>().into_bytes();
     Some(Edit { file: statement.at.file, span: span(at, at), with })
 }
 

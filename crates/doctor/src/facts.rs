@@ -18,6 +18,8 @@ pub struct Facts {
     pub cpus: Option<usize>,
     /// CPUs of affinity alone, when a quota allows less.
     pub cpus_present: Option<usize>,
+    /// Periods of the control group's CPU quota, and how many of them it stopped its processes in.
+    pub throttling: Option<(u64, u64)>,
     /// `net.core.somaxconn`.
     pub somaxconn: Option<u64>,
     /// Local ports of `net.ipv4.ip_local_port_range`.
@@ -108,6 +110,7 @@ impl Facts {
                 processes.first().and_then(|process| host::effective_cpus_of(root, process.id)).unwrap_or(effective),
             ),
             cpus_present: (present > 0).then_some(present),
+            throttling: host::throttling_under(root, pid),
             somaxconn: host::sysctl_under(root, "net/core/somaxconn"),
             local_ports: host::local_ports_under(root),
             localhost_is_dual: host::localhost_is_dual_under(root),

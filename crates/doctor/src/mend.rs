@@ -45,8 +45,12 @@ pub fn mend(tree: &Tree, findings: &[Finding]) -> (Vec<Mended>, usize) {
     (mended, left_out)
 }
 
-/// Whether two edits change the same bytes or stand at the same place.
+/// Whether two edits change the same bytes, or one inserts where the other changes.
 fn touch(one: &Edit, other: &Edit) -> bool {
+    let inserts = |edit: &Edit| edit.span.start == edit.span.end;
+    if inserts(one) && inserts(other) {
+        return false;
+    }
     one.file == other.file && one.span.start <= other.span.end && other.span.start <= one.span.end
 }
 

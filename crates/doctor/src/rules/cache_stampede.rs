@@ -39,7 +39,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 (false, true) => "there is no lock: the first fill is fetched once for each client",
                 _ => "there is no stale answer while one fetches: all wait for the origin",
             };
-            let fix = (written.is_none() && !lines.is_empty()).then(|| edit::insert_after(case.tree(), spot.statement(), &lines.join(";\n    "))).flatten();
+            let fix = (written.is_none() && !lines.is_empty()).then(|| edit::insert_after(case.tree(), spot.statement(), &lines.join("\n"))).flatten();
             found.add(Finding::at(spot, what).write(format!("{};", lines.join("; "))).fix(fix));
         }
     }

@@ -52,7 +52,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
         let mut finding = Finding::at(pass, what).write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
         if !drops {
-            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join(";\n      ")));
+            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
         }
         found.add_as(level, finding);
     }

@@ -50,7 +50,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         // A first proxy_set_header here would drop those of the blocks around.
         let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
         if adds_header && !drops && connection.is_none() {
-            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join(";\n    ")));
+            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
         }
         found.add(finding);
     }

@@ -1,15 +1,18 @@
 //! References to groups that a pattern does not have, and patterns PCRE refuses.
 
+use weir_edge::regex::Regex;
+use weir_edge::variable::VariableId;
+
 use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
     id: "invalid_regex",
     level: Level::Wrong,
     group: Group::Works,
-    says: words("A capture is used that its pattern does not have", "패턴에 없는 캡처를 사용합니다"),
+    says: words("A pattern is wrong, or a capture is used that it does not have", "패턴이 잘못되었거나 패턴에 없는 캡처를 사용합니다"),
     remedy: words(
-        "It is empty, without a message. Put parentheses around what is meant, or use the number there is.",
-        "아무 메시지 없이 빈 값이 됩니다. 필요한 부분을 괄호로 묶거나 있는 번호를 쓰세요.",
+        "A wrong pattern keeps nginx from starting; a missing capture is empty, without a message. Put parentheses around what is meant, or use the number there is.",
+        "잘못된 패턴이면 nginx가 시작하지 않고, 없는 캡처는 아무 메시지 없이 빈 값이 됩니다. 필요한 부분을 괄호로 묶거나 있는 번호를 쓰세요.",
     ),
     source: "nginx.org ngx_http_rewrite_module; gixy-ng invalid_regex",
     check,
@@ -19,6 +22,10 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for pattern in reach::patterns(case.view) {
+        if let Err(message) = Regex::new(pattern.text, pattern.caseless, |_| VariableId(0)) {
+            found.add(Finding::at(pattern.spot, message));
+            continue;
+        }
         let Some(tree) = pattern.tree() else { continue };
         let groups = tree.groups();
         let spot = pattern.spot;

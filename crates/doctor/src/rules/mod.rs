@@ -15,6 +15,7 @@ macro_rules! rules {
 }
 
 rules! {
+    access_log_unbuffered
     add_header_content_type
     add_header_multiline
     add_header_redefinition
@@ -23,12 +24,15 @@ rules! {
     backlog_over_somaxconn
     cache_foreground_refresh
     cache_lock_polling
+    cache_needs_buffering
     cache_personal_content
     cache_stale_errors
     cache_stampede
     compression_lost
+    conflicting_server_name
     connection_table
     connections_dropped
+    cpu_throttled
     default_server_flag
     equals_default
     error_log_off
@@ -63,7 +67,9 @@ rules! {
     regex_exact_match
     regex_redos
     resolver_external
+    retry_amplification
     return_bypasses_allow_deny
+    single_event_loop
     socketio_without_stickiness
     ssl_ecdh_curve
     ssl_session_cache_missing
@@ -77,6 +83,7 @@ rules! {
     unknown_directive
     unknown_zone
     unreachable_location
+    upstream_idle_timeout
     upstream_without_keepalive
     use_epoll
     valid_referers

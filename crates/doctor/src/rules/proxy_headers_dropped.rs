@@ -24,7 +24,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if !lost.is_empty() {
             let names: Vec<&str> = lost.iter().map(|spot| spot.arg(0)).collect();
             let lines: Vec<String> = lost.iter().map(|spot| spot.line()).collect();
-            let fix = edit::insert_after(case.tree(), first.statement(), &lines.join(";\n        "));
+            let fix = edit::insert_after(case.tree(), first.statement(), &lines.join("\n"));
             let what = format!("requests from here go out without {}", names.join(", "));
             found.add(Finding::at(first, what).write(format!("{};", lines.join("; "))).fix(fix));
         }

@@ -51,7 +51,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let has_map = case.view.named("map").any(|map| map.arg(1) == "$connection_upgrade");
         let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
         if !drops && (has_map || missing.iter().all(|line| !line.contains("$connection_upgrade"))) {
-            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join(";\n      ")));
+            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
         }
         found.add(finding);
     }

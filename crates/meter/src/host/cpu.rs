@@ -109,6 +109,36 @@ fn quota_v1(dir: &Path) -> Option<usize> {
     whole_cpus(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
 }
 
+/// Periods of the CPU quota over a process (this one without an id), and in how many of them it stopped its group:
+/// `cpu.stat` of the group nearest to the process that has periods, version 1 or 2.
+pub fn throttling_under(root: &Path, pid: Option<u32>) -> Option<(u64, u64)> {
+    let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
+    let groups = fs::read_to_string(root.join("proc").join(process).join("cgroup")).ok()?;
+    groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let mounts: &[&str] = if controllers.is_empty() {
+            &["sys/fs/cgroup"]
+        } else if controllers.split(',').any(|c| c == "cpu") {
+            &["sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu"]
+        } else {
+            return None;
+        };
+        mounts.iter().find_map(|mount| {
+            let mount = root.join(mount);
+            let group = mount.join(path.trim_start_matches('/'));
+            let around = group.ancestors().take_while(|group| group.starts_with(&mount));
+            around.filter_map(stopped).find(|(periods, _)| *periods > 0)
+        })
+    })
+}
+
+fn stopped(group: &Path) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(group.join("cpu.stat")).ok()?;
+    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some((number("nr_periods ")?, number("nr_throttled ")?))
+}
+
 fn whole_cpus(quota_us: u64, period_us: u64) -> Option<usize> {
     (period_us > 0).then(|| usize::try_from(quota_us.div_ceil(period_us)).unwrap_or(usize::MAX).max(1))
 }
@@ -161,6 +191,20 @@ mod tests {
         check(&[EIGHT, group, period, (quota, "150000\n")], 2);
         check(&[EIGHT, group, period, (quota, "-1\n")], 8);
         check(&[EIGHT, group, (quota, "150000\n")], 8);
+    }
+
+    #[test]
+    fn throttling_is_of_the_nearest_group_with_a_quota() {
+        let stat = "nr_periods 50\nnr_throttled 7\nthrottled_usec 1\n";
+        let two = tree::made_up(&[
+            ("proc/7/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 1\n"),
+            ("sys/fs/cgroup/a/cpu.stat", stat),
+        ]);
+        assert_eq!(throttling_under(two.path(), Some(7)), Some((50, 7)));
+        let one = tree::made_up(&[("proc/self/cgroup", "3:cpu,cpuacct:/x\n"), ("sys/fs/cgroup/cpu/x/cpu.stat", stat)]);
+        assert_eq!(throttling_under(one.path(), None), Some((50, 7)));
+        assert_eq!(throttling_under(one.path(), Some(8)), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod thread;
 mod tree;
 mod unit;
 
-pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under};
+pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under};
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under};
 pub use pam::{PamLimit, pam_limits_under};
