@@ -3,11 +3,23 @@
 //! Followed through `set`, `map` and captures to nginx's own variables. What is not known holds nothing, so that a
 //! rule speaks only of what it can show.
 
+use std::cell::Cell;
+
 use crate::regex::{self, ByteSet, Node};
-use crate::view::{Match, Spot, matches_by};
+use crate::view::{Match, Scope, Spot, matches_by};
 
 /// How many variables may stand behind each other: a bound on circles of `map` and `set`.
 const DEPTH_MAX: usize = 12;
+
+/// Variables that are looked at to answer one question; behind that a text holds nothing more.
+const STEPS_MAX: usize = 20_000;
+
+/// How far a question has been followed.
+#[derive(Clone, Copy)]
+struct Trail<'s> {
+    depth: usize,
+    steps: &'s Cell<usize>,
+}
 
 /// Entries of one `map` that are looked at.
 const MAP_ENTRIES_MAX: usize = 4096;
@@ -93,20 +105,20 @@ pub fn variables(text: &str) -> impl Iterator<Item = &str> {
 
 /// What this text may become in a statement.
 pub fn of_text(text: &str, spot: Spot<'_>) -> Reach {
-    text_at(text, spot, 0)
+    text_at(text, spot, Trail { depth: 0, steps: &Cell::new(0) })
 }
 
 /// What this variable may hold in a statement.
 pub fn of_variable(name: &str, spot: Spot<'_>) -> Reach {
-    variable_at(name, spot, 0)
+    variable_at(name, spot, Trail { depth: 0, steps: &Cell::new(0) })
 }
 
-fn text_at(text: &str, spot: Spot<'_>, depth: usize) -> Reach {
+fn text_at(text: &str, spot: Spot<'_>, trail: Trail<'_>) -> Reach {
     let mut whole = Reach { empty: true, ..Reach::default() };
     for piece in pieces(text) {
         let part = match piece {
             Piece::Text(text) => Reach::of_text(text),
-            Piece::Variable(name) => variable_at(name, spot, depth),
+            Piece::Variable(name) => variable_at(name, spot, trail),
         };
         whole.bytes = whole.bytes.or(part.bytes);
         if whole.empty {
@@ -118,15 +130,16 @@ fn text_at(text: &str, spot: Spot<'_>, depth: usize) -> Reach {
     whole
 }
 
-fn variable_at(name: &str, spot: Spot<'_>, depth: usize) -> Reach {
-    if depth > DEPTH_MAX {
+fn variable_at(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Reach {
+    trail.steps.set(trail.steps.get() + 1);
+    if trail.depth > DEPTH_MAX || trail.steps.get() > STEPS_MAX {
         return Reach::default();
     }
-    let depth = depth + 1;
+    let trail = Trail { depth: trail.depth + 1, ..trail };
     let name = name.to_ascii_lowercase();
-    capture(&name, spot, depth)
-        .or_else(|| assigned(&name, spot, depth))
-        .or_else(|| mapped(&name, spot, depth))
+    capture(&name, spot, trail)
+        .or_else(|| assigned(&name, spot, trail))
+        .or_else(|| mapped(&name, spot, trail))
         .unwrap_or_else(|| built_in(&name))
 }
 
@@ -222,7 +235,7 @@ pub fn condition(spot: Spot<'_>) -> Option<(&str, &str, &str)> {
 }
 
 /// `$1`, or the name of a group: what the group may have matched. `None` when no pattern has it.
-fn capture(name: &str, spot: Spot<'_>, depth: usize) -> Option<Reach> {
+fn capture(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
     let number = name.parse::<usize>().ok();
     for pattern in patterns_before(spot) {
         // A numbered capture is of the last pattern, whether that has so many groups or not.
@@ -232,7 +245,7 @@ fn capture(name: &str, spot: Spot<'_>, depth: usize) -> Option<Reach> {
             None => tree.group_named(name),
         };
         match group {
-            Some((group, _)) => return Some(matched(group, &pattern, depth)),
+            Some((group, _)) => return Some(matched(group, &pattern, trail)),
             None if number.is_some() && tree.groups() > 0 => return None,
             None => {}
         }
@@ -241,9 +254,9 @@ fn capture(name: &str, spot: Spot<'_>, depth: usize) -> Option<Reach> {
 }
 
 /// What a group may match of its subject.
-fn matched(group: &Node, pattern: &Pattern<'_>, depth: usize) -> Reach {
+fn matched(group: &Node, pattern: &Pattern<'_>, trail: Trail<'_>) -> Reach {
     // A subject that is a capture of itself would never end.
-    let subject = text_at(pattern.subject, pattern.spot, depth);
+    let subject = text_at(pattern.subject, pattern.spot, trail);
     Reach {
         bytes: group.bytes().and(subject.bytes),
         first: group.first().and(subject.bytes),
@@ -265,26 +278,30 @@ fn patterns_before(spot: Spot<'_>) -> Vec<Pattern<'_>> {
         );
         let Some(opener) = scope.opener() else { break };
         found.extend(pattern(opener));
+        // Captures are a request's, and that is in one server.
+        if matches!(opener.name(), "server" | "http") {
+            break;
+        }
         here = opener;
     }
     found
 }
 
 /// `set $name value`: the values of the nearest block that sets it.
-fn assigned(name: &str, spot: Spot<'_>, depth: usize) -> Option<Reach> {
-    let is_it = |set: &Spot<'_>| {
-        set.name() == "set" && set.arg(0).strip_prefix('$').is_some_and(|set| set.eq_ignore_ascii_case(name))
-    };
+fn assigned(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
     // `set $a $a/b` means the value before.
     let is_other = |set: &Spot<'_>| !set.is(spot);
-    let scopes = spot.scope().outwards();
-    let sets = scopes.map(|scope| scope.all().filter(is_it).filter(is_other).collect::<Vec<_>>());
-    let sets = sets.into_iter().find(|sets| !sets.is_empty())?;
-    sets.into_iter().take(MAP_ENTRIES_MAX).map(|set| text_at(set.arg(1), set, depth)).reduce(Reach::or)
+    let all: Vec<Spot<'_>> = spot.view().sets(name).filter(is_other).collect();
+    let inside = |scope: &Scope<'_>| {
+        let holds = |set: &&Spot<'_>| set.scope().outwards().any(|around| around.is(*scope));
+        all.iter().filter(holds).copied().collect::<Vec<_>>()
+    };
+    let sets = spot.scope().outwards().map(|scope| inside(&scope)).find(|sets| !sets.is_empty())?;
+    sets.into_iter().take(MAP_ENTRIES_MAX).map(|set| text_at(set.arg(1), set, trail)).reduce(Reach::or)
 }
 
 /// `map source $name { }`: every value it may take.
-fn mapped(name: &str, spot: Spot<'_>, depth: usize) -> Option<Reach> {
+fn mapped(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
     let map = spot
         .view()
         .named("map")
@@ -292,7 +309,7 @@ fn mapped(name: &str, spot: Spot<'_>, depth: usize) -> Option<Reach> {
     let entries = map.inside().statements().take(MAP_ENTRIES_MAX);
     let values = entries.filter(|entry| !matches!(entry.name(), "hostnames" | "volatile" | "include")).map(|entry| {
         let value = entry.arg(0);
-        let Some(pattern) = entry_pattern(map, entry) else { return text_at(value, map, depth) };
+        let Some(pattern) = entry_pattern(map, entry) else { return text_at(value, map, trail) };
         let tree = pattern.tree();
         let mut whole = Reach { empty: true, ..Reach::default() };
         for piece in pieces(value) {
@@ -304,8 +321,8 @@ fn mapped(name: &str, spot: Spot<'_>, depth: usize) -> Option<Reach> {
                         Err(_) => tree.group_named(name),
                     });
                     match group {
-                        Some((group, _)) => matched(group, &Pattern { spot: map, ..pattern_of(&pattern) }, depth),
-                        None => variable_at(name, map, depth),
+                        Some((group, _)) => matched(group, &Pattern { spot: map, ..pattern_of(&pattern) }, trail),
+                        None => variable_at(name, map, trail),
                     }
                 }
             };
@@ -346,6 +363,17 @@ mod tests {
             ]
         );
         assert_eq!(pieces(""), []);
+    }
+
+    #[test]
+    fn circles_and_towers_of_variables_end() {
+        let wide: String = (0..9).map(|n| format!("set $v{n} {};", format!("$v{}", n + 1).repeat(50))).collect();
+        let text = format!("server {{ {wide} set $v9 $arg_x; set $c $d; set $d $c; return 302 $v0$c; }}");
+        let files = weir_conf::MemoryFiles::new().with("/f", text);
+        let (tree, _) = weir_conf::load(&files, "/f", "/", &|_| false);
+        let view = crate::view::View::new(&tree);
+        let spot = view.named("return").next();
+        assert!(spot.is_some_and(|spot| of_text(spot.arg(1), spot).free));
     }
 
     #[test]

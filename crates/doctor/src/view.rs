@@ -3,6 +3,8 @@
 //! A [`Spot`] is one statement, a [`Scope`] the inside of one block. What nginx inherits is found by
 //! [`Scope::effective`]. A file that is only a part (a `sites-enabled` file) has its scope where nginx would put it.
 
+use std::collections::HashMap;
+
 use weir_conf::{At, Statement, Tree, Word};
 
 /// A tree whose statements know what is around them.
@@ -10,6 +12,13 @@ pub struct View<'t> {
     tree: &'t Tree,
     nodes: Vec<Node<'t>>,
     roots: Vec<u32>,
+    /// Statements by name.
+    names: HashMap<&'t str, Vec<u32>>,
+    /// The same by the block they stand in, too: what is in force is asked for often, of files with thousands of servers.
+    inside: HashMap<(Option<u32>, &'t str), Vec<u32>>,
+    upstreams: HashMap<&'t str, u32>,
+    /// `set` by the name of its variable, in small letters.
+    sets: HashMap<String, Vec<u32>>,
 }
 
 struct Node<'t> {
@@ -35,7 +44,15 @@ pub struct Scope<'v> {
 impl<'t> View<'t> {
     /// Looks at a tree.
     pub fn new(tree: &'t Tree) -> View<'t> {
-        let mut view = View { tree, nodes: Vec::new(), roots: Vec::new() };
+        let mut view = View {
+            tree,
+            nodes: Vec::new(),
+            roots: Vec::new(),
+            names: HashMap::new(),
+            inside: HashMap::new(),
+            upstreams: HashMap::new(),
+            sets: HashMap::new(),
+        };
         view.roots = view.add(&tree.root, None);
         view
     }
@@ -45,6 +62,15 @@ impl<'t> View<'t> {
         for statement in statements {
             let Ok(index) = u32::try_from(self.nodes.len()) else { break };
             self.nodes.push(Node { statement, parent, children: Vec::new() });
+            self.names.entry(&statement.name.text).or_default().push(index);
+            self.inside.entry((parent, &statement.name.text)).or_default().push(index);
+            if statement.name.text == "set" {
+                let name = statement.text(0).trim_start_matches('$').to_ascii_lowercase();
+                self.sets.entry(name).or_default().push(index);
+            }
+            if statement.name.text == "upstream" && statement.is_block() {
+                self.upstreams.entry(statement.text(0)).or_insert(index);
+            }
             added.push(index);
             let children = self.add(statement.children(), Some(index));
             if let Some(node) = self.nodes.get_mut(index as usize) {
@@ -72,8 +98,20 @@ impl<'v> View<'v> {
     }
 
     /// Every statement with this name.
-    pub fn named(&'v self, name: &'v str) -> impl Iterator<Item = Spot<'v>> {
-        self.all().filter(move |spot| spot.name() == name)
+    pub fn named(&'v self, name: &str) -> impl Iterator<Item = Spot<'v>> {
+        let list: &'v [u32] = self.names.get(name).map_or(&[], Vec::as_slice);
+        list.iter().map(move |index| Spot { view: self, index: *index })
+    }
+
+    /// Every `set` of this variable, named without `$`.
+    pub fn sets(&'v self, name: &str) -> impl Iterator<Item = Spot<'v>> {
+        let list: &'v [u32] = self.sets.get(&name.to_ascii_lowercase()).map_or(&[], Vec::as_slice);
+        list.iter().map(move |index| Spot { view: self, index: *index })
+    }
+
+    /// The `upstream` of this name.
+    pub fn upstream(&'v self, name: &str) -> Option<Spot<'v>> {
+        self.upstreams.get(name).map(|index| Spot { view: self, index: *index })
     }
 
     /// The top level.
@@ -203,7 +241,8 @@ impl<'v> Scope<'v> {
 
     /// Its statements with this name.
     pub fn named(self, name: &'v str) -> impl DoubleEndedIterator<Item = Spot<'v>> {
-        self.statements().filter(move |spot| spot.name() == name)
+        let list: &'v [u32] = self.view.inside.get(&(self.block, name)).map_or(&[], Vec::as_slice);
+        list.iter().map(move |index| Spot { view: self.view, index: *index })
     }
 
     /// Its first statement with this name.

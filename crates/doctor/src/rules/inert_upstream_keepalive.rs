@@ -58,12 +58,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
 
 /// Each `proxy_pass` to an upstream of this file, with it.
 pub fn passes<'v>(case: &Case<'v>) -> Vec<(Spot<'v>, Spot<'v>)> {
-    let upstreams: Vec<Spot<'v>> = case.view.named("upstream").filter(|spot| spot.is_block()).collect();
     let pass = case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream"));
     pass.filter_map(|spot| {
         let (_, rest) = spot.arg(0).split_once("://")?;
         let name = rest.split('/').next()?;
-        Some((spot, *upstreams.iter().find(|upstream| upstream.arg(0) == name)?))
+        Some((spot, case.view.upstream(name)?))
     })
     .collect()
 }

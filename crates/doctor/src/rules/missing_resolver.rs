@@ -55,8 +55,7 @@ fn once(spot: Spot<'_>, name: &str) -> Finding {
 fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Found) {
     let Some(name) = authority.strip_prefix('$') else { return };
     let name = name.trim_matches(['{', '}']);
-    let is_it = |set: &Spot<'_>| set.arg(0).strip_prefix('$') == Some(name);
-    let Some(set) = case.view.named("set").find(is_it) else { return };
+    let Some(set) = case.view.sets(name).next() else { return };
     if spot.scope().effective("resolver").is_none() && is_upstream(case, set.arg(1)).is_none() && is_public(set.arg(1)) {
         let what = format!("{} comes out of a variable and there is no resolver: every request is answered with 502", set.arg(1));
         found.add_as(Level::Wrong, Finding::at(spot, what).write("resolver 127.0.0.53 valid=30s;"));
@@ -64,7 +63,7 @@ fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Fou
 }
 
 fn is_upstream<'v>(case: &Case<'v>, name: &str) -> Option<Spot<'v>> {
-    case.view.named("upstream").find(|upstream| upstream.arg(0) == name)
+    case.view.upstream(name)
 }
 
 /// The name without its port.

@@ -3,6 +3,7 @@
 use weir_edge::regex::Regex;
 use weir_edge::variable::VariableId;
 
+use crate::regex::ambiguity::{self, Ambiguity};
 use crate::regex::sample;
 use crate::rule::prelude::*;
 
@@ -37,6 +38,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         let Some(tree) = pattern.tree() else { continue };
         let Ok(regex) = Regex::new(pattern.text, pattern.caseless, |_| VariableId(0)) else { continue };
+        // Thousands of texts are tried; with such a pattern each may take a second.
+        if ambiguity::find(&tree) == Some(Ambiguity::Exponential) {
+            continue;
+        }
         let matches = |text: &str| regex.is_match(text.as_bytes());
         let what = if !tree.is_anchored_at_start() {
             Some("the pattern is not anchored: it is enough to have the text somewhere".to_owned())

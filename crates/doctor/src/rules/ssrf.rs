@@ -50,8 +50,8 @@ fn chosen<'v>(target: &'v str, spot: Spot<'v>, depth: usize) -> Option<&'v str> 
             Piece::Variable(name) => name,
         };
         // `set $to http://app$request_uri` is one address, and its text is looked at as if it stood here.
-        let is_it = |set: &Spot<'_>| set.arg(0).strip_prefix('$') == Some(name) && set.arg(1).contains("://");
-        if let Some(set) = spot.view().named("set").find(is_it).filter(|_| depth < DEPTH_MAX && before.is_empty()) {
+        let is_it = |set: &Spot<'_>| set.arg(1).contains("://");
+        if let Some(set) = spot.view().sets(name).find(is_it).filter(|_| depth < DEPTH_MAX && before.is_empty()) {
             return chosen(set.arg(1), set, depth + 1);
         }
         let reach = reach::of_variable(name, spot);

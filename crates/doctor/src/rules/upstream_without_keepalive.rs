@@ -29,12 +29,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
     if case.is_surely(Version(1, 29, 7)) {
         return;
     }
-    let mut seen: Vec<Spot<'_>> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
     for (pass, upstream) in passes(case) {
-        if upstream.inside().get("keepalive").is_some() || seen.iter().any(|other| other.is(upstream)) {
+        if upstream.inside().get("keepalive").is_some() || !seen.insert(upstream.arg(0)) {
             continue;
         }
-        seen.push(upstream);
         let scope = pass.scope();
         let persists = scope.effective("proxy_http_version").is_some_and(|spot| spot.arg(0) == "1.1")
             && scope.effective_all("proxy_set_header").iter().any(|spot| spot.arg(0).eq_ignore_ascii_case("connection") && spot.arg(1).is_empty());
@@ -55,7 +54,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let Some((_, rest)) = pass.arg(0).split_once("://") else { continue };
         let authority = rest.split('/').next().unwrap_or_default();
-        let is_group = case.view.named("upstream").any(|upstream| upstream.arg(0) == authority);
+        let is_group = case.view.upstream(authority).is_some();
         if !is_group && !authority.contains('$') && !authority.is_empty() && !authority.starts_with("unix:") {
             let what = format!("{authority} stands in proxy_pass itself, where nothing is kept open; it needs an upstream");
             found.add_as(Level::Note, Finding::at(pass, what).write(format!("upstream app {{ server {authority}; keepalive 32; }}")));
