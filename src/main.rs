@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod doctor;
 mod edge;
 mod files;
 mod flags;
@@ -36,6 +37,8 @@ enum Verb {
     Load(Box<load::flags::LoadArgs>),
     /// Wait for runs of `weir load --agents`, and serve a share of each
     Agent(load::agents::AgentArgs),
+    /// Say what a configuration, its host and its counters already tell, and the one line to change
+    Doctor(Box<doctor::DoctorArgs>),
     /// Purge the caches of an edge, or of all edges that share a purge log
     Purge(purge::PurgeArgs),
     /// Say what a running edge says of itself: limits beside their use, zones, upstreams, caches, errors
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Some(Verb::Edge { args }) => edge::main(args),
         Some(Verb::Load(args)) => load::main(*args),
         Some(Verb::Agent(args)) => load::agents::main(&args),
+        Some(Verb::Doctor(args)) => doctor::main(&args),
         Some(Verb::Purge(args)) => purge::main(&args),
         Some(Verb::Status(args)) => status::main(&args),
         Some(Verb::Origin(args)) => demo::origin(&args),

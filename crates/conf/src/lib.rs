@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod crossplane;
+pub mod edit;
 pub mod glob;
 mod include;
 mod lex;

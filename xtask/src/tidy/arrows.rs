@@ -9,9 +9,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-meter", &[]),
     ("weir-net", &["weir-meter"]),
     ("weir-edge", &["weir-conf", "weir-wire", "weir-net", "weir-meter"]),
+    ("weir-doctor", &["weir-conf", "weir-edge", "weir-meter"]),
     ("weir-load", &["weir-wire", "weir-net", "weir-meter"]),
     ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
-    ("weir", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-edge", "weir-load", "weir-lab"]),
+    (
+        "weir",
+        &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-edge", "weir-doctor", "weir-load", "weir-lab"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -13,8 +13,18 @@ pub fn effective_cpus() -> usize {
 
 /// As [`effective_cpus`], reading `proc/` and `sys/` below `root`.
 pub fn effective_cpus_under(root: &Path) -> usize {
-    let allowed = allowed_cpus(root).len().max(1);
-    match quota_cpus(root) {
+    effective_cpus_at(root, "self")
+}
+
+/// As [`effective_cpus_under`], of another process; `None` if `/proc` does not know it.
+pub fn effective_cpus_of(root: &Path, pid: u32) -> Option<usize> {
+    let pid = pid.to_string();
+    root.join("proc").join(&pid).exists().then(|| effective_cpus_at(root, &pid))
+}
+
+fn effective_cpus_at(root: &Path, process: &str) -> usize {
+    let allowed = allowed_cpus_of(root, process).len().max(1);
+    match quota_cpus(root, process) {
         Some(quota) => allowed.min(quota).max(1),
         None => allowed,
     }
@@ -22,7 +32,11 @@ pub fn effective_cpus_under(root: &Path) -> usize {
 
 /// The numbers of the CPUs we may run on, ascending; `[0]` if unknown.
 pub fn allowed_cpus(root: &Path) -> Vec<usize> {
-    let status = fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
+    allowed_cpus_of(root, "self")
+}
+
+fn allowed_cpus_of(root: &Path, process: &str) -> Vec<usize> {
+    let status = fs::read_to_string(root.join("proc").join(process).join("status")).unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
     let cpus = parse_list(list.trim());
     if cpus.is_empty() { vec![0] } else { cpus }
@@ -44,8 +58,8 @@ fn parse_list(list: &str) -> Vec<usize> {
 }
 
 /// The tightest CPU quota of our control group and its parents, in whole CPUs.
-fn quota_cpus(root: &Path) -> Option<usize> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+fn quota_cpus(root: &Path, process: &str) -> Option<usize> {
+    let groups = fs::read_to_string(root.join("proc").join(process).join("cgroup")).ok()?;
     groups
         .lines()
         .filter_map(|line| {
@@ -93,6 +107,36 @@ fn quota_v2(dir: &Path) -> Option<usize> {
 fn quota_v1(dir: &Path) -> Option<usize> {
     let number = |name: &str| -> Option<u64> { fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok() };
     whole_cpus(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
+}
+
+/// Periods of the CPU quota over a process (this one without an id), and in how many of them it stopped its group:
+/// `cpu.stat` of the group nearest to the process that has periods, version 1 or 2.
+pub fn throttling_under(root: &Path, pid: Option<u32>) -> Option<(u64, u64)> {
+    let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
+    let groups = fs::read_to_string(root.join("proc").join(process).join("cgroup")).ok()?;
+    groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let mounts: &[&str] = if controllers.is_empty() {
+            &["sys/fs/cgroup"]
+        } else if controllers.split(',').any(|c| c == "cpu") {
+            &["sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu"]
+        } else {
+            return None;
+        };
+        mounts.iter().find_map(|mount| {
+            let mount = root.join(mount);
+            let group = mount.join(path.trim_start_matches('/'));
+            let around = group.ancestors().take_while(|group| group.starts_with(&mount));
+            around.filter_map(stopped).find(|(periods, _)| *periods > 0)
+        })
+    })
+}
+
+fn stopped(group: &Path) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(group.join("cpu.stat")).ok()?;
+    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some((number("nr_periods ")?, number("nr_throttled ")?))
 }
 
 fn whole_cpus(quota_us: u64, period_us: u64) -> Option<usize> {
@@ -147,6 +191,20 @@ mod tests {
         check(&[EIGHT, group, period, (quota, "150000\n")], 2);
         check(&[EIGHT, group, period, (quota, "-1\n")], 8);
         check(&[EIGHT, group, (quota, "150000\n")], 8);
+    }
+
+    #[test]
+    fn throttling_is_of_the_nearest_group_with_a_quota() {
+        let stat = "nr_periods 50\nnr_throttled 7\nthrottled_usec 1\n";
+        let two = tree::made_up(&[
+            ("proc/7/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 1\n"),
+            ("sys/fs/cgroup/a/cpu.stat", stat),
+        ]);
+        assert_eq!(throttling_under(two.path(), Some(7)), Some((50, 7)));
+        let one = tree::made_up(&[("proc/self/cgroup", "3:cpu,cpuacct:/x\n"), ("sys/fs/cgroup/cpu/x/cpu.stat", stat)]);
+        assert_eq!(throttling_under(one.path(), None), Some((50, 7)));
+        assert_eq!(throttling_under(one.path(), Some(8)), None);
     }
 
     #[test]

@@ -21,7 +21,16 @@ pub fn file_limit() -> Option<FileLimit> {
 ///
 /// `unlimited` reads as `u64::MAX`.
 pub fn file_limit_under(root: &Path) -> Option<FileLimit> {
-    let text = fs::read_to_string(root.join("proc/self/limits")).ok()?;
+    read(&root.join("proc/self/limits"))
+}
+
+/// As [`file_limit_under`], of another process.
+pub fn file_limit_of(root: &Path, pid: u32) -> Option<FileLimit> {
+    read(&root.join("proc").join(pid.to_string()).join("limits"))
+}
+
+fn read(limits: &Path) -> Option<FileLimit> {
+    let text = fs::read_to_string(limits).ok()?;
     let rest = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let mut numbers = rest.split_whitespace().map(|word| match word {
         "unlimited" => Some(u64::MAX),
@@ -36,7 +45,7 @@ mod tests {
     use super::*;
     use crate::host::tree;
 
-    fn read(line: &str) -> Option<FileLimit> {
+    fn limit(line: &str) -> Option<FileLimit> {
         let root = tree::made_up(&[("proc/self/limits", line)]);
         file_limit_under(root.path())
     }
@@ -47,14 +56,14 @@ mod tests {
                     Max processes      1    2    processes\n\
                     Max open files     1024      unlimited     files\n";
         let expect = FileLimit { soft: 1024, hard: u64::MAX };
-        assert_eq!(read(text), Some(expect));
+        assert_eq!(limit(text), Some(expect));
     }
 
     #[test]
     fn a_strange_file_is_unknown() {
-        assert_eq!(read(""), None);
-        assert_eq!(read("Max open files"), None);
-        assert_eq!(read("Max open files  many  more"), None);
+        assert_eq!(limit(""), None);
+        assert_eq!(limit("Max open files"), None);
+        assert_eq!(limit("Max open files  many  more"), None);
     }
 
     #[test]

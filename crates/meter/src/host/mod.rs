@@ -7,22 +7,31 @@
 mod cpu;
 mod limits;
 mod machine;
+mod pam;
 mod process;
+mod running;
 mod sockets;
 mod strip;
 mod thread;
 #[cfg(test)]
 mod tree;
+mod unit;
 
-pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_under};
-pub use limits::{FileLimit, file_limit, file_limit_under};
+pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under};
+pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under};
+pub use pam::{PamLimit, pam_limits_under};
 pub use process::{
     FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, started_ticks,
 };
-pub use sockets::{local_ports, local_ports_under, open_files, waiting_sockets, waiting_sockets_under};
+pub use running::{Process, node_processes_under, processes_under};
+pub use sockets::{
+    local_ports, local_ports_under, localhost_is_dual_under, open_files, sysctl_under, waiting_sockets,
+    waiting_sockets_under,
+};
 pub use strip::{
     CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_under, pressure_under,
     quota_under, resident_under, retransmitted_under, thread_times_under,
 };
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};
+pub use unit::{Unit, unit_under};

@@ -16,6 +16,23 @@ pub fn local_ports_under(root: &Path) -> Option<u64> {
     Some(high.checked_sub(low)? + 1)
 }
 
+/// A number below `proc/sys`, such as `net/core/somaxconn`; `None` if `/proc` does not say.
+pub fn sysctl_under(root: &Path, name: &str) -> Option<u64> {
+    fs::read_to_string(root.join("proc/sys").join(name)).ok()?.trim().parse().ok()
+}
+
+/// Whether the hosts table gives `localhost` both an IPv4 and an IPv6 address; `None` without a table.
+pub fn localhost_is_dual_under(root: &Path) -> Option<bool> {
+    let table = fs::read_to_string(root.join("etc/hosts")).ok()?;
+    let addresses: Vec<&str> = table
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default())
+        .filter(|line| line.split_ascii_whitespace().skip(1).any(|name| name == "localhost"))
+        .filter_map(|line| line.split_ascii_whitespace().next())
+        .collect();
+    Some(addresses.iter().any(|address| address.contains(':')) && addresses.iter().any(|address| address.contains('.')))
+}
+
 /// TCP connections of this network namespace that have ended and still hold their ports (`TIME_WAIT`).
 pub fn waiting_sockets() -> Option<u64> {
     waiting_sockets_under(Path::new("/"))
@@ -56,6 +73,20 @@ mod tests {
         fs::write(root.join("proc/net/sockstat"), stat).unwrap();
         assert_eq!((local_ports_under(&root), waiting_sockets_under(&root)), (Some(200), Some(17)));
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn kernel_numbers_and_the_hosts_table_are_read() {
+        let root = crate::host::tree::made_up(&[
+            ("proc/sys/net/core/somaxconn", "4096\n"),
+            ("etc/hosts", "127.0.0.1 localhost # x\n::1 ip6-localhost localhost\n"),
+        ]);
+        assert_eq!(sysctl_under(root.path(), "net/core/somaxconn"), Some(4096));
+        assert_eq!(sysctl_under(root.path(), "net/core/none"), None);
+        assert_eq!(localhost_is_dual_under(root.path()), Some(true));
+        let one = crate::host::tree::made_up(&[("etc/hosts", "127.0.0.1 localhost\n#::1 localhost\n")]);
+        assert_eq!(localhost_is_dual_under(one.path()), Some(false));
+        assert_eq!(localhost_is_dual_under(Path::new("/nowhere")), None);
     }
 
     #[test]

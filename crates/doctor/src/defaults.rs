@@ -1,0 +1,271 @@
+//! What nginx does where nothing is written, version by version.
+//!
+//! From the source's `ngx_conf_init_*` and `ngx_conf_merge_*` calls and CHANGES; the version of a change stands with it.
+//! Sizes of a page are for pages of 4 KiB.
+
+use weir_edge::value::{size_of, time_of};
+
+use crate::version::Version;
+use crate::view::Spot;
+
+/// How values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Words, as they are.
+    Words,
+    /// Words in any order.
+    Set,
+    /// `60s` is `1m`.
+    Time,
+    /// `1m` is `1024k`.
+    Size,
+    /// A number and a size.
+    Buffers,
+}
+
+/// A directive's default.
+pub struct Default {
+    /// The directive.
+    pub name: &'static str,
+    /// Where it belongs, for the reference: the outermost block it is usually written in.
+    pub place: &'static str,
+    /// How its values are compared.
+    pub kind: Kind,
+    /// The value from a version on, the oldest first; `-` where there is none.
+    pub history: &'static [(Version, &'static str)],
+    /// What it means where people often think something else; empty otherwise.
+    pub note: &'static str,
+}
+
+const ALWAYS: Version = Version(0, 0, 0);
+
+const fn one(
+    name: &'static str,
+    place: &'static str,
+    kind: Kind,
+    value: &'static [(Version, &'static str)],
+) -> Default {
+    Default { name, place, kind, history: value, note: "" }
+}
+
+impl Default {
+    const fn note(mut self, note: &'static str) -> Default {
+        self.note = note;
+        self
+    }
+
+    /// The value in this version; `None` where there is none.
+    pub fn at(&self, version: Version) -> Option<&'static str> {
+        let last = self.history.iter().rev().find(|(since, _)| version >= *since)?;
+        (last.1 != "-").then_some(last.1)
+    }
+
+    /// Whether it is the default of this statement: `keepalive_timeout` of an upstream is another directive.
+    pub fn is_for(&self, spot: Spot<'_>) -> bool {
+        let in_upstream = spot.is_in("upstream");
+        let elsewhere = spot.is_in("stream") || spot.is_in("mail") || spot.is_in("types") || spot.is_in("map");
+        !elsewhere && (self.place == "upstream") == in_upstream
+    }
+
+    /// Whether two values say the same.
+    pub fn is_same(&self, one: &str, other: &str) -> bool {
+        let words = |text: &str| -> Vec<String> {
+            let mut words: Vec<String> = text.split_whitespace().map(|word| self.normal(word)).collect();
+            if self.kind == Kind::Set {
+                words.sort();
+            }
+            words
+        };
+        words(one) == words(other)
+    }
+
+    fn normal(&self, word: &str) -> String {
+        let read = match self.kind {
+            Kind::Words | Kind::Set => None,
+            Kind::Time => time_of(word).map(|time| format!("{} ms", time.as_millis())),
+            Kind::Size | Kind::Buffers => size_of(word).map(|size| format!("{size} bytes")),
+        };
+        read.unwrap_or_else(|| word.to_owned())
+    }
+}
+
+/// The default of a directive of http; `keepalive_timeout` and its kin of an upstream are not asked for here.
+pub fn lookup(name: &str) -> Option<&'static Default> {
+    DEFAULTS.iter().find(|default| default.name == name && default.place != "upstream")
+}
+
+use Kind::{Buffers, Set, Size, Time, Words};
+
+/// The table, by place and then by name.
+#[rustfmt::skip]
+pub static DEFAULTS: &[Default] = &[
+    one("worker_processes", "main", Words, &[(ALWAYS, "1")])
+        .note("a worker is one thread; auto is the machine's CPUs"),
+    one("daemon", "main", Words, &[(ALWAYS, "on")]),
+    one("master_process", "main", Words, &[(ALWAYS, "on")]),
+    one("pcre_jit", "main", Words, &[(ALWAYS, "off")]),
+    one("timer_resolution", "main", Time, &[(ALWAYS, "-")]),
+    one("worker_rlimit_nofile", "main", Words, &[(ALWAYS, "-")])
+        .note("files of each worker; without it the limit of whoever starts nginx holds"),
+    one("worker_connections", "events", Words, &[(ALWAYS, "512")])
+        .note("of each worker, connections to origins included; 768 is Debian's file, 1024 nginx.org's"),
+    one("multi_accept", "events", Words, &[(ALWAYS, "off")])
+        .note("off is one accept per wake-up, not per second"),
+    one("accept_mutex", "events", Words, &[(ALWAYS, "on"), (Version(1, 11, 3), "off")]),
+    one("accept_mutex_delay", "events", Time, &[(ALWAYS, "500ms")]),
+    one("absolute_redirect", "http", Words, &[(ALWAYS, "on")]),
+    one("access_log", "http", Words, &[(ALWAYS, "logs/access.log combined")]),
+    one("add_header_inherit", "http", Words, &[(Version(1, 29, 3), "on")]),
+    one("aio", "http", Words, &[(ALWAYS, "off")]),
+    one("autoindex", "http", Words, &[(ALWAYS, "off")]),
+    one("charset", "http", Words, &[(ALWAYS, "off")]),
+    one("chunked_transfer_encoding", "http", Words, &[(ALWAYS, "on")]),
+    one("client_body_buffer_size", "http", Size, &[(ALWAYS, "8k")]).note("16k on 64-bit systems with pages of 8k"),
+    one("client_body_timeout", "http", Time, &[(ALWAYS, "60s")]).note("between two reads of a request's body"),
+    one("client_header_buffer_size", "http", Size, &[(ALWAYS, "1k")]),
+    one("client_header_timeout", "http", Time, &[(ALWAYS, "60s")]),
+    one("client_max_body_size", "http", Size, &[(ALWAYS, "1m")]).note("larger uploads are answered with 413"),
+    one("default_type", "http", Words, &[(ALWAYS, "text/plain")]),
+    one("directio", "http", Words, &[(ALWAYS, "off")]),
+    one("etag", "http", Words, &[(ALWAYS, "on")]),
+    one("gzip", "http", Words, &[(ALWAYS, "off")]),
+    one("gzip_comp_level", "http", Words, &[(ALWAYS, "1")]),
+    one("gzip_http_version", "http", Words, &[(ALWAYS, "1.1")]),
+    one("gzip_min_length", "http", Size, &[(ALWAYS, "20")]),
+    one("gzip_proxied", "http", Words, &[(ALWAYS, "off")]),
+    one("gzip_types", "http", Set, &[(ALWAYS, "text/html")]),
+    one("gzip_vary", "http", Words, &[(ALWAYS, "off")]),
+    one("http2", "http", Words, &[(Version(1, 25, 1), "off")]),
+    one("if_modified_since", "http", Words, &[(ALWAYS, "exact")]),
+    one("ignore_invalid_headers", "http", Words, &[(ALWAYS, "on")]),
+    one("keepalive_disable", "http", Words, &[(ALWAYS, "msie6")]),
+    one("keepalive_requests", "http", Words, &[(ALWAYS, "100"), (Version(1, 19, 10), "1000")])
+        .note("requests over one connection of a client before it is closed"),
+    one("keepalive_time", "http", Time, &[(Version(1, 19, 10), "1h")]),
+    one("keepalive_timeout", "http", Time, &[(ALWAYS, "75s")])
+        .note("how long an idle connection of a client waits for its next request; never after 101"),
+    one("large_client_header_buffers", "http", Buffers, &[(ALWAYS, "4 8k")]),
+    one("lingering_close", "http", Words, &[(ALWAYS, "on")]),
+    one("lingering_time", "http", Time, &[(ALWAYS, "30s")]),
+    one("lingering_timeout", "http", Time, &[(ALWAYS, "5s")]),
+    one("log_not_found", "http", Words, &[(ALWAYS, "on")]),
+    one("log_subrequest", "http", Words, &[(ALWAYS, "off")]),
+    one("merge_slashes", "http", Words, &[(ALWAYS, "on")]),
+    one("open_file_cache", "http", Words, &[(ALWAYS, "off")]),
+    one("port_in_redirect", "http", Words, &[(ALWAYS, "on")]),
+    one("postpone_output", "http", Size, &[(ALWAYS, "1460")]),
+    one("proxy_buffer_size", "http", Size, &[(ALWAYS, "4k")]).note("an answer's head must fit: 502 if not"),
+    one("proxy_buffering", "http", Words, &[(ALWAYS, "on")]),
+    one("proxy_buffers", "http", Buffers, &[(ALWAYS, "8 4k")]),
+    one("proxy_cache", "http", Words, &[(ALWAYS, "off")]),
+    one("proxy_cache_background_update", "http", Words, &[(Version(1, 11, 10), "off")]),
+    one("proxy_cache_key", "http", Words, &[(ALWAYS, "$scheme$proxy_host$request_uri")])
+        .note("neither cookies nor the client's Host are in it"),
+    one("proxy_cache_lock", "http", Words, &[(ALWAYS, "off")]).note("who waits looks every 500 ms"),
+    one("proxy_cache_lock_age", "http", Time, &[(ALWAYS, "5s")]),
+    one("proxy_cache_lock_timeout", "http", Time, &[(ALWAYS, "5s")]),
+    one("proxy_cache_methods", "http", Set, &[(ALWAYS, "GET HEAD")]),
+    one("proxy_cache_min_uses", "http", Words, &[(ALWAYS, "1")]),
+    one("proxy_cache_revalidate", "http", Words, &[(ALWAYS, "off")]),
+    one("proxy_cache_use_stale", "http", Words, &[(ALWAYS, "off")]),
+    one("proxy_connect_timeout", "http", Time, &[(ALWAYS, "60s")]).note("until the origin has accepted; the kernel's own end is near 75 s"),
+    one("proxy_http_version", "http", Words, &[(ALWAYS, "1.0"), (Version(1, 29, 7), "1.1")]),
+    one("proxy_ignore_client_abort", "http", Words, &[(ALWAYS, "off")]),
+    one("proxy_intercept_errors", "http", Words, &[(ALWAYS, "off")]),
+    one("proxy_max_temp_file_size", "http", Size, &[(ALWAYS, "1024m")]),
+    one("proxy_next_upstream", "http", Set, &[(ALWAYS, "error timeout")]),
+    one("proxy_next_upstream_timeout", "http", Time, &[(ALWAYS, "0")]),
+    one("proxy_next_upstream_tries", "http", Words, &[(ALWAYS, "0")]).note("0 is every server of the group"),
+    one("proxy_pass_request_body", "http", Words, &[(ALWAYS, "on")]),
+    one("proxy_pass_request_headers", "http", Words, &[(ALWAYS, "on")]),
+    one("proxy_read_timeout", "http", Time, &[(ALWAYS, "60s")])
+        .note("between two reads from the origin, not from the client; holds after 101 as well"),
+    one("proxy_redirect", "http", Words, &[(ALWAYS, "default")]),
+    one("proxy_request_buffering", "http", Words, &[(ALWAYS, "on")]),
+    one("proxy_send_timeout", "http", Time, &[(ALWAYS, "60s")]).note("between two writes to the origin"),
+    one("proxy_socket_keepalive", "http", Words, &[(Version(1, 15, 6), "off")]),
+    one("proxy_ssl_server_name", "http", Words, &[(ALWAYS, "off")]).note("off sends no SNI: many origins then answer with another certificate"),
+    one("proxy_ssl_session_reuse", "http", Words, &[(ALWAYS, "on")]),
+    one("proxy_ssl_verify", "http", Words, &[(ALWAYS, "off")]),
+    one("recursive_error_pages", "http", Words, &[(ALWAYS, "off")]),
+    one("reset_timedout_connection", "http", Words, &[(ALWAYS, "off")]),
+    one("satisfy", "http", Words, &[(ALWAYS, "all")]),
+    one("send_timeout", "http", Time, &[(ALWAYS, "60s")]).note("between two writes to a client"),
+    one("sendfile", "http", Words, &[(ALWAYS, "off")]),
+    one("sendfile_max_chunk", "http", Size, &[(ALWAYS, "0"), (Version(1, 21, 4), "2m")]),
+    one("server_name_in_redirect", "http", Words, &[(ALWAYS, "off")]),
+    one("server_tokens", "http", Words, &[(ALWAYS, "on")]),
+    one("ssl_buffer_size", "http", Size, &[(ALWAYS, "16k")]),
+    one("ssl_ciphers", "http", Words, &[(ALWAYS, "HIGH:!aNULL:!MD5")]),
+    one("ssl_early_data", "http", Words, &[(Version(1, 15, 3), "off")]),
+    one("ssl_prefer_server_ciphers", "http", Words, &[(ALWAYS, "off")]),
+    one("ssl_protocols", "http", Set, &[
+        (ALWAYS, "TLSv1 TLSv1.1 TLSv1.2"), (Version(1, 23, 4), "TLSv1 TLSv1.1 TLSv1.2 TLSv1.3"), (Version(1, 27, 3), "TLSv1.2 TLSv1.3")]),
+    one("ssl_session_cache", "http", Words, &[(ALWAYS, "none")]),
+    one("ssl_session_tickets", "http", Words, &[(ALWAYS, "on")]),
+    one("ssl_session_timeout", "http", Time, &[(ALWAYS, "5m")]),
+    one("ssl_stapling", "http", Words, &[(ALWAYS, "off")]),
+    one("ssl_verify_client", "http", Words, &[(ALWAYS, "off")]),
+    one("tcp_nodelay", "http", Words, &[(ALWAYS, "on")]),
+    one("tcp_nopush", "http", Words, &[(ALWAYS, "off")]),
+    one("types_hash_max_size", "http", Words, &[(ALWAYS, "1024")]),
+    one("underscores_in_headers", "http", Words, &[(ALWAYS, "off")]),
+    one("keepalive", "upstream", Words, &[(ALWAYS, "-"), (Version(1, 29, 7), "32 local")])
+        .note("idle connections of each worker, not of each user, and no bound on connections"),
+    one("keepalive_requests", "upstream", Words, &[(Version(1, 15, 3), "100"), (Version(1, 19, 10), "1000")]),
+    one("keepalive_timeout", "upstream", Time, &[(Version(1, 15, 3), "60s")])
+        .note("longer than the origin's own (Node: 5 s) means now and then a connection that is just being closed"),
+];
+
+/// Lines of configuration files that distributions ship: directive, value, whose.
+pub static SHIPPED: &[(&str, &str, &str)] = &[
+    ("user", "www-data", "Debian's package"),
+    ("worker_processes", "auto", "Debian's and nginx.org's packages"),
+    ("worker_connections", "768", "Debian's package"),
+    ("worker_connections", "1024", "nginx.org's package"),
+    ("sendfile", "on", "Debian's and nginx.org's packages"),
+    ("tcp_nopush", "on", "Debian's package"),
+    ("types_hash_max_size", "2048", "Debian's package"),
+    ("default_type", "application/octet-stream", "Debian's and nginx.org's packages"),
+    ("keepalive_timeout", "65", "nginx.org's package"),
+    ("ssl_prefer_server_ciphers", "on", "Debian's package"),
+    ("gzip", "on", "Debian's package"),
+];
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn defaults_are_true_to_the_version() {
+        let at = |name: &str, version| lookup(name).unwrap().at(version);
+        assert_eq!(at("keepalive_requests", Version(1, 19, 9)), Some("100"));
+        assert_eq!(at("keepalive_requests", Version(1, 19, 10)), Some("1000"));
+        assert_eq!(at("proxy_http_version", Version(1, 29, 6)), Some("1.0"));
+        assert_eq!(at("proxy_http_version", Version(1, 29, 7)), Some("1.1"));
+        assert_eq!(at("http2", Version(1, 25, 0)), None);
+        assert_eq!(at("timer_resolution", Version(1, 25, 0)), None);
+    }
+
+    #[test]
+    fn values_are_compared_by_meaning() {
+        let same = |name: &str, one: &str, other: &str| lookup(name).unwrap().is_same(one, other);
+        assert!(same("proxy_read_timeout", "1m", "60s") && same("proxy_read_timeout", "60", "60s"));
+        assert!(!same("proxy_read_timeout", "600", "60s"));
+        assert!(same("client_max_body_size", "1024k", "1m") && same("proxy_buffers", "8 4096", "8 4k"));
+        assert!(same("ssl_protocols", "TLSv1.3 TLSv1.2", "TLSv1.2 TLSv1.3"));
+        assert!(!same("proxy_redirect", "off", "default"));
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        for default in DEFAULTS {
+            assert!(default.history.is_sorted_by_key(|(since, _)| *since), "{}", default.name);
+            assert!(!default.history.is_empty(), "{}", default.name);
+            assert!(crate::rules::is_known(default.name), "{}", default.name);
+            let again = DEFAULTS.iter().filter(|other| other.name == default.name && other.place == default.place);
+            assert_eq!(again.count(), 1, "{}", default.name);
+        }
+    }
+}

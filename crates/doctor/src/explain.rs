@@ -1,0 +1,110 @@
+//! Effective values, each with where it comes from: the program's default, a distribution's file, a line.
+
+use std::fmt::Write;
+
+use weir_conf::{At, Tree};
+
+use crate::defaults::{DEFAULTS, Default, SHIPPED};
+use crate::version::Version;
+use crate::view::{Spot, View};
+
+/// The values of one directive, or with `None` of every directive that is written or matters without being written.
+/// A line each: name, value, origin.
+pub fn explain(tree: &Tree, version: Version, directive: Option<&str>) -> String {
+    let view = View::new(tree);
+    let mut rows: Vec<[String; 3]> = Vec::new();
+    for default in DEFAULTS.iter().filter(|default| directive.is_none_or(|name| default.name == name)) {
+        let written: Vec<Spot<'_>> =
+            view.all().filter(|spot| spot.name() == default.name && default.is_for(*spot)).collect();
+        // What holds where nothing is written, unless a line outside of all servers says it for everything.
+        let outermost = written.iter().any(|spot| matches!(spot.scope().name(), "main" | "events" | "http"));
+        let says = |value: &str| (directive.is_some() || !default.note.is_empty()) && !value.is_empty();
+        if let Some(value) = default.at(version).filter(|value| !outermost && says(value)) {
+            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, version)]);
+        }
+        rows.extend(
+            written.iter().map(|spot| [default.name.to_owned(), spot.text(), origin(tree, *spot, default, version)]),
+        );
+    }
+    if let Some(name) = directive.filter(|name| !DEFAULTS.iter().any(|default| default.name == *name)) {
+        rows.extend(view.named(name).map(|spot| [name.to_owned(), spot.text(), place(tree, spot.at())]));
+    }
+    let mut text = String::new();
+    let width = |column: usize, most: usize| {
+        rows.iter().map(|row| row.get(column).map_or(0, |cell| cell.chars().count())).max().unwrap_or(0).min(most)
+    };
+    let (names, values) = (width(0, 32), width(1, 30));
+    for [name, value, origin] in &rows {
+        // A String takes everything.
+        let _ = writeln!(text, "{name:names$}  {value:values$}  {origin}");
+    }
+    let notes = DEFAULTS.iter().filter(|default| directive == Some(default.name) && !default.note.is_empty());
+    for default in notes {
+        let _ = writeln!(text, "  {}{}", if default.place == "upstream" { "upstream: " } else { "" }, default.note);
+    }
+    text
+}
+
+/// `FILE:LINE`.
+pub fn place(tree: &Tree, at: At) -> String {
+    match tree.source(&at) {
+        Some(source) if source.is_command_line => "command line".to_owned(),
+        Some(source) => format!("{}:{}", source.name, source.line_of(at.span.start)),
+        None => String::new(),
+    }
+}
+
+fn compiled(default: &Default, version: Version) -> String {
+    let since = default.history.iter().rev().find(|(since, _)| version >= *since);
+    let (scope, since) =
+        (if default.place == "upstream" { " in upstreams" } else { "" }, since.map(|(since, _)| *since));
+    match since.filter(|since| *since > Version(0, 0, 0)) {
+        Some(since) => format!("nginx {version}'s own{scope} (since {since})"),
+        None => format!("nginx {version}'s own{scope}"),
+    }
+}
+
+fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, version: Version) -> String {
+    let mut origin = place(tree, spot.at());
+    let blocks: Vec<String> =
+        spot.around().map(|block| block.line()).filter(|line| line != "http" && line != "events").collect();
+    if let Some(nearest) = blocks.first() {
+        origin.push_str(&format!(" in {nearest}"));
+    }
+    let shipped = SHIPPED.iter().find(|(name, value, _)| *name == spot.name() && default.is_same(value, &spot.text()));
+    match default.at(version) {
+        Some(value) if default.is_same(value, &spot.text()) => origin.push_str(", which is the default"),
+        Some(value) => origin.push_str(&format!(", default {value}")),
+        None => {}
+    }
+    if let Some((_, _, whose)) = shipped {
+        origin.push_str(&format!("; as in {whose}"));
+    }
+    origin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, version: Version, directive: Option<&str>) -> String {
+        let files = weir_conf::MemoryFiles::new().with("/n", text);
+        explain(&crate::load(&files, "/n", "/").0, version, directive)
+    }
+
+    #[test]
+    fn each_value_has_its_origin() {
+        let text = "worker_processes auto;\nevents { worker_connections 768; }\nhttp { server { location / {\n proxy_read_timeout 60; } } }";
+        let shown = of(text, Version(1, 22, 1), None);
+        for expected in [
+            "worker_processes       auto  /n:1, default 1; as in Debian's and nginx.org's packages",
+            "worker_connections     768   /n:2, default 512; as in Debian's package",
+            "keepalive_requests     1000  nginx 1.22.1's own (since 1.19.10)",
+            "proxy_read_timeout     60    /n:4 in location /, which is the default",
+        ] {
+            let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(squeeze(&shown).contains(&squeeze(expected)), "{shown}");
+        }
+        assert!(of(text, Version(1, 18, 0), Some("keepalive_requests")).contains("100  nginx 1.18.0's own\n"));
+    }
+}

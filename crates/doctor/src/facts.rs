@@ -1,0 +1,151 @@
+//! What is known besides the configuration: the machine, the running processes, the load.
+//!
+//! Everything is optional; a rule that needs what is not known stays silent. Reading them from a machine is
+//! `weir_meter::host`'s, and putting them together is [`Facts::of_host`]'s.
+
+use std::path::Path;
+
+use weir_meter::host;
+
+use crate::version::Version;
+
+/// What is known besides the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// nginx's version, when a binary or the user told it, not when the newest is assumed.
+    pub version_is_told: Option<Version>,
+    /// CPUs that may be used: affinity and control group together.
+    pub cpus: Option<usize>,
+    /// CPUs of affinity alone, when a quota allows less.
+    pub cpus_present: Option<usize>,
+    /// Periods of the control group's CPU quota, and how many of them it stopped its processes in.
+    pub throttling: Option<(u64, u64)>,
+    /// `net.core.somaxconn`.
+    pub somaxconn: Option<u64>,
+    /// Local ports of `net.ipv4.ip_local_port_range`.
+    pub local_ports: Option<u64>,
+    /// `localhost` in the host's table has an IPv4 and an IPv6 address.
+    pub localhost_is_dual: Option<bool>,
+    /// The processes asked about, the master first.
+    pub processes: Vec<host::Process>,
+    /// The systemd unit of the first process, with its files.
+    pub unit: Option<host::Unit>,
+    /// `nofile` and `nproc` lines of limits.conf and its directory.
+    pub pam_limits: Vec<host::PamLimit>,
+    /// Other servers on this machine, such as Node under PM2.
+    pub neighbours: Vec<host::Process>,
+    /// What the server says of itself.
+    pub live: Option<Live>,
+    /// The load that is expected.
+    pub load: Load,
+}
+
+/// The load that somebody measured or expects.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Clients at the same time, at the peak.
+    pub clients: Option<f64>,
+    /// Requests a second.
+    pub rate: Option<f64>,
+    /// Seconds a client stays (a session), or a request takes.
+    pub seconds: Option<f64>,
+    /// New connections a second towards upstreams; the rate, when nothing is kept.
+    pub upstream_connects: Option<f64>,
+}
+
+impl Load {
+    /// Clients at the same time: as said, or by Little's law, rate times seconds.
+    pub fn clients(&self) -> Option<f64> {
+        self.clients.or_else(|| Some(self.rate? * self.seconds?))
+    }
+}
+
+/// The page of `stub_status`, perhaps twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Live {
+    /// Connections now.
+    pub active: u64,
+    /// Accepted since the start.
+    pub accepts: u64,
+    /// Served since the start; fewer than accepted when tables were full.
+    pub handled: u64,
+    /// Requests since the start.
+    pub requests: u64,
+    /// Idle connections now.
+    pub waiting: u64,
+    /// Requests a second between two looks.
+    pub rate: Option<f64>,
+}
+
+impl Live {
+    /// Reads the page of `stub_status`; `None` when it is something else.
+    pub fn read(page: &str) -> Option<Live> {
+        let mut lines = page.lines().map(str::trim);
+        let active = lines.next()?.strip_prefix("Active connections:")?.trim().parse().ok()?;
+        lines.next()?.starts_with("server accepts handled requests").then_some(())?;
+        let mut counts = lines.next()?.split_whitespace().map(str::parse::<u64>);
+        let (accepts, handled) = (counts.next()?.ok()?, counts.next()?.ok()?);
+        let requests = counts.next()?.ok()?;
+        let waiting = lines.next()?.rsplit_once("Waiting:")?.1.trim().parse().ok()?;
+        Some(Live { active, accepts, handled, requests, waiting, rate: None })
+    }
+
+    /// As this, with the rate since an earlier look.
+    pub fn since(self, earlier: Live, seconds: f64) -> Live {
+        let requests = self.requests.saturating_sub(earlier.requests);
+        Live { rate: (seconds > 0.0).then(|| requests as f64 / seconds), ..self }
+    }
+}
+
+impl Facts {
+    /// What the machine whose files are below `root` says, and of the process with this id if one is given.
+    pub fn of_host(root: &Path, pid: Option<u32>) -> Facts {
+        let effective = host::effective_cpus_under(root);
+        let present = host::allowed_cpus(root).len();
+        let processes = pid.map(|pid| host::processes_under(root, pid)).unwrap_or_default();
+        let unit = processes.first().and_then(|process| host::unit_under(root, process));
+        Facts {
+            version_is_told: None,
+            cpus: Some(
+                processes.first().and_then(|process| host::effective_cpus_of(root, process.id)).unwrap_or(effective),
+            ),
+            cpus_present: (present > 0).then_some(present),
+            throttling: host::throttling_under(root, pid),
+            somaxconn: host::sysctl_under(root, "net/core/somaxconn"),
+            local_ports: host::local_ports_under(root),
+            localhost_is_dual: host::localhost_is_dual_under(root),
+            processes,
+            unit,
+            pam_limits: host::pam_limits_under(root),
+            neighbours: host::node_processes_under(root),
+            live: None,
+            load: Load::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_page_of_stub_status_is_read() {
+        let page = "Active connections: 291 \nserver accepts handled requests\n 16630948 16630940 31070465 \nReading: 6 Writing: 179 Waiting: 106 \n";
+        let live = Live::read(page).unwrap();
+        assert_eq!((live.active, live.accepts - live.handled, live.waiting), (291, 8, 106));
+        let later = Live { requests: live.requests + 50, ..live }.since(live, 0.5);
+        assert_eq!(later.rate, Some(100.0));
+        for other in ["", "<html>", "Active connections: x", "Active connections: 1\n"] {
+            assert_eq!(Live::read(other), None);
+        }
+    }
+
+    #[test]
+    fn clients_follow_from_littles_law() {
+        let load = Load { rate: Some(4.9), seconds: Some(18.0), ..Load::default() };
+        assert_eq!(load.clients().map(f64::round), Some(88.0));
+        assert_eq!(Load { clients: Some(5.0), ..load }.clients(), Some(5.0));
+        assert_eq!(Load::default().clients(), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! The page of all rules, `docs/reference/doctor.md`, from the tables that do the work.
+
+use crate::defaults::DEFAULTS;
+use crate::rule::Group;
+use crate::rules::RULES;
+use crate::version::Version;
+
+/// The page.
+pub fn page() -> String {
+    let mut text = String::from(
+        "# The doctor's rules\n\nPrinted by `weir doctor --reference` from the rules themselves; do not edit. How to use them: [guide](../guide/doctor.md).\n",
+    );
+    for group in Group::ALL {
+        text.push_str(&format!("\n## {}\n", group.heading().en));
+        for rule in RULES.iter().filter(|rule| rule.group == group) {
+            text.push_str(&format!(
+                "\n### {}\n\n{} ({}). {}\n\nSpeaks:\n\n```nginx\n{}\n```\n\nIs silent:\n\n```nginx\n{}\n```\n\nSource: {}.\n",
+                rule.id,
+                rule.says.en,
+                rule.level.name(),
+                rule.remedy.en,
+                rule.fires.conf,
+                rule.silent.conf,
+                rule.source
+            ));
+        }
+    }
+    text.push_str(
+        "\n## nginx's defaults, by version\n\nWhat `equals_default` and `--explain` compare with. `-`: none.\n\n| directive | in | default | |\n|---|---|---|---|\n",
+    );
+    for default in DEFAULTS {
+        let values: Vec<String> = default
+            .history
+            .iter()
+            .map(|(since, value)| match *since {
+                Version(0, 0, 0) => format!("`{value}`"),
+                since => format!("`{value}` since {since}"),
+            })
+            .collect();
+        text.push_str(&format!(
+            "| `{}` | {} | {} | {} |\n",
+            default.name,
+            default.place,
+            values.join(", "),
+            default.note
+        ));
+    }
+    text
+}

@@ -1,0 +1,210 @@
+//! Findings for people and for programs.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use weir_conf::Tree;
+
+use crate::explain::place;
+use crate::facts::Facts;
+use crate::rule::{Finding, Group, Language, Level, Rule, words};
+use crate::rules;
+use crate::version::Version;
+
+/// What a report is about.
+pub struct Subject<'s> {
+    /// The configuration.
+    pub tree: &'s Tree,
+    /// The nginx it is for.
+    pub version: Version,
+    /// Whether somebody said so.
+    pub version_is_told: bool,
+    /// What else was looked at.
+    pub facts: &'s Facts,
+    /// The directory that names of files need not have before them; empty for none.
+    pub directory: &'s str,
+}
+
+/// How wide a report is.
+const COLUMNS: usize = 100;
+
+/// The findings of one rule are shown one by one up to this many.
+const SHOWN_MAX: usize = 12;
+
+/// The report: most important first, a paragraph a rule, its places below it.
+pub fn text(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
+    let mut text = String::new();
+    let mut done: Vec<&str> = Vec::new();
+    let mut heading: Option<(Level, Group)> = None;
+    for finding in findings {
+        let Some(rule) = rules::lookup(finding.rule).filter(|rule| !done.contains(&rule.id)) else { continue };
+        done.push(rule.id);
+        if heading != Some((finding.level, rule.group)) {
+            heading = Some((finding.level, rule.group));
+            let level = level(finding.level).say(language);
+            let _ = writeln!(text, "{level} · {}\n", rule.group.heading().say(language));
+        }
+        paragraph(&mut text, subject, rule, findings, language);
+    }
+    text.push_str(&summary(subject, findings, language));
+    text
+}
+
+fn paragraph(text: &mut String, subject: &Subject<'_>, rule: &Rule, findings: &[Finding], language: Language) {
+    let _ = writeln!(text, "  {}   [{}]", rule.says.say(language), rule.id);
+    let own: Vec<&Finding> = findings.iter().filter(|finding| finding.rule == rule.id).collect();
+    for finding in own.iter().take(SHOWN_MAX) {
+        let at = finding.at.map(|at| place(subject.tree, at)).filter(|at| !at.is_empty());
+        match at {
+            Some(at) => {
+                let at = at.strip_prefix(subject.directory).unwrap_or(&at);
+                let _ = writeln!(text, "    {at}  {}", finding.what);
+            }
+            None => {
+                let _ = writeln!(text, "    {}", finding.what);
+            }
+        }
+        if let Some(write) = &finding.write {
+            let _ = writeln!(text, "      → {}", write.replace('\n', " "));
+        }
+    }
+    if own.len() > SHOWN_MAX {
+        let _ = writeln!(text, "    … {}", words("and more of the same", "같은 것이 더 있습니다").say(language));
+    }
+    for line in wrap(rule.remedy.say(language), COLUMNS - 4) {
+        let _ = writeln!(text, "    {line}");
+    }
+    text.push('\n');
+}
+
+fn level(level: Level) -> crate::rule::Words {
+    match level {
+        Level::Wrong => words("WRONG", "잘못됨"),
+        Level::Risk => words("RISK", "위험"),
+        Level::Note => words("NOTE", "참고"),
+    }
+}
+
+fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
+    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
+    let (wrong, risk, note) = (count(Level::Wrong), count(Level::Risk), count(Level::Note));
+    let assumed = match (subject.version_is_told, language) {
+        (true, _) => "",
+        (false, Language::English) => ", assumed (--nginx PATH or --nginx-version tells)",
+        (false, Language::Korean) => ", 가정함 (--nginx PATH 또는 --nginx-version으로 지정)",
+    };
+    match language {
+        Language::English => {
+            format!("{wrong} wrong, {risk} at risk, {note} to note; nginx {}{assumed}\n", subject.version)
+        }
+        Language::Korean => format!("잘못됨 {wrong}, 위험 {risk}, 참고 {note}; nginx {}{assumed}\n", subject.version),
+    }
+}
+
+/// The processes that were looked at, a line each.
+pub fn processes(facts: &Facts, language: Language) -> String {
+    let mut text = String::new();
+    for process in facts.processes.iter().chain(&facts.neighbours) {
+        let files = process.files.map_or("?".to_owned(), |limit| format!("{} / {}", limit.soft, limit.hard));
+        let open = process.open_files.map_or("?".to_owned(), |open| open.to_string());
+        let command: String = process.command.chars().take(50).collect();
+        // Node.js raises its soft limit to the hard one when it starts.
+        let is_node = facts.neighbours.iter().any(|other| other.id == process.id);
+        let note = match process.files {
+            Some(limit) if is_node && limit.soft == limit.hard => {
+                words("  (Node: already at its hard limit)", "  (Node: 이미 hard 한도)")
+            }
+            _ => words("", ""),
+        };
+        let _ = writeln!(text, "  {:>7}  {files:>17}  {open:>6}  {command}{}", process.id, note.say(language));
+    }
+    if text.is_empty() {
+        return text;
+    }
+    let head = words("    pid    files soft/hard    open  command", "    pid    파일 soft/hard    열림  명령");
+    let mut whole = format!("{}\n{text}", head.say(language));
+    if let Some(unit) = &facts.unit {
+        let limit = match &unit.limit {
+            Some((value, file)) => format!("LimitNOFILE={value} ({file})"),
+            None => words("no LimitNOFILE=: systemd's default", "LimitNOFILE= 없음: systemd 기본값")
+                .say(language)
+                .to_owned(),
+        };
+        let _ = writeln!(whole, "  {}: {limit}", unit.name);
+    }
+    whole.push('\n');
+    whole
+}
+
+/// The findings as JSON; keys are a promise, new ones may come.
+pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
+    let list: Vec<Value> = findings
+        .iter()
+        .map(|finding| {
+            let source = finding.at.and_then(|at| Some((at, subject.tree.source(&at)?)));
+            let rule = rules::lookup(finding.rule);
+            json!({
+                "rule": finding.rule,
+                "level": finding.level.name(),
+                "file": source.map(|(_, source)| source.name.clone()),
+                "line": source.map(|(at, source)| source.line_of(at.span.start)),
+                "says": rule.map(|rule| rule.says.en),
+                "what": finding.what,
+                "remedy": rule.map(|rule| rule.remedy.en),
+                "write": finding.write,
+                "can_fix": !finding.fix.is_empty(),
+                "source": rule.map(|rule| rule.source),
+            })
+        })
+        .collect();
+    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
+    json!({
+        "weir_doctor": 1,
+        "nginx": subject.version.to_string(),
+        "nginx_is_assumed": !subject.version_is_told,
+        "counts": { "wrong": count(Level::Wrong), "risk": count(Level::Risk), "note": count(Level::Note) },
+        "findings": list,
+    })
+}
+
+/// Lines of at most this many columns; East Asian letters take two.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let width = |text: &str| text.chars().map(|c| if c >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_ordered_and_counts() {
+        let conf = "http { server { listen 80; location /a { alias /b/; } } }\nserver_tokens on;";
+        let (tree, _) = crate::load(&weir_conf::MemoryFiles::new().with("/n", conf), "/n", "/");
+        let facts = Facts::default();
+        let findings = crate::examine(&tree, crate::NEWEST, &facts);
+        let subject =
+            Subject { tree: &tree, version: crate::NEWEST, version_is_told: false, facts: &facts, directory: "" };
+        let shown = text(&subject, &findings, Language::English);
+        let at = |what: &str| shown.find(what);
+        assert!(at("[alias_traversal]").is_some() && at("[alias_traversal]") < at("[version_disclosure]"), "{shown}");
+        assert!(shown.contains("/n:1  /a../x is answered with the file /b/../x"), "{shown}");
+        assert!(text(&subject, &findings, Language::Korean).contains("잘못됨 ·"));
+        let value = json(&subject, &findings);
+        assert_eq!(
+            value["counts"]["wrong"].as_u64(),
+            Some(findings.iter().filter(|f| f.level == Level::Wrong).count() as u64)
+        );
+        assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
+    }
+}

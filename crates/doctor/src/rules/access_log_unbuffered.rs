@@ -1,0 +1,34 @@
+//! A write to the log for each of many requests.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "access_log_unbuffered",
+    level: Level::Note,
+    group: Group::Speed,
+    says: words("Each request is a write to the access log", "요청마다 access log에 쓰기 한 번을 합니다"),
+    remedy: words(
+        "At this rate the calls cost more than the text: `buffer=64k flush=1s` writes them together.",
+        "이 정도 요청률에서는 호출 비용이 더 큽니다. `buffer=64k flush=1s`로 모아서 쓰세요.",
+    ),
+    source: "nginx.org ngx_http_log_module; lab.md B44",
+    check,
+    fires: Example::with("http { access_log /var/log/a.log; }", |facts| facts.load.rate = Some(5000.0)),
+    silent: Example::with("http { access_log /var/log/a.log combined buffer=64k; }", |facts| facts.load.rate = Some(5000.0)),
+};
+
+/// Below this the calls do not show.
+const RATE: f64 = 1000.0;
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let measured = case.facts.live.and_then(|live| live.rate);
+    let Some(rate) = case.facts.load.rate.or(measured).filter(|rate| *rate >= RATE) else { return };
+    for spot in case.view.named("access_log").filter(|spot| spot.arg(0) != "off" && !spot.arg(0).starts_with("syslog:")) {
+        if !spot.args().any(|arg| arg.starts_with("buffer=") || arg.starts_with("gzip")) {
+            let format = if spot.args().count() > 1 { "" } else { " combined" };
+            let line = format!("{}{format} buffer=64k flush=1s", spot.line());
+            let fix = edit::replace(spot.statement(), &line);
+            found.add(Finding::at(spot, format!("{rate:.0} requests a second")).write(format!("{line};")).fix(Some(fix)));
+        }
+    }
+}

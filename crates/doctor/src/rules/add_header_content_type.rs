@@ -1,0 +1,34 @@
+//! `add_header Content-Type`: a second Content-Type beside the one the answer has.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "add_header_content_type",
+    level: Level::Risk,
+    group: Group::Works,
+    says: words(
+        "add_header adds a second Content-Type instead of changing it",
+        "add_header는 Content-Type을 바꾸지 않고 하나 더 붙입니다",
+    ),
+    remedy: words(
+        "Clients see two and choose. Say `default_type` for files and `return`, or hide the origin's with `proxy_hide_header Content-Type` first.",
+        "클라이언트가 둘 중 하나를 고르게 됩니다. 파일과 return에는 `default_type`을 쓰거나 먼저 `proxy_hide_header Content-Type`으로 원본 것을 숨기세요.",
+    ),
+    source: "nginx.org ngx_http_headers_module, add_header; gixy-ng add_header_content_type",
+    check,
+    fires: Example::conf("location / { add_header Content-Type text/plain; }"),
+    silent: Example::conf("location / { proxy_hide_header Content-Type; add_header Content-Type text/plain; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("add_header").filter(|spot| spot.arg(0).eq_ignore_ascii_case("content-type")) {
+        let hides = ["proxy_hide_header", "fastcgi_hide_header", "uwsgi_hide_header", "scgi_hide_header", "grpc_hide_header"];
+        let is_hidden = hides.iter().any(|name| {
+            spot.scope().effective_all(name).iter().any(|hide| hide.arg(0).eq_ignore_ascii_case("content-type"))
+        });
+        if !is_hidden {
+            let line = format!("default_type {};", spot.arg(1));
+            found.add(Finding::at(spot, format!("a second Content-Type, {}, is added", spot.arg(1))).write(line));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `alias` under a location that does not end where the directory does.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "alias_traversal",
+    level: Level::Wrong,
+    group: Group::Safety,
+    says: words(
+        "alias serves files outside of its directory",
+        "alias로 지정한 디렉터리 바깥의 파일까지 나갑니다",
+    ),
+    remedy: words(
+        "What follows the location is put behind the alias as it is: with `location /files` and `alias /home/`, /files../x reads /x. End both with a slash.",
+        "location 뒤의 문자열이 alias 뒤에 그대로 붙습니다. `location /files`와 `alias /home/`이면 /files../x가 /x를 읽습니다. 둘 다 슬래시로 끝내세요.",
+    ),
+    source: "nginx.org ngx_http_core_module, alias; gixy alias_traversal",
+    check,
+    fires: Example::conf("location /files { alias /home/; }"),
+    silent: Example::conf("location /files/ { alias /home/; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("alias") {
+        let Some(location) = spot.scope().opener().filter(|block| block.name() == "location") else { continue };
+        match matches_by(location) {
+            Match::Prefix(prefix) if !prefix.ends_with('/') => {
+                let directory = spot.arg(0);
+                let level = if directory.ends_with('/') { Level::Wrong } else { Level::Risk };
+                let what = if directory.ends_with('/') {
+                    format!("{prefix}../x is answered with the file {directory}../x")
+                } else {
+                    format!("{prefix}x is answered with the file {directory}x, which may be another directory's")
+                };
+                let line = location.line();
+                let fixed = format!("{line}/");
+                let fix = directory.ends_with('/').then(|| edit::replace(location.statement(), &fixed));
+                found.add_as(level, Finding::at(location, what).write(format!("{fixed} {{")).fix(fix));
+            }
+            Match::Pattern(..) => captures(location, spot, found),
+            Match::Prefix(_) | Match::Exact(_) | Match::Named(_) => {}
+        }
+    }
+}
+
+/// A capture behind the directory must not be able to climb out of it or into its neighbour.
+fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
+    let Some(tree) = reach::pattern(location).and_then(|pattern| pattern.tree()) else { return };
+    let mut before = String::new();
+    for piece in reach::pieces(alias.arg(0)) {
+        let name = match piece {
+            Piece::Text(text) => {
+                before.push_str(text);
+                continue;
+            }
+            Piece::Variable(name) => name,
+        };
+        let group = match name.parse() {
+            Ok(number) => tree.group(number),
+            Err(_) => tree.group_named(name),
+        };
+        let Some((group, behind)) = group else { continue };
+        let first = group.first();
+        // Only what is chosen freely can be two dots.
+        let dots = group.is_free() && first.has(b'.');
+        let starts_segment = behind == ByteSet::one(b'/');
+        let climbs = before.ends_with('/') && dots && !starts_segment;
+        let neighbours = !before.ends_with('/') && !before.is_empty() && group.is_free() && first != ByteSet::one(b'/');
+        if climbs || neighbours {
+            let line = location.line();
+            let what = format!("${name} may begin with more than \"/\": what follows \"{before}\" leaves that directory");
+            found.add(Finding::at(location, what).write(format!("{line} {{  # let the group begin behind a slash")));
+        }
+        before.push('x');
+    }
+}

@@ -1,0 +1,34 @@
+//! A listen queue that the kernel cuts.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "backlog_over_somaxconn",
+    level: Level::Risk,
+    group: Group::Limits,
+    says: words("The kernel gives the listen queue less than is asked for", "커널이 listen 큐를 요청보다 작게 줍니다"),
+    remedy: words(
+        "net.core.somaxconn caps every backlog without a word; a full queue drops SYNs, which shows as connects of 1, 3 or 7 s. It has nothing to do with the number of local ports.",
+        "net.core.somaxconn이 모든 backlog를 말없이 자릅니다. 큐가 차면 SYN이 버려져 연결에 1·3·7초가 걸립니다. 로컬 포트 수와는 관계없습니다.",
+    ),
+    source: "listen(2); lab.md B10, 2-4",
+    check,
+    fires: Example::with("server { listen 80 backlog=4096; }", |facts| facts.somaxconn = Some(128)),
+    silent: Example::with("server { listen 80 backlog=4096; }", |facts| facts.somaxconn = Some(4096)),
+};
+
+/// nginx's backlog on Linux.
+const BACKLOG: u64 = 511;
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let Some(somaxconn) = case.facts.somaxconn else { return };
+    for spot in case.view.named("listen") {
+        let asked = spot.args().find_map(|arg| arg.strip_prefix("backlog=")).and_then(|text| text.parse::<u64>().ok());
+        let wanted = asked.unwrap_or(BACKLOG);
+        if wanted > somaxconn {
+            let what = format!("{wanted} are asked for{}, net.core.somaxconn is {somaxconn}", if asked.is_some() { "" } else { " by default" });
+            let level = if asked.is_some() { Level::Risk } else { Level::Note };
+            found.add_as(level, Finding::at(spot, what).write(format!("sysctl -w net.core.somaxconn={wanted}")));
+        }
+    }
+}

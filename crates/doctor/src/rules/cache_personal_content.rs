@@ -1,0 +1,41 @@
+//! What is meant for one user is kept for all.
+
+use super::cache_stampede::caches;
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "cache_personal_content",
+    level: Level::Wrong,
+    group: Group::Safety,
+    says: words("One user's pages may be given to another out of the cache", "한 사용자의 페이지가 캐시를 통해 다른 사용자에게 갈 수 있습니다"),
+    remedy: words(
+        "The key does not look at cookies, and the origin's own \"do not keep\" is ignored. Leave Set-Cookie and Cache-Control out of proxy_ignore_headers, or pass users with a session by: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
+        "키는 쿠키를 보지 않고, 원본의 \"저장 금지\"도 무시됩니다. proxy_ignore_headers에서 Set-Cookie와 Cache-Control을 빼거나 세션이 있는 사용자는 `proxy_cache_bypass`와 `proxy_no_cache`로 지나가게 하세요.",
+    ),
+    source: "RFC 9111 §3; engintron/engintron#133; lab.md B32, 4-16",
+    check,
+    fires: Example::conf("server { proxy_cache c; proxy_ignore_headers Set-Cookie; }"),
+    silent: Example::conf("server { proxy_cache c; proxy_ignore_headers Set-Cookie; proxy_no_cache $cookie_sid; proxy_cache_bypass $cookie_sid; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in caches(case) {
+        let scope = spot.scope();
+        let passes = |name| scope.effective(name).is_some_and(|spot| spot.arg(0) != "0") || scope.all().any(|spot| spot.name() == name);
+        let key = scope.effective("proxy_cache_key").is_some_and(|key| key.text().contains("$cookie_") || key.text().contains("$http_cookie") || key.text().contains("$http_authorization"));
+        if key || (passes("proxy_no_cache") && passes("proxy_cache_bypass")) {
+            continue;
+        }
+        let ignored = scope.effective("proxy_ignore_headers").filter(|spot| spot.args().any(|arg| arg.eq_ignore_ascii_case("set-cookie") || arg.eq_ignore_ascii_case("cache-control")));
+        match ignored {
+            Some(ignored) => {
+                found.add(Finding::at(ignored, format!("{} of the origin does not keep an answer out of the cache", ignored.text())).write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"));
+            }
+            None if scope.effective("proxy_cache_valid").is_some() => {
+                let what = "the key has no cookie in it: a page for a signed-in user that the origin does not mark (private, Set-Cookie) is kept for everybody";
+                found.add_as(Level::Note, Finding::at(spot, what).write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"));
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Every client that waits for an expired object asks the origin.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "cache_stampede",
+    level: Level::Risk,
+    group: Group::Speed,
+    says: words("When an object expires, every waiting client asks the origin", "객체가 만료되면 기다리는 클라이언트가 모두 원본에 요청합니다"),
+    remedy: words(
+        "The origin then gets as many requests as there are clients, each time. `proxy_cache_lock on;` for the first fill, `proxy_cache_use_stale updating` for refreshes.",
+        "만료될 때마다 클라이언트 수만큼 원본 요청이 몰립니다. 첫 채움에는 `proxy_cache_lock on;`, 갱신에는 `proxy_cache_use_stale updating`을 쓰세요.",
+    ),
+    source: "nginx.org ngx_http_proxy_module, proxy_cache_lock; lab.md B29, 4-12",
+    check,
+    fires: Example::conf("server { proxy_cache c; proxy_cache_valid 200 1s; }"),
+    silent: Example::conf("server { proxy_cache c; proxy_cache_lock on; proxy_cache_use_stale updating; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in caches(case) {
+        let scope = spot.scope();
+        let locks = scope.effective("proxy_cache_lock").is_some_and(|spot| spot.arg(0) == "on");
+        let stale = scope.effective("proxy_cache_use_stale").is_some_and(|spot| spot.says("updating"));
+        if !locks || !stale {
+            let mut lines = Vec::new();
+            if !locks {
+                lines.push("proxy_cache_lock on".to_owned());
+            }
+            let written = scope.effective("proxy_cache_use_stale");
+            if !stale && written.is_none() {
+                lines.push("proxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504".to_owned());
+            }
+            if !stale && let Some(written) = written.filter(|spot| spot.arg(0) != "off") {
+                lines.push(format!("{} updating", written.line()));
+            }
+            let what = match (locks, stale) {
+                (false, false) => "there is no lock, and no stale answer while one fetches",
+                (false, true) => "there is no lock: the first fill is fetched once for each client",
+                _ => "there is no stale answer while one fetches: all wait for the origin",
+            };
+            let fix = (written.is_none() && !lines.is_empty()).then(|| edit::insert_after(case.tree(), spot.statement(), &lines.join("\n"))).flatten();
+            found.add(Finding::at(spot, what).write(format!("{};", lines.join("; "))).fix(fix));
+        }
+    }
+}
+
+/// Every `proxy_cache` that is not `off`.
+pub fn caches<'v>(case: &Case<'v>) -> Vec<Spot<'v>> {
+    case.view.named("proxy_cache").filter(|spot| spot.arg(0) != "off").collect()
+}

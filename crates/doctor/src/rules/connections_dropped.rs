@@ -1,0 +1,31 @@
+//! The server has dropped connections since its start.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "connections_dropped",
+    level: Level::Wrong,
+    group: Group::Limits,
+    says: words("Connections were accepted and dropped: the table was full", "받은 연결을 버렸습니다: 연결 테이블이 가득 찼습니다"),
+    remedy: words(
+        "stub_status counts fewer handled than accepted connections only for that. Raise worker_connections, and worker_rlimit_nofile to twice that.",
+        "handled가 accepts보다 적은 것은 이 경우뿐입니다. worker_connections를 올리고 worker_rlimit_nofile을 그 두 배로 하세요.",
+    ),
+    source: "nginx.org ngx_http_stub_status_module, handled; lab.md B05",
+    check,
+    fires: Example::with("events { worker_connections 512; }", |facts| facts.live = Some(crate::facts::Live { accepts: 100, handled: 90, ..crate::facts::Live::default() })),
+    silent: Example::with("events { worker_connections 512; }", |facts| facts.live = Some(crate::facts::Live { accepts: 100, handled: 100, ..crate::facts::Live::default() })),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let Some(live) = case.facts.live else { return };
+    let dropped = live.accepts.saturating_sub(live.handled);
+    if dropped > 0 {
+        let spot = case.view.named("worker_connections").next();
+        let limit = spot.and_then(|spot| spot.arg(0).parse::<u64>().ok()).unwrap_or(512);
+        let line = format!("worker_connections {}", limit.saturating_mul(4));
+        let fix = spot.map(|spot| edit::replace(spot.statement(), &line));
+        let what = format!("{dropped} of {} connections since the start", live.accepts);
+        found.add(Finding { at: spot.map(Spot::at), ..Finding::nowhere(what) }.write(format!("{line};")).fix(fix));
+    }
+}

@@ -1,0 +1,26 @@
+//! `error_log off` writes a file named `off`.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "error_log_off",
+    level: Level::Risk,
+    group: Group::Works,
+    says: words("error_log off does not switch the log off", "error_log off는 로그를 끄지 않습니다"),
+    remedy: words(
+        "It writes to a file named \"off\". Errors are what one looks for first: keep them, `error_log /var/log/nginx/error.log crit;` if they are too many.",
+        "\"off\"라는 파일에 기록됩니다. 오류 로그는 문제를 찾을 때 가장 먼저 보는 것이니 남겨 두고, 너무 많으면 `error_log /var/log/nginx/error.log crit;`로 줄이세요.",
+    ),
+    source: "nginx.org ngx_core_module, error_log; gixy-ng error_log_off",
+    check,
+    fires: Example::conf("error_log off;"),
+    silent: Example::conf("error_log /var/log/nginx/error.log;"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("error_log").filter(|spot| spot.arg(0) == "off") {
+        let line = "error_log /var/log/nginx/error.log crit";
+        let fix = edit::replace(spot.statement(), line);
+        found.add(Finding::at(spot, "errors go to a file named \"off\" below nginx's prefix").write(format!("{line};")).fix(Some(fix)));
+    }
+}

@@ -1,0 +1,39 @@
+//! `root /` and `alias /`.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "filesystem_root_exposure",
+    level: Level::Wrong,
+    group: Group::Safety,
+    says: words("The whole file system is served", "파일 시스템 전체가 공개됩니다"),
+    remedy: words(
+        "Every file that nginx's user can read can be fetched. Name the directory that is meant.",
+        "nginx 사용자가 읽을 수 있는 모든 파일을 받아 갈 수 있습니다. 공개할 디렉터리를 지정하세요.",
+    ),
+    source: "nginx.org ngx_http_core_module, root; gixy-ng filesystem_root_exposure",
+    check,
+    fires: Example::conf("server { root /srv/..; }"),
+    silent: Example::conf("server { root /srv/www; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.all().filter(|spot| matches!(spot.name(), "root" | "alias")) {
+        let path = spot.arg(0);
+        if path.starts_with('/') && !path.contains('$') && is_root(path) {
+            found.add(Finding::at(spot, format!("{} {path} is the file system's root", spot.name())));
+        }
+    }
+}
+
+fn is_root(path: &str) -> bool {
+    let mut depth = 0_usize;
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => depth = depth.saturating_sub(1),
+            _ => depth += 1,
+        }
+    }
+    depth == 0
+}

@@ -1,0 +1,31 @@
+//! The Host that the origin sees is what the client wrote.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "host_spoofing",
+    level: Level::Risk,
+    group: Group::Safety,
+    says: words("The origin gets a Host that the client chose freely", "클라이언트가 마음대로 정한 Host가 원본 서버로 갑니다"),
+    remedy: words(
+        "$http_host is the header as sent, even where the request line names another host; applications build links and cookies from it. `proxy_set_header Host $host;` is checked against the request.",
+        "$http_host는 보낸 그대로의 헤더이고, 애플리케이션은 이것으로 링크와 쿠키를 만듭니다. `proxy_set_header Host $host;`를 쓰세요.",
+    ),
+    source: "nginx.org ngx_http_core_module, $host; gixy host_spoofing",
+    check,
+    fires: Example::conf("location / { proxy_set_header Host $http_host; }"),
+    silent: Example::conf("location / { proxy_set_header Host $host; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("proxy_set_header").filter(|spot| spot.arg(0).eq_ignore_ascii_case("host")) {
+        let chosen = reach::variables(spot.arg(1)).find(|name| {
+            name.eq_ignore_ascii_case("http_host") || name.starts_with("arg_") || name.starts_with("cookie_")
+        });
+        if let Some(name) = chosen {
+            let line = format!("proxy_set_header {} $host", spot.arg(0));
+            let fix = edit::replace(spot.statement(), &line);
+            found.add(Finding::at(spot, format!("Host is ${name}")).write(format!("{line};")).fix(Some(fix)));
+        }
+    }
+}

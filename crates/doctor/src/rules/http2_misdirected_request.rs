@@ -1,0 +1,34 @@
+//! A default server that refuses handshakes, and answers connections that are reused for other names.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "http2_misdirected_request",
+    level: Level::Risk,
+    group: Group::Works,
+    says: words(
+        "Reused HTTP/2 connections reach the default server, which does not say 421",
+        "재사용된 HTTP/2 연결이 default server에 닿는데 421로 답하지 않습니다",
+    ),
+    remedy: words(
+        "A browser may send a name over a connection it opened for another name. 421 makes it open its own; anything else is taken as the answer.",
+        "브라우저는 다른 이름으로 연 연결로 요청을 보낼 수 있습니다. 421이면 새 연결을 열고, 다른 답은 그대로 받아들입니다.",
+    ),
+    source: "RFC 9113 §9.1.2, RFC 9110 §15.5.20; gixy-ng http2_misdirected_request",
+    check,
+    fires: Example::conf("http { server { listen 443 ssl default_server; http2 on; ssl_reject_handshake on; } }"),
+    silent: Example::conf("http { server { listen 443 ssl default_server; http2 on; ssl_reject_handshake on; return 421; } }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for server in case.view.servers() {
+        let refuses = server.effective("ssl_reject_handshake").is_some_and(|spot| spot.arg(0) == "on");
+        let Some(listen) = server.named("listen").find(|listen| listen.says("default_server")) else { continue };
+        let speaks = server.effective("http2").is_some_and(|spot| spot.arg(0) == "on")
+            || server.named("listen").any(|listen| listen.says("http2"));
+        let answers = server.all().any(|spot| spot.name() == "return" && spot.arg(0) == "421");
+        if refuses && speaks && !answers {
+            found.add(Finding::at(listen, "no 421 for names that have no server").write("location / { return 421; }"));
+        }
+    }
+}

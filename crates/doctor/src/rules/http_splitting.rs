@@ -1,0 +1,65 @@
+//! A line break that a client wrote may reach a header or a request line.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "http_splitting",
+    level: Level::Wrong,
+    group: Group::Safety,
+    says: words(
+        "A client can put line breaks into what is sent",
+        "클라이언트가 보낸 줄바꿈이 헤더나 요청에 그대로 들어갑니다",
+    ),
+    remedy: words(
+        "$uri and captures of it are decoded: %0d%0a has become a line break, and what follows it is a header of the client's. Use $request_uri, or a group that excludes it, `([^\\r\\n]*)`.",
+        "$uri와 그 캡처는 디코딩된 값이라 %0d%0a가 실제 줄바꿈이 되고, 뒤는 공격자가 쓴 헤더가 됩니다. $request_uri를 쓰거나 `([^\\r\\n]*)`처럼 제외하세요.",
+    ),
+    source: "nginx.org ngx_http_core_module, $uri; RFC 9112 §11.1; gixy http_splitting",
+    check,
+    fires: Example::conf("server { return 302 https://a$uri; }"),
+    silent: Example::conf("server { return 302 https://a$request_uri; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.all() {
+        // A bare CR ends a line for some clients; towards an origin only LF is taken as proof.
+        let (text, breaks) = match spot.name() {
+            "add_header" | "add_trailer" => (spot.arg(1), ByteSet::of(b"\r\n")),
+            "return" if matches!(spot.arg(0), "301" | "302" | "303" | "307" | "308") => (spot.arg(1), ByteSet::of(b"\r\n")),
+            "return" if spot.arg(1).is_empty() && spot.arg(0).starts_with(['h', '/', '$']) => (spot.arg(0), ByteSet::of(b"\r\n")),
+            "rewrite" if is_redirect(spot) => (spot.arg(1), ByteSet::of(b"\r\n")),
+            "proxy_pass" if !spot.is_in("stream") => (spot.arg(0), ByteSet::one(b'\n')),
+            "proxy_set_header" | "fastcgi_param" | "grpc_set_header" if spot.name() == "proxy_set_header" => {
+                (spot.arg(1), ByteSet::one(b'\n'))
+            }
+            _ => continue,
+        };
+        for name in reach::variables(text) {
+            // nginx escapes the captures of a rewrite that redirects.
+            let own_capture = spot.name() == "rewrite" && reach::pattern(spot).and_then(|pattern| pattern.tree()).is_some_and(|tree| {
+                name.parse().is_ok_and(|number| tree.group(number).is_some()) || tree.group_named(name).is_some()
+            });
+            if own_capture {
+                continue;
+            }
+            let reach = reach::of_variable(name, spot);
+            if reach.free && reach.bytes.meets(breaks) {
+                let mut finding = Finding::at(spot, format!("${name} may hold a line break that a client wrote"));
+                if matches!(name, "uri" | "document_uri") {
+                    let line = spot.line().replace(&format!("${name}"), "$request_uri");
+                    let fix = edit::replace(spot.statement(), &line);
+                    finding = finding.write(format!("{line};")).fix((spot.name() != "rewrite").then_some(fix));
+                }
+                found.add(finding);
+                break;
+            }
+        }
+    }
+}
+
+/// `rewrite` that ends in a redirect, where the text becomes a Location.
+fn is_redirect(spot: Spot<'_>) -> bool {
+    let target = spot.arg(1);
+    let is_url = ["http://", "https://", "$scheme"].iter().any(|start| target.starts_with(start));
+    is_url || matches!(spot.arg(2), "redirect" | "permanent")
+}

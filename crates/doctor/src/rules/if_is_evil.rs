@@ -1,0 +1,42 @@
+//! `if` in a location with more than `return` and `rewrite` in it.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "if_is_evil",
+    level: Level::Risk,
+    group: Group::Works,
+    says: words("if inside a location holds more than return or rewrite … last", "location 안의 if에 return이나 rewrite … last가 아닌 것이 있습니다"),
+    remedy: words(
+        "if makes a location of its own: the last one that is true serves the request with what it inherits, and the rest of the location is not done. Choose with `map`, or with a location of its own.",
+        "if는 별도의 location을 만들고, 참인 마지막 if가 요청을 처리합니다. 나머지 설정은 적용되지 않습니다. `map`이나 별도 location으로 나누세요.",
+    ),
+    source: "nginx wiki, If is Evil; nginx.org ngx_http_rewrite_module; gixy if_is_evil",
+    check,
+    fires: Example::conf("location / { if ($arg_a) { add_header X-A 1; } if ($arg_b) { add_header X-B 1; } }"),
+    silent: Example::conf("location / { if ($arg_a) { return 403; } }"),
+};
+
+/// What does not go wrong in an `if`: it ends the request, or only sets something.
+const HARMLESS: [&str; 7] = ["return", "set", "break", "rewrite_log", "access_log", "limit_rate", "expires"];
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for block in case.view.named("if") {
+        if block.scope().opener().is_none_or(|outer| outer.name() != "location") {
+            continue;
+        }
+        for spot in block.inside().statements() {
+            let harmless = match spot.name() {
+                "rewrite" => spot.arg(2) != "break",
+                // Documented for a context "if in location", and alone in it they do what they say.
+                "proxy_pass" | "fastcgi_pass" => true,
+                name => HARMLESS.contains(&name),
+            };
+            if !harmless {
+                let what = format!("{} applies only if no later \"if\" of this location is true as well, and drops the rest of the location", spot.name());
+                found.add(Finding::at(spot, what));
+                break;
+            }
+        }
+    }
+}

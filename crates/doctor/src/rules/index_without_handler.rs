@@ -1,0 +1,33 @@
+//! `index.php` where nothing runs PHP.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "index_without_handler",
+    level: Level::Note,
+    group: Group::NoEffect,
+    says: words("index names a .php file and nothing here runs PHP", "index에 .php가 있지만 PHP를 실행하는 설정이 없습니다"),
+    remedy: words(
+        "If such a file is there, its source is sent. Take it out of the line.",
+        "그런 파일이 있으면 소스가 그대로 나갑니다. 이 줄에서 빼세요.",
+    ),
+    source: "nginx.org ngx_http_index_module; lab.md 3-12",
+    check,
+    fires: Example::conf("server { index index.php index.html; location / { proxy_pass http://app; } }"),
+    silent: Example::conf("server { index index.php; location ~ \\.php$ { fastcgi_pass unix:/p; } }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("index").filter(|spot| spot.args().any(|arg| arg.ends_with(".php"))) {
+        let server = spot.scope().server().unwrap_or(spot.scope());
+        let runs = server.all().any(|other| {
+            matches!(other.name(), "fastcgi_pass" | "uwsgi_pass" | "include") || (other.name() == "location" && other.text().contains("php"))
+        });
+        if !runs {
+            let rest: Vec<&str> = spot.args().filter(|arg| !arg.ends_with(".php")).collect();
+            let line = format!("index {}", rest.join(" "));
+            let fix = (!rest.is_empty()).then(|| edit::replace(spot.statement(), &line));
+            found.add(Finding::at(spot, "index.php is a leftover").write(format!("{line};")).fix(fix));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! References to groups that a pattern does not have, and patterns PCRE refuses.
+
+use weir_edge::regex::Regex;
+use weir_edge::variable::VariableId;
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "invalid_regex",
+    level: Level::Wrong,
+    group: Group::Works,
+    says: words("A pattern is wrong, or a capture is used that it does not have", "패턴이 잘못되었거나 패턴에 없는 캡처를 사용합니다"),
+    remedy: words(
+        "A wrong pattern keeps nginx from starting; a missing capture is empty, without a message. Put parentheses around what is meant, or use the number there is.",
+        "잘못된 패턴이면 nginx가 시작하지 않고, 없는 캡처는 아무 메시지 없이 빈 값이 됩니다. 필요한 부분을 괄호로 묶거나 있는 번호를 쓰세요.",
+    ),
+    source: "nginx.org ngx_http_rewrite_module; gixy-ng invalid_regex",
+    check,
+    fires: Example::conf("location / { rewrite ^/a /$1 break; }"),
+    silent: Example::conf("location / { rewrite ^/a(.*) /$1 break; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for pattern in reach::patterns(case.view) {
+        if let Err(message) = Regex::new(pattern.text, pattern.caseless, |_| VariableId(0)) {
+            found.add(Finding::at(pattern.spot, message));
+            continue;
+        }
+        let Some(tree) = pattern.tree() else { continue };
+        let groups = tree.groups();
+        let spot = pattern.spot;
+        match spot.name() {
+            "rewrite" => missing(spot, spot.arg(1), groups, found),
+            "if" => {
+                // Up to the next pattern, which has captures of its own.
+                for inner in spot.inside().statements().take_while(|inner| !matches!(inner.name(), "rewrite" | "if")) {
+                    for text in inner.args() {
+                        missing(inner, text, groups, found);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn missing(spot: Spot<'_>, text: &str, groups: usize, found: &mut Found) {
+    let gone = reach::variables(text).filter_map(|name| name.parse::<usize>().ok()).find(|number| *number > groups);
+    if let Some(number) = gone {
+        let what = match groups {
+            0 => format!("${number} is always empty: the pattern has no group"),
+            1 => format!("${number} is always empty: the pattern has one group"),
+            _ => format!("${number} is always empty: the pattern has {groups} groups"),
+        };
+        found.add(Finding::at(spot, what));
+    }
+}

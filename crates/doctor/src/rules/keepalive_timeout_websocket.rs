@@ -1,0 +1,29 @@
+//! `keepalive_timeout` that is meant for WebSockets.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "keepalive_timeout_websocket",
+    level: Level::Note,
+    group: Group::NoEffect,
+    says: words("keepalive_timeout has no effect on WebSockets", "keepalive_timeout은 WebSocket에 효과가 없습니다"),
+    remedy: words(
+        "It is the time an idle HTTP connection waits for its next request, and never applies after 101. The time of a quiet WebSocket is proxy_read_timeout.",
+        "다음 HTTP 요청을 기다리는 시간이며 101 뒤에는 적용되지 않습니다. 조용한 WebSocket의 시간은 proxy_read_timeout입니다.",
+    ),
+    source: "nginx.org ngx_http_core_module, keepalive_timeout; lab.md 0-9",
+    check,
+    fires: Example::conf("server { location /ws { keepalive_timeout 600s; proxy_set_header Upgrade $http_upgrade; proxy_pass http://a; } }"),
+    silent: Example::conf("server { location / { keepalive_timeout 600s; proxy_pass http://a; } }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("keepalive_timeout").filter(|spot| !spot.is_in("upstream")) {
+        // The whole of http has plain requests too; a block whose every location upgrades has none.
+        let passes: Vec<Spot<'_>> = spot.scope().all().filter(|spot| spot.name() == "proxy_pass").collect();
+        let upgrades = |pass: &Spot<'_>| pass.scope().effective_all("proxy_set_header").iter().any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
+        if !passes.is_empty() && passes.iter().all(upgrades) {
+            found.add(Finding::at(spot, "every location this holds for upgrades its connections"));
+        }
+    }
+}

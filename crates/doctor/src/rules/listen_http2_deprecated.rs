@@ -1,0 +1,31 @@
+//! `listen … http2`.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "listen_http2_deprecated",
+    level: Level::Note,
+    group: Group::Works,
+    says: words("listen … http2 is deprecated", "listen … http2는 더 이상 권장되지 않습니다"),
+    remedy: words("Since 1.25.1 it is a directive of the server: `http2 on;`. nginx warns at every start.", "1.25.1부터는 server의 지시어 `http2 on;`입니다. 시작할 때마다 경고가 나옵니다."),
+    source: "nginx CHANGES 1.25.1; lab.md 3-13",
+    check,
+    fires: Example::conf("server { listen 443 ssl http2; }"),
+    silent: Example::conf("server { listen 443 ssl; http2 on; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    if case.version < Version(1, 25, 1) {
+        return;
+    }
+    for listen in case.view.named("listen").filter(|listen| listen.says("http2") && !listen.is_in("stream")) {
+        let words: Vec<&str> = listen.args().filter(|arg| *arg != "http2").collect();
+        let line = format!("listen {}", words.join(" "));
+        let mut finding = Finding::at(listen, "the parameter is a directive of its own now").write(format!("{line}; http2 on;"));
+        let has = listen.scope().get("http2").is_some();
+        let first = listen.scope().named("listen").find(|other| other.says("http2")).is_some_and(|other| other.is(listen));
+        let with = if has || !first { line } else { format!("{line};\n    http2 on") };
+        finding = finding.fix(Some(edit::replace(listen.statement(), &with)));
+        found.add(finding);
+    }
+}

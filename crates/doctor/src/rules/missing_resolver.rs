@@ -1,0 +1,81 @@
+//! An origin by name that is looked up once, or cannot be looked up at all.
+
+use std::net::IpAddr;
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "missing_resolver",
+    level: Level::Risk,
+    group: Group::Works,
+    says: words("An origin's name is looked up once at start, or never", "원본 서버 이름을 시작할 때 한 번만 찾거나 아예 찾지 못합니다"),
+    remedy: words(
+        "When its address changes (load balancers of clouds do that), requests go to the old one until a reload; a name that comes out of a variable needs `resolver` or every request is 502. Say `server NAME resolve;` in an upstream with a `zone`, and a `resolver`.",
+        "주소가 바뀌어도(클라우드 로드밸런서) reload 전까지 옛 주소로 보냅니다. 변수로 된 이름은 `resolver`가 없으면 모두 502입니다. upstream에 `zone`과 `server NAME resolve;`를, 그리고 `resolver`를 쓰세요.",
+    ),
+    source: "nginx.org ngx_http_proxy_module, proxy_pass; ngx_http_upstream_module, resolve; lab.md B45; gixy-ng missing_resolver",
+    check,
+    fires: Example::conf("location / { proxy_pass https://my-app.us-east-1.elb.amazonaws.com; }"),
+    silent: Example::conf("location / { proxy_pass http://10.0.0.1:8080; }"),
+};
+
+/// Ends of names that one's own network answers for, and seldom changes.
+const OWN_NAMES: [&str; 22] = [
+    "internal", "local", "localhost", "localdomain", "consul", "lan", "home", "corp", "intranet", "private", "test",
+    "example", "invalid", "prod", "production", "staging", "stage", "svc", "cluster", "docker", "arpa", "default",
+];
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
+        let Some((_, rest)) = spot.arg(0).split_once("://") else { continue };
+        let authority = rest.split('/').next().unwrap_or_default();
+        if authority.contains('$') {
+            by_variable(case, spot, authority, found);
+            continue;
+        }
+        // A variable anywhere makes nginx look the name up at each request.
+        if !spot.arg(0).contains('$') && is_upstream(case, authority).is_none() && is_public(authority) {
+            found.add(once(spot, authority));
+        }
+    }
+    for upstream in case.view.named("upstream").filter(|spot| spot.is_block()) {
+        for server in upstream.inside().named("server").filter(|server| !server.says("resolve")) {
+            if is_public(server.arg(0)) {
+                found.add(once(server, server.arg(0)));
+            }
+        }
+    }
+}
+
+fn once(spot: Spot<'_>, name: &str) -> Finding {
+    let what = format!("{} is looked up when nginx starts and never again", host(name));
+    Finding::at(spot, what).write(format!("server {} resolve;", name))
+}
+
+fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Found) {
+    let Some(name) = authority.strip_prefix('$') else { return };
+    let name = name.trim_matches(['{', '}']);
+    let Some(set) = case.view.sets(name).next() else { return };
+    if spot.scope().effective("resolver").is_none() && is_upstream(case, set.arg(1)).is_none() && is_public(set.arg(1)) {
+        let what = format!("{} comes out of a variable and there is no resolver: every request is answered with 502", set.arg(1));
+        found.add_as(Level::Wrong, Finding::at(spot, what).write("resolver 127.0.0.53 valid=30s;"));
+    }
+}
+
+fn is_upstream<'v>(case: &Case<'v>, name: &str) -> Option<Spot<'v>> {
+    case.view.upstream(name)
+}
+
+/// The name without its port.
+fn host(address: &str) -> &str {
+    address.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(address, |(host, _)| host)
+}
+
+/// A name that public DNS answers for, whose addresses may change.
+fn is_public(address: &str) -> bool {
+    let name = host(address).trim_end_matches('.').to_ascii_lowercase();
+    let is_address = name.parse::<IpAddr>().is_ok() || name.starts_with('[') || name.starts_with("unix");
+    let Some((_, end)) = name.rsplit_once('.') else { return false };
+    let is_name = end.bytes().any(|byte| byte.is_ascii_alphabetic());
+    !is_address && is_name && !OWN_NAMES.contains(&end) && !name.ends_with(".home.arpa")
+}

@@ -1,0 +1,192 @@
+//! The rules, one file each: a row of the table (name, level, sentences, source), the check, a case in which it speaks
+//! and one in which it is silent.
+//!
+//! A new rule is a file and its name in `rules!`.
+
+use crate::rule::Rule;
+
+macro_rules! rules {
+    ($($name:ident)*) => {
+        $( mod $name; )*
+
+        /// All rules, by name.
+        pub static RULES: &[&Rule] = &[$( &$name::RULE, )*];
+    };
+}
+
+rules! {
+    access_log_unbuffered
+    add_header_content_type
+    add_header_multiline
+    add_header_redefinition
+    alias_traversal
+    allow_without_deny
+    backlog_over_somaxconn
+    cache_foreground_refresh
+    cache_lock_polling
+    cache_needs_buffering
+    cache_personal_content
+    cache_stale_errors
+    cache_stampede
+    compression_lost
+    conflicting_server_name
+    connection_table
+    connections_dropped
+    cpu_throttled
+    default_server_flag
+    equals_default
+    error_log_off
+    fd_limit_running
+    filesystem_root_exposure
+    forwarded_headers
+    hash_without_default
+    headroom
+    host_spoofing
+    hsts_header
+    http2_misdirected_request
+    http_splitting
+    if_is_evil
+    index_without_handler
+    inert_upstream_keepalive
+    invalid_regex
+    keepalive_pool_too_large
+    keepalive_timeout_websocket
+    listen_http2_deprecated
+    localhost_dual_stack
+    low_keepalive_requests
+    missing_resolver
+    multi_accept
+    nginx_cves
+    obsolete_directive
+    origins
+    pam_limits_do_not_apply
+    passive_ejection
+    proxy_headers_dropped
+    proxy_pass_normalized
+    quic_bpf_reuseport
+    regex_exact_match
+    regex_redos
+    resolver_external
+    retry_amplification
+    return_bypasses_allow_deny
+    single_event_loop
+    socketio_without_stickiness
+    ssl_ecdh_curve
+    ssl_session_cache_missing
+    ssl_stapling_letsencrypt
+    ssl_stapling_without_resolver
+    ssrf
+    status_page_exposed
+    try_files_is_evil_too
+    unanchored_regex
+    unescaped_dot
+    unknown_directive
+    unknown_zone
+    unreachable_location
+    upstream_idle_timeout
+    upstream_without_keepalive
+    use_epoll
+    valid_referers
+    version_disclosure
+    weak_ssl_tls
+    websocket_connection_constant
+    websocket_timeout
+    websocket_upgrade
+    worker_processes_one
+    worker_rlimit_nofile_vs_connections
+    workers_over_cpus
+    worse_than_default
+}
+
+/// Whether nginx, a module for it, or weir has a directive of this name.
+pub fn is_known(name: &str) -> bool {
+    weir_edge::nginx_only::lookup(name).is_some() || is_weirs(name)
+}
+
+/// Whether weir's edge has a directive of this name, whatever nginx has.
+pub fn is_weirs(name: &str) -> bool {
+    weir_edge::family::FAMILIES.iter().flat_map(|family| family.directives).any(|directive| directive.name == name)
+}
+
+/// The rule of this name.
+pub fn lookup(id: &str) -> Option<&'static Rule> {
+    RULES.iter().copied().find(|rule| rule.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+    use crate::facts::Facts;
+    use crate::rule::Example;
+
+    /// What one rule finds in an example.
+    fn found(rule: &Rule, example: &Example) -> Vec<crate::Finding> {
+        let mut facts = Facts::default();
+        (example.facts)(&mut facts);
+        let files = weir_conf::MemoryFiles::new().with("/example", example.conf);
+        let (tree, problems) = crate::load(&files, "/example", "/");
+        assert_eq!(problems, [], "{}", rule.id);
+        let version = facts.version_is_told.unwrap_or(crate::NEWEST);
+        let findings = crate::examine(&tree, version, &facts);
+        for mended in crate::mend::mend(&tree, &findings).0 {
+            let files = weir_conf::MemoryFiles::new().with("/example", &mended.after);
+            let (_, problems) = crate::load(&files, "/example", "/");
+            assert_eq!(problems, [], "{}: {}", rule.id, String::from_utf8_lossy(&mended.after));
+        }
+        findings.into_iter().filter(|finding| finding.rule == rule.id).collect()
+    }
+
+    #[test]
+    fn every_rule_speaks_and_is_silent_where_it_says() {
+        for rule in RULES {
+            assert!(!found(rule, &rule.fires).is_empty(), "{} does not speak", rule.id);
+            let silent = found(rule, &rule.silent);
+            assert!(silent.is_empty(), "{} is not silent: {silent:?}", rule.id);
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_proposed_silences_its_rule() {
+        for rule in RULES {
+            let fixable: Vec<_> =
+                found(rule, &rule.fires).into_iter().filter(|finding| !finding.fix.is_empty()).collect();
+            if fixable.is_empty() {
+                continue;
+            }
+            let files = weir_conf::MemoryFiles::new().with("/example", rule.fires.conf);
+            let (tree, _) = crate::load(&files, "/example", "/");
+            let Some(mended) = crate::mend::mend(&tree, &fixable).0.pop() else {
+                panic!("{}: no file changes", rule.id)
+            };
+            let mut facts = Facts::default();
+            (rule.fires.facts)(&mut facts);
+            let files = weir_conf::MemoryFiles::new().with("/example", &mended.after);
+            let (tree, _) = crate::load(&files, "/example", "/");
+            let again = crate::examine(&tree, facts.version_is_told.unwrap_or(crate::NEWEST), &facts);
+            let again: Vec<_> = again
+                .iter()
+                .filter(|finding| finding.rule == rule.id && fixable.iter().any(|old| old.what == finding.what))
+                .collect();
+            // What counters say was so stays so.
+            assert!(
+                again.is_empty() || matches!(rule.id, "connections_dropped" | "fd_limit_running"),
+                "{}: {again:?}\n{}",
+                rule.id,
+                String::from_utf8_lossy(&mended.after)
+            );
+        }
+    }
+
+    #[test]
+    fn rows_are_whole_and_in_order() {
+        assert!(RULES.is_sorted_by_key(|rule| rule.id));
+        for rule in RULES {
+            for text in [rule.says.en, rule.says.ko, rule.remedy.en, rule.remedy.ko, rule.source] {
+                assert!(text.len() > 4, "{}", rule.id);
+            }
+            assert!(!rule.says.en.ends_with('.') && rule.remedy.en.ends_with('.'), "{}", rule.id);
+            assert!(rule.says.ko.chars().any(|c| ('가'..='힣').contains(&c)), "{}", rule.id);
+        }
+    }
+}

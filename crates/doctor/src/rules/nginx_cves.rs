@@ -1,0 +1,81 @@
+//! The version has a known hole that this configuration opens.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "nginx_cves",
+    level: Level::Risk,
+    group: Group::Safety,
+    says: words("This version of nginx has a known vulnerability that this file exposes", "이 nginx 버전에 알려진 취약점이 있고 이 설정에서 드러납니다"),
+    remedy: words(
+        "Update; distributions mend older versions without changing their number, so look at the package's changelog first.",
+        "업데이트하세요. 배포판은 버전 번호를 바꾸지 않고 고치기도 하니 패키지 changelog를 먼저 확인하세요.",
+    ),
+    source: "nginx CHANGES; nginx.org, security advisories",
+    check,
+    fires: Example::with("http { resolver 10.0.0.1; server { listen 80; } }", |facts| facts.version_is_told = Some(Version(1, 20, 0))),
+    silent: Example::with("http { server { listen 80; } }", |facts| facts.version_is_told = Some(Version(1, 31, 7))),
+};
+
+/// A hole: which versions have it, and what a file must say to open it.
+struct Hole {
+    id: &'static str,
+    what: &'static str,
+    /// The first version that has it.
+    since: Version,
+    /// The first version of each branch that has it no more, the mainline's last.
+    mended: &'static [Version],
+    opened_by: fn(&Case<'_>) -> bool,
+}
+
+fn says(case: &Case<'_>, name: &str) -> bool {
+    case.view.all().any(|spot| spot.name() == name)
+}
+
+fn on(case: &Case<'_>, name: &str) -> bool {
+    case.view.all().any(|spot| spot.name() == name && spot.arg(0) != "off")
+}
+
+fn listens(case: &Case<'_>, word: &str) -> bool {
+    case.view.all().any(|spot| spot.name() == "listen" && spot.says(word))
+}
+
+/// `rewrite … /x?$1` with another statement of the rewrite module behind it.
+fn rewrites_arguments(case: &Case<'_>) -> bool {
+    case.view.all().filter(|spot| spot.name() == "rewrite" && spot.arg(1).contains('?')).any(|spot| {
+        let numbered = reach::variables(spot.arg(1)).any(|name| name.parse::<u8>().is_ok());
+        let more = spot.scope().statements().any(|other| other.is_after(spot) && matches!(other.name(), "rewrite" | "if" | "set"));
+        numbered && more
+    })
+}
+
+/// Holes since 1.17.3, from CHANGES; branches and first versions from nginx.org's list of advisories.
+static HOLES: &[Hole] = &[
+    Hole { id: "CVE-2026-42533", what: "a map with patterns behind a capture in one text overflows a buffer", since: Version(0, 9, 6), mended: &[Version(1, 30, 4), Version(1, 31, 3)], opened_by: |case| case.view.all().any(|spot| spot.name() == "map" && spot.inside().statements().any(|entry| entry.name().starts_with('~'))) },
+    Hole { id: "CVE-2026-60005", what: "unnamed captures with slice or background updates read uninitialised memory", since: Version(1, 15, 8), mended: &[Version(1, 30, 4), Version(1, 31, 3)], opened_by: |case| on(case, "slice") || on(case, "proxy_cache_background_update") },
+    Hole { id: "CVE-2026-42530", what: "a crafted QUIC session uses freed memory", since: Version(1, 31, 0), mended: &[Version(1, 31, 2)], opened_by: |case| listens(case, "quic") },
+    Hole { id: "CVE-2026-42945", what: "rewrite with a question mark and a numbered capture overflows a buffer", since: Version(0, 6, 27), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: rewrites_arguments },
+    Hole { id: "CVE-2026-42926", what: "proxy_set_body lets a client add to a request for an HTTP/2 origin", since: Version(1, 29, 4), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| says(case, "proxy_set_body") },
+    Hole { id: "CVE-2026-40701", what: "ssl_ocsp uses freed memory", since: Version(1, 19, 0), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| on(case, "ssl_ocsp") },
+    Hole { id: "CVE-2026-40460", what: "HTTP/3 migration takes an address before it is proven", since: Version(1, 25, 0), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| listens(case, "quic") },
+    Hole { id: "CVE-2026-27654", what: "COPY and MOVE in a location with alias leave the directory", since: Version(0, 5, 13), mended: &[Version(1, 28, 3), Version(1, 29, 7)], opened_by: |case| says(case, "dav_methods") && says(case, "alias") },
+    Hole { id: "CVE-2026-1642", what: "plain text can be put before the answer of a TLS origin", since: Version(1, 3, 0), mended: &[Version(1, 28, 2), Version(1, 29, 5)], opened_by: |case| case.view.all().any(|spot| spot.name() == "proxy_pass" && spot.arg(0).starts_with("https://")) },
+    Hole { id: "CVE-2025-23419", what: "TLS sessions resumed on another server skip its check of client certificates", since: Version(1, 11, 4), mended: &[Version(1, 26, 3), Version(1, 27, 4)], opened_by: |case| on(case, "ssl_verify_client") },
+    Hole { id: "CVE-2024-7347", what: "a crafted mp4 file ends a worker", since: Version(1, 5, 13), mended: &[Version(1, 26, 2), Version(1, 27, 1)], opened_by: |case| says(case, "mp4") },
+    Hole { id: "CVE-2024-32760", what: "a crafted QUIC session ends a worker or reads its memory", since: Version(1, 25, 0), mended: &[Version(1, 26, 1), Version(1, 27, 0)], opened_by: |case| listens(case, "quic") },
+    Hole { id: "CVE-2022-41741", what: "a crafted mp4 file overwrites memory", since: Version(1, 1, 3), mended: &[Version(1, 22, 1), Version(1, 23, 2)], opened_by: |case| says(case, "mp4") },
+    Hole { id: "CVE-2021-23017", what: "a forged answer of the resolver overwrites a byte", since: Version(0, 6, 18), mended: &[Version(1, 20, 1), Version(1, 21, 0)], opened_by: |case| says(case, "resolver") },
+    Hole { id: "CVE-2019-9511", what: "HTTP/2 clients can take memory and CPU without end", since: Version(1, 9, 5), mended: &[Version(1, 16, 1), Version(1, 17, 3)], opened_by: |case| listens(case, "http2") },
+];
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let Some(version) = case.facts.version_is_told else { return };
+    for hole in HOLES {
+        let last = hole.mended.last().copied().unwrap_or(Version(0, 0, 0));
+        let same_branch = hole.mended.iter().any(|mended| (mended.0, mended.1) == (version.0, version.1) && version >= *mended);
+        if version >= hole.since && version < last && !same_branch && (hole.opened_by)(case) {
+            let what = format!("{}: {}; mended in {last}", hole.id, hole.what);
+            found.add(Finding::nowhere(what).write(format!("nginx {last} or newer")));
+        }
+    }
+}

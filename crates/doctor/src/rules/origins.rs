@@ -1,0 +1,89 @@
+//! A check of Origin or Referer that others can pass.
+
+use weir_edge::regex::Regex;
+use weir_edge::variable::VariableId;
+
+use crate::regex::ambiguity::{self, Ambiguity};
+use crate::regex::sample;
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "origins",
+    level: Level::Wrong,
+    group: Group::Safety,
+    says: words(
+        "A check of Origin or Referer lets other sites in, or nobody",
+        "Origin/Referer 검사를 다른 사이트가 통과하거나 아무도 통과하지 못합니다",
+    ),
+    remedy: words(
+        "Anchor the pattern at both ends, escape the dots, and let nothing open stand beside the domain: `^https://([a-z0-9-]+\\.)?example\\.com$` for an Origin, with `(/|$)` at its end for a Referer.",
+        "패턴을 양끝에 고정하고 점을 이스케이프하고 도메인 옆에 열린 부분을 두지 마세요. Origin은 `^https://([a-z0-9-]+\\.)?example\\.com$`, Referer는 끝을 `(/|$)`로 하세요.",
+    ),
+    source: "RFC 6454 §6; gixy origins",
+    check,
+    fires: Example::conf("if ($http_origin ~ ^https://example\\.com) { set $cors 1; }"),
+    silent: Example::conf("if ($http_origin ~ ^https://example\\.com$) { set $cors 1; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for pattern in reach::patterns(case.view) {
+        let is_origin = match pattern.subject.to_ascii_lowercase().as_str() {
+            "$http_origin" => true,
+            "$http_referer" => false,
+            "$http_referrer" => {
+                found.add(Finding::at(pattern.spot, "no browser sends \"Referrer\"; the header is spelt Referer").write("$http_referer"));
+                continue;
+            }
+            _ => continue,
+        };
+        let Some(tree) = pattern.tree() else { continue };
+        let Ok(regex) = Regex::new(pattern.text, pattern.caseless, |_| VariableId(0)) else { continue };
+        // Thousands of texts are tried; with such a pattern each may take a second.
+        if ambiguity::find(&tree) == Some(Ambiguity::Exponential) {
+            continue;
+        }
+        let matches = |text: &str| regex.is_match(text.as_bytes());
+        let what = if !tree.is_anchored_at_start() {
+            Some("the pattern is not anchored: it is enough to have the text somewhere".to_owned())
+        } else {
+            let homes: Vec<String> = sample::meant(&tree).iter().filter_map(|text| domain(text)).map(str::to_owned).collect();
+            let tails: &[&str] = if tree.is_anchored_at_end() { &[""] } else { &["", ".evil.com", "evil.com"] };
+            let samples = sample::texts(&tree);
+            let stranger = samples.iter().flat_map(|text| tails.iter().map(move |tail| format!("{text}{tail}"))).find(|text| {
+                let foreign = domain(text).is_some_and(|domain| !homes.iter().any(|home| home == domain));
+                foreign && (!is_origin || is_an_origin(text)) && matches(text)
+            });
+            let nobody = || is_origin && samples.iter().any(|text| matches(text)) && !samples.iter().any(|text| is_an_origin(text) && matches(text));
+            match stranger {
+                Some(text) => Some(format!("{text:?} passes")),
+                None if nobody() => Some("an Origin is scheme://host[:port] and has no path: none can match".to_owned()),
+                None => None,
+            }
+        };
+        if let Some(what) = what {
+            found.add(Finding::at(pattern.spot, what));
+        }
+    }
+}
+
+/// The registrable part of the host of a URL, as far as one can tell without the list of public suffixes: its last two
+/// labels. `None` when it is no URL.
+fn domain(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    if !matches!(scheme, "http" | "https") {
+        return Some(url);
+    }
+    let end = rest.find(['/', '?', '#', ':']).unwrap_or(rest.len());
+    let host = rest.get(..end)?.rsplit('@').next()?;
+    let second = host.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
+    host.get(second..)
+}
+
+/// Whether a browser could send this as Origin.
+fn is_an_origin(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let scheme_fits = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let (host, port) = rest.split_once(':').unwrap_or((rest, "1"));
+    let host_fits = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    scheme_fits && host_fits && !host.starts_with('.') && port.bytes().all(|byte| byte.is_ascii_digit())
+}

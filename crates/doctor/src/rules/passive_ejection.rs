@@ -1,0 +1,35 @@
+//! One failed try takes a server out for ten seconds.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "passive_ejection",
+    level: Level::Note,
+    group: Group::Works,
+    says: words("One failure takes a server out for 10 s, and its load falls on the others", "실패 한 번에 서버가 10초 빠지고 부하가 나머지로 몰립니다"),
+    remedy: words(
+        "The defaults are max_fails=1 fail_timeout=10s: under load one slow start takes out one server after the other until \"no live upstreams\". Say `max_fails=3 fail_timeout=5s`.",
+        "기본값이 max_fails=1 fail_timeout=10s라서 부하 중에는 차례로 빠지다가 \"no live upstreams\"가 됩니다. `max_fails=3 fail_timeout=5s`로 쓰세요.",
+    ),
+    source: "nginx.org ngx_http_upstream_module, server; lab.md B27, 3-15",
+    check,
+    fires: Example::conf("upstream a { server 10.0.0.1; server 10.0.0.2; }"),
+    silent: Example::conf("upstream a { server 10.0.0.1 max_fails=3; server 10.0.0.2 max_fails=3; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for upstream in case.view.named("upstream").filter(|spot| spot.is_block()) {
+        let servers: Vec<Spot<'_>> = upstream.inside().named("server").filter(|server| !server.says("down")).collect();
+        let plain = servers.iter().filter(|server| !server.args().any(|arg| arg.starts_with("max_fails="))).count();
+        if servers.len() > 1 && plain == servers.len() {
+            let mut finding = Finding::at(upstream, format!("{} servers of \"{}\" with nginx's defaults", servers.len(), upstream.arg(0)));
+            if let Some(first) = servers.first() {
+                finding = finding.write(format!("{} max_fails=3 fail_timeout=5s;", first.line()));
+            }
+            for server in &servers {
+                finding = finding.fix(Some(edit::replace(server.statement(), &format!("{} max_fails=3 fail_timeout=5s", server.line()))));
+            }
+            found.add(finding);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A resolver on the Internet.
+
+use std::net::IpAddr;
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "resolver_external",
+    level: Level::Risk,
+    group: Group::Safety,
+    says: words("Names of origins are asked of a resolver outside", "원본 서버 이름을 외부 resolver에 묻습니다"),
+    remedy: words(
+        "Answers come over plain UDP: who can forge them sends your traffic elsewhere. Ask a resolver of this machine or network.",
+        "응답이 평문 UDP라 위조되면 트래픽이 다른 곳으로 갑니다. 이 서버나 내부망의 resolver를 쓰세요.",
+    ),
+    source: "nginx.org ngx_http_core_module, resolver (\"properly secured trusted local network\"); gixy-ng resolver_external",
+    check,
+    fires: Example::conf("resolver 1.1.1.1;"),
+    silent: Example::conf("resolver 127.0.0.53 10.0.0.2;"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("resolver") {
+        if let Some(outside) = spot.args().find(|arg| is_outside(arg)) {
+            found.add(Finding::at(spot, format!("{outside} is on the Internet")).write("resolver 127.0.0.53 valid=30s;"));
+        }
+    }
+}
+
+fn is_outside(argument: &str) -> bool {
+    let bare = argument.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(address, _)| address);
+    let address = match bare {
+        Some(address) => address.parse::<IpAddr>(),
+        None => argument.parse().or_else(|_| argument.rsplit_once(':').map_or("", |(host, _)| host).parse()),
+    };
+    match address {
+        Ok(IpAddr::V4(address)) => {
+            let [a, b, ..] = address.octets();
+            let shared = a == 100 && (64..128).contains(&b);
+            !(address.is_private() || address.is_loopback() || address.is_link_local() || shared)
+        }
+        Ok(IpAddr::V6(address)) => {
+            let head = address.segments().first().copied().unwrap_or(0);
+            let own = head & 0xfe00 == 0xfc00 || head & 0xff80 == 0xfe80;
+            !(address.is_loopback() || own)
+        }
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,33 @@
+//! One Node.js process on a machine with several CPUs.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "single_event_loop",
+    level: Level::Note,
+    group: Group::Speed,
+    says: words("One Node.js process uses one CPU", "Node.js 프로세스 하나는 CPU 하나만 씁니다"),
+    remedy: words(
+        "If it is what limits (its main thread near 100 %), start one per CPU: `pm2 start app.js -i max`, and with Socket.IO let clients stick to theirs.",
+        "이 프로세스가 한계라면(메인 스레드 100% 근처) CPU마다 하나씩 띄우세요: `pm2 start app.js -i max`. Socket.IO면 sticky가 필요합니다.",
+    ),
+    source: "Node.js cluster; lab.md B21",
+    check,
+    fires: Example::with("http { server { location / { proxy_pass http://127.0.0.1:3000; } } }", |facts| {
+        facts.cpus = Some(4);
+        facts.neighbours = vec![super::upstream_idle_timeout::node()];
+    }),
+    silent: Example::with("http { server { location / { proxy_pass http://127.0.0.1:3000; } } }", |facts| {
+        facts.cpus = Some(1);
+        facts.neighbours = vec![super::upstream_idle_timeout::node()];
+    }),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let node: Vec<_> = case.facts.neighbours.iter().filter(|process| !process.command.starts_with("PM2 ")).collect();
+    let proxies = case.view.named("proxy_pass").next().is_some();
+    if let ([one], Some(cpus), true) = (node.as_slice(), case.facts.cpus.filter(|cpus| *cpus > 1), proxies) {
+        let what = format!("{cpus} CPUs, and one process ({}, {})", one.id, one.command);
+        found.add(Finding::nowhere(what).write("pm2 start app.js -i max"));
+    }
+}

@@ -1,0 +1,29 @@
+//! Key exchange groups that some builds of OpenSSL do not know.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "ssl_ecdh_curve",
+    level: Level::Risk,
+    group: Group::Works,
+    says: words("ssl_ecdh_curve names a group that not every OpenSSL has", "ssl_ecdh_curve에 모든 OpenSSL이 아는 것은 아닌 그룹이 있습니다"),
+    remedy: words(
+        "An unknown group refuses the whole list and nginx does not start. With OpenSSL 3.3 and newer a `?` before it makes it optional; X25519MLKEM768 itself needs 3.5.",
+        "모르는 그룹이 하나라도 있으면 nginx가 시작하지 않습니다. OpenSSL 3.3 이상에서는 앞에 `?`를 붙이면 선택 사항이 됩니다.",
+    ),
+    source: "OpenSSL SSL_CTX_set1_groups_list(3); gixy-ng ssl_ecdh_curve",
+    check,
+    fires: Example::conf("ssl_ecdh_curve X25519MLKEM768:X25519;"),
+    silent: Example::conf("ssl_ecdh_curve ?X25519MLKEM768:X25519;"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("ssl_ecdh_curve") {
+        let is_new = |group: &&str| !group.starts_with('?') && (group.contains("MLKEM") || group.contains("Kyber"));
+        if let Some(group) = spot.arg(0).split(':').find(is_new) {
+            let line = format!("ssl_ecdh_curve {}", spot.arg(0).replace(group, &format!("?{group}")));
+            let fix = edit::replace(spot.statement(), &line);
+            found.add(Finding::at(spot, format!("{group} must be there or nginx does not start")).write(format!("{line};")).fix(Some(fix)));
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! TLS without a session cache.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "ssl_session_cache_missing",
+    level: Level::Risk,
+    group: Group::Speed,
+    says: words("TLS sessions are not kept: who comes back shakes hands in full", "TLS 세션을 보관하지 않아 다시 온 클라이언트도 전체 핸드셰이크를 합니다"),
+    remedy: words(
+        "nginx keeps none by default; clients that take no tickets (many load generators, many libraries) pay a full handshake for every connection. `ssl_session_cache shared:SSL:10m;` holds about 40,000.",
+        "기본값은 보관하지 않음입니다. 티켓을 쓰지 않는 클라이언트(많은 부하 도구와 라이브러리)는 연결마다 전체 핸드셰이크를 합니다. `ssl_session_cache shared:SSL:10m;`이면 약 4만 세션입니다.",
+    ),
+    source: "nginx.org ngx_http_ssl_module, ssl_session_cache; lab.md B17, 3-14",
+    check,
+    fires: Example::conf("http { server { listen 443 ssl; } }"),
+    silent: Example::conf("http { ssl_session_cache shared:SSL:10m; server { listen 443 ssl; } }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let mut servers = case.view.servers().filter(|server| server.named("listen").any(|listen| listen.says("ssl")));
+    let bare = servers.find(|server| {
+        let refuses = server.get("ssl_reject_handshake").is_some_and(|spot| spot.arg(0) == "on");
+        !refuses && server.effective("ssl_session_cache").is_none_or(|spot| matches!(spot.arg(0), "off" | "none"))
+    });
+    let Some(listen) = bare.and_then(|server| server.named("listen").find(|listen| listen.says("ssl"))) else { return };
+    let line = "ssl_session_cache shared:SSL:10m";
+    let written = listen.scope().effective("ssl_session_cache");
+    let fix = match written {
+        Some(spot) => Some(edit::replace(spot.statement(), line)),
+        None => edit::insert_after(case.tree(), listen.statement(), line),
+    };
+    found.add(Finding::at(listen, "no ssl_session_cache is in force").write(format!("{line};")).fix(fix));
+}

@@ -1,0 +1,93 @@
+//! Names that nginx does not know, and directives where they may not stand.
+
+use weir_edge::nginx_only::{self, Origin};
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "unknown_directive",
+    level: Level::Wrong,
+    group: Group::Works,
+    says: words("nginx refuses this directive", "nginx가 이 지시어를 거부합니다"),
+    remedy: words(
+        "Nothing starts until it is gone, or stands where it belongs.",
+        "지우거나 제자리로 옮기기 전에는 시작하지 않습니다.",
+    ),
+    source: "nginx's command tables; lab.md 0-1, 4-2, 4-17",
+    check,
+    fires: Example::conf("worker_connections 1024; events { }"),
+    silent: Example::conf("events { worker_connections 1024; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    if !case.view.is_whole() {
+        return;
+    }
+    for spot in case.view.all() {
+        let Some(context) = context(spot.scope()) else { continue };
+        let name = spot.name();
+        let Some(entry) = nginx_only::lookup(name) else {
+            if super::is_weirs(name) {
+                continue;
+            }
+            let mut finding = Finding::at(spot, format!("unknown directive \"{name}\""));
+            if let Some(meant) = weir_conf::did_you_mean(name, nginx_only::names()) {
+                finding = finding.write(format!("{meant} {};", spot.text()));
+            }
+            found.add(finding);
+            continue;
+        };
+        match entry.origin() {
+            Origin::Commercial => {
+                let what = format!("unknown directive \"{name}\": it is NGINX Plus's; weir edge has it or does without");
+                found.add(Finding::at(spot, what).write(format!("# {};", spot.line())).fix(edit::remove(case.tree(), spot.statement())));
+            }
+            Origin::Removed => {
+                let what = format!("unknown directive \"{name}\": nginx had it once");
+                found.add(Finding::at(spot, what).fix(edit::remove(case.tree(), spot.statement())));
+            }
+            Origin::SeparateModule => {
+                let loads = case.view.root().get("load_module").is_some();
+                if !loads {
+                    let what = format!("unknown directive \"{name}\" unless nginx has {} compiled in", entry.modules);
+                    found.add_as(Level::Note, Finding::at(spot, what));
+                }
+            }
+            Origin::Nginx if !entry.is_allowed_in(context) => {
+                let place = entry.contexts;
+                let mut finding = Finding::at(spot, format!("\"{name}\" directive is not allowed here"));
+                finding = match place {
+                    "events" | "http" => finding.write(format!("{place} {{ {}; }}", spot.line())),
+                    _ => finding.write(format!("# {name} belongs in: {place}")),
+                };
+                if let Some(block) = case.view.root().get(place).filter(|block| block.is_block()) {
+                    finding = finding
+                        .fix(edit::remove(case.tree(), spot.statement()))
+                        .fix(edit::insert_into(case.tree(), block.statement(), &spot.line()));
+                }
+                found.add(finding);
+            }
+            Origin::Nginx => {}
+        }
+    }
+}
+
+/// The block in the words of the table; `None` where names are not directives (`map`, `types`, other modules).
+fn context(scope: Scope<'_>) -> Option<&'static str> {
+    let Some(opener) = scope.opener() else { return Some("main") };
+    let outer = context(opener.scope())?;
+    Some(match (opener.name(), outer) {
+        ("events", "main") => "events",
+        ("http", "main") => "http",
+        ("server", "http") => "server",
+        ("location", "server" | "location") => "location",
+        ("upstream", "http") => "upstream",
+        ("if", "server") => "if in server",
+        ("if", "location") => "if in location",
+        ("limit_except", "location") => "limit_except",
+        ("stream", "main") => "stream",
+        ("server", "stream") => "stream server",
+        ("upstream", "stream") => "stream upstream",
+        _ => return None,
+    })
+}

@@ -1,0 +1,48 @@
+//! Connections are kept longer than the origin keeps them.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "upstream_idle_timeout",
+    level: Level::Note,
+    group: Group::Works,
+    says: words("Idle connections are kept longer than Node.js keeps them", "유휴 연결을 Node.js보다 오래 유지합니다"),
+    remedy: words(
+        "Node closes after 5 s, and a request sent at that moment is a 502, \"upstream prematurely closed\". Say `keepalive_timeout 4s;` in the upstream, or raise server.keepAliveTimeout in Node above it.",
+        "Node는 5초 뒤에 닫고, 그 순간 보낸 요청은 502(\"upstream prematurely closed\")가 됩니다. upstream에 `keepalive_timeout 4s;`를 쓰거나 Node의 server.keepAliveTimeout을 더 크게 하세요.",
+    ),
+    source: "nginx.org ngx_http_upstream_module, keepalive_timeout; Node.js http, server.keepAliveTimeout; lab.md B04",
+    check,
+    fires: Example::with("upstream a { server 127.0.0.1:3000; keepalive 16; }", |facts| facts.neighbours = vec![node()]),
+    silent: Example::with("upstream a { server 127.0.0.1:3000; keepalive 16; keepalive_timeout 4s; }", |facts| facts.neighbours = vec![node()]),
+};
+
+/// A process as an example has it.
+pub fn node() -> weir_meter::host::Process {
+    weir_meter::host::Process { id: 9, command: "node app.js".to_owned(), ..Default::default() }
+}
+
+/// `server.keepAliveTimeout` of Node.js.
+const NODE_SECONDS: u64 = 5;
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    if case.facts.neighbours.is_empty() {
+        return;
+    }
+    for upstream in case.view.named("upstream").filter(|spot| spot.is_block()) {
+        let inside = upstream.inside();
+        let is_here = |server: &Spot<'_>| server.arg(0).starts_with("127.") || server.arg(0).starts_with("localhost");
+        let Some(keepalive) = inside.get("keepalive").filter(|_| inside.named("server").any(|server| is_here(&server))) else { continue };
+        let written = inside.get("keepalive_timeout");
+        let seconds = written.map_or(Some(60), |spot| weir_edge::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
+        if seconds.is_some_and(|seconds| seconds >= NODE_SECONDS) {
+            let what = format!("idle for up to {} s, and Node processes run on this machine", seconds.unwrap_or(60));
+            let line = "keepalive_timeout 4s";
+            let fix = match written {
+                Some(spot) => Some(edit::replace(spot.statement(), line)),
+                None => edit::insert_after(case.tree(), keepalive.statement(), line),
+            };
+            found.add(Finding::at(written.unwrap_or(keepalive), what).write(format!("{line};")).fix(fix));
+        }
+    }
+}

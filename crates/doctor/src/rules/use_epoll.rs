@@ -1,0 +1,22 @@
+//! `use epoll` on Linux.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "use_epoll",
+    level: Level::Note,
+    group: Group::NoEffect,
+    says: words("use epoll is what nginx does on Linux anyway", "Linux의 nginx는 원래 epoll을 씁니다"),
+    remedy: words("Take it out: nothing changes.", "지워도 달라지지 않습니다."),
+    source: "nginx.org, Connection processing methods; lab.md B48, 0-4",
+    check,
+    fires: Example::conf("events { use epoll; }"),
+    silent: Example::conf("events { use poll; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("use").filter(|spot| spot.arg(0) == "epoll" && spot.is_in("events")) {
+        let fix = edit::remove(case.tree(), spot.statement());
+        found.add(Finding::at(spot, "epoll is chosen without it").write("# use epoll;").fix(fix));
+    }
+}

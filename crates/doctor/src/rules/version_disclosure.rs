@@ -1,0 +1,32 @@
+//! `server_tokens on`.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "version_disclosure",
+    level: Level::Note,
+    group: Group::Safety,
+    says: words("Answers tell nginx's version", "응답에 nginx 버전이 드러납니다"),
+    remedy: words(
+        "It tells a scanner what to try. `server_tokens off;` in http.",
+        "스캐너에게 무엇을 시도할지 알려 줍니다. http에 `server_tokens off;`를 쓰세요.",
+    ),
+    source: "nginx.org ngx_http_core_module, server_tokens; gixy-ng version_disclosure",
+    check,
+    fires: Example::conf("server_tokens on;"),
+    silent: Example::conf("server_tokens off;"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.named("server_tokens").filter(|spot| matches!(spot.arg(0), "on" | "build")) {
+        let fix = edit::replace(spot.statement(), "server_tokens off");
+        found.add(Finding::at(spot, "the Server header and error pages name it").write("server_tokens off;").fix(Some(fix)));
+    }
+    for http in case.view.root().named("http") {
+        let inside = http.inside();
+        if inside.all().all(|spot| spot.name() != "server_tokens") && inside.get("server").is_some() {
+            let fix = edit::insert_into(case.tree(), http.statement(), "server_tokens off");
+            found.add(Finding::at(http, "server_tokens is on, its default").write("server_tokens off;").fix(fix));
+        }
+    }
+}

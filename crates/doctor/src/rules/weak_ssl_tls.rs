@@ -1,0 +1,56 @@
+//! Protocols and ciphers that are broken, or an order of them that slows mobile clients.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "weak_ssl_tls",
+    level: Level::Risk,
+    group: Group::Safety,
+    says: words("TLS allows what is broken or dated", "TLS 설정에 깨졌거나 낡은 것이 있습니다"),
+    remedy: words(
+        "`ssl_protocols TLSv1.2 TLSv1.3;` and Mozilla's intermediate ciphers, all of which are strong: then the client's order is the better one (`ssl_prefer_server_ciphers off`).",
+        "`ssl_protocols TLSv1.2 TLSv1.3;`과 Mozilla intermediate 암호를 쓰고, 순서는 클라이언트에 맡기세요(`ssl_prefer_server_ciphers off`).",
+    ),
+    source: "RFC 8996; Mozilla Server Side TLS 5.7; gixy-ng weak_ssl_tls",
+    check,
+    fires: Example::conf("ssl_protocols TLSv1 TLSv1.2;"),
+    silent: Example::conf("ssl_protocols TLSv1.2 TLSv1.3;"),
+};
+
+/// What makes a cipher of OpenSSL's names weak, and names of groups that hold such ciphers.
+const WEAK: [&str; 13] = ["RC4", "DES", "3DES", "MD5", "NULL", "EXP", "EXPORT", "LOW", "aNULL", "eNULL", "ADH", "AECDH", "SEED"];
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for spot in case.view.all() {
+        match spot.name() {
+            "ssl_protocols" | "proxy_ssl_protocols" => {
+                let old: Vec<&str> = spot.args().filter(|arg| matches!(*arg, "SSLv2" | "SSLv3" | "TLSv1" | "TLSv1.1")).collect();
+                if !old.is_empty() {
+                    let line = format!("{} TLSv1.2 TLSv1.3", spot.name());
+                    let fix = edit::replace(spot.statement(), &line);
+                    found.add(Finding::at(spot, format!("{} is allowed", old.join(", "))).write(format!("{line};")).fix(Some(fix)));
+                }
+            }
+            "ssl_ciphers" => {
+                let only_13 = spot.scope().effective("ssl_protocols").is_some_and(|spot| spot.args().all(|arg| arg == "TLSv1.3"));
+                let weak = spot.arg(0).split([':', ' ', ',']).find(|name| {
+                    !name.starts_with(['!', '-', '@', '+']) && name.split(['-', '+']).any(|part| WEAK.contains(&part))
+                });
+                if let (Some(weak), false) = (weak, only_13) {
+                    found.add(Finding::at(spot, format!("{weak} is broken")));
+                }
+            }
+            "ssl_prefer_server_ciphers" if spot.arg(0) == "on" => {
+                let protocols = spot.scope().effective("ssl_protocols");
+                let only_13 = protocols.is_some_and(|spot| spot.args().all(|arg| arg == "TLSv1.3"));
+                let lets_chacha = spot.scope().effective_all("ssl_conf_command").iter().any(|spot| spot.arg(1).contains("PrioritizeChaCha"));
+                if !lets_chacha && !only_13 {
+                    let fix = edit::replace(spot.statement(), "ssl_prefer_server_ciphers off");
+                    let what = "clients without AES in hardware cannot choose ChaCha20";
+                    found.add_as(Level::Note, Finding::at(spot, what).write("ssl_prefer_server_ciphers off;").fix(Some(fix)));
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! WebSockets that cannot get through.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "websocket_upgrade",
+    level: Level::Wrong,
+    group: Group::Works,
+    says: words("WebSockets do not get through this location", "이 location으로는 WebSocket이 통과하지 못합니다"),
+    remedy: words(
+        "Upgrade is a header of one hop: it must be sent on, over HTTP/1.1, with a Connection that names it. Socket.IO then stays with polling without a word. weir edge forwards upgrades by itself.",
+        "Upgrade는 한 구간짜리 헤더라 HTTP/1.1로, Connection과 함께 다시 보내야 합니다. 없으면 Socket.IO는 말없이 polling에 머뭅니다. weir edge는 스스로 전달합니다.",
+    ),
+    source: "nginx.org, WebSocket proxying; lab.md B40, 0-11",
+    check,
+    fires: Example::conf("http { server { location /socket.io/ { proxy_pass http://a; } } }"),
+    silent: Example::conf("http { server { location /socket.io/ { proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_pass http://a; } } }"),
+};
+
+/// Paths that speak WebSocket by convention.
+const PATHS: [&str; 7] = ["socket.io", "/ws", "websocket", "/cable", "sockjs", "/hmr", "signalr"];
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
+        let scope = pass.scope();
+        let headers = scope.effective_all("proxy_set_header");
+        let header = |name: &str| headers.iter().find(|spot| spot.arg(0).eq_ignore_ascii_case(name));
+        let path = scope.location().map(|location| location.text().to_ascii_lowercase()).unwrap_or_default();
+        let upgrade = header("upgrade").filter(|spot| !spot.arg(1).is_empty());
+        let is_meant = upgrade.is_some() || PATHS.iter().any(|known| path.contains(known));
+        if !is_meant {
+            continue;
+        }
+        let mut missing = Vec::new();
+        let one = scope.effective("proxy_http_version").map_or(case.is_surely(Version(1, 29, 7)), |spot| spot.arg(0) == "1.1");
+        if !one {
+            missing.push("proxy_http_version 1.1");
+        }
+        if upgrade.is_none() {
+            missing.push("proxy_set_header Upgrade $http_upgrade");
+        }
+        if header("connection").is_none_or(|spot| spot.arg(1).is_empty()) {
+            missing.push("proxy_set_header Connection $connection_upgrade");
+        }
+        if missing.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = missing.iter().map(|line| line.trim_start_matches("proxy_set_header ").split(' ').next().unwrap_or_default()).collect();
+        let mut finding = Finding::at(pass, format!("{} missing: the handshake reaches the origin as a plain GET", names.join(", ")))
+            .write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
+        let has_map = case.view.named("map").any(|map| map.arg(1) == "$connection_upgrade");
+        let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
+        if !drops && (has_map || missing.iter().all(|line| !line.contains("$connection_upgrade"))) {
+            finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
+        }
+        found.add(finding);
+    }
+}

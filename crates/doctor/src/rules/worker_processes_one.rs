@@ -1,0 +1,41 @@
+//! One worker where there is more than one CPU.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "worker_processes_one",
+    level: Level::Risk,
+    group: Group::Speed,
+    says: words("nginx uses one CPU, however many there are", "CPU가 몇 개든 nginx는 하나만 씁니다"),
+    remedy: words(
+        "A worker is one thread. On a larger machine nothing gets faster until `worker_processes auto;`.",
+        "worker는 스레드 하나입니다. `worker_processes auto;`가 아니면 더 큰 서버로 옮겨도 빨라지지 않습니다.",
+    ),
+    source: "nginx.org ngx_core_module, worker_processes; lab.md B12, 3-1",
+    check,
+    fires: Example::conf("worker_processes 1; events { } http { }"),
+    silent: Example::with("worker_processes 1; events { } http { }", |facts| facts.cpus = Some(1)),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    if case.facts.cpus == Some(1) || !case.view.is_whole() {
+        return;
+    }
+    let cpus = case.facts.cpus.map_or("however many CPUs the machine has".to_owned(), |cpus| format!("{cpus} CPUs are here"));
+    match case.view.root().get("worker_processes") {
+        Some(spot) if spot.arg(0) == "1" => {
+            let fix = edit::replace(spot.statement(), "worker_processes auto");
+            found.add(Finding::at(spot, format!("one worker; {cpus}")).write("worker_processes auto;").fix(Some(fix)));
+        }
+        None => {
+            let first = case.view.root().statements().next();
+            let fix = first.map(|first| {
+                let start = first.at().span.start;
+                edit::Edit { file: first.at().file, span: weir_conf::Span { start, end: start }, with: b"worker_processes auto;\n".to_vec() }
+            });
+            let what = format!("worker_processes is not written, and 1 by default; {cpus}");
+            found.add(Finding { at: first.map(Spot::at), ..Finding::nowhere(what) }.write("worker_processes auto;").fix(fix));
+        }
+        Some(_) => {}
+    }
+}

@@ -1,0 +1,45 @@
+//! `worker_connections` that the limit on open files does not allow.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "worker_rlimit_nofile_vs_connections",
+    level: Level::Risk,
+    group: Group::Limits,
+    says: words("A worker may not open as many files as it may have connections", "worker가 연결 수만큼 파일을 열 수 없습니다"),
+    remedy: words(
+        "A proxied client takes two descriptors. When they run out, accept stops for half a second at a time and requests are answered with 500. `worker_rlimit_nofile` of twice worker_connections needs no change of the system (the master is root).",
+        "프록시되는 클라이언트는 디스크립터를 두 개 씁니다. 모자라면 accept가 0.5초씩 멈추고 500이 나옵니다. `worker_rlimit_nofile`을 worker_connections의 두 배로 두면 시스템을 바꿀 필요가 없습니다.",
+    ),
+    source: "nginx.org ngx_core_module; lab.md B07, 1-4; gixy-ng worker_rlimit_nofile_vs_connections",
+    check,
+    fires: Example::conf("worker_rlimit_nofile 1024; events { worker_connections 1024; }"),
+    silent: Example::conf("worker_rlimit_nofile 2048; events { worker_connections 1024; }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let Some(connections) = case.view.named("worker_connections").find_map(|spot| Some((spot, spot.arg(0).parse::<u64>().ok()?))) else {
+        return;
+    };
+    let (spot, connections) = connections;
+    let need = connections.saturating_mul(2);
+    let line = format!("worker_rlimit_nofile {need}");
+    match case.view.named("worker_rlimit_nofile").next() {
+        Some(limit) => {
+            let written = limit.arg(0).parse::<u64>().unwrap_or(u64::MAX);
+            if written < need {
+                let what = format!("{written} files for {connections} connections: {} clients if they are proxied", written / 2);
+                let fix = edit::replace(limit.statement(), &line);
+                found.add(Finding::at(limit, what).write(format!("{line};")).fix(Some(fix)));
+            }
+        }
+        // The running worker's own limit is better knowledge, and another rule's.
+        None if case.facts.processes.is_empty() => {
+            let root = spot.scope().opener().map_or(spot, |events| events);
+            let what = format!("{connections} connections may take {need} files; without worker_rlimit_nofile the limit of whoever starts nginx holds, often 1024");
+            let fix = edit::insert_after(case.tree(), root.statement(), &line);
+            found.add_as(Level::Note, Finding::at(spot, what).write(format!("{line};")).fix(fix));
+        }
+        None => {}
+    }
+}

@@ -1,0 +1,34 @@
+//! More workers than CPUs they may use.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "workers_over_cpus",
+    level: Level::Risk,
+    group: Group::Speed,
+    says: words("There are more workers than CPUs they may use", "쓸 수 있는 CPU보다 worker가 많습니다"),
+    remedy: words(
+        "They take turns, and under a quota all of them stop at once until the next period. nginx's `auto` counts the machine's CPUs and not the quota of a container: write the number (weir counts both).",
+        "번갈아 실행되고, quota가 있으면 다음 주기까지 모두 멈춥니다. nginx의 `auto`는 컨테이너 quota가 아니라 머신의 CPU를 셉니다. 숫자로 쓰세요(weir는 둘 다 셉니다).",
+    ),
+    source: "Linux cgroup cpu.max; nginx ngx_ncpu; lab.md B14, B15",
+    check,
+    fires: Example::with("worker_processes 8; events { }", |facts| facts.cpus = Some(2)),
+    silent: Example::with("worker_processes 2; events { }", |facts| facts.cpus = Some(2)),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let (Some(cpus), Some(spot)) = (case.facts.cpus, case.view.root().get("worker_processes")) else { return };
+    let auto = spot.arg(0) == "auto";
+    let workers = if auto { case.facts.cpus_present } else { spot.arg(0).parse().ok() };
+    if let Some(workers) = workers.filter(|workers| *workers > cpus) {
+        let what = if auto {
+            format!("auto is {workers} workers in nginx, and the control group allows {cpus} CPU{}", if cpus == 1 { "" } else { "s" })
+        } else {
+            format!("{workers} workers for {cpus} CPU{}", if cpus == 1 { "" } else { "s" })
+        };
+        let line = format!("worker_processes {cpus}");
+        let fix = edit::replace(spot.statement(), &line);
+        found.add(Finding::at(spot, what).write(format!("{line};")).fix(Some(fix)));
+    }
+}

@@ -1,0 +1,71 @@
+//! Which nginx a configuration is for.
+
+use std::fmt;
+
+/// `1.22.1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u16, pub u16, pub u16);
+
+/// The newest version whose directives and defaults this crate knows: what is assumed when nobody says.
+pub const NEWEST: Version = Version(1, 31, 5);
+
+impl Version {
+    /// Reads `1.22.1`; a third number that is missing is 0.
+    pub fn read(text: &str) -> Option<Version> {
+        let mut parts = text.trim().split('.').map(|part| {
+            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+            part.get(..digits)?.parse::<u16>().ok()
+        });
+        let (major, minor) = (parts.next()??, parts.next()??);
+        Some(Version(major, minor, parts.next().flatten().unwrap_or(0)))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// What `nginx -V` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Its version.
+    pub version: Version,
+    /// The `configure` arguments, `--with-http_ssl_module` and so on.
+    pub arguments: Vec<String>,
+}
+
+impl Build {
+    /// Reads the output of `nginx -V`; `None` when it is something else.
+    pub fn read(text: &str) -> Option<Build> {
+        let version = text.lines().find_map(|line| line.strip_prefix("nginx version: "))?;
+        let version = Version::read(version.split_once('/').map_or(version, |(_, version)| version))?;
+        let arguments = text.lines().find_map(|line| line.strip_prefix("configure arguments:")).unwrap_or_default();
+        Some(Build { version, arguments: arguments.split_whitespace().map(str::to_owned).collect() })
+    }
+
+    /// Where the binary looks for its configuration when not told.
+    pub fn conf_path(&self) -> Option<&str> {
+        self.arguments.iter().find_map(|argument| argument.strip_prefix("--conf-path="))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn versions_and_builds_are_read() {
+        assert_eq!(Version::read("1.22.1"), Some(Version(1, 22, 1)));
+        assert_eq!(Version::read("1.29"), Some(Version(1, 29, 0)));
+        assert_eq!(Version::read("1.31.5-weir"), Some(Version(1, 31, 5)));
+        assert_eq!(Version::read("nginx"), None);
+        assert!(Version(1, 9, 15) < Version(1, 10, 0));
+        let text = "nginx version: nginx/1.22.1\nbuilt with OpenSSL 3.0.8\nconfigure arguments: --conf-path=/etc/nginx/nginx.conf --with-threads\n";
+        let build = Build::read(text).unwrap();
+        assert_eq!((build.version, build.conf_path()), (Version(1, 22, 1), Some("/etc/nginx/nginx.conf")));
+        assert_eq!(Build::read("hello"), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! Running processes: what they are called, what they may hold, what they do hold.
+
+use std::fs;
+use std::path::Path;
+
+use super::limits::{FileLimit, file_limit_of};
+use super::process::PROCESSES_MAX;
+
+/// A running process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// The kernel's id.
+    pub id: u32,
+    /// Its parent's.
+    pub parent: u32,
+    /// Its command line, a space between the words; for nginx the title it gave itself.
+    pub command: String,
+    /// `RLIMIT_NOFILE` as it holds for this process.
+    pub files: Option<FileLimit>,
+    /// Descriptors open now; `None` when we may not look.
+    pub open_files: Option<u64>,
+}
+
+/// The process with this id, then its children; empty if there is none.
+pub fn processes_under(root: &Path, pid: u32) -> Vec<Process> {
+    let Some(first) = process(root, pid) else { return Vec::new() };
+    let mut found = vec![first];
+    found.extend(all(root).filter(|process| process.parent == pid));
+    found
+}
+
+/// Processes of Node.js and PM2, at most 64.
+pub fn node_processes_under(root: &Path) -> Vec<Process> {
+    let is_node = |process: &Process| {
+        let program = process.command.split(' ').next().unwrap_or_default();
+        program.rsplit('/').next() == Some("node") || process.command.starts_with("PM2 ")
+    };
+    all(root).filter(is_node).take(64).collect()
+}
+
+fn all(root: &Path) -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten().take(PROCESSES_MAX);
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id| process(root, id))
+}
+
+fn process(root: &Path, id: u32) -> Option<Process> {
+    let directory = root.join("proc").join(id.to_string());
+    let stat = fs::read_to_string(directory.join("stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let parent = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    let command = fs::read(directory.join("cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&command).replace('\0', " ").trim().to_owned();
+    let open_files = fs::read_dir(directory.join("fd")).ok().map(|entries| entries.count() as u64);
+    Some(Process { id, parent, command, files: file_limit_of(root, id), open_files })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::host::tree;
+
+    #[test]
+    fn a_master_comes_with_its_workers() {
+        let limits = "Max open files            1024                 4096                 files\n";
+        let root = tree::made_up(&[
+            ("proc/7/stat", "7 (nginx) S 1 7 7 0"),
+            ("proc/7/cmdline", "nginx: master process /usr/sbin/nginx\0"),
+            ("proc/7/limits", limits),
+            ("proc/8/stat", "8 (a) b) S 7 7 7 0"),
+            ("proc/8/cmdline", "nginx: worker process\0"),
+            ("proc/8/fd/0", ""),
+            ("proc/8/fd/1", ""),
+            ("proc/9/stat", "9 (node) S 1 9 9 0"),
+            ("proc/9/cmdline", "/usr/bin/node\0app.js\0"),
+            ("proc/self/stat", "rubbish"),
+        ]);
+        let found = processes_under(root.path(), 7);
+        assert_eq!(found.iter().map(|process| process.id).collect::<Vec<_>>(), [7, 8]);
+        assert_eq!(found[0].files, Some(FileLimit { soft: 1024, hard: 4096 }));
+        assert_eq!((found[1].command.as_str(), found[1].open_files), ("nginx: worker process", Some(2)));
+        let node = node_processes_under(root.path());
+        assert_eq!((node.len(), node[0].command.as_str()), (1, "/usr/bin/node app.js"));
+        assert_eq!(processes_under(root.path(), 99), []);
+    }
+}

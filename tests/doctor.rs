@@ -1,0 +1,164 @@
+//! `weir doctor` from outside: exit codes, a dump on standard input, a change and its undo, a status page, a process.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+
+/// A folder that vanishes.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("weir-doctor-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn doctor(args: &[&str]) -> Output {
+    Command::new(WEIR).arg("doctor").args(args).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+}
+
+const QUIET: &str = "worker_processes auto;\nevents { worker_connections 4096; }\nworker_rlimit_nofile 8192;\n";
+
+#[test]
+fn exit_codes_say_what_the_report_says() {
+    let folder = Folder::new();
+    let good = folder.file("good.conf", QUIET);
+    let bad = folder.file("bad.conf", &format!("{QUIET}http {{ server {{ location /a {{ alias /b/; }} }} }}\n"));
+    let broken = folder.file("broken.conf", "events {");
+    let code = |path: &Path| doctor(&["--no-host", path.to_str().unwrap()]).status.code();
+    assert_eq!((code(&good), code(&bad), code(&broken)), (Some(0), Some(1), Some(1)));
+    assert_eq!(code(Path::new("/nowhere/nginx.conf")), Some(2));
+    let output = doctor(&["--only", "alias_traversl", good.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("did you mean alias_traversal?"), "{}", said(&output));
+}
+
+#[test]
+fn a_dump_keeps_the_names_of_its_files() {
+    let mut child = Command::new(WEIR)
+        .args(["doctor", "-", "--no-host", "--json", "--only", "error_log_off"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let dump = "# configuration file /e/nginx.conf:\nevents { }\nhttp {\n include d/*.conf;\n}\n\n# configuration file /e/d/a.conf:\n\nerror_log off;\n";
+    child.stdin.take().unwrap().write_all(dump.as_bytes()).unwrap();
+    let value = json(&child.wait_with_output().unwrap());
+    let finding = &value["findings"][0];
+    assert_eq!((finding["file"].as_str(), finding["line"].as_u64()), (Some("/e/d/a.conf"), Some(2)));
+    assert_eq!((finding["rule"].as_str(), finding["can_fix"].as_bool()), (Some("error_log_off"), Some(true)));
+    assert_eq!(value["weir_doctor"].as_u64(), Some(1));
+}
+
+#[test]
+fn a_change_is_shown_then_written_then_taken_back() {
+    let folder = Folder::new();
+    let text =
+        "events { }\nhttp {\n    # mine\n    server {\n        listen 80;\n        error_log off;  # quiet\n    }\n}\n";
+    let path = folder.file("nginx.conf", text);
+    let name = path.to_str().unwrap();
+    let only = ["--no-host", "--only", "error_log_off", "--fix", name];
+    let shown = doctor(&only);
+    assert_eq!(shown.status.code(), Some(1));
+    assert!(said(&shown).contains("-        error_log off;  # quiet\n+        error_log /var/log"), "{}", said(&shown));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "nothing is written unasked");
+
+    let written = doctor(&[&only[..], &["--write"]].concat());
+    assert_eq!(written.status.code(), Some(0), "{}", said(&written));
+    let after = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(after, text.replace("error_log off;", "error_log /var/log/nginx/error.log crit;"));
+    assert_eq!(doctor(&only).status.code(), Some(0), "nothing is left to mend");
+
+    let undo = std::fs::File::open(format!("{name}.undo.diff")).unwrap();
+    let patch = Command::new("patch").args(["-d", "/", "-p1", "-s"]).stdin(undo).status().unwrap();
+    assert!(patch.success());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    // An undo that is still there is never overwritten.
+    let again = doctor(&[&only[..], &["--write"]].concat());
+    assert_eq!(again.status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_status_page_is_asked_twice() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/status", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            let page = "Active connections: 9 \nserver accepts handled requests\n 100 90 300 \nReading: 0 Writing: 1 Waiting: 8 \n";
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", page.len());
+            stream.write_all(format!("{head}{page}").as_bytes()).unwrap();
+        }
+    });
+    let folder = Folder::new();
+    let path = folder.file("nginx.conf", QUIET);
+    let value = json(&doctor(&["--json", "--live", &url, path.to_str().unwrap()]));
+    server.join().unwrap();
+    let rules: Vec<&str> = value["findings"].as_array().unwrap().iter().filter_map(|f| f["rule"].as_str()).collect();
+    assert!(rules.contains(&"connections_dropped") && rules.contains(&"headroom"), "{value}");
+}
+
+#[test]
+fn a_process_is_asked_for_its_limits() {
+    let folder = Folder::new();
+    let path = folder.file("nginx.conf", "events { worker_connections 4000000000; }\n");
+    let pid = std::process::id().to_string();
+    let output = doctor(&["--json", "--pid", &pid, "--only", "fd_limit_running", path.to_str().unwrap()]);
+    let value = json(&output);
+    let what = value["findings"][0]["what"].as_str().unwrap();
+    assert!(what.contains(&format!("worker {pid} may open")) && what.contains("Set by"), "{what}");
+    let none = doctor(&["--pid", "999999999", path.to_str().unwrap()]);
+    assert_eq!((none.status.code(), said(&none).contains("no process 999999999")), (Some(2), true));
+}
+
+#[test]
+fn values_changes_and_korean() {
+    let folder = Folder::new();
+    let before = folder.file("before.conf", "events { }\nhttp { }\n");
+    let after = folder.file("after.conf", "events { use epoll; }\nhttp { proxy_read_timeout 1m; }\n");
+    let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
+    let told = ["--nginx-version", "1.22.1", after];
+    let explained = said(&doctor(&[&told[..], &["--explain=proxy_read_timeout"]].concat()));
+    assert!(
+        explained.contains("after.conf:2, which is the default") && explained.contains("not from the client"),
+        "{explained}"
+    );
+    let compared = said(&doctor(&[&told[..], &["--against", before]].concat()));
+    assert!(compared.contains("none of the 2 changes has an effect: this would be an A/A"), "{compared}");
+    let korean = said(&doctor(&[&told[..], &["--no-host", "--lang", "ko"]].concat()));
+    assert!(korean.contains("Linux의 nginx는 원래 epoll을 씁니다") && korean.contains("참고"), "{korean}");
+}
