@@ -1,0 +1,196 @@
+// The page: state in, elements out, once a second and after each press.
+
+import { draw, h } from "./dom.js";
+import { SILENCE, follow } from "./feed.js";
+import { WORDS, choose, translator } from "./i18n.js";
+import { mark } from "./parts.js";
+import * as units from "./units.js";
+import { caches } from "./views/caches.js";
+import { errors } from "./views/errors.js";
+import { host } from "./views/host.js";
+import { overview } from "./views/overview.js";
+import { upstreams } from "./views/upstreams.js";
+import { websockets } from "./views/websockets.js";
+import { zones } from "./views/zones.js";
+
+const VIEWS = { overview, zones, upstreams, caches, websockets, host, errors };
+const THEMES = ["auto", "light", "dark"];
+const STATE_TONES = { healthy: "good", near: "warn", limited: "bad", failing: "bad", waiting: "idle" };
+
+const remembered = (name) => {
+  try {
+    return localStorage.getItem(`weir.${name}`);
+  } catch {
+    return null;
+  }
+};
+const remember = (name, value) => {
+  try {
+    localStorage.setItem(`weir.${name}`, value);
+  } catch {
+    // A browser that keeps nothing asks again next time.
+  }
+};
+
+let feed = null;
+let link = "lost";
+let heard = 0;
+
+const ui = {
+  language: remembered("language") in WORDS ? remembered("language") : choose(navigator.languages ?? [navigator.language]),
+  theme: THEMES.includes(remembered("theme")) ? remembered("theme") : "auto",
+  sort: {},
+  open: new Set(),
+  evidence: false,
+  token: { wrong: false },
+  purge: { what: "tag", text: "", zone: "", soft: false, sure: false, working: false, answer: null },
+  set(change) {
+    Object.assign(ui, change);
+    redraw();
+  },
+};
+
+const view = () => (location.hash.slice(2) in VIEWS ? location.hash.slice(2) : "overview");
+
+let isDue = false;
+function redraw() {
+  if (isDue) return;
+  isDue = true;
+  // A hidden page is drawn when it is looked at.
+  if (document.hidden) return;
+  requestAnimationFrame(() => {
+    isDue = false;
+    paint();
+  });
+}
+
+function paint() {
+  const t = translator(ui.language);
+  const root = document.documentElement;
+  if (root.lang !== ui.language) root.lang = ui.language;
+  if (ui.theme === "auto") delete root.dataset.theme;
+  else root.dataset.theme = ui.theme;
+  const doc = feed?.doc;
+  document.title = doc ? `${units.rate(doc.point.rps)} · ${t(`state.${doc.verdict.state}`)} · weir` : "weir";
+  const isStale = Boolean(doc) && (link !== "open" || Date.now() - heard > SILENCE);
+  draw(
+    document.getElementById("app"),
+    head(doc, isStale, t),
+    doc ? strip(doc, t) : null,
+    doc ? tabs(doc, t) : null,
+    h("main", { id: "main", class: isStale ? "stale" : undefined, tabindex: -1 }, body(doc, t)),
+    doc ? foot(doc, t) : null,
+  );
+}
+
+function body(doc, t) {
+  if (link === "refused") return token(t);
+  if (!doc) return h("p", { class: "empty big" }, t("wait"));
+  return VIEWS[view()]({ doc, before: feed.before, past: feed.past, t, ui });
+}
+
+function head(doc, isStale, t) {
+  const silence = units.span((Date.now() - heard) / 1000);
+  const word = link === "refused" ? t("link.refused") : !isStale && link === "open" ? t("link.open") : doc ? t("link.stale", silence) : t("link.lost");
+  const next = THEMES[(THEMES.indexOf(ui.theme) + 1) % THEMES.length];
+  return h(
+    "header",
+    { class: "top" },
+    h(
+      "a",
+      { class: "brand", href: "#/overview" },
+      h("svg", { viewBox: "0 0 32 32", "aria-hidden": "true" }, h("rect", { width: 32, height: 32, rx: 7 }),
+        h("path", { class: "wave", d: "M4 12c3-3 5-3 8 0s5 3 8 0 5-3 8 0" }), h("path", { class: "fall", d: "M10 20v7M16 18v9M22 20v7" })),
+      "weir",
+    ),
+    h("span", { class: "link", role: "status" }, mark(!isStale && link === "open" ? "good" : "warn", word)),
+    h("span", { class: "gap" }),
+    doc ? h("time", { class: "clock" }, units.clock(doc.at)) : null,
+    h("button", { type: "button", class: "quiet", lang: ui.language === "ko" ? "en" : "ko", onclick: () => { const language = ui.language === "ko" ? "en" : "ko"; remember("language", language); ui.set({ language }); } }, t("language")),
+    h("button", { type: "button", class: "quiet theme", title: t(`theme.${ui.theme}`), "aria-label": t(`theme.${ui.theme}`), onclick: () => { remember("theme", next); ui.set({ theme: next }); } }, { auto: "◐", light: "○", dark: "●" }[ui.theme]),
+  );
+}
+
+function strip(doc, t) {
+  const { verdict } = doc;
+  const tone = STATE_TONES[verdict.state] ?? "idle";
+  return h(
+    "section",
+    { class: `verdict ${tone}`, "aria-label": t("verdict.label") },
+    h(
+      "button",
+      { type: "button", "aria-expanded": ui.evidence ? "true" : "false", "aria-controls": "evidence", onclick: () => ui.set({ evidence: !ui.evidence }) },
+      mark(tone, t(`state.${verdict.state}`)),
+      h("span", { class: "words" }, t.of(verdict.words)),
+      h("span", { class: "fold" }, t("verdict.evidence"), h("span", { "aria-hidden": "true" }, ui.evidence ? " ▾" : " ▸")),
+    ),
+    h(
+      "div",
+      { id: "evidence", hidden: !ui.evidence },
+      h("ul", null, (verdict.evidence ?? []).map((line) => h("li", null, t.of(line)))),
+      verdict.remedy ? h("p", { class: "remedy" }, h("b", null, t("verdict.try")), " ", h("code", null, t.of(verdict.remedy))) : null,
+    ),
+  );
+}
+
+function tabs(doc, t) {
+  const counts = { errors: (doc.snapshot.weir.errors ?? []).length };
+  return h(
+    "nav",
+    { class: "tabs", "aria-label": t("nav.label") },
+    Object.keys(VIEWS).map((name) =>
+      h("a", { key: name, href: `#/${name}`, "aria-current": view() === name ? "page" : undefined }, t(`nav.${name}`), counts[name] ? h("span", { class: "badge" }, String(counts[name])) : null),
+    ),
+  );
+}
+
+function token(t) {
+  return h(
+    "form",
+    {
+      class: "card token",
+      onsubmit: async (event) => {
+        event.preventDefault();
+        const answer = await fetch("token", { method: "POST", body: event.target.elements.token.value }).catch(() => null);
+        if (answer?.status === 204) globalThis.location.reload();
+        else ui.set({ token: { wrong: true } });
+      },
+    },
+    h("h2", null, t("token.title")),
+    h("p", { class: "hint" }, t("token.text")),
+    h("label", null, t("token.label"), h("input", { type: "password", name: "token", required: true, autocomplete: "current-password" })),
+    h("button", { type: "submit", class: "primary" }, t("token.send")),
+    h("p", { role: "alert", class: "answer" }, ui.token.wrong ? mark("bad", t("token.wrong")) : ""),
+  );
+}
+
+function foot(doc, t) {
+  const { nginx, weir } = doc.snapshot;
+  return h(
+    "footer",
+    null,
+    h("span", null, t("foot.weir", nginx.version, nginx.generation, nginx.pid, units.span(weir.uptime_ms / 1000))),
+    weir.names_merged > 0 ? h("span", null, t("foot.merged", units.count(weir.names_merged))) : null,
+  );
+}
+
+globalThis.addEventListener("hashchange", () => {
+  redraw();
+  globalThis.scrollTo(0, 0);
+});
+document.addEventListener("visibilitychange", () => {
+  isDue = false;
+  redraw();
+});
+setInterval(() => {
+  if (Date.now() - heard > SILENCE) redraw();
+}, 1000);
+follow("feed", (event) => {
+  link = event.link;
+  if (event.state) {
+    feed = event.state;
+    heard = Date.now();
+  }
+  redraw();
+});
+paint();

@@ -1,0 +1,111 @@
+// From what the edge counts to what a view shows: rates between two seconds, shares, lists out of maps. Pure.
+
+/** How much a counter grew each second; nothing where it is new, or was set back. */
+export function grew(now, before, seconds) {
+  if (typeof now !== "number" || typeof before !== "number" || !(seconds > 0) || now < before) return undefined;
+  return (now - before) / seconds;
+}
+
+/** Seconds between two documents. */
+export const between = (doc, before) => (before ? (doc.at - before.at) / 1000 : 0);
+
+/** A part of a whole, where there is a whole. */
+export const part = (some, all) => (all > 0 ? some / all : undefined);
+
+/** Microseconds as milliseconds, of a time that was measured at all. */
+export const ms = (times, quantile) => (times?.count > 0 ? times[quantile] / 1000 : undefined);
+
+/** Waterlines, the fullest first. */
+export function waterlines(doc) {
+  return (doc.waterlines ?? []).map((line, place) => ({ ...line, place })).sort((a, b) => b.ratio - a.ratio || a.place - b.place);
+}
+
+/** The tone of a share of a limit. The thresholds are the edge's: they come with the feed. */
+export function toneOf(ratio, thresholds) {
+  if (ratio >= (thresholds?.limited ?? 0.95)) return "bad";
+  if (ratio >= (thresholds?.near ?? 0.8)) return "warn";
+  return "water";
+}
+
+/** Server or location zones as rows. */
+export function zones(doc, before, kind, past) {
+  const seconds = between(doc, before);
+  const [now, then] = [doc.snapshot.http[kind] ?? {}, before?.snapshot.http[kind] ?? {}];
+  return Object.entries(now).map(([name, zone]) => {
+    const old = then[name];
+    const times = doc.snapshot.weir[kind]?.[name];
+    const uptime = doc.snapshot.weir.uptime_ms / 1000;
+    return {
+      name,
+      zone,
+      rate: times?.rate ?? grew(zone.requests, old?.requests, seconds),
+      average: uptime > 0 ? zone.requests / uptime : undefined,
+      max: times?.rate_max,
+      p50: ms(times?.recent, "p50_us"),
+      p95: ms(times?.recent, "p95_us"),
+      p99: ms(times?.recent, "p99_us"),
+      received: grew(zone.received, old?.received, seconds),
+      sent: grew(zone.sent, old?.sent, seconds),
+      handshakes: zone.ssl ? part(zone.ssl.handshakes, zone.requests) : undefined,
+      resumed: zone.ssl ? part(zone.ssl.session_reuses, zone.ssl.handshakes) : undefined,
+      failed: grew(zone.responses["5xx"] + zone.discarded, old ? old.responses["5xx"] + old.discarded : undefined, seconds),
+    };
+  });
+}
+
+/** Statuses, the most frequent first. */
+export function codes(responses) {
+  return Object.entries(responses.codes ?? {})
+    .map(([code, count]) => ({ code: Number(code), count }))
+    .filter(({ count }) => count > 0)
+    .sort((a, b) => b.count - a.count || a.code - b.code);
+}
+
+/** Groups, each with its peers as rows. */
+export function groups(doc, before) {
+  const seconds = between(doc, before);
+  return Object.entries(doc.snapshot.http.upstreams ?? {}).map(([name, group]) => ({
+    name,
+    group,
+    peers: (group.peers ?? []).map((peer, place) => {
+      const cost = doc.snapshot.weir.upstreams?.[name]?.[place];
+      const old = before?.snapshot.http.upstreams?.[name]?.peers?.[place];
+      const oldCost = before?.snapshot.weir.upstreams?.[name]?.[place];
+      return {
+        peer,
+        cost,
+        state: peer.state === "up" && peer.max_conns && peer.active >= peer.max_conns ? "busy" : peer.state,
+        rate: grew(peer.requests, old?.requests, seconds),
+        opened: grew(cost?.opened, oldCost?.opened, seconds),
+        reuse: cost ? part(cost.reused, cost.reused + cost.opened) : undefined,
+        connect: ms(cost?.connect?.recent, "p95_us"),
+        header: ms(cost?.header?.recent, "p95_us"),
+        response: ms(cost?.response?.recent, "p95_us"),
+      };
+    }),
+  }));
+}
+
+/** What a cache's requests came to, in the order in which they are told. */
+export const OUTCOMES = ["hit", "stale", "updating", "revalidated", "miss", "expired", "bypass", "error"];
+/** Of those, which the origin was asked for. */
+export const ASKED = new Set(["miss", "expired", "bypass"]);
+
+/** Caches with their books: how many requests are in them, and what is amiss. */
+export function caches(doc, before) {
+  const seconds = between(doc, before);
+  return Object.entries(doc.snapshot.http.caches ?? {}).map(([name, cache]) => {
+    const account = doc.snapshot.weir.caches?.[name] ?? {};
+    const old = before?.snapshot.weir.caches?.[name];
+    const sum = OUTCOMES.reduce((sum, outcome) => sum + (account[outcome] ?? 0), 0);
+    return {
+      name,
+      cache,
+      account,
+      off: (account.requests ?? 0) - sum,
+      requests: grew(account.requests, old?.requests, seconds),
+      fetches: grew(account.fetches, old?.fetches, seconds),
+      saved: account.requests > 0 ? 1 - Math.min(1, account.fetches / account.requests) : undefined,
+    };
+  });
+}

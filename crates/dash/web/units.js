@@ -1,0 +1,91 @@
+// Numbers as people read them. All functions are pure; "–" is what is not known.
+
+export const NOTHING = "–";
+
+/** Whether there is a number. @param {unknown} n */
+export const known = (n) => typeof n === "number" && Number.isFinite(n);
+
+const trim = (n, digits) => n.toFixed(digits);
+
+/** Three significant figures at most: 0.42, 7.3, 128. @param {number} n */
+function short(n) {
+  const size = Math.abs(n);
+  if (size >= 99.95) return trim(n, 0);
+  if (size >= 9.995) return trim(n, size < 99.95 && n % 1 !== 0 ? 1 : 0);
+  return n % 1 === 0 ? trim(n, 0) : trim(n, 2).replace(/0$/, "");
+}
+
+function scaled(n, base, names, gap) {
+  let step = 0;
+  while (Math.abs(n) >= base * 0.9995 && step < names.length - 1) {
+    n /= base;
+    step += 1;
+  }
+  return short(n) + (names[step] ? gap + names[step] : "");
+}
+
+/** A count in full, in groups of three: 28 232. @param {number} [n] */
+export function count(n) {
+  if (!known(n)) return NOTHING;
+  return String(Math.round(n)).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+}
+
+/** A count in short: 1.24k. @param {number} [n] */
+export const si = (n) => (known(n) ? scaled(n, 1000, ["", "k", "M", "G", "T"], "") : NOTHING);
+
+/** A number each second: 412/s. @param {number} [n] */
+export const rate = (n) => (known(n) ? si(n) + "/s" : NOTHING);
+
+/** Bytes: 1.5 MiB. @param {number} [n] */
+export const bytes = (n) => (known(n) ? scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"], "\u202f") : NOTHING);
+
+/** Bytes each second. @param {number} [n] */
+export const byteRate = (n) => (known(n) ? bytes(n) + "/s" : NOTHING);
+
+/** Milliseconds in the unit that suits: 430 µs, 12.4 ms, 1.2 s. @param {number} [ms] */
+export function time(ms) {
+  if (!known(ms)) return NOTHING;
+  if (ms === 0) return "0\u202fms";
+  if (ms < 0.9995) return short(Math.round(ms * 1000)) + "\u202fµs";
+  if (ms < 999.5) return short(ms) + "\u202fms";
+  if (ms < 60_000) return short(ms / 1000) + "\u202fs";
+  return span(ms / 1000);
+}
+
+/** Seconds as days, hours, minutes: 3 d 4 h. @param {number} [seconds] */
+export function span(seconds) {
+  if (!known(seconds)) return NOTHING;
+  seconds = Math.max(0, Math.round(seconds));
+  const parts = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor(seconds / 3600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "m"],
+    [seconds % 60, "s"],
+  ];
+  const first = parts.findIndex(([n]) => n > 0);
+  if (first < 0) return "0\u202fs";
+  return parts
+    .slice(first, first + 2)
+    .filter(([n]) => n > 0)
+    .map(([n, unit]) => `${n}\u202f${unit}`)
+    .join(" ");
+}
+
+/** A share of one as percent: 0.4 %, 93 %. @param {number} [share] */
+export function percent(share) {
+  if (!known(share)) return NOTHING;
+  const n = share * 100;
+  if (n > 0 && n < 0.05) return "<0.1\u202f%";
+  if (n > 99.9 && n < 100) return "99.9\u202f%";
+  return trim(n, n < 9.95 && n % 1 !== 0 ? 1 : 0) + "\u202f%";
+}
+
+/** A share of one with two digits: 0.93. @param {number} [share] */
+export const share = (share) => (known(share) ? trim(share, 2) : NOTHING);
+
+/** A time of day with seconds. @param {number} [unixMs] */
+export function clock(unixMs) {
+  if (!known(unixMs)) return NOTHING;
+  const date = new Date(unixMs);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((n) => String(n).padStart(2, "0")).join(":");
+}

@@ -1,0 +1,122 @@
+// Caches: what came of each request, in books that add up; and orders to forget.
+
+import { h } from "../dom.js";
+import { ASKED, OUTCOMES, caches as rows, ms, part, toneOf } from "../model.js";
+import { card, empty, figure, keys, mark, stacked } from "../parts.js";
+import * as units from "../units.js";
+
+export function caches({ doc, before, t, ui }) {
+  const list = rows(doc, before);
+  if (list.length === 0) return card(t("nav.caches"), null, empty(t("cache.none")));
+  return [list.map((row) => h("div", { key: row.name }, one(row, doc, t))), purge(list, doc, t, ui)];
+}
+
+function one(row, doc, t) {
+  const { cache, account } = row;
+  const fill = cache.max_size ? part(cache.size, cache.max_size) : undefined;
+  const pieces = OUTCOMES.map((outcome) => ({
+    key: outcome,
+    name: t(`cache.${outcome}`),
+    size: account[outcome] ?? 0,
+    text: units.count(account[outcome] ?? 0),
+    tone: `outcome-${ASKED.has(outcome) ? "origin" : outcome === "error" ? "error" : "cache"} o-${outcome}`,
+  }));
+  const reasons = Object.entries(account.reasons ?? {}).sort((a, b) => b[1] - a[1]);
+  return card(
+    row.name,
+    row.saved === undefined ? null : t("cache.saved", units.percent(row.saved)),
+    h(
+      "div",
+      { class: "figures" },
+      figure(t("cache.clients"), units.rate(row.requests), units.count(account.requests)),
+      figure(t("cache.origin"), units.rate(row.fetches), units.count(account.fetches)),
+      figure(t("cache.waited"), units.count(account.waited), t("cache.waitP95", units.time(ms(account.wait, "p95_us")))),
+      figure(t("cache.fill"), fill === undefined ? units.bytes(cache.size) : units.percent(fill),
+        cache.max_size ? `${units.bytes(cache.size)} / ${units.bytes(cache.max_size)}` : t("cache.noMax")),
+      figure(t("cache.memory"), units.bytes(account.memory), account.memory_max ? `/ ${units.bytes(account.memory_max)}` : ""),
+      figure(t("cache.objects", units.si(account.objects)), cache.cold ? t("cache.cold") : units.count(account.purged), t("cache.purged")),
+    ),
+    h(
+      "div",
+      { class: "books" },
+      h("h3", null, t("cache.books"), " ", row.off === 0 ? mark("good", t("cache.adds")) : mark("bad", t("cache.off", units.count(row.off)))),
+      stacked(t("cache.books"), pieces, account.requests),
+      h(
+        "p",
+        { class: "sum" },
+        h("b", null, units.count(account.requests)),
+        ` ${t("cache.requests")} = `,
+        pieces.map((piece, at) => [at ? " + " : "", h("span", { key: piece.key, class: piece.size ? "term" : "term zero" }, h("b", null, piece.text), ` ${piece.name}`)]),
+      ),
+    ),
+    h("h3", null, t("cache.reasons")),
+    reasons.length === 0
+      ? h("p", { class: "hint" }, t("cache.noReasons"))
+      : keys(reasons.slice(0, 12).map(([reason, count]) => ({ key: reason, name: reason.replaceAll("_", " "), text: units.count(count), tone: "plain" }))),
+  );
+}
+
+const WHATS = ["key", "prefix", "tag", "all"];
+
+function purge(list, doc, t, ui) {
+  if (!doc.may?.purge) return card(t("purge.title"), null, h("p", { class: "hint" }, t("purge.locked")));
+  const form = ui.purge;
+  const set = (change) => ui.set({ purge: { ...form, sure: false, ...change } });
+  const asks = form.what !== "all";
+  return card(
+    t("purge.title"),
+    null,
+    h(
+      "form",
+      {
+        class: "purge",
+        onsubmit: (event) => {
+          event.preventDefault();
+          if (!asks && !form.sure) return ui.set({ purge: { ...form, sure: true } });
+          send(form, set, t);
+        },
+      },
+      h(
+        "label",
+        null,
+        t("purge.what"),
+        h("select", { onchange: (event) => set({ what: event.target.value }) }, WHATS.map((what) => h("option", { key: what, value: what, selected: what === form.what }, t(`purge.${what}`)))),
+      ),
+      asks
+        ? h("label", { class: "wide" }, t("purge.text"), h("input", { type: "text", required: true, maxlength: 4096, autocomplete: "off", spellcheck: "false", oninput: (event) => set({ text: event.target.value }) }))
+        : null,
+      h(
+        "label",
+        null,
+        t("purge.zone"),
+        h("select", { onchange: (event) => set({ zone: event.target.value }) },
+          h("option", { value: "", selected: form.zone === "" }, t("purge.every")),
+          list.map((row) => h("option", { key: row.name, value: row.name, selected: form.zone === row.name }, row.name))),
+      ),
+      h("label", { class: "check" }, h("input", { type: "checkbox", onchange: (event) => set({ soft: event.target.checked }) }), t("purge.soft")),
+      h("button", { type: "submit", class: "primary" }, form.working ? t("purge.working") : form.sure ? t("purge.sure") : t("purge.send")),
+    ),
+    h("p", { class: "answer", role: "status" }, form.answer ? mark(form.answer.tone, form.answer.text) : ""),
+  );
+}
+
+/** The order of a form, as the edge reads it. */
+export function order({ what, text, zone, soft }) {
+  const order = what === "all" ? { all: true } : { [what]: text };
+  if (zone) order.zone = zone;
+  if (soft) order.soft = true;
+  return order;
+}
+
+async function send(form, set, t) {
+  set({ working: true });
+  try {
+    const answer = await fetch("purge", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order(form)) });
+    const said = await answer.json();
+    if (answer.status === 200) set({ working: false, answer: { tone: "good", text: t("purge.done", said.edges ?? 1, units.time(said.ms)) } });
+    else if (answer.status === 202) set({ working: false, answer: { tone: "warn", text: t("purge.behind", (said.behind ?? []).join(", ")) } });
+    else set({ working: false, answer: { tone: "bad", text: t("purge.failed", said.message ?? answer.status) } });
+  } catch (error) {
+    set({ working: false, answer: { tone: "bad", text: t("purge.failed", String(error.message ?? error)) } });
+  }
+}

@@ -1,0 +1,179 @@
+// The first look: figures, waterlines, the way of a request, ten minutes of charts.
+
+import { chart, spark } from "../chart.js";
+import { h } from "../dom.js";
+import { ms, part, toneOf, waterlines } from "../model.js";
+import { card, empty, stacked } from "../parts.js";
+import * as units from "../units.js";
+
+export function overview({ doc, past, t }) {
+  return [
+    figures(doc, past, t),
+    h("div", { class: "grid two" }, water(doc, t), path(doc, t)),
+    h("div", { class: "grid two" }, charts(past, t)),
+  ];
+}
+
+function tile(label, value, note, values, tone, alarm) {
+  return h(
+    "div",
+    { class: `tile ${alarm ?? ""}` },
+    h("span", { class: "label" }, label),
+    h("strong", null, value),
+    h("span", { class: "note" }, note ?? ""),
+    spark(values, tone),
+  );
+}
+
+function figures(doc, past, t) {
+  const { point, snapshot } = doc;
+  const of = (name) => past.map((point) => point?.[name]);
+  const share = part(point.failed, point.rps);
+  return h(
+    "section",
+    { class: "tiles", "aria-label": t("nav.overview") },
+    tile(t("kpi.requests"), units.rate(point.rps), t("kpi.inflight", units.si(snapshot.http.requests.current)), of("rps")),
+    tile(t("kpi.failed"), units.rate(point.failed), share ? t("kpi.perSecond", units.percent(share)) : "5xx", of("failed"), "bad", point.failed > 0 ? "alarm" : ""),
+    tile(t("kpi.p99"), units.time(point.p99), t("kpi.p50of", units.time(point.p50)), of("p99"), "deep"),
+    tile(t("kpi.connections"), units.si(point.active), t("kpi.idle", units.si(point.idle)), of("active")),
+    tile(t("kpi.out"), units.byteRate(point.sent), t("kpi.in", units.byteRate(point.received)), of("sent")),
+    tile(t("kpi.cpu"), units.percent(point.cpu), t("kpi.cpus", units.si(snapshot.weir.host.cpus)), of("cpu"), "deep"),
+  );
+}
+
+function amount(unit, n) {
+  if (unit === "bytes") return units.bytes(n);
+  return unit === "cores" ? units.share(n) : units.count(n);
+}
+
+function timeLeft(line, t) {
+  if (line.ratio >= 1) return t("water.at");
+  if (line.trend === "rising") return t("water.inTime", units.span(line.eta_s));
+  return t(line.trend === "unknown" ? "water.short" : "water.notRising");
+}
+
+function water(doc, t) {
+  const lines = waterlines(doc);
+  return card(
+    t("water.title"),
+    t("water.hint"),
+    lines.length === 0
+      ? empty(t("water.none"))
+      : h(
+          "ul",
+          { class: "waterlines" },
+          lines.map((line) => waterline(line, doc.thresholds, t)),
+        ),
+  );
+}
+
+function waterline(line, thresholds, t) {
+  const tone = toneOf(line.ratio, thresholds);
+  const [used, limit, highest] = [line.used, line.limit, line.max].map((n) => amount(line.unit, n));
+  const name = t.of(line.name);
+  const clip = (n) => `${Math.min(100, Math.max(0, n * 100)).toFixed(1)}%`;
+  return h(
+    "li",
+    { key: `${line.kind} ${line.of}`, class: `waterline ${tone}` },
+    h("div", { class: "what" }, h("span", { class: "name" }, name), line.of ? h("span", { class: "of" }, line.of) : null),
+    h("div", { class: "share" }, tone === "water" ? null : h("span", { "aria-hidden": "true" }, tone === "bad" ? "■ " : "▲ "), units.percent(line.ratio)),
+    h(
+      "div",
+      { class: "vessel", role: "meter", "aria-label": `${name} ${line.of}`.trim(), "aria-valuemin": 0, "aria-valuemax": 100,
+        "aria-valuenow": Math.min(100, Math.round(line.ratio * 100)), "aria-valuetext": `${used} ${t("water.of")} ${limit}` },
+      h("span", { class: "level", css: { width: clip(line.ratio) } }),
+      h("span", { class: "highest", css: { left: clip(line.max / line.limit) } }),
+    ),
+    h(
+      "div",
+      { class: "facts" },
+      h("span", null, h("b", null, used), ` ${t("water.of")} ${limit}`),
+      h("span", null, `${t("water.max")} ${highest}`),
+      line.hits > 0 ? h("span", { class: "met" }, `${t("water.hits")} ${t("water.times", units.count(line.hits))}`) : null,
+      h("span", { class: line.trend === "rising" ? "rising" : undefined }, timeLeft(line, t)),
+      line.set_by ? h("span", { class: "setby" }, t("water.setBy", line.set_by)) : null,
+    ),
+  );
+}
+
+const QUANTILES = ["p50_us", "p95_us", "p99_us"];
+
+function path(doc, t) {
+  const { path, recent_ms } = doc.snapshot.weir;
+  const window = units.span(Math.max(1, recent_ms / 1000));
+  const seen = (path ?? []).filter((step) => step.recent.count > 0);
+  const most = Math.max(1, ...seen.map((step) => step.recent.count));
+  // A step that few requests pass weighs as little as they are.
+  const weight = (step) => (step.recent.p95_us * step.recent.count) / most;
+  const whole = seen.reduce((sum, step) => sum + weight(step), 0);
+  const pieces = seen.map((step) => ({
+    key: step.step,
+    name: t(`path.${step.step}`),
+    size: weight(step),
+    tone: `step-${step.step}`,
+    text: units.time(ms(step.recent, "p95_us")),
+  }));
+  return card(
+    t("path.title"),
+    t("path.hint", window),
+    seen.length === 0
+      ? empty(t("path.none", window))
+      : [
+          stacked(t("path.title"), pieces, whole),
+          h(
+            "table",
+            { class: "path" },
+            h(
+              "thead",
+              null,
+              h(
+                "tr",
+                null,
+                h("th", { scope: "col", class: "text" }, t("path.step")),
+                ["p50", "p95", "p99"].map((name) => h("th", { scope: "col", class: "number" }, name)),
+                h("th", { scope: "col", class: "number" }, t("path.times")),
+              ),
+            ),
+            h(
+              "tbody",
+              null,
+              (path ?? []).map((step) =>
+                h(
+                  "tr",
+                  { key: step.step, class: step.recent.count ? undefined : "unseen" },
+                  h("th", { scope: "row", class: "text" }, h("span", { class: `chip step-${step.step}`, "aria-hidden": "true" }), t(`path.${step.step}`)),
+                  QUANTILES.map((quantile) => h("td", { class: "number" }, units.time(ms(step.recent, quantile)))),
+                  h("td", { class: "number" }, step.recent.count ? units.si(step.recent.count) : units.NOTHING),
+                ),
+              ),
+            ),
+          ),
+        ],
+  );
+}
+
+function charts(past, t) {
+  const of = (name) => past.map((point) => point?.[name]);
+  const window = 600;
+  const times = [t("chart.ago", units.span(window)), t("chart.now")];
+  const one = (title, format, series) => h("section", { class: "card" }, chart({ title, format, series, times, window }));
+  return [
+    one(t("chart.requests"), units.si, [
+      { name: t("chart.answered"), tone: "water", values: of("rps"), fill: true },
+      { name: t("chart.failed"), tone: "bad", values: of("failed"), fill: true },
+    ]),
+    one(t("chart.latency"), units.time, [
+      { name: "p99", tone: "deep", values: of("p99"), fill: true },
+      { name: "p95", tone: "water", values: of("p95") },
+      { name: "p50", tone: "soft", values: of("p50") },
+    ]),
+    one(t("chart.connections"), units.si, [
+      { name: t("chart.active"), tone: "water", values: of("active"), fill: true },
+      { name: t("chart.idle"), tone: "soft", values: of("idle") },
+    ]),
+    one(t("chart.cpu"), units.percent, [
+      { name: t("chart.busy"), tone: "deep", values: of("cpu"), fill: true },
+      { name: t("chart.steal"), tone: "warn", values: of("steal") },
+    ]),
+  ];
+}

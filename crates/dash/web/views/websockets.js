@@ -1,0 +1,70 @@
+// Upgraded connections: how many, how long, why they end.
+
+import { h } from "../dom.js";
+import { between, grew, ms } from "../model.js";
+import { card, empty, figure, keys, stacked } from "../parts.js";
+import * as units from "../units.js";
+
+const WORDS = { client: "ws.client", upstream: "ws.upstream", timeout: "ws.timeoutClose", shutdown: "ws.shutdown", error: "ws.error" };
+
+/** Whether half of those that closed were about as old as the timeout. */
+export const isNearTimeout = (age, timeout) => age.count >= 10 && timeout > 0 && Math.abs(age.p50_us / 1000 / timeout - 1) < 0.15;
+
+export function websockets({ doc, before, t }) {
+  const now = doc.snapshot.weir.websockets;
+  const old = before?.snapshot.weir.websockets;
+  const seconds = between(doc, before);
+  const closes = Object.entries(now.closes ?? {}).sort((a, b) => b[1] - a[1]);
+  const closed = closes.reduce((sum, [, count]) => sum + count, 0);
+  const closedOld = old ? Object.values(old.closes ?? {}).reduce((sum, count) => sum + count, 0) : undefined;
+  if (now.opened === 0) return card(t("nav.websockets"), null, empty(t("ws.none")));
+  const pieces = closes.map(([why, count]) => ({ key: why, name: WORDS[why] ? t(WORDS[why]) : why, size: count, text: units.count(count), tone: `close-${why}` }));
+  const messages = (count, before) =>
+    count === null || count === undefined ? figure(t("ws.messages"), units.NOTHING, t("ws.notLooked")) : figure(t("ws.messages"), units.rate(grew(count, before, seconds)), units.count(count));
+  return [
+    card(
+      t("nav.websockets"),
+      now.timeout_ms ? t("ws.timeout", units.time(now.timeout_ms)) : null,
+      h(
+        "div",
+        { class: "figures" },
+        figure(t("ws.open"), units.count(now.open)),
+        figure(t("ws.opened"), units.rate(grew(now.opened, old?.opened, seconds)), units.count(now.opened)),
+        figure(t("ws.closed"), units.rate(grew(closed, closedOld, seconds)), units.count(closed)),
+        figure(t("ws.in"), units.byteRate(grew(now.received, old?.received, seconds)), units.bytes(now.received)),
+        figure(t("ws.out"), units.byteRate(grew(now.sent, old?.sent, seconds)), units.bytes(now.sent)),
+        messages(now.messages_received, old?.messages_received),
+      ),
+    ),
+    h(
+      "div",
+      { class: "grid two" },
+      card(t("ws.closes"), null, closed ? [stacked(t("ws.closes"), pieces), keys(pieces)] : empty(t("ws.noneClosed"))),
+      card(t("ws.age"), t("ws.ageCount", units.count(now.age.count)), now.age.count ? ages(now, t) : empty(t("ws.noneClosed"))),
+    ),
+  ];
+}
+
+/** Ages on a line from nothing to the longest, with the timeout marked. */
+function ages(now, t) {
+  const marks = [
+    ["p50", ms(now.age, "p50_us")],
+    ["p95", ms(now.age, "p95_us")],
+    ["p99", ms(now.age, "p99_us")],
+    ["max", ms(now.age, "max_us")],
+  ];
+  const end = Math.max(now.timeout_ms || 0, ...marks.map(([, at]) => at)) * 1.05;
+  const place = (at) => `${((at / end) * 100).toFixed(1)}%`;
+  return [
+    h(
+      "div",
+      { class: "ages", role: "img", "aria-label": marks.map(([name, at]) => `${name} ${units.time(at)}`).join(", ") },
+      h("span", { class: "range", css: { width: place(marks[1][1]) } }),
+      marks.map(([name, at]) => h("span", { key: name, class: "tick", css: { left: place(at) } })),
+      now.timeout_ms ? h("span", { class: "timeout", css: { left: place(now.timeout_ms) } }) : null,
+    ),
+    keys([...marks.map(([name, at]) => ({ key: name, name, text: units.time(at), tone: "plain" })),
+      ...(now.timeout_ms ? [{ key: "timeout", name: "proxy_read_timeout", text: units.time(now.timeout_ms), tone: "warn" }] : [])]),
+    isNearTimeout(now.age, now.timeout_ms) ? h("p", { class: "advice" }, t("ws.near")) : null,
+  ];
+}

@@ -1,0 +1,73 @@
+// Servers and locations: what comes, what is answered, how long it takes.
+
+import { h } from "../dom.js";
+import { codes, part, zones as rows } from "../model.js";
+import { card, empty } from "../parts.js";
+import { table } from "../table.js";
+import * as units from "../units.js";
+
+export function zones({ doc, before, t, ui }) {
+  const http = doc.snapshot.http;
+  const servers = rows(doc, before, "server_zones");
+  const locations = rows(doc, before, "location_zones");
+  return [
+    card(t("zones.servers"), null, servers.length ? zoneTable("servers", t("zones.servers"), servers, t, ui, true) : empty(t("zones.none"))),
+    card(t("zones.locations"), null, locations.length ? zoneTable("locations", t("zones.locations"), locations, t, ui, false) : empty(t("zones.none"))),
+    limits(http, t, ui),
+  ];
+}
+
+/** Statuses as text, each class with a tone; the number itself says which. */
+export function statuses(responses) {
+  const list = codes(responses);
+  return h(
+    "span",
+    { class: "codes" },
+    list.slice(0, 6).map(({ code, count }) =>
+      h("span", { key: String(code), class: `code c${Math.floor(code / 100)}` }, h("b", null, String(code)), " ", units.si(count)),
+    ),
+    list.length > 6 ? h("span", { class: "code" }, `+${list.length - 6}`) : null,
+  );
+}
+
+function zoneTable(id, caption, list, t, ui, isServer) {
+  const columns = [
+    { key: "zone", label: t("col.zone"), text: true, get: (row) => row.name },
+    { key: "rate", label: t("col.rate"), get: (row) => row.rate, show: (row) => units.rate(row.rate) },
+    { key: "avg", label: t("col.avg"), get: (row) => row.average, show: (row) => units.rate(row.average) },
+    { key: "max", label: t("col.max"), get: (row) => row.max, show: (row) => units.rate(row.max) },
+    { key: "requests", label: t("col.requests"), get: (row) => row.zone.requests, show: (row) => units.count(row.zone.requests) },
+    ...(isServer ? [{ key: "inflight", label: t("col.inflight"), get: (row) => row.zone.processing, show: (row) => units.count(row.zone.processing) }] : []),
+    { key: "codes", label: t("col.codes"), text: true, get: (row) => part(row.zone.responses["5xx"], row.zone.responses.total) ?? 0, show: (row) => statuses(row.zone.responses) },
+    { key: "discarded", label: t("col.discarded"), get: (row) => row.zone.discarded, show: (row) => units.count(row.zone.discarded) },
+    { key: "p50", label: "p50", get: (row) => row.p50, show: (row) => units.time(row.p50) },
+    { key: "p95", label: "p95", get: (row) => row.p95, show: (row) => units.time(row.p95) },
+    { key: "p99", label: "p99", get: (row) => row.p99, show: (row) => units.time(row.p99) },
+    { key: "in", label: t("col.in"), get: (row) => row.received, show: (row) => units.byteRate(row.received) },
+    { key: "out", label: t("col.out"), get: (row) => row.sent, show: (row) => units.byteRate(row.sent) },
+    ...(isServer && list.some((row) => row.zone.ssl)
+      ? [
+          { key: "handshakes", label: t("col.handshakes"), get: (row) => row.handshakes, show: (row) => units.share(row.handshakes) },
+          { key: "resumed", label: t("col.resumed"), get: (row) => row.resumed, show: (row) => units.percent(row.resumed) },
+        ]
+      : []),
+  ];
+  return table(ui, { id, caption, columns, rows: list, rowKey: (row) => row.name, sort: ["rate", true], tone: (row) => (row.failed > 0 ? "failing" : "") });
+}
+
+function limits(http, t, ui) {
+  const rows = [
+    ...Object.entries(http.limit_reqs ?? {}).map(([name, zone]) => ({ name, kind: "limit_req", zone })),
+    ...Object.entries(http.limit_conns ?? {}).map(([name, zone]) => ({ name, kind: "limit_conn", zone })),
+  ];
+  if (rows.length === 0) return null;
+  const dry = (row) => row.zone.rejected + (row.zone.rejected_dry_run ?? 0);
+  const columns = [
+    { key: "zone", label: t("col.zone"), text: true, get: (row) => row.name },
+    { key: "kind", label: t("col.kind"), text: true, get: (row) => row.kind },
+    { key: "passed", label: t("col.passed"), get: (row) => row.zone.passed, show: (row) => units.count(row.zone.passed) },
+    { key: "delayed", label: t("col.delayed"), get: (row) => row.zone.delayed, show: (row) => units.count(row.zone.delayed) },
+    { key: "rejected", label: t("col.rejected"), get: dry, show: (row) => units.count(row.zone.rejected) + (row.zone.rejected_dry_run ? ` (+${units.count(row.zone.rejected_dry_run)} dry_run)` : "") },
+  ];
+  return card(t("zones.limits"), null, table(ui, { id: "limits", caption: t("zones.limits"), columns, rows, rowKey: (row) => `${row.kind} ${row.name}`, sort: ["rejected", true] }));
+}

@@ -1,0 +1,49 @@
+// Chromium over the views of a page: pictures, what the console said, what axe found.
+
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import puppeteer from "puppeteer-core";
+
+export const VIEWS = ["overview", "zones", "upstreams", "caches", "websockets", "host", "errors"];
+export const SIZES = { 1440: { width: 1440, height: 900 }, 390: { width: 390, height: 844 } };
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export function launch() {
+  return puppeteer.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en"],
+  });
+}
+
+/** A page at one of `SIZES`, in a theme and a language, once the first second has come. */
+export async function open(browser, url, { size, theme = "light", language = "en" }) {
+  const page = await browser.newPage();
+  page.said = [];
+  page.on("console", (message) => ["error", "warn"].includes(message.type()) && page.said.push(message.text()));
+  page.on("pageerror", (error) => page.said.push(String(error)));
+  await page.setViewport(SIZES[size]);
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }, { name: "prefers-reduced-motion", value: "reduce" }]);
+  await page.evaluateOnNewDocument((language) => localStorage.setItem("weir.language", language), language);
+  await page.goto(url, { waitUntil: "domcontentloaded" });
+  await page.waitForSelector(".tabs", { timeout: 15_000 });
+  return page;
+}
+
+export async function show(page, view) {
+  await page.evaluate((view) => { location.hash = `#/${view}`; }, view);
+  await page.waitForFunction((view) => document.querySelector("[aria-current]")?.hash === `#/${view}`, {}, view);
+  await new Promise((done) => setTimeout(done, 150));
+}
+
+/** What axe finds, as lines; none is wanted. Only what is serious or worse counts. */
+export async function violations(page) {
+  // The page's policy forbids script in markup; what comes by the debugger is not under it.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  return violations
+    .filter((finding) => ["serious", "critical"].includes(finding.impact))
+    .flatMap((finding) => finding.nodes.map((node) => `${finding.id}: ${node.target.join(" ")}: ${node.any[0]?.message ?? finding.help}`));
+}
+
+/** How much wider than the window the page is. */
+export const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
