@@ -1,0 +1,248 @@
+//! Events for viewers: the whole document first, then each second what has changed.
+//!
+//! A change is a merge patch (RFC 7396) with one addition: where the document has a list of the same length as before,
+//! the patch is an object whose members are places in it. `web/feed.js` puts them together again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use weir_meter::live::Snapshot;
+
+use crate::point::Point;
+
+/// The shape of the document.
+pub const VERSION: u32 = 1;
+
+/// One second's events, ready to be sent to any number of viewers.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// Its number; a viewer that has the one before can take `delta`.
+    pub seq: u64,
+    /// Everything, the past among it, where it was asked for.
+    pub whole: Option<Arc<[u8]>>,
+    /// What has changed since the frame before.
+    pub delta: Arc<[u8]>,
+}
+
+/// The data of an event, without its framing.
+pub fn data(event: &[u8]) -> &[u8] {
+    let start = event.windows(6).position(|six| six == b"data: ").map_or(0, |at| at + 6);
+    event.get(start..).unwrap_or(&[]).trim_ascii_end()
+}
+
+/// What the last event was about.
+#[derive(Default)]
+pub struct Feed {
+    seq: u64,
+    last: Value,
+}
+
+impl Feed {
+    /// The events of the next second; `past` for somebody who has nothing yet.
+    pub fn step(&mut self, mut doc: Value, past: Option<&VecDeque<Point>>) -> Frame {
+        self.seq += 1;
+        tidy(&mut doc);
+        if let Value::Object(members) = &mut doc {
+            members.insert("seq".to_owned(), json!(self.seq));
+        }
+        let changes = delta(&self.last, &doc).unwrap_or_else(|| json!({}));
+        let whole = past.map(|past| {
+            let mut all = json!(past);
+            tidy(&mut all);
+            let mut whole = doc.clone();
+            if let Value::Object(members) = &mut whole {
+                members.insert("past".to_owned(), all);
+            }
+            event("whole", self.seq, &whole)
+        });
+        self.last = doc;
+        Frame { seq: self.seq, whole, delta: event("delta", self.seq, &changes) }
+    }
+}
+
+/// One event: JSON has no line end in it.
+fn event(name: &str, seq: u64, data: &Value) -> Arc<[u8]> {
+    format!("id: {seq}\nevent: {name}\ndata: {data}\n\n").into_bytes().into()
+}
+
+/// What the page shows of a snapshot: without what no view has a place for.
+pub fn view(snapshot: &Snapshot) -> Value {
+    let mut value = serde_json::to_value(snapshot).unwrap_or(Value::Null);
+    for path in ["/slabs", "/resolvers", "/processes", "/weir/limits", "/nginx/timestamp"] {
+        remove(&mut value, path);
+    }
+    if let Some(Value::Object(groups)) = value.pointer_mut("/http/upstreams") {
+        let peers = groups.values_mut().filter_map(|group| group["peers"].as_array_mut()).flatten();
+        for peer in peers.filter_map(Value::as_object_mut) {
+            for name in ["response_time_hist", "selected", "health_checks", "header_time", "response_time"] {
+                peer.remove(name);
+            }
+        }
+    }
+    value
+}
+
+fn remove(value: &mut Value, path: &str) {
+    if let Some((parent, name)) = path.rsplit_once('/')
+        && let Some(Value::Object(members)) = value.pointer_mut(parent)
+    {
+        members.remove(name);
+    }
+}
+
+/// Four digits are what anybody reads, and what is null is not there: a patch could not tell it from what was removed.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let rounded = number.as_f64().map(rounded).unwrap_or_default();
+            *value =
+                if rounded.fract() == 0.0 && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) };
+        }
+        Value::Array(list) => list.iter_mut().for_each(tidy),
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(tidy);
+        }
+        _ => {}
+    }
+}
+
+fn rounded(number: f64) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return 0.0;
+    }
+    let digits = 3 - number.abs().log10().floor() as i32;
+    let power = 10f64.powi(digits.clamp(-300, 300));
+    (number * power).round() / power
+}
+
+/// What makes `new` of `old`; `None` where nothing has to.
+pub fn delta(old: &Value, new: &Value) -> Option<Value> {
+    match (old, new) {
+        (old, new) if old == new => None,
+        (Value::Object(old), Value::Object(new)) => {
+            let mut changes = Map::new();
+            for name in old.keys().filter(|name| !new.contains_key(*name)) {
+                changes.insert(name.clone(), Value::Null);
+            }
+            for (name, member) in new {
+                match old.get(name) {
+                    Some(before) => changes.extend(delta(before, member).map(|change| (name.clone(), change))),
+                    None => changes.extend([(name.clone(), member.clone())]),
+                }
+            }
+            Some(Value::Object(changes))
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            let changed = old.iter().zip(new).enumerate();
+            let changes = changed.filter_map(|(place, (old, new))| Some((place.to_string(), delta(old, new)?)));
+            Some(Value::Object(changes.collect()))
+        }
+        (_, new) => Some(new.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// What `web/feed.js` does.
+    fn merge(doc: &Value, patch: &Value) -> Value {
+        let Value::Object(changes) = patch else { return patch.clone() };
+        if let Value::Array(list) = doc {
+            let mut list = list.clone();
+            for (place, change) in changes {
+                let at: usize = place.parse().unwrap();
+                list[at] = merge(&list[at], change);
+            }
+            return Value::Array(list);
+        }
+        let mut members = doc.as_object().cloned().unwrap_or_default();
+        for (name, change) in changes {
+            match change {
+                Value::Null => drop(members.remove(name)),
+                change => {
+                    let merged = merge(members.get(name).unwrap_or(&Value::Null), change);
+                    members.insert(name.clone(), merged);
+                }
+            }
+        }
+        Value::Object(members)
+    }
+
+    #[test]
+    fn a_delta_makes_the_new_of_the_old() {
+        let old = json!({"a": 1, "b": {"c": [1, {"d": 2, "e": 3}], "f": "x"}, "gone": 7, "same": [1, 2]});
+        let new = json!({"a": 2, "b": {"c": [1, {"d": 2, "e": 4}], "f": "x"}, "came": {"h": []}, "same": [1, 2]});
+        let change = delta(&old, &new).unwrap();
+        assert_eq!(change, json!({"gone": null, "a": 2, "b": {"c": {"1": {"e": 4}}}, "came": {"h": []}}));
+        assert_eq!(merge(&old, &change), new);
+        assert_eq!(delta(&new, &new), None);
+        let longer = json!([1, 2, 3]);
+        assert_eq!(merge(&json!([1]), &delta(&json!([1]), &longer).unwrap()), longer);
+    }
+
+    #[test]
+    fn a_feed_can_be_followed() {
+        let mut feed = Feed::default();
+        let past = VecDeque::from([Point::default()]);
+        let first = feed.step(json!({"x": 0.123456, "list": [{"n": null, "y": 1}]}), Some(&past));
+        let mut doc: Value = serde_json::from_slice(data(&first.whole.unwrap())).unwrap();
+        assert_eq!((&doc["x"], &doc["list"][0]), (&json!(0.1235), &json!({"y": 1})));
+        doc.as_object_mut().unwrap().remove("past");
+        let second = feed.step(json!({"x": 2.0, "list": [{"n": 5, "y": 1}]}), None);
+        assert!(second.whole.is_none());
+        let text = std::str::from_utf8(&second.delta).unwrap();
+        let data = text.strip_prefix("id: 2\nevent: delta\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
+        let doc = merge(&doc, &serde_json::from_str(data).unwrap());
+        assert_eq!(doc, json!({"seq": 2, "x": 2, "list": [{"y": 1, "n": 5}]}));
+    }
+
+    #[test]
+    fn a_busy_second_stays_small() {
+        let mut dashboard = crate::Dashboard::default();
+        let mut snapshot = Snapshot::example();
+        dashboard.observe(Arc::new(snapshot.clone()));
+        dashboard.frame(true);
+        let mut largest = 0;
+        for second in 1..30u64 {
+            snapshot.nginx.timestamp.0 += 1000;
+            snapshot.weir.uptime_ms += 1000;
+            snapshot.http.requests.total += 412;
+            for zone in snapshot.http.server_zones.values_mut() {
+                zone.requests += 412;
+                zone.responses.add(200, 400 + second);
+                zone.responses.add(502, second);
+                zone.sent += 1_234_567;
+                zone.received += 54_321;
+            }
+            for zone in snapshot.weir.server_zones.values_mut().chain(snapshot.weir.location_zones.values_mut()) {
+                zone.rate += 7.3;
+                (zone.recent.count, zone.total.count) = (zone.recent.count + 9, zone.total.count + 412);
+                (zone.recent.p50_us, zone.recent.p95_us, zone.recent.p99_us) = (second * 9, second * 31, second * 77);
+            }
+            for step in &mut snapshot.weir.path {
+                (step.recent.count, step.recent.p95_us, step.total.count) = (second * 400, second * 3, second * 512);
+            }
+            for limit in &mut snapshot.weir.limits {
+                limit.used = (limit.used + 1.0).min(limit.limit);
+            }
+            dashboard.observe(Arc::new(snapshot.clone()));
+            largest = largest.max(dashboard.frame(false).unwrap().delta.len());
+        }
+        assert!(largest < 5 * 1024, "{largest} bytes");
+    }
+
+    #[test]
+    fn numbers_keep_four_digits() {
+        for (number, wanted) in
+            [(1234.567, 1235.0), (0.000123456, 0.0001235), (-98.76543, -98.77), (0.0, 0.0), (f64::MAX, f64::MAX)]
+        {
+            let got = rounded(number);
+            assert!((got - wanted).abs() <= wanted.abs() * 1e-3, "{number}: {got}");
+        }
+        assert_eq!(rounded(f64::NAN), 0.0);
+    }
+}

@@ -1,0 +1,405 @@
+//! What limits the edge, in one sentence, from what was counted: errors first, then limits, and never a guess.
+//!
+//! "Nothing near a limit" is an answer. All thresholds are in the table below.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use weir_meter::live::{PeerState, Snapshot};
+
+use crate::waterline::Waterline;
+use crate::words::{self, Said};
+
+// The table of thresholds.
+/// From here on a limit is near: the share of it that is in use.
+pub const NEAR: f64 = 0.80;
+/// From here on it limits.
+pub const LIMITED: f64 = 0.95;
+/// Below this no limit is called what limits.
+const MENTIONED: f64 = 0.50;
+/// A rising one is near when it will be met within so many seconds,
+const SOON_S: f64 = 120.0;
+/// and so much of it is in use already.
+const SOON_FROM: f64 = 0.25;
+/// Requests fail when so many did within the window,
+const FAILED_MIN: u64 = 5;
+/// and these are such a share of all.
+const FAILED_SHARE: f64 = 0.01;
+/// Connections are not kept when so few requests go over a kept one.
+const REUSE_POOR: f64 = 0.50;
+
+/// How things stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// One snapshot says nothing about what happens.
+    #[default]
+    Waiting,
+    /// No request fails, no limit is near.
+    Healthy,
+    /// A limit is near, or will be met soon.
+    Near,
+    /// A limit is met, or all but.
+    Limited,
+    /// Requests fail.
+    Failing,
+}
+
+/// A limit by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Named {
+    /// As in a waterline.
+    pub kind: String,
+    /// As in a waterline.
+    pub of: String,
+    /// The share in use.
+    pub ratio: f64,
+}
+
+/// What limits, and why that is said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Verdict {
+    /// How things stand.
+    pub state: State,
+    /// The sentence.
+    pub words: Said,
+    /// What it stands on.
+    pub evidence: Vec<Said>,
+    /// What to change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Said>,
+    /// The limit it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Named>,
+    /// The one after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Named>,
+    /// How many times what is in use now would fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<f64>,
+}
+
+/// Judges the newest of these snapshots, oldest first, with its waterlines.
+pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
+    let [first, .., last] = recent else {
+        return Verdict {
+            words: Said::new("waiting for two seconds to compare", "비교할 2초를 기다리는 중"),
+            ..Verdict::default()
+        };
+    };
+    let window = Window::between(first, last);
+    let mut fullest: Vec<&Waterline> = lines.iter().filter(|line| words::kind(&line.kind).counts).collect();
+    // Stable: of equals the first in the snapshot.
+    fullest.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+    let mut verdict = met(&window, &fullest)
+        .or_else(|| dead(last, &window))
+        .or_else(|| failing(&window, &fullest))
+        .or_else(|| close(&fullest, &window))
+        .unwrap_or_else(|| healthy(&fullest));
+    verdict.evidence.extend(window.said());
+    verdict.evidence.extend(absent(last));
+    verdict
+}
+
+/// What happened between two snapshots.
+struct Window<'s> {
+    first: &'s Snapshot,
+    last: &'s Snapshot,
+    seconds: u64,
+    requests: u64,
+    failed: u64,
+}
+
+impl Window<'_> {
+    fn between<'s>(first: &'s Snapshot, last: &'s Snapshot) -> Window<'s> {
+        let failed = |snapshot: &Snapshot| {
+            snapshot.http.server_zones.values().fold(0u64, |sum, zone| sum.saturating_add(zone.responses.c5xx))
+        };
+        let ms = last.nginx.timestamp.0.saturating_sub(first.nginx.timestamp.0);
+        Window {
+            first,
+            last,
+            seconds: (ms + 500) / 1000,
+            requests: last.http.requests.total.saturating_sub(first.http.requests.total),
+            failed: failed(last).saturating_sub(failed(first)),
+        }
+    }
+
+    fn share(&self) -> f64 {
+        self.failed as f64 / self.requests.max(self.failed).max(1) as f64
+    }
+
+    /// How often a limit was met.
+    fn hits(&self, line: &Waterline) -> u64 {
+        let before = self.first.weir.limits.iter().find(|limit| limit.kind == line.kind && limit.of == line.of);
+        line.hits.saturating_sub(before.map_or(0, |limit| limit.hits))
+    }
+
+    /// The class of errors that grew most, and by how much; clients that leave are not errors of ours.
+    fn class(&self) -> Option<(&str, u64)> {
+        let before = |class: &str| self.first.weir.errors.iter().find(|error| error.class == class);
+        let grown = self.last.weir.errors.iter().map(|error| {
+            let count = error.count.saturating_sub(before(&error.class).map_or(0, |error| error.count));
+            (error.class.as_str(), count)
+        });
+        grown.filter(|(class, count)| *count > 0 && !class.starts_with("client")).max_by_key(|(_, count)| *count)
+    }
+
+    fn said(&self) -> Option<Said> {
+        let (failed, requests, seconds) = (group(self.failed as f64), group(self.requests as f64), self.seconds);
+        Some(match (self.requests, self.failed) {
+            (0, 0) => Said::new(
+                format!("No request has come in the last {seconds} s"),
+                format!("최근 {seconds}초 동안 요청 없음"),
+            ),
+            (_, 0) => Said::new(
+                format!("{requests} requests in the last {seconds} s, none failed"),
+                format!("최근 {seconds}초 동안 요청 {requests}건, 실패 없음"),
+            ),
+            _ => Said::new(
+                format!("{failed} of {requests} requests in the last {seconds} s were answered 5xx"),
+                format!("최근 {seconds}초 동안 요청 {requests}건 중 {failed}건이 5xx"),
+            ),
+        })
+    }
+}
+
+/// A limit that was met in the window: what came was refused.
+fn met(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
+    let line = fullest.iter().filter(|line| window.hits(line) > 0).max_by_key(|line| window.hits(line))?;
+    let (hits, seconds, title) = (group(window.hits(line) as f64), window.seconds, words::title(&line.kind, &line.of));
+    let (used, limit) = amounts(line);
+    let words = Said::new(
+        format!("{}: {used} of {limit}, met {hits} times in {seconds} s", title.en),
+        format!("{}: {limit} 중 {used}, {seconds}초 동안 {hits}번 한계에 닿음", title.ko),
+    );
+    Some(about(State::Limited, words, line, fullest, window))
+}
+
+/// A group of which no server is up.
+fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
+    let is_up = |state: PeerState| matches!(state, PeerState::Up | PeerState::Draining | PeerState::Checking);
+    let (name, group) = last
+        .http
+        .upstreams
+        .iter()
+        .find(|(_, group)| !group.peers.is_empty() && !group.peers.iter().any(|peer| is_up(peer.state)))?;
+    let words =
+        Said::new(format!("no server of upstream {name} is up"), format!("업스트림 {name}: 살아 있는 서버 없음"));
+    let costs = last.weir.upstreams.get(name);
+    let errors = costs.into_iter().flatten().filter(|peer| !peer.last_error.is_empty());
+    let mut evidence: Vec<Said> =
+        errors.take(3).map(|peer| same(format!("{}: {}", peer.server, peer.last_error))).collect();
+    evidence.push(same(format!(
+        "{name}: {}",
+        group.peers.iter().map(|peer| peer.server.as_str()).take(8).collect::<Vec<_>>().join(", ")
+    )));
+    evidence.extend(window.class().map(|(class, count)| same(format!("{class}: +{count}"))));
+    Some(Verdict { state: State::Failing, words, evidence, ..Verdict::default() })
+}
+
+/// Requests fail.
+fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
+    if window.failed < FAILED_MIN || window.share() < FAILED_SHARE {
+        return None;
+    }
+    let share = percent(window.share());
+    let words = match window.class() {
+        Some((class, _)) => {
+            Said::new(format!("{share} of requests fail: {class}"), format!("요청의 {share} 실패: {class}"))
+        }
+        None => Said::new(format!("{share} of requests are answered 5xx"), format!("요청의 {share}에 5xx 응답")),
+    };
+    let mut verdict = Verdict { state: State::Failing, words, ..Verdict::default() };
+    if let Some(line) = fullest.first().filter(|line| line.ratio >= NEAR) {
+        let beside = about(State::Failing, Said::default(), line, fullest, window);
+        verdict = Verdict { words: verdict.words, ..beside };
+    }
+    Some(verdict)
+}
+
+/// A limit that is full, near, or soon will be.
+fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
+    let full = fullest.first().filter(|line| line.ratio >= LIMITED);
+    let soonest = || {
+        let rising = fullest.iter().filter(|line| is_soon(line));
+        rising.min_by(|a, b| a.eta_s.unwrap_or(f64::MAX).total_cmp(&b.eta_s.unwrap_or(f64::MAX)))
+    };
+    let near = || fullest.first().filter(|line| line.ratio >= NEAR);
+    let line = full.or_else(soonest).or_else(near)?;
+    let (title, ratio) = (words::title(&line.kind, &line.of), line.ratio);
+    let (state, words) = match line.eta_s.filter(|_| is_soon(line)) {
+        _ if full.is_some() => (
+            State::Limited,
+            Said::new(format!("limited by {} ({ratio:.2})", title.en), format!("한계: {} ({ratio:.2})", title.ko)),
+        ),
+        Some(eta) => (
+            State::Near,
+            Said::new(
+                format!("{} ({ratio:.2}) will be used up in {eta:.0} s", title.en),
+                format!("{} ({ratio:.2}) · {eta:.0}초 뒤 한계", title.ko),
+            ),
+        ),
+        None => {
+            let headroom = 1.0 / ratio;
+            let words = Said::new(
+                format!("{} ({ratio:.2}) · headroom ×{headroom:.1}", title.en),
+                format!("{} ({ratio:.2}) · 여유 ×{headroom:.1}", title.ko),
+            );
+            (State::Near, words)
+        }
+    };
+    Some(about(state, words, line, fullest, window))
+}
+
+/// CPU follows the load, and a climb of it is no leak.
+fn is_soon(line: &Waterline) -> bool {
+    line.unit != "cores" && line.ratio >= SOON_FROM && line.eta_s.is_some_and(|eta| eta <= SOON_S)
+}
+
+fn healthy(fullest: &[&Waterline]) -> Verdict {
+    let Some(line) = fullest.first() else {
+        let words = Said::new("no limit is known here", "알려진 한계가 없음");
+        return Verdict { state: State::Healthy, words, ..Verdict::default() };
+    };
+    let (title, ratio) = (words::title(&line.kind, &line.of), line.ratio);
+    let next = fullest.get(1).copied();
+    if ratio < MENTIONED {
+        let words = Said::new(
+            format!("nothing near a limit · fullest: {} ({ratio:.2})", title.en),
+            format!("한계에 가까운 것 없음 · 가장 찬 것: {} ({ratio:.2})", title.ko),
+        );
+        let mut verdict = Verdict { state: State::Healthy, words, ..Verdict::default() };
+        (verdict.limit, verdict.next) = (Some(named(line)), next.map(named));
+        verdict.evidence.push(stands(line));
+        return verdict;
+    }
+    let headroom = 1.0 / ratio;
+    let mut words = Said::new(
+        format!("limited by {} ({ratio:.2}) · headroom ×{headroom:.1}", title.en),
+        format!("가장 가까운 한계: {} ({ratio:.2}) · 여유 ×{headroom:.1}", title.ko),
+    );
+    if let Some(next) = next {
+        let title = words::title(&next.kind, &next.of);
+        words.en.push_str(&format!(" · next: {} ({:.2})", title.en, next.ratio));
+        words.ko.push_str(&format!(" · 다음: {} ({:.2})", title.ko, next.ratio));
+    }
+    Verdict {
+        state: State::Healthy,
+        words,
+        evidence: fullest.iter().take(3).map(|line| stands(line)).collect(),
+        remedy: None,
+        limit: Some(named(line)),
+        next: next.map(named),
+        headroom: Some(headroom),
+    }
+}
+
+/// A verdict about one limit, with what it stands on.
+fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], window: &Window<'_>) -> Verdict {
+    let kind = words::kind(&line.kind);
+    let mut evidence = vec![stands(line)];
+    evidence.extend(line.growth.map(|growth| {
+        let (growth, unit) = (group(growth.max(1.0)), if line.unit == "bytes" { " B" } else { "" });
+        Said::new(format!("It grows by {growth}{unit} each second"), format!("초당 {growth}{unit}씩 늘어남"))
+    }));
+    let reuse = (line.kind == "ports").then(|| reuse(window.last, &line.of)).flatten();
+    evidence.extend(reuse.filter(|reuse| *reuse < REUSE_POOR).map(|reuse| {
+        let share = percent(reuse);
+        Said::new(
+            format!(
+                "Only {share} of requests to it go over a kept connection: each of the others takes a port for a minute"
+            ),
+            format!("요청의 {share}만 유지된 연결로 감: 나머지는 하나마다 포트를 1분씩 차지"),
+        )
+    }));
+    evidence.push(Said::new(format!("When it is full: {}", kind.full.0), format!("가득 차면: {}", kind.full.1)));
+    let remedy = match (line.kind.as_str(), reuse) {
+        ("ports", Some(reuse)) if reuse >= REUSE_POOR => Said::new(
+            "more peers, or more source addresses with proxy_bind: connections are kept already",
+            "피어를 늘리거나 proxy_bind로 출발 주소 늘리기: 연결은 이미 유지되고 있음",
+        ),
+        _ => Said::new(kind.remedy.0, kind.remedy.1),
+    };
+    let next = fullest.iter().find(|other| (&other.kind, &other.of) != (&line.kind, &line.of));
+    Verdict {
+        state,
+        words,
+        evidence,
+        remedy: (!remedy.en.is_empty()).then_some(remedy),
+        limit: Some(named(line)),
+        next: next.map(|line| named(line)),
+        headroom: (line.ratio > 0.0).then(|| 1.0 / line.ratio),
+    }
+}
+
+/// The share of requests to a peer that went over a kept connection.
+fn reuse(snapshot: &Snapshot, server: &str) -> Option<f64> {
+    let peer = snapshot.weir.upstreams.values().flatten().find(|peer| peer.server == server)?;
+    let all = peer.opened + peer.reused;
+    (all > 0).then(|| peer.reused as f64 / all as f64)
+}
+
+fn named(line: &Waterline) -> Named {
+    Named { kind: line.kind.clone(), of: line.of.clone(), ratio: line.ratio }
+}
+
+/// A limit with its numbers.
+fn stands(line: &Waterline) -> Said {
+    let title = words::title(&line.kind, &line.of);
+    let ((used, limit), highest) = (amounts(line), amount(line, line.max));
+    let by = |words: &str| if line.set_by.is_empty() { String::new() } else { format!(" ({words}{})", line.set_by) };
+    Said::new(
+        format!("{}: {used} of {limit}, highest {highest}{}", title.en, by("set by ")),
+        format!("{}: {limit} 중 {used}, 최고 {highest}{}", title.ko, by("")),
+    )
+}
+
+/// Peers that are not there.
+fn absent(snapshot: &Snapshot) -> Vec<Said> {
+    let peers =
+        snapshot.http.upstreams.iter().flat_map(|(name, group)| group.peers.iter().map(move |peer| (name, peer)));
+    let absent = peers.filter(|(_, peer)| matches!(peer.state, PeerState::Unavail | PeerState::Unhealthy));
+    let said = absent.take(3).map(|(name, peer)| {
+        let server = &peer.server;
+        Said::new(format!("{server} of {name} is left out after failures"), format!("{name}의 {server}: 실패로 제외됨"))
+    });
+    said.collect()
+}
+
+fn same(text: String) -> Said {
+    Said::new(text.clone(), text)
+}
+
+fn amounts(line: &Waterline) -> (String, String) {
+    (amount(line, line.used), amount(line, line.limit))
+}
+
+fn amount(line: &Waterline, number: f64) -> String {
+    match line.unit.as_str() {
+        "bytes" => format!("{:.1} MiB", number / 1_048_576.0),
+        "cores" => format!("{number:.2}"),
+        _ => group(number),
+    }
+}
+
+/// A number with its thousands apart.
+fn group(number: f64) -> String {
+    let digits = format!("{:.0}", number.max(0.0));
+    let mut text = String::with_capacity(digits.len() + 4);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1}\u{202f}%") } else { format!("{percent:.0}\u{202f}%") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+#![allow(clippy::unwrap_used)]
+use std::sync::Arc;
+
+use weir_meter::live::{ErrorClass, Limit, Peer, PeerTimes, ServerZone, Upstream};
+
+use super::*;
+use crate::Dashboard;
+
+/// An edge that answers 400 requests a second, its limits far away.
+fn quiet() -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.nginx.timestamp.0 = 1_795_363_200_000;
+    snapshot.http.server_zones.insert("shop".into(), ServerZone::default());
+    for (kind, of, limit) in
+        [("connections", "worker 0", 1024.0), ("fds", "", 1024.0), ("ports", "10.0.0.1:3000", 28_232.0)]
+    {
+        let limit = Limit { kind: kind.into(), of: of.into(), unit: "count".into(), limit, ..Limit::default() };
+        snapshot.weir.limits.push(limit);
+    }
+    snapshot
+}
+
+/// One second later.
+fn later(snapshot: &mut Snapshot, failed: u64) {
+    snapshot.nginx.timestamp.0 += 1000;
+    snapshot.http.requests.total += 400;
+    let zone = snapshot.http.server_zones.get_mut("shop").unwrap();
+    zone.requests += 400;
+    zone.responses.add(200, 400 - failed);
+    zone.responses.add(502, failed);
+}
+
+fn use_of<'s>(snapshot: &'s mut Snapshot, kind: &str) -> &'s mut Limit {
+    snapshot.weir.limits.iter_mut().find(|limit| limit.kind == kind).unwrap()
+}
+
+/// Lets a limit fill by so much a second until it is met, and gives the verdicts: one before the first error each.
+fn fill(kind: &str, growth: f64, prepare: impl Fn(&mut Snapshot)) -> Vec<Verdict> {
+    let mut snapshot = quiet();
+    prepare(&mut snapshot);
+    let mut dashboard = Dashboard::default();
+    let mut verdicts = Vec::new();
+    loop {
+        later(&mut snapshot, 0);
+        let limit = use_of(&mut snapshot, kind);
+        if limit.used + growth > limit.limit {
+            return verdicts;
+        }
+        limit.used += growth;
+        limit.max = limit.used;
+        verdicts.push(dashboard.observe(Arc::new(snapshot.clone())).verdict.clone());
+    }
+}
+
+/// How many seconds before the end the limit was first named as near, and stayed so.
+fn warned(verdicts: &[Verdict], kind: &str) -> usize {
+    let is_named = |verdict: &&Verdict| {
+        matches!(verdict.state, State::Near | State::Limited)
+            && verdict.limit.as_ref().is_some_and(|limit| limit.kind == kind)
+    };
+    verdicts.iter().rev().take_while(is_named).count()
+}
+
+#[test]
+fn s2_ports_are_named_before_they_run_out() {
+    // 470 new connections a second, none kept: 28 232 ports last a minute.
+    let verdicts = fill("ports", 470.5, |snapshot| {
+        let peer = PeerTimes { server: "10.0.0.1:3000".into(), opened: 9_000, reused: 0, ..PeerTimes::default() };
+        snapshot.weir.upstreams.insert("was".into(), vec![peer]);
+    });
+    assert!(warned(&verdicts, "ports") >= 30, "{}", warned(&verdicts, "ports"));
+    let last = verdicts.last().unwrap();
+    assert!(last.words.en.contains("Ports to 10.0.0.1:3000"), "{last:?}");
+    assert!(last.words.ko.contains("업스트림 포트 10.0.0.1:3000"), "{last:?}");
+    assert!(last.evidence.iter().any(|said| said.en.starts_with("Only 0.0\u{202f}% of requests")), "{last:?}");
+    assert!(last.remedy.as_ref().unwrap().en.contains("keepalive 64"));
+}
+
+#[test]
+fn s1_files_are_named_before_they_run_out() {
+    for growth in [1.0, 12.0, 80.0] {
+        let verdicts = fill("fds", growth, |_| ());
+        assert!(warned(&verdicts, "fds") >= 3, "{growth}: {}", warned(&verdicts, "fds"));
+        assert!(verdicts.last().unwrap().remedy.as_ref().unwrap().en.contains("LimitNOFILE"));
+    }
+}
+
+#[test]
+fn s0_a_full_table_is_named_before_it_is_full() {
+    // Five users a second, each with a connection on either side.
+    let verdicts = fill("connections", 10.0, |_| ());
+    assert!(warned(&verdicts, "connections") >= 20, "{}", warned(&verdicts, "connections"));
+    let last = verdicts.last().unwrap();
+    assert_eq!(last.state, State::Limited);
+    assert!(last.words.en.contains("limited by Connections worker 0"), "{last:?}");
+}
+
+#[test]
+fn errors_come_first() {
+    let mut snapshot = quiet();
+    let mut dashboard = Dashboard::default();
+    use_of(&mut snapshot, "fds").used = 850.0;
+    dashboard.observe(Arc::new(snapshot.clone()));
+    later(&mut snapshot, 0);
+    assert_eq!(dashboard.observe(Arc::new(snapshot.clone())).verdict.clone().state, State::Near);
+    later(&mut snapshot, 40);
+    let class = "504 while reading response header from upstream";
+    snapshot.weir.errors.push(ErrorClass {
+        class: "client closed connection".into(),
+        count: 900,
+        ..ErrorClass::default()
+    });
+    snapshot.weir.errors.push(ErrorClass { class: class.into(), count: 40, ..ErrorClass::default() });
+    let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    assert_eq!(
+        (verdict.state, verdict.words.en.as_str()),
+        (State::Failing, format!("5.0\u{202f}% of requests fail: {class}").as_str())
+    );
+    // The limit beside it is still told.
+    assert_eq!(verdict.limit.unwrap().kind, "fds");
+    // A limit that refused is the reason, rather than what came of it.
+    later(&mut snapshot, 40);
+    use_of(&mut snapshot, "connections").hits = 7;
+    let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    assert_eq!((verdict.state, verdict.limit.unwrap().kind), (State::Limited, "connections".to_owned()));
+}
+
+#[test]
+fn a_few_failures_are_no_failing() {
+    let mut snapshot = quiet();
+    let mut dashboard = Dashboard::default();
+    dashboard.observe(Arc::new(snapshot.clone()));
+    later(&mut snapshot, 3);
+    let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    assert_eq!(verdict.state, State::Healthy);
+    assert!(verdict.evidence.iter().any(|said| said.en.contains("3 of 400 requests")), "{verdict:?}");
+}
+
+#[test]
+fn nothing_near_is_an_answer() {
+    let mut snapshot = quiet();
+    let mut dashboard = Dashboard::default();
+    assert_eq!(dashboard.observe(Arc::new(snapshot.clone())).verdict.clone().state, State::Waiting);
+    later(&mut snapshot, 0);
+    let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    assert!(verdict.words.en.starts_with("nothing near a limit"), "{verdict:?}");
+    use_of(&mut snapshot, "fds").used = 717.0;
+    later(&mut snapshot, 0);
+    let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    assert_eq!(verdict.words.en, "limited by Open files (0.70) · headroom ×1.4 · next: Connections worker 0 (0.00)");
+    snapshot.weir.limits.clear();
+    later(&mut snapshot, 0);
+    assert_eq!(dashboard.observe(Arc::new(snapshot)).verdict.clone().words.en, "no limit is known here");
+}
+
+#[test]
+fn a_full_cache_limits_nothing() {
+    let mut snapshot = quiet();
+    let limit = Limit {
+        kind: "cache_size".into(),
+        unit: "bytes".into(),
+        used: 100.0,
+        limit: 100.0,
+        hits: 3,
+        ..Limit::default()
+    };
+    snapshot.weir.limits = vec![limit];
+    let mut dashboard = Dashboard::default();
+    dashboard.observe(Arc::new(snapshot.clone()));
+    later(&mut snapshot, 0);
+    snapshot.weir.limits[0].hits = 900;
+    assert_eq!(dashboard.observe(Arc::new(snapshot)).verdict.clone().state, State::Healthy);
+}
+
+#[test]
+fn a_group_without_servers_is_failing() {
+    let mut snapshot = quiet();
+    let peer = |state| Peer { server: "10.0.0.1:3000".into(), state, ..Peer::default() };
+    let group = Upstream { peers: vec![peer(PeerState::Unavail), peer(PeerState::Down)], ..Upstream::default() };
+    snapshot.http.upstreams.insert("was".into(), group);
+    let mut dashboard = Dashboard::default();
+    dashboard.observe(Arc::new(snapshot.clone()));
+    later(&mut snapshot, 0);
+    let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+    assert_eq!((verdict.state, verdict.words.en.as_str()), (State::Failing, "no server of upstream was is up"));
+    snapshot.http.upstreams.get_mut("was").unwrap().peers.push(peer(PeerState::Up));
+    later(&mut snapshot, 0);
+    let verdict = dashboard.observe(Arc::new(snapshot)).verdict.clone();
+    assert_eq!(verdict.state, State::Healthy);
+    assert!(verdict.evidence.iter().any(|said| said.en.contains("left out")), "{verdict:?}");
+}

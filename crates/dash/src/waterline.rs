@@ -1,0 +1,191 @@
+//! Each limit beside its use, the most that was in use, and how long there is left.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::Serialize;
+use weir_meter::live::{Limit, Snapshot};
+
+/// A limit as it stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Waterline {
+    /// As in [`Limit::kind`].
+    pub kind: String,
+    /// As in [`Limit::of`].
+    pub of: String,
+    /// As in [`Limit::unit`].
+    pub unit: String,
+    /// In use.
+    pub used: f64,
+    /// What may be used.
+    pub limit: f64,
+    /// The most that was in use since the start or a reset.
+    pub max: f64,
+    /// How often it was met.
+    pub hits: u64,
+    /// What sets it.
+    pub set_by: String,
+    /// `used / limit`.
+    pub ratio: f64,
+    /// Where it goes.
+    pub trend: Trend,
+    /// Growth a second, where it rises.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub growth: Option<f64>,
+    /// Seconds until the limit at that growth, where it rises.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eta_s: Option<f64>,
+}
+
+/// Where the use of a limit goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trend {
+    /// Seen for too short a time.
+    #[default]
+    Unknown,
+    /// It does not rise, or not so that it would meet the limit within a day.
+    Flat,
+    /// It rises towards the limit.
+    Rising,
+}
+
+/// Uses kept of one limit: ten minutes of them.
+const USES_MAX: usize = 600;
+/// Windows a trend is looked for in, in seconds, the first that has one counting: a burst, and a leak.
+const WINDOWS: [usize; 2] = [20, USES_MAX];
+/// Uses without which nothing is said.
+const USES_MIN: usize = 6;
+/// How well a straight line has to tell the uses: the square of the correlation.
+const FIT_MIN: f64 = 0.7;
+/// The least growth within a window that is one, as a share of the limit.
+const GROWTH_MIN: f64 = 0.01;
+/// A limit further away than this is not in sight.
+const ETA_MAX: f64 = 86_400.0;
+
+/// The uses that were, by limit.
+#[derive(Default)]
+pub struct Trends(HashMap<(String, String), VecDeque<(f64, f64)>>);
+
+impl Trends {
+    /// The waterlines of a snapshot, in its order. Limits that are no more are forgotten.
+    pub fn observe(&mut self, snapshot: &Snapshot) -> Vec<Waterline> {
+        let at = snapshot.nginx.timestamp.0 as f64 / 1000.0;
+        let mut kept = HashMap::with_capacity(snapshot.weir.limits.len());
+        let mut lines = Vec::with_capacity(snapshot.weir.limits.len());
+        for limit in snapshot.weir.limits.iter().filter(|limit| limit.limit > 0.0) {
+            let key = (limit.kind.clone(), limit.of.clone());
+            let mut uses = self.0.remove(&key).unwrap_or_default();
+            if uses.len() >= USES_MAX {
+                uses.pop_front();
+            }
+            uses.push_back((at, limit.used));
+            lines.push(waterline(limit, &uses));
+            kept.insert(key, uses);
+        }
+        self.0 = kept;
+        lines
+    }
+}
+
+fn waterline(limit: &Limit, uses: &VecDeque<(f64, f64)>) -> Waterline {
+    let growth = WINDOWS.iter().find_map(|&window| growth(uses, window, limit.limit));
+    let eta = growth.map(|growth| (limit.limit - limit.used).max(0.0) / growth).filter(|eta| *eta <= ETA_MAX);
+    let trend = match eta {
+        Some(_) => Trend::Rising,
+        None if uses.len() < USES_MIN => Trend::Unknown,
+        None => Trend::Flat,
+    };
+    Waterline {
+        kind: limit.kind.clone(),
+        of: limit.of.clone(),
+        unit: limit.unit.clone(),
+        used: limit.used,
+        limit: limit.limit,
+        max: limit.max.max(limit.used),
+        hits: limit.hits,
+        set_by: limit.set_by.clone(),
+        ratio: limit.used / limit.limit,
+        trend,
+        growth: eta.and(growth),
+        eta_s: eta,
+    }
+}
+
+/// Growth a second over the newest uses, by least squares, where a line tells them and it goes up.
+fn growth(uses: &VecDeque<(f64, f64)>, window: usize, limit: f64) -> Option<f64> {
+    let count = uses.len().min(window);
+    if count < USES_MIN {
+        return None;
+    }
+    let newest = || uses.iter().skip(uses.len() - count);
+    let n = count as f64;
+    let (mean_at, mean_use) = newest().fold((0.0, 0.0), |(at, used), one| (at + one.0 / n, used + one.1 / n));
+    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    for (at, used) in newest() {
+        let (x, y) = (at - mean_at, used - mean_use);
+        (xx, xy, yy) = (xx + x * x, xy + x * y, yy + y * y);
+    }
+    if xx <= 0.0 || yy <= 0.0 {
+        return None;
+    }
+    let (slope, fit) = (xy / xx, xy * xy / (xx * yy));
+    let span = uses.back()?.0 - newest().next()?.0;
+    (slope > 0.0 && fit >= FIT_MIN && slope * span >= limit * GROWTH_MIN).then_some(slope)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// The last waterline after these uses, one a second.
+    fn after(uses: impl IntoIterator<Item = f64>, limit: f64) -> Waterline {
+        let mut trends = Trends::default();
+        let mut snapshot = Snapshot::default();
+        let mut last = Waterline::default();
+        for used in uses {
+            snapshot.nginx.timestamp.0 += 1000;
+            snapshot.weir.limits = vec![Limit { kind: "fds".into(), used, limit, max: 3.0, ..Limit::default() }];
+            last = trends.observe(&snapshot).remove(0);
+        }
+        last
+    }
+
+    #[test]
+    fn what_rises_has_a_time_left() {
+        let line = after((0..30).map(|second| f64::from(second) * 470.5), 28_232.0);
+        assert_eq!(line.trend, Trend::Rising);
+        assert!((line.eta_s.unwrap() - 31.0).abs() < 0.1, "{line:?}");
+        assert!((line.growth.unwrap() - 470.5).abs() < 0.01);
+        // A leak of a file each five seconds, seen over ten minutes.
+        let line = after((0..600).map(|second| f64::from(second / 5)), 1024.0);
+        assert_eq!(line.trend, Trend::Rising);
+        assert!((line.eta_s.unwrap() - 4525.0).abs() < 60.0, "{line:?}");
+    }
+
+    #[test]
+    fn what_does_not_rise_says_so() {
+        let saw = |second: i32| f64::from(second % 7) * 30.0;
+        for uses in [
+            (0..100).map(|_| 400.0).collect::<Vec<_>>(),
+            (0..100).map(|second| 900.0 - f64::from(second)).collect(),
+            (0..100).map(saw).collect(),
+            (0..30).map(|second| 400.0 + f64::from(second) * 0.01).collect(),
+        ] {
+            let line = after(uses.clone(), 1000.0);
+            assert_eq!((line.trend, line.eta_s), (Trend::Flat, None), "{uses:?}");
+        }
+        assert_eq!(after([1.0, 2.0, 3.0], 10.0).trend, Trend::Unknown);
+    }
+
+    #[test]
+    fn limits_that_go_are_forgotten() {
+        let mut trends = Trends::default();
+        let mut snapshot = Snapshot::example();
+        assert_eq!(trends.observe(&snapshot).len(), snapshot.weir.limits.len());
+        snapshot.weir.limits.truncate(1);
+        snapshot.weir.limits[0].limit = 0.0;
+        assert!(trends.observe(&snapshot).is_empty());
+        assert!(trends.0.is_empty());
+    }
+}

@@ -1,0 +1,184 @@
+//! What limits are called and what helps against each, in English and Korean.
+
+use serde::Serialize;
+
+/// A text in both languages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// English.
+    pub en: String,
+    /// Korean.
+    pub ko: String,
+}
+
+impl Said {
+    /// One from its two texts.
+    pub fn new(en: impl Into<String>, ko: impl Into<String>) -> Said {
+        Said { en: en.into(), ko: ko.into() }
+    }
+}
+
+/// A kind of limit, as `meter::live::Limit::kind` names it.
+pub struct Kind {
+    /// Its name in a snapshot.
+    pub name: &'static str,
+    /// What people call it.
+    pub en: &'static str,
+    /// What people call it in Korean.
+    pub ko: &'static str,
+    /// Whether a full one refuses or slows requests. A full cache throws out what is oldest, which is its work.
+    pub counts: bool,
+    /// What happens to clients when it is full.
+    pub full: (&'static str, &'static str),
+    /// The line to change.
+    pub remedy: (&'static str, &'static str),
+}
+
+/// All kinds; those a snapshot has and this table lacks go by their own names.
+pub static KINDS: &[Kind] = &[
+    Kind {
+        name: "connections",
+        en: "Connections",
+        ko: "연결",
+        counts: true,
+        full: ("new clients are dropped, idle ones are closed", "새 클라이언트는 버려지고 유휴 연결은 닫힘"),
+        remedy: (
+            "raise worker_connections, or remove it: weir then takes it from RLIMIT_NOFILE",
+            "worker_connections를 올리거나 지우기: 지우면 RLIMIT_NOFILE에서 정해짐",
+        ),
+    },
+    Kind {
+        name: "fds",
+        en: "Open files",
+        ko: "열린 파일",
+        counts: true,
+        full: ("accept and connect fail with EMFILE", "accept와 connect가 EMFILE로 실패"),
+        remedy: (
+            "LimitNOFILE= in the systemd unit, or worker_rlimit_nofile",
+            "systemd 유닛의 LimitNOFILE= 또는 worker_rlimit_nofile",
+        ),
+    },
+    Kind {
+        name: "ports",
+        en: "Ports to",
+        ko: "업스트림 포트",
+        counts: true,
+        full: ("connect fails with EADDRNOTAVAIL, clients get 502", "connect가 EADDRNOTAVAIL로 실패, 클라이언트는 502"),
+        remedy: (
+            "keep connections: upstream { keepalive 64; } with proxy_http_version 1.1 and proxy_set_header Connection \"\"",
+            "연결 유지: upstream { keepalive 64; }와 proxy_http_version 1.1, proxy_set_header Connection \"\"",
+        ),
+    },
+    Kind {
+        name: "accept_queue",
+        en: "Accept queue",
+        ko: "수락 대기열",
+        counts: true,
+        full: (
+            "the kernel drops new connections, clients wait a second and more",
+            "커널이 새 연결을 버려 클라이언트가 1초 이상 기다림",
+        ),
+        remedy: (
+            "listen … backlog= and net.core.somaxconn, once a worker's CPU is not the reason",
+            "listen … backlog=와 net.core.somaxconn (워커 CPU가 원인이 아닐 때)",
+        ),
+    },
+    Kind {
+        name: "pool",
+        en: "Kept connections",
+        ko: "유지 연결",
+        counts: false,
+        full: ("connections beyond it are closed after use", "넘치는 연결은 쓰고 나서 닫힘"),
+        remedy: ("raise keepalive in the upstream block", "upstream 블록의 keepalive 올리기"),
+    },
+    Kind {
+        name: "worker_cpu",
+        en: "CPU of",
+        ko: "CPU",
+        counts: true,
+        full: ("requests wait for their turn", "요청이 차례를 기다림"),
+        remedy: (
+            "more CPUs with worker_processes auto, or less work for each request",
+            "worker_processes auto와 더 많은 CPU, 또는 요청당 일 줄이기",
+        ),
+    },
+    Kind {
+        name: "cpu_quota",
+        en: "CPU quota",
+        ko: "CPU 쿼터",
+        counts: true,
+        full: ("all threads are stopped for the rest of each period", "남은 주기 동안 모든 스레드가 멈춤"),
+        remedy: ("raise the container's or unit's CPU quota", "컨테이너나 유닛의 CPU 쿼터 올리기"),
+    },
+    Kind {
+        name: "cache_size",
+        en: "Cache",
+        ko: "캐시",
+        counts: false,
+        full: ("the least recently used is thrown out", "가장 오래 안 쓴 것부터 지워짐"),
+        remedy: ("raise max_size in proxy_cache_path if misses grow", "miss가 늘면 proxy_cache_path의 max_size 올리기"),
+    },
+    Kind {
+        name: "upstream_conns",
+        en: "max_conns of",
+        ko: "max_conns",
+        counts: true,
+        full: ("requests go to other peers, wait, or get 502", "요청이 다른 피어로 가거나 기다리거나 502를 받음"),
+        remedy: ("raise max_conns, or add a server to the group", "max_conns를 올리거나 그룹에 서버 추가"),
+    },
+    Kind {
+        name: "memory",
+        en: "Memory",
+        ko: "메모리",
+        counts: true,
+        full: ("the kernel ends the process", "커널이 프로세스를 끝냄"),
+        remedy: ("more memory, or smaller caches and buffers", "메모리를 늘리거나 캐시와 버퍼 줄이기"),
+    },
+];
+
+static OTHER: Kind = Kind {
+    name: "",
+    en: "",
+    ko: "",
+    counts: true,
+    full: ("what comes next is refused", "다음 것은 거절됨"),
+    remedy: ("", ""),
+};
+
+/// The kind of that name; of one that is not known, a kind without words.
+pub fn kind(name: &str) -> &'static Kind {
+    KINDS.iter().find(|kind| kind.name == name).unwrap_or(&OTHER)
+}
+
+/// A limit by its kind and of what it is: `Ports to 10.0.0.1:3000`.
+pub fn title(name: &str, of: &str) -> Said {
+    let kind = kind(name);
+    let (en, ko) = if kind.name.is_empty() { (name, name) } else { (kind.en, kind.ko) };
+    match of {
+        "" => Said::new(en, ko),
+        of => Said::new(format!("{en} {of}"), format!("{ko} {of}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_all_its_words() {
+        for kind in KINDS {
+            for text in [kind.en, kind.ko, kind.full.0, kind.full.1, kind.remedy.0, kind.remedy.1] {
+                assert!(!text.is_empty(), "{}", kind.name);
+            }
+            assert!(kind.ko.chars().chain(kind.full.1.chars()).any(|c| ('가'..='힣').contains(&c)), "{}", kind.name);
+            assert_eq!(KINDS.iter().filter(|other| other.name == kind.name).count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_not_known_goes_by_its_own_name() {
+        assert_eq!(title("ports", "10.0.0.1:80").en, "Ports to 10.0.0.1:80");
+        assert_eq!(title("fds", ""), Said::new("Open files", "열린 파일"));
+        assert_eq!(title("llamas", "x"), Said::new("llamas x", "llamas x"));
+    }
+}
