@@ -199,12 +199,14 @@ fn free_address(port: u16) -> Result<SocketAddr, String> {
 
 /// As `weir edge -p PLACE` does it.
 fn start_edge(place: &Place) -> Result<Running, String> {
+    let claimed = weir_edge::dash::place::claim();
     let origin = control::Origin {
         file: place.file("nginx.conf"),
         globals: String::new(),
         paths: Paths { prefix: place.file(""), conf_prefix: place.file(""), ..Paths::default() },
         pid: place.file("logs/nginx.pid"),
         error_log: place.file("logs/error.log"),
+        dashboard: claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp()),
     };
     let loaded = control::load(&origin, &Disk, 1);
     for problem in &loaded.problems {
@@ -212,7 +214,7 @@ fn start_edge(place: &Place) -> Result<Running, String> {
     }
     let conf = loaded.conf.ok_or("the demo's configuration was refused")?;
     log::open_default(Path::new(&origin.error_log));
-    let running = Running::start(origin, conf)?;
+    let running = Running::start(origin, conf, claimed)?;
     running.write_pid()?;
     Ok(running)
 }

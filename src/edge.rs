@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use weir_conf::Level;
 use weir_edge::build::Paths;
 use weir_edge::control::{self, Loaded, Origin, Running};
+use weir_edge::dash::place;
+use weir_edge::family::dashboard;
 use weir_edge::log;
 use weir_net::process::{self, Daemon, Signal};
 
@@ -21,8 +23,8 @@ const DEFAULT_ACCESS_LOG: &str = "/var/log/nginx/access.log";
 const DEFAULT_TEMPORARY: &str = "/var/lib/nginx/";
 const DEFAULT_PID: &str = "/run/nginx.pid";
 
-/// Runs the verb.
-pub fn main(args: Vec<OsString>) -> ExitCode {
+/// Runs the verb. Who calls it `nginx` gets what nginx has, and no dashboard that the file does not ask for.
+pub fn main(args: Vec<OsString>, is_nginx: bool) -> ExitCode {
     let flags = match flags::parse(&args) {
         Ok(flags) => flags,
         Err(message) => {
@@ -47,7 +49,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let result = match flags.signal {
         Some(order) => signal(&origin, order),
         None if flags.test => return test(&origin, &flags),
-        None => run(origin),
+        None => run(origin, is_nginx),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -104,6 +106,7 @@ fn origin(flags: &Flags) -> Origin {
         error_log,
         file,
         paths: Paths { prefix, conf_prefix, access_log, temporary },
+        dashboard: None,
     }
 }
 
@@ -126,7 +129,7 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
     print_problems(&loaded);
     let fails = loaded.conf.is_none();
     let opened = match &loaded.conf {
-        Some(conf) => log::open_all(conf),
+        Some(conf) => log::open_all(conf).and_then(|()| dashboard::open(conf)),
         None => Ok(()),
     };
     if let Err(message) = &opened {
@@ -187,7 +190,9 @@ fn signal(origin: &Origin, order: Order) -> Result<(), String> {
 }
 
 /// Serves until told to stop.
-fn run(origin: Origin) -> Result<(), String> {
+fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
+    let claimed = if is_nginx { None } else { place::claim() };
+    origin.dashboard = claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp());
     let loaded = control::load(&origin, &Disk, 1);
     print_problems(&loaded);
     let Some(conf) = loaded.conf else {
@@ -204,7 +209,13 @@ fn run(origin: Origin) -> Result<(), String> {
         None
     };
     let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
-    let running = Running::start(origin, conf)?;
+    let running = Running::start(origin, conf, claimed)?;
+    if let Some(address) = loaded.dashboard {
+        log::global(log::Level::Notice, format_args!("dashboard on http://{address}/"));
+        if !is_nginx {
+            eprintln!("weir: dashboard on http://{address}/");
+        }
+    }
     running.write_pid()?;
     if let Some(ready) = ready {
         ready.tell().map_err(|error| format!("daemon failed {}", log::Os(&error)))?;

@@ -61,10 +61,10 @@ fn main() -> ExitCode {
     let name = args.next().unwrap_or_default();
     // Called as `nginx`, we are nginx: service files, scripts and test suites need not know.
     if Path::new(&name).file_name().is_some_and(|name| name == "nginx") {
-        return edge::main(args.collect());
+        return edge::main(args.collect(), true);
     }
     match Cli::parse().verb {
-        Some(Verb::Edge { args }) => edge::main(args),
+        Some(Verb::Edge { args }) => edge::main(args, false),
         Some(Verb::Load(args)) => load::main(*args),
         Some(Verb::Agent(args)) => load::agents::main(&args),
         Some(Verb::Doctor(args)) => doctor::main(&args),

@@ -68,6 +68,11 @@ impl Dashboard {
         Dashboard { may, ..Dashboard::default() }
     }
 
+    /// What viewers may do from now on.
+    pub fn allow(&mut self, may: May) {
+        self.may = may;
+    }
+
     /// Takes the next snapshot.
     pub fn observe(&mut self, snapshot: Arc<Snapshot>) -> Arc<Second> {
         let point = Point::between(self.recent.back().map(|before| &**before), &snapshot);

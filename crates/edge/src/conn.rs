@@ -18,6 +18,7 @@ use weir_net::{Address, Deadline, SocketAddress, Stream, Transport, clock};
 use crate::body;
 use crate::conf::Conf;
 use crate::counters;
+use crate::dash;
 use crate::exchange::{Client, Exchange, Parts};
 use crate::family::cache;
 use crate::family::live;
@@ -475,6 +476,7 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
             }
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             Outcome::Observe => api::answer(exchange, conn).await?,
+            Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,
             Outcome::Forward => match cache::forward(exchange, conn).await {
                 forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
                     None => return Ok(None),

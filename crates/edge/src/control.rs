@@ -20,8 +20,9 @@ use crate::build::Paths;
 use crate::conf::{self, Conf, Location};
 use crate::control::crew::{Crew, identity, worker_count};
 use crate::counters::AllCounters;
+use crate::dash::place::{self, Wanted};
 use crate::family::cache::Use;
-use crate::family::purge;
+use crate::family::{dashboard, purge};
 use crate::log::{self, Level};
 use crate::relay;
 
@@ -38,6 +39,8 @@ pub struct Origin {
     pub pid: String,
     /// `-e`, a full path.
     pub error_log: String,
+    /// Where the dashboard has a server of its own, if the file does not say.
+    pub dashboard: Option<SocketAddr>,
 }
 
 /// A configuration read and checked.
@@ -48,13 +51,24 @@ pub struct Loaded {
     pub problems: Vec<Problem>,
     /// The configuration, when nothing is gravely wrong.
     pub conf: Option<Conf>,
+    /// Where the dashboard has a server of its own.
+    pub dashboard: Option<SocketAddr>,
 }
 
 /// Reads and checks a configuration. Nothing of the running process changes.
 pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     let opaque = |name: &str| name.ends_with("_by_lua_block");
-    let (tree, mut problems) =
+    let (mut tree, mut problems) =
         weir_conf::load_with_globals(files, &origin.file, &origin.paths.conf_prefix, &opaque, &origin.globals);
+    let dashboard = match place::wanted(&tree) {
+        Wanted::Unsaid => origin.dashboard,
+        Wanted::Off => None,
+        // "on" takes the port that was found free.
+        Wanted::At(address) => origin.dashboard.filter(|_| place::is_default(address)).or(Some(address)),
+    };
+    if let Some(address) = dashboard {
+        place::add(&mut tree, address);
+    }
     let (conf, found) = conf::compile(&tree, origin.paths.clone(), &resolve, generation);
     problems.extend(found);
     if problems.is_empty() && conf.as_ref().is_some_and(|conf| !conf.main.process.events) {
@@ -67,7 +81,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     }
     weir_conf::sort_as_read(&mut problems, &tree);
     let fails = problems.iter().any(|problem| matches!(problem.level, Gravity::Emerg));
-    Loaded { tree, problems, conf: conf.filter(|_| !fails) }
+    Loaded { tree, problems, conf: conf.filter(|_| !fails), dashboard }
 }
 
 /// The level at which the error log hears of a problem.
@@ -148,10 +162,15 @@ fn limits(conf: &Conf) {
 
 impl Running {
     /// Binds the sockets and starts the workers. Errors are nginx's words.
-    pub fn start(origin: Origin, conf: Conf) -> Result<Running, String> {
+    ///
+    /// `claimed` is bound already, and served if the configuration names its address.
+    pub fn start(origin: Origin, conf: Conf, claimed: Option<Listening>) -> Result<Running, String> {
         limits(&conf);
         let inherited = process::inherited();
         let mut sockets = HashMap::new();
+        if let Some(listening) = claimed {
+            sockets.insert(listening.local_addr().clone(), vec![listening]);
+        }
         for listening in inherited {
             sockets.insert(listening.local_addr().clone(), vec![listening]);
         }
@@ -160,6 +179,7 @@ impl Running {
         let identity = identity(&conf)?;
         make_directories(&conf, identity.as_ref())?;
         log::open_all(&conf)?;
+        dashboard::open(&conf)?;
         log::install(conf.main.error_log.main.clone());
         conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         purge::open(&conf);
@@ -194,7 +214,8 @@ impl Running {
             Ok(identity) => identity,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
         };
-        if let Err(message) = make_directories(&conf, identity.as_ref()).and_then(|()| log::open_all(&conf)) {
+        let opened = make_directories(&conf, identity.as_ref()).and_then(|()| log::open_all(&conf));
+        if let Err(message) = opened.and_then(|()| dashboard::open(&conf)) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
         if conf.main.process.nofile != self.conf.main.process.nofile {

@@ -20,6 +20,7 @@ pub mod conf;
 pub mod conn;
 pub mod control;
 pub mod counters;
+pub mod dash;
 pub mod directive;
 pub mod dns;
 pub mod exchange;

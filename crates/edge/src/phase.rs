@@ -48,6 +48,8 @@ pub enum Next {
     Purge,
     /// Answer with what is counted.
     Observe,
+    /// Answer as the dashboard does.
+    Dashboard,
     /// Come back to this handler's successor after a while (`limit_req` delay).
     Wait(Duration),
 }
@@ -65,6 +67,8 @@ pub enum Outcome {
     Purge,
     /// Answer with what is counted.
     Observe,
+    /// Answer as the dashboard does.
+    Dashboard,
     /// Wait, then `resume` with this.
     Wait(Duration, Resume),
 }
@@ -332,6 +336,7 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Forward => Step::Over(Outcome::Forward),
         Next::Purge => Step::Over(Outcome::Purge),
         Next::Observe => Step::Over(Outcome::Observe),
+        Next::Dashboard => Step::Over(Outcome::Dashboard),
         Next::Wait(_) => Step::Over(Outcome::Status(500)),
         Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
         Next::Redirect { uri, args } => match redirected(exchange, uri, args) {

@@ -14,6 +14,7 @@ use weir_wire::{Known, Version, encode};
 
 use crate::cache::store::Object;
 use crate::conn::{Conn, Gone};
+use crate::dash::{self, hall::Viewer};
 use crate::exchange::{Exchange, Response};
 use crate::family::cache::plain;
 use crate::family::core::Tokens;
@@ -58,6 +59,8 @@ pub enum Body {
     Kept(Kept),
     /// A body that is fetched in parts (`slice`).
     Sliced(Box<Sliced>),
+    /// Events for a viewer of the dashboard, until it leaves.
+    Feed(Box<Viewer>),
     /// The upstream's body, still to be read.
     Origin,
 }
@@ -208,6 +211,7 @@ async fn send_with(
             kept::send_parts(exchange, conn, out, &object, &parts, &end).await
         }
         (Body::Sliced(sliced), None) => Box::pin(slice::send(exchange, conn, framing, out, *sliced)).await,
+        (Body::Feed(viewer), None) => Box::pin(dash::answer::send(exchange, conn, framing, out, viewer)).await,
         (Body::Kept(kept), None) => kept::send(exchange, conn, framing, out, kept).await,
         // What has a source was sent above.
         (Body::Origin, _) | (_, Some(_)) => Err(Gone::Cut),

@@ -187,6 +187,7 @@ families! {
     http2
     ssl
     live
+    dashboard
 }
 
 impl Values {

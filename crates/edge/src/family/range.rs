@@ -183,7 +183,8 @@ fn single(exchange: &mut Exchange<'_>, range: Range, length: u64) {
             let (skip, take) = (range.start, range.end - range.start);
             response.body_filters.push(Box::new(Window { skip, take }));
         }
-        Body::Empty | Body::Parts { .. } => {}
+        // A feed has no end to count from.
+        Body::Empty | Body::Parts { .. } | Body::Feed(_) => {}
     }
 }
 

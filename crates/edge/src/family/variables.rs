@@ -6,7 +6,7 @@
 //! buffer. Variables of files (`$document_root`) and of upstreams stand in those families.
 
 mod connection;
-mod fields;
+pub(crate) mod fields;
 mod request;
 
 use std::io::Write;

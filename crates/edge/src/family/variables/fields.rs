@@ -181,7 +181,7 @@ fn is_named(field: &[u8], name: &[u8]) -> bool {
 }
 
 /// The value of a cookie in one `Cookie` field; names are compared without case, as nginx does.
-fn cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+pub(crate) fn cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     line.split(|byte| *byte == b';')
         .find_map(|pair| value_of(pair, name))
 }

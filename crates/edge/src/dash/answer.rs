@@ -1,0 +1,301 @@
+//! What a location with `dashboard` answers.
+//!
+//! The page's files are for everybody who may come here; what they show needs the token, or without one a client on
+//! loopback that also named it so: a page of another site can make a browser ask, but not under that name.
+
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::net::IpAddr;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_dash::assets::{self, Asset};
+use weir_dash::feed;
+use weir_net::clock;
+use weir_wire::{Known, encode};
+
+use crate::body::{self, Failed};
+use crate::conn::{Conn, Gone};
+use crate::dash::hall::{VIEWERS_MAX, Viewer};
+use crate::dash::token::{self, Token};
+use crate::exchange::Exchange;
+use crate::phase::Outcome;
+use crate::purge;
+use crate::respond::{self, Body, Framing};
+
+/// How long a wait lasts before it is looked whether the edge goes on.
+const TURN: Duration = Duration::from_secs(1);
+/// Turns without an event after which the stream says that it is there.
+const QUIET_TURNS: u32 = 10;
+/// How long somebody who asks for the document once waits for it.
+const PATIENCE_MS: u64 = 5000;
+
+/// Answers a request.
+pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outcome, Gone> {
+    let location = exchange.location;
+    let declared = &exchange.conf.declared.dashboard;
+    let token = location.values.dashboard.token.as_ref().and_then(|source| declared.token(source));
+    if token.is_none() && !is_local(exchange) {
+        return Ok(refuse(
+            exchange,
+            403,
+            "this dashboard answers on loopback only: set dashboard_token, and anybody who has it may look\n",
+        ));
+    }
+    let name = exchange.uri.strip_prefix(location.name.as_bytes()).unwrap_or_default().to_vec();
+    let is_get = matches!(exchange.request.method(), b"GET" | b"HEAD");
+    if let Some(asset) = assets::find(&name) {
+        return Ok(if is_get { file(exchange, asset) } else { method_not_allowed(exchange, b"GET, HEAD") });
+    }
+    if name == b"token" {
+        return sign_in(exchange, conn, token).await;
+    }
+    if !matches!(name.as_slice(), b"feed" | b"doc.json" | b"day.json" | b"purge") {
+        return Ok(Outcome::Status(404));
+    }
+    if token.is_some_and(|token| !token.is_brought(exchange)) {
+        exchange.response.fields.push(b"WWW-Authenticate", b"Bearer realm=\"weir dashboard\"");
+        return Ok(refuse(exchange, 401, "send the token as Authorization: Bearer, or open the page and sign in\n"));
+    }
+    match name.as_slice() {
+        b"purge" if token.is_none() => Ok(refuse(exchange, 403, "purging needs a dashboard_token\n")),
+        b"purge" => {
+            common(exchange);
+            purge::api::answer(exchange, conn).await
+        }
+        _ if !is_get => Ok(method_not_allowed(exchange, b"GET, HEAD")),
+        b"feed" => Ok(stream(exchange)),
+        b"day.json" => {
+            let points = serde_json::to_vec(&declared.hall().day()).unwrap_or_default();
+            Ok(text(exchange, 200, b"application/json", points))
+        }
+        _ => document(exchange, conn).await,
+    }
+}
+
+/// Whether the client is this machine, and the browser was told to go to this machine.
+fn is_local(exchange: &Exchange<'_>) -> bool {
+    let is_here = exchange.client.remote.tcp().is_none_or(|address| address.ip().to_canonical().is_loopback());
+    let is_relayed = exchange.request.field(Known::XForwardedFor).is_some();
+    is_here && !is_relayed && is_loopback_name(&exchange.request.host)
+}
+
+fn is_loopback_name(host: &[u8]) -> bool {
+    let host = std::str::from_utf8(host).unwrap_or_default();
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// The fields of all answers here.
+fn common(exchange: &mut Exchange<'_>) {
+    let fields = &mut exchange.response.fields;
+    fields.push(b"X-Content-Type-Options", b"nosniff");
+    fields.push(b"Referrer-Policy", b"no-referrer");
+    fields.push(b"Content-Security-Policy", assets::POLICY.as_bytes());
+    fields.push(b"Cross-Origin-Resource-Policy", b"same-origin");
+}
+
+fn text(exchange: &mut Exchange<'_>, status: u16, media_type: &[u8], bytes: Vec<u8>) -> Outcome {
+    common(exchange);
+    let response = &mut exchange.response;
+    response.status = status;
+    response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));
+    response.content_type.clear();
+    response.content_type.extend_from_slice(media_type);
+    response.content_length = Some(bytes.len() as u64);
+    response.body = Body::Bytes(bytes);
+    Outcome::Respond
+}
+
+fn refuse(exchange: &mut Exchange<'_>, status: u16, why: &str) -> Outcome {
+    text(exchange, status, b"text/plain", why.as_bytes().to_vec())
+}
+
+fn method_not_allowed(exchange: &mut Exchange<'_>, allowed: &[u8]) -> Outcome {
+    exchange.response.fields.push(b"Allow", allowed);
+    refuse(exchange, 405, "this is read with GET\n")
+}
+
+/// A file of the page. What a browser has already it keeps: the tag says whether it still holds.
+fn file(exchange: &mut Exchange<'_>, asset: &Asset) -> Outcome {
+    common(exchange);
+    let response = &mut exchange.response;
+    response.status = 200;
+    response.fields.push_known(b"ETag", &asset.etag, Some(Known::Etag));
+    response.fields.push_known(b"Cache-Control", b"no-cache", Some(Known::CacheControl));
+    response.content_type.clear();
+    response.content_type.extend_from_slice(asset.media_type.as_bytes());
+    response.content_length = Some(asset.bytes.len() as u64);
+    response.body = Body::Bytes(asset.bytes.to_vec());
+    Outcome::Respond
+}
+
+/// Takes a token, gives a cookie.
+async fn sign_in(exchange: &mut Exchange<'_>, conn: &mut Conn, token: Option<&Token>) -> Result<Outcome, Gone> {
+    if exchange.request.method() != b"POST" {
+        return Ok(method_not_allowed(exchange, b"POST"));
+    }
+    let bytes = match body::read_small(exchange, conn, token::BYTES_MAX).await {
+        Ok(bytes) => bytes,
+        Err(Failed::Status(status)) => return Ok(Outcome::Status(status)),
+        Err(Failed::Gone(gone)) => return Err(gone),
+    };
+    let Some(token) = token.filter(|token| token.is(bytes.trim_ascii())) else {
+        return Ok(refuse(exchange, 403, "that is not the token\n"));
+    };
+    let cookie = token.cookie(&exchange.location.name, exchange.client.shared.is_secure());
+    common(exchange);
+    let response = &mut exchange.response;
+    response.status = 204;
+    response.fields.push_known(b"Set-Cookie", cookie.as_bytes(), Some(Known::SetCookie));
+    response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));
+    Ok(Outcome::Respond)
+}
+
+fn busy(exchange: &mut Exchange<'_>) -> Outcome {
+    refuse(exchange, 503, &format!("{VIEWERS_MAX} viewers watch already\n"))
+}
+
+/// The events.
+fn stream(exchange: &mut Exchange<'_>) -> Outcome {
+    let Some(viewer) = exchange.conf.declared.dashboard.hall().enter() else { return busy(exchange) };
+    common(exchange);
+    let response = &mut exchange.response;
+    response.status = 200;
+    response.fields.push_known(b"Cache-Control", b"no-store", Some(Known::CacheControl));
+    // A proxy in between must not hold events back.
+    response.fields.push(b"X-Accel-Buffering", b"no");
+    response.content_type.clear();
+    response.content_type.extend_from_slice(b"text/event-stream");
+    response.content_length = None;
+    response.body = Body::Feed(Box::new(viewer));
+    Outcome::Respond
+}
+
+/// The whole document, once.
+async fn document(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outcome, Gone> {
+    if exchange.request.is_head() {
+        return Ok(text(exchange, 200, b"application/json", Vec::new()));
+    }
+    let Some(mut viewer) = exchange.conf.declared.dashboard.hall().enter() else { return Ok(busy(exchange)) };
+    let begun = clock::now();
+    loop {
+        match next(conn, &mut viewer).await? {
+            Some(bytes) => {
+                let mut json = feed::data(&bytes).to_vec();
+                json.push(b'\n');
+                return Ok(text(exchange, 200, b"application/json", json));
+            }
+            None if clock::now().ms_since(begun) > PATIENCE_MS => {
+                return Ok(refuse(exchange, 503, "nothing was observed yet: try again in a second\n"));
+            }
+            None => {}
+        }
+    }
+}
+
+/// The next event, watching the client meanwhile; `None` after a turn without one.
+async fn next(conn: &Conn, viewer: &mut Viewer) -> Result<Option<std::sync::Arc<[u8]>>, Gone> {
+    conn.deadline.set(TURN);
+    poll_fn(|context| {
+        if let Poll::Ready(bytes) = viewer.poll_next(context) {
+            return Poll::Ready(Ok(Some(bytes)));
+        }
+        if conn.deadline.poll_expired().is_ready() {
+            return Poll::Ready(Ok(None));
+        }
+        conn.poll_gone().map(|error| Err(Gone::Closed(error)))
+    })
+    .await
+}
+
+/// Sends events until the client goes, the configuration changes, or the worker ends; a browser then comes again.
+pub async fn send(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    head: &mut Vec<u8>,
+    mut viewer: Box<Viewer>,
+) -> Result<(), Gone> {
+    put(exchange, conn, head).await?;
+    // So long a browser waits before it comes again.
+    event(exchange, conn, framing, head, b"retry: 1000\n\n").await?;
+    let mut quiet = 0;
+    while goes_on(exchange) {
+        match next(conn, &mut viewer).await? {
+            Some(bytes) => {
+                quiet = 0;
+                event(exchange, conn, framing, head, &bytes).await?;
+            }
+            None => {
+                quiet += 1;
+                if quiet % QUIET_TURNS == 0 {
+                    event(exchange, conn, framing, head, b": still here\n\n").await?;
+                }
+            }
+        }
+    }
+    exchange.keeps_alive = false;
+    head.clear();
+    if framing == Framing::Chunked {
+        head.extend_from_slice(b"0\r\n\r\n");
+    }
+    put(exchange, conn, head).await
+}
+
+/// Whether the configuration the exchange began with is in force, and its worker too.
+fn goes_on(exchange: &Exchange<'_>) -> bool {
+    !exchange.worker.is_draining() && exchange.worker.generation().conf.generation == exchange.conf.generation
+}
+
+async fn event(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    bytes: &[u8],
+) -> Result<(), Gone> {
+    let filtered;
+    let bytes = if exchange.response.body_filters.is_empty() {
+        bytes
+    } else {
+        filtered = respond::filtered(exchange, bytes, true, false);
+        &filtered
+    };
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    exchange.body_bytes_sent += bytes.len() as u64;
+    out.clear();
+    if framing == Framing::Chunked {
+        let mut space = [0; encode::CHUNK_HEAD_BYTES];
+        out.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
+    }
+    out.extend_from_slice(bytes);
+    if framing == Framing::Chunked {
+        out.extend_from_slice(b"\r\n");
+    }
+    put(exchange, conn, out).await
+}
+
+async fn put(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes: &[u8]) -> Result<(), Gone> {
+    let timeout = exchange.location.values.core.send_timeout;
+    conn.write_all(&mut [IoSlice::new(bytes)], timeout).await?;
+    exchange.bytes_sent += bytes.len() as u64;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_goes_by_loopback_names() {
+        for host in ["localhost", "LocalHost", "127.0.0.1", "127.8.8.8", "[::1]", "::1"] {
+            assert!(is_loopback_name(host.as_bytes()), "{host}");
+        }
+        for host in ["", "example.com", "localhost.example.com", "10.0.0.1", "[::2]", "127.0.0.1.nip.io"] {
+            assert!(!is_loopback_name(host.as_bytes()), "{host}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Where viewers wait for the next second.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use weir_dash::journal::{self, Journal};
+use weir_dash::point::Point;
+use weir_dash::{Dashboard, May};
+use weir_meter::live::Snapshot;
+
+/// Viewers of one edge, at most; one more is answered 503.
+pub const VIEWERS_MAX: usize = 64;
+
+/// Seconds kept for viewers that are late.
+const DELTAS_MAX: usize = 8;
+
+/// What an edge shows. It outlives reloads.
+pub struct Hall {
+    /// Touched by the observer alone, but for the moment in which a day is read.
+    studio: Mutex<Studio>,
+    /// Held for a moment by whoever sends.
+    board: Mutex<Board>,
+    viewers: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Studio {
+    dashboard: Dashboard,
+    day: Option<Day>,
+}
+
+/// The history on disk.
+struct Day {
+    path: PathBuf,
+    file: File,
+    journal: Journal,
+}
+
+/// What viewers can have.
+#[derive(Default)]
+struct Board {
+    /// The number of the newest second.
+    newest: u64,
+    /// The newest whole, and its number.
+    whole: Option<(u64, Arc<[u8]>)>,
+    /// Those after it, and some before.
+    deltas: VecDeque<(u64, Arc<[u8]>)>,
+    wants_whole: bool,
+    wakers: Vec<Waker>,
+}
+
+impl Hall {
+    /// One that nothing was shown in yet.
+    pub fn new(may: May) -> Hall {
+        Hall {
+            studio: Mutex::new(Studio { dashboard: Dashboard::new(may), day: None }),
+            board: Mutex::default(),
+            viewers: AtomicUsize::new(0),
+        }
+    }
+
+    /// What viewers may do from now on.
+    pub fn allow(&self, may: May) {
+        self.studio().dashboard.allow(may);
+    }
+
+    /// Keeps a day of history in a file from now on, or in none: 24 hours at ten seconds, in a file of fixed size.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or is one of something else.
+    pub fn keep_day(&self, path: Option<&Path>) -> io::Result<()> {
+        let mut studio = self.studio();
+        if studio.day.as_ref().map(|day| day.path.as_path()) == path {
+            return Ok(());
+        }
+        studio.day = None;
+        let Some(path) = path else { return Ok(()) };
+        let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o640).open(path)?;
+        let length = file.metadata()?.len();
+        let mut head = journal::header();
+        if length > 0 {
+            let count = file.read_at(&mut head, 0)?;
+            if !head.get(..count).is_some_and(journal::is_ours) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no history of weir's"));
+            }
+        } else {
+            file.write_all_at(&head, 0)?;
+        }
+        file.set_len(journal::FILE_BYTES as u64)?;
+        studio.day = Some(Day { path: path.to_owned(), file, journal: Journal::default() });
+        Ok(())
+    }
+
+    /// The history on disk: points ten seconds apart. Empty where none is kept; reads the file.
+    pub fn day(&self) -> Vec<Point> {
+        let Some(file) = self.studio().day.as_ref().and_then(|day| day.file.try_clone().ok()) else {
+            return Vec::new();
+        };
+        let mut bytes = vec![0; journal::FILE_BYTES];
+        match file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => journal::read(&bytes).unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Shows the next second. On the observer's thread: the bytes are made here, once for all.
+    pub fn observe(&self, snapshot: Arc<Snapshot>) {
+        let mut studio = self.studio();
+        let second = studio.dashboard.observe(snapshot);
+        if let Some(day) = &mut studio.day
+            && let Some((at, record)) = day.journal.push(second.point)
+        {
+            // A full disk costs the history a record.
+            let _ = day.file.write_all_at(&record, at);
+        }
+        if self.viewers.load(Ordering::Relaxed) == 0 {
+            let mut board = self.board();
+            board.whole = None;
+            board.deltas.clear();
+            return;
+        }
+        let wants_whole = std::mem::take(&mut self.board().wants_whole);
+        let Some(frame) = studio.dashboard.frame(wants_whole) else { return };
+        drop(studio);
+        let mut board = self.board();
+        board.newest = frame.seq;
+        if board.deltas.len() >= DELTAS_MAX {
+            board.deltas.pop_front();
+        }
+        board.deltas.push_back((frame.seq, frame.delta));
+        if let Some(whole) = frame.whole {
+            board.whole = Some((frame.seq, whole));
+        }
+        let wakers = std::mem::take(&mut board.wakers);
+        drop(board);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// A place for a viewer; `None` when [`VIEWERS_MAX`] watch.
+    pub fn enter(self: &Arc<Hall>) -> Option<Viewer> {
+        let viewer = Viewer { hall: self.clone(), seen: 0 };
+        (self.viewers.fetch_add(1, Ordering::Relaxed) < VIEWERS_MAX).then_some(viewer)
+    }
+
+    fn studio(&self) -> MutexGuard<'_, Studio> {
+        self.studio.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Board {
+    /// What comes after the second with that number; without one, the whole.
+    fn after(&mut self, seen: &mut u64) -> Option<Arc<[u8]>> {
+        if *seen > 0 {
+            if *seen >= self.newest {
+                return None;
+            }
+            if let Some((seq, bytes)) = self.deltas.iter().find(|(seq, _)| *seq == *seen + 1) {
+                *seen = *seq;
+                return Some(bytes.clone());
+            }
+        }
+        // A whole does as long as all that came after it is still there.
+        let oldest = self.deltas.front().map_or(u64::MAX, |(seq, _)| *seq);
+        match &self.whole {
+            Some((seq, bytes)) if *seq == self.newest || oldest <= *seq + 1 => {
+                *seen = *seq;
+                Some(bytes.clone())
+            }
+            _ => {
+                self.wants_whole = true;
+                None
+            }
+        }
+    }
+}
+
+/// One who watches.
+pub struct Viewer {
+    hall: Arc<Hall>,
+    /// The number of the second it has; 0 for none.
+    seen: u64,
+}
+
+impl Viewer {
+    /// The next event's bytes: first the whole, then what changed.
+    pub fn poll_next(&mut self, context: &Context<'_>) -> Poll<Arc<[u8]>> {
+        let mut board = self.hall.board();
+        if let Some(bytes) = board.after(&mut self.seen) {
+            return Poll::Ready(bytes);
+        }
+        if !board.wakers.iter().any(|known| known.will_wake(context.waker())) {
+            // As many as there are viewers.
+            board.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        self.hall.viewers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn next(viewer: &mut Viewer) -> Option<String> {
+        match viewer.poll_next(&Context::from_waker(Waker::noop())) {
+            Poll::Ready(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
+            Poll::Pending => None,
+        }
+    }
+
+    fn is(event: Option<String>, seq: u64, kind: &str) -> bool {
+        event.is_some_and(|text| text.starts_with(&format!("id: {seq}\nevent: {kind}\ndata: {{")))
+    }
+
+    struct Clock(Snapshot);
+
+    impl Clock {
+        fn tick(&mut self, hall: &Hall) {
+            self.0.nginx.timestamp.0 += 1000;
+            hall.observe(Arc::new(self.0.clone()));
+        }
+    }
+
+    #[test]
+    fn a_viewer_gets_the_whole_and_then_changes() {
+        let (hall, mut clock) = (Arc::new(Hall::new(May::default())), Clock(Snapshot::example()));
+        clock.tick(&hall);
+        let mut first = hall.enter().unwrap();
+        assert_eq!(next(&mut first), None);
+        clock.tick(&hall);
+        assert!(is(next(&mut first), 1, "whole"));
+        assert_eq!(next(&mut first), None);
+        clock.tick(&hall);
+        assert!(is(next(&mut first), 2, "delta"));
+        // One who comes later takes the same whole, and what came after it.
+        let mut second = hall.enter().unwrap();
+        assert!(is(next(&mut second), 1, "whole"));
+        assert!(is(next(&mut second), 2, "delta"));
+        assert_eq!(next(&mut second), None);
+    }
+
+    #[test]
+    fn one_who_is_too_slow_gets_the_whole_again() {
+        let (hall, mut clock) = (Arc::new(Hall::new(May::default())), Clock(Snapshot::example()));
+        let mut slow = hall.enter().unwrap();
+        assert_eq!(next(&mut slow), None);
+        clock.tick(&hall);
+        assert!(is(next(&mut slow), 1, "whole"));
+        for _ in 0..DELTAS_MAX + 2 {
+            clock.tick(&hall);
+        }
+        assert_eq!(next(&mut slow), None);
+        clock.tick(&hall);
+        assert!(is(next(&mut slow), DELTAS_MAX as u64 + 4, "whole"));
+        assert!(hall.board().deltas.len() <= DELTAS_MAX);
+    }
+
+    #[test]
+    fn nothing_is_made_for_nobody() {
+        let (hall, mut clock) = (Arc::new(Hall::new(May::default())), Clock(Snapshot::example()));
+        drop(hall.enter().unwrap());
+        clock.tick(&hall);
+        assert_eq!(hall.board().newest, 0);
+        let all: Vec<_> = (0..VIEWERS_MAX).map(|_| hall.enter().unwrap()).collect();
+        assert!(hall.enter().is_none());
+        drop(all);
+        assert!(hall.enter().is_some());
+    }
+
+    #[test]
+    fn a_day_is_kept_in_a_file_and_found_again() {
+        let directory = std::env::temp_dir().join(format!("weir-hall-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("day");
+        let mut clock = Clock(Snapshot::example());
+        {
+            let hall = Hall::new(May::default());
+            assert!(hall.day().is_empty());
+            hall.keep_day(Some(&path)).unwrap();
+            for _ in 0..25 {
+                clock.tick(&hall);
+            }
+            assert_eq!(hall.day().len(), 2);
+        }
+        let hall = Hall::new(May::default());
+        hall.keep_day(Some(&path)).unwrap();
+        assert_eq!(hall.day().len(), 2);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), journal::FILE_BYTES as u64);
+        std::fs::write(&path, "somebody's thesis").unwrap();
+        assert_eq!(hall.keep_day(Some(&path)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,0 +1,112 @@
+//! The dashboard's own address: a server beside those of the file.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use weir_conf::{Source, Statement, Tree, Word};
+use weir_net::{Address, ListenOptions, Listening, listener};
+
+/// The first of the ports tried.
+pub const PORT: u16 = 9144;
+/// How many are.
+pub const PORTS: u16 = 10;
+
+/// Binds the first free port of loopback; `None` when none is.
+pub fn claim() -> Option<Listening> {
+    let address = |port| Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    (PORT..PORT + PORTS).find_map(|port| listener::bind(&address(port), &ListenOptions::default()).ok())
+}
+
+/// What `dashboard` says at the top of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Nothing: where the verb wants it.
+    Unsaid,
+    /// `off`.
+    Off,
+    /// `on`, or an address.
+    At(SocketAddr),
+}
+
+/// What a tree says; what is not understood is refused when its directive is read.
+pub fn wanted(tree: &Tree) -> Wanted {
+    match tree.root.iter().rfind(|statement| statement.name == *"dashboard").map(|statement| statement.text(0)) {
+        None => Wanted::Unsaid,
+        Some("off") => Wanted::Off,
+        Some(text) => parse(text).map_or(Wanted::Off, Wanted::At),
+    }
+}
+
+/// `on`, or ADDR:PORT.
+pub fn parse(text: &str) -> Option<SocketAddr> {
+    match text {
+        "on" => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))),
+        text => text.parse().ok().filter(|address: &SocketAddr| address.port() > 0),
+    }
+}
+
+/// Whether it is what `on` says.
+pub fn is_default(address: SocketAddr) -> bool {
+    parse("on") == Some(address)
+}
+
+/// Puts a server with the dashboard into the tree.
+pub fn add(tree: &mut Tree, address: SocketAddr) {
+    let text = format!("server {{ listen {address}; access_log off; location / {{ dashboard; }} }}");
+    let Ok(file) = u32::try_from(tree.files.len()) else { return };
+    let servers = weir_conf::parse(text.as_bytes(), file, &|_| false).statements;
+    tree.files.push(Source { name: "dashboard".to_owned(), bytes: text.into_bytes(), is_command_line: true });
+    let http = tree.root.iter_mut().find(|statement| statement.name == *"http" && statement.is_block());
+    match http.and_then(|http| http.block.as_mut()) {
+        Some(block) => block.extend(servers),
+        None => {
+            let at = servers.first().map(|server| server.at).unwrap_or_default();
+            let name = Word::new(b"http".to_vec(), at, None);
+            tree.root.push(Statement { name, args: Vec::new(), block: Some(servers), at, end: at });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn tree(text: &str) -> Tree {
+        let files = weir_conf::MemoryFiles::new().with("/p/nginx.conf", text);
+        weir_conf::load(&files, "/p/nginx.conf", "/p/", &|_| false).0
+    }
+
+    #[test]
+    fn a_file_says_whether_and_where() {
+        let at = |text: &str| Wanted::At(text.parse().unwrap());
+        for (text, expected) in [
+            ("events {} http {}", Wanted::Unsaid),
+            ("events {} http { server { location / { dashboard; } } }", Wanted::Unsaid),
+            ("dashboard off;", Wanted::Off),
+            ("dashboard on;", at("127.0.0.1:9144")),
+            ("dashboard 10.0.0.1:99;", at("10.0.0.1:99")),
+            ("dashboard [::1]:99;", at("[::1]:99")),
+            ("dashboard yes;", Wanted::Off),
+        ] {
+            assert_eq!(wanted(&tree(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_added_to_what_is_there() {
+        for text in ["events {}", "events {} http { server { listen 1; } }"] {
+            let mut tree = tree(text);
+            add(&mut tree, "127.0.0.1:9144".parse().unwrap());
+            let http = tree.root.iter().find(|statement| statement.name == *"http").unwrap();
+            let server = http.children().last().unwrap();
+            assert_eq!(server.named("listen").next().unwrap().text(0), "127.0.0.1:9144");
+        }
+    }
+
+    #[test]
+    fn the_next_free_port_is_claimed() {
+        let Some(first) = claim() else { return };
+        let second = claim();
+        assert!(second.is_none_or(|second| second.local_addr() != first.local_addr()));
+    }
+}
