@@ -10,9 +10,8 @@ const trim = (n, digits) => n.toFixed(digits);
 /** Three significant figures at most: 0.42, 7.3, 128. @param {number} n */
 function short(n) {
   const size = Math.abs(n);
-  if (size >= 99.95) return trim(n, 0);
-  if (size >= 9.995) return trim(n, size < 99.95 && n % 1 !== 0 ? 1 : 0);
-  return n % 1 === 0 ? trim(n, 0) : trim(n, 2).replace(/0$/, "");
+  // By way of a number: no zeros at the end.
+  return String(Number(trim(n, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)));
 }
 
 function scaled(n, base, names, gap) {

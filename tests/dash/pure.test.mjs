@@ -1,0 +1,121 @@
+// What needs no browser: node --test tests/dash/pure.test.mjs
+
+import assert from "node:assert/strict";
+import { readFile, readdir } from "node:fs/promises";
+import { test } from "node:test";
+import { area, ceiling, line, thin } from "../../crates/dash/web/chart.js";
+import { h } from "../../crates/dash/web/dom.js";
+import { POINTS_MAX, merge, step } from "../../crates/dash/web/feed.js";
+import { WORDS, choose, translator } from "../../crates/dash/web/i18n.js";
+import * as model from "../../crates/dash/web/model.js";
+import { sorted } from "../../crates/dash/web/table.js";
+import * as units from "../../crates/dash/web/units.js";
+import { order } from "../../crates/dash/web/views/caches.js";
+import { isNearTimeout } from "../../crates/dash/web/views/websockets.js";
+import { document } from "./fixture.mjs";
+
+const plain = (text) => text.replaceAll("\u202f", " ");
+
+test("numbers are read as people write them", () => {
+  const all = [
+    [units.count, [[0, "0"], [999, "999"], [28232, "28 232"], [1234567, "1 234 567"], [undefined, "–"], [NaN, "–"]]],
+    [units.si, [[0, "0"], [0.42, "0.42"], [7.31, "7.31"], [999, "999"], [1240, "1.24k"], [8750, "8.75k"], [999_960, "1M"]]],
+    [units.bytes, [[0, "0 B"], [1023, "1023 B"], [1024, "1 KiB"], [16_000_000, "15.3 MiB"]]],
+    [units.time, [[0, "0 ms"], [0.043, "43 µs"], [4.73, "4.73 ms"], [47.72, "47.7 ms"], [999.9, "1 s"], [61_000, "1 m 1 s"]]],
+    [units.span, [[0, "0 s"], [42, "42 s"], [600, "10 m"], [3661, "1 h 1 m"], [111_600, "1 d 7 h"]]],
+    [units.percent, [[0, "0 %"], [0.0001, "<0.1 %"], [0.019, "1.9 %"], [0.5, "50 %"], [0.9999, "99.9 %"], [1, "100 %"]]],
+    [units.share, [[0.931, "0.93"], [undefined, "–"]]],
+  ];
+  for (const [format, cases] of all) for (const [n, text] of cases) assert.equal(plain(format(n)), text, `${format.name || "format"}(${n})`);
+});
+
+test("a patch makes the new of the old and leaves the rest alone", () => {
+  const old = { a: 1, b: { c: [1, { d: 2, e: 3 }] }, gone: 7, same: { x: 1 } };
+  const now = merge(old, { a: 2, b: { c: { 1: { e: 4 } } }, gone: null, came: { h: [] } });
+  assert.deepEqual(now, { a: 2, b: { c: [1, { d: 2, e: 4 }] }, same: { x: 1 }, came: { h: [] } });
+  assert.equal(now.same, old.same);
+  assert.deepEqual(old.b.c[1], { d: 2, e: 3 });
+  assert.deepEqual(merge([1, 2], [3]), [3]);
+});
+
+test("a feed is followed second by second, and a gap is an error", () => {
+  let state = step(null, "whole", { seq: 4, point: { rps: 1 }, past: Array.from({ length: POINTS_MAX }, () => ({ rps: 0 })) });
+  assert.equal(state.past.length, POINTS_MAX);
+  state = step(state, "delta", { seq: 5, point: { rps: 2 } });
+  assert.deepEqual([state.doc.point.rps, state.before.point.rps, state.past.length, state.past.at(-1).rps], [2, 1, POINTS_MAX, 2]);
+  assert.throws(() => step(state, "delta", { seq: 7 }));
+  assert.throws(() => step(null, "delta", { seq: 1 }));
+});
+
+test("both languages have all words, with the same places for values", () => {
+  assert.deepEqual(Object.keys(WORDS.ko).sort(), Object.keys(WORDS.en).sort());
+  const places = (text) => [...new Set(text.match(/\{\d\}/g) ?? [])].sort();
+  for (const key of Object.keys(WORDS.en)) {
+    assert.ok(WORDS.en[key] && WORDS.ko[key], key);
+    assert.deepEqual(places(WORDS.ko[key]), places(WORDS.en[key]), key);
+  }
+  assert.equal(translator("ko")("water.inTime", "42초"), "42초 뒤");
+  assert.equal(translator("xx")("nav.zones"), "Zones");
+  assert.deepEqual(["ko-KR", "en-GB", "fr"].map((tag) => choose([tag])), ["ko", "en", "en"]);
+});
+
+test("every word that is asked for is there, and every one that is there is asked for", async () => {
+  const web = new URL("../../crates/dash/web/", import.meta.url);
+  const names = (await readdir(web, { recursive: true })).filter((name) => name.endsWith(".js") && name !== "i18n.js");
+  const text = (await Promise.all(names.map((name) => readFile(new URL(name, web), "utf8")))).join("\n");
+  const asked = new Set([...text.matchAll(/["`]([a-z]+\.[A-Za-z0-9]+|wait|language)["`]/g)].map(([, key]) => key));
+  for (const key of asked) if (key.split(".")[0] in { nav: 1, water: 1, kpi: 1, col: 1, up: 1, cache: 1, ws: 1, host: 1, err: 1, purge: 1 }) assert.ok(key in WORDS.en, `no word ${key}`);
+  const made = [...text.matchAll(/`([a-z]+)\.\$\{/g)].map(([, group]) => group);
+  for (const key of Object.keys(WORDS.en)) assert.ok(asked.has(key) || made.includes(key.split(".")[0]), `nobody says ${key}`);
+});
+
+test("paths have a point for each number and a gap for none", () => {
+  const size = { width: 100, height: 10, max: 10, slots: 3 };
+  assert.equal(line([0, 10, 5], size), "M0.0 10.0L50.0 0.0L100.0 5.0");
+  assert.equal(line([5, null, 5], size), "M0.0 5.0M100.0 5.0");
+  assert.equal(line([5], size), "M100.0 5.0");
+  assert.equal(area([0, 10], { ...size, slots: 2 }), "M0.0 10L0.0 10.0L100.0 0.0L100.0 10Z");
+  assert.equal(area([null], size), "");
+  assert.deepEqual(thin([1, 9, 2, 3, null, 4], 2), [9, 3, 4]);
+  assert.deepEqual([0, 1, 3, 12, 99, 1000, 0.03].map(ceiling), [1, 1, 5, 20, 100, 1000, 0.05]);
+});
+
+test("rows are sorted, what is unknown last, equals as they were", () => {
+  const column = { get: (row) => row.n };
+  const rows = [{ n: 2, k: "a" }, { n: undefined, k: "b" }, { n: 5, k: "c" }, { n: 2, k: "d" }];
+  assert.deepEqual(sorted(rows, column, true).map((row) => row.k), ["c", "a", "d", "b"]);
+  assert.deepEqual(sorted(rows, column, false).map((row) => row.k), ["a", "d", "c", "b"]);
+  assert.equal(sorted(rows, undefined, false), rows);
+});
+
+test("what a view shows follows from two documents", () => {
+  const [before, doc] = [document(600, 1, 0, "calm"), document(601, 2, 0, "calm")];
+  const [cache] = model.caches(doc, before);
+  assert.equal(cache.off, 0);
+  assert.ok(cache.saved > 0.9 && cache.requests > 0);
+  doc.snapshot.weir.caches.assets.hit -= 3;
+  assert.equal(model.caches(doc, before)[0].off, 3);
+  const [app] = model.groups(doc, before);
+  assert.equal(app.peers.length, 3);
+  assert.ok(app.peers[0].rate > 0 && app.peers[0].reuse > 0.9);
+  const lines = model.waterlines(doc);
+  assert.ok(lines.every((line, at) => at === 0 || lines[at - 1].ratio >= line.ratio));
+  assert.equal(model.zones(doc, null, "server_zones")[0].received, undefined);
+  assert.equal(model.grew(5, 9, 1), undefined);
+  assert.deepEqual(model.codes({ codes: { 200: 9, 404: 0, 502: 9 } }), [{ code: 200, count: 9 }, { code: 502, count: 9 }]);
+});
+
+test("an order to purge says what the form says", () => {
+  assert.deepEqual(order({ what: "tag", text: "news", zone: "", soft: false }), { tag: "news" });
+  assert.deepEqual(order({ what: "all", text: "left over", zone: "one", soft: true }), { all: true, zone: "one", soft: true });
+});
+
+test("closing at the timeout is noticed", () => {
+  assert.ok(isNearTimeout({ count: 50, p50_us: 58_900_000 }, 60_000));
+  assert.ok(!isNearTimeout({ count: 50, p50_us: 8_900_000 }, 60_000));
+  assert.ok(!isNearTimeout({ count: 3, p50_us: 60_000_000 }, 60_000));
+});
+
+test("a description of elements is flat and holds no nothing", () => {
+  assert.deepEqual(h("p", null, "a", [null, [1, false]], h("b")).children, ["a", "1", { tag: "b", props: {}, children: [] }]);
+});
