@@ -179,7 +179,12 @@ impl Observer {
             if now >= next {
                 let Some(live) = live.upgrade() else { return };
                 self.gatherer.tick(&live, clock::unix_ms());
-                live.keep(Arc::new(self.gatherer.snapshot(&live, clock::unix_ms())));
+                let snapshot = Arc::new(self.gatherer.snapshot(&live, clock::unix_ms()));
+                live.keep(snapshot.clone());
+                let conf = lock(&live.scene).conf.clone();
+                if let Some(hall) = conf.as_ref().and_then(|conf| conf.declared.dashboard.watched()) {
+                    hall.observe(snapshot);
+                }
                 next = now + EVERY;
             }
             match list.recv_timeout(next.saturating_duration_since(clock::precise())) {
