@@ -66,7 +66,7 @@ export function document(s, seq, start, mood) {
       waterline("cache_size", "assets", "bytes", both("Cache on disk", "디스크 캐시"), 412 << 20, 1 << 30, 520 << 20, "proxy_cache_path max_size"),
     ],
     snapshot: {
-      nginx: { version: "0.1.0", build: "weir", address: "", generation: 3, load_timestamp: iso(start), timestamp: iso(start + s * 1000), pid: 4121, ppid: 1 },
+      nginx: { version: "1.31.5", build: "weir 0.1.0", address: "", generation: 3, load_timestamp: iso(start), timestamp: iso(start + s * 1000), pid: 4121, ppid: 1 },
       connections: { accepted: 9000 + s * 40, dropped: 0, active: Math.round(p.active), idle: Math.round(p.idle) },
       http: {
         requests: { total: n, current: Math.round(p.active) },

@@ -69,18 +69,39 @@ fn event(name: &str, seq: u64, data: &Value) -> Arc<[u8]> {
 /// What the page shows of a snapshot: without what no view has a place for.
 pub fn view(snapshot: &Snapshot) -> Value {
     let mut value = serde_json::to_value(snapshot).unwrap_or(Value::Null);
-    for path in ["/slabs", "/resolvers", "/processes", "/weir/limits", "/nginx/timestamp"] {
+    for path in ["/slabs", "/resolvers", "/processes", "/ssl", "/weir/limits", "/nginx/timestamp"] {
         remove(&mut value, path);
     }
-    if let Some(Value::Object(groups)) = value.pointer_mut("/http/upstreams") {
-        let peers = groups.values_mut().filter_map(|group| group["peers"].as_array_mut()).flatten();
-        for peer in peers.filter_map(Value::as_object_mut) {
-            for name in ["response_time_hist", "selected", "health_checks", "header_time", "response_time"] {
-                peer.remove(name);
-            }
+    let peers = members(&mut value, "/http/upstreams").filter_map(|group| group.get_mut("peers"));
+    for peer in peers.filter_map(Value::as_array_mut).flatten().filter_map(Value::as_object_mut) {
+        for name in ["response_time_hist", "selected", "health_checks", "header_time", "response_time"] {
+            peer.remove(name);
         }
     }
+    let steps = value.pointer_mut("/weir/path").and_then(Value::as_array_mut);
+    steps.into_iter().flatten().for_each(recent_only);
+    for path in ["/weir/server_zones", "/weir/location_zones"] {
+        members(&mut value, path).for_each(recent_only);
+    }
+    for peer in members(&mut value, "/weir/upstreams").filter_map(Value::as_array_mut).flatten() {
+        ["connect", "header", "response"].iter().filter_map(|name| peer.get_mut(name).map(recent_only)).for_each(drop);
+    }
     value
+}
+
+fn members<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut Value> {
+    let members = value.pointer_mut(path).and_then(Value::as_object_mut);
+    members.into_iter().flat_map(|members| members.values_mut())
+}
+
+/// Of times, the last seconds' quantiles are shown.
+fn recent_only(times: &mut Value) {
+    let Some(times) = times.as_object_mut() else { return };
+    times.remove("total");
+    if let Some(Value::Object(recent)) = times.get_mut("recent") {
+        recent.remove("sum_us");
+        recent.remove("max_us");
+    }
 }
 
 fn remove(value: &mut Value, path: &str) {
@@ -112,9 +133,10 @@ fn rounded(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return 0.0;
     }
-    let digits = 3 - number.abs().log10().floor() as i32;
-    let power = 10f64.powi(digits.clamp(-300, 300));
-    (number * power).round() / power
+    let digits = (3 - number.abs().log10().floor() as i32).clamp(-300, 300);
+    let power = 10f64.powi(digits.abs());
+    // Divided by a power of ten, never multiplied by what is none in binary.
+    if digits < 0 { (number / power).round() * power } else { (number * power).round() / power }
 }
 
 /// What makes `new` of `old`; `None` where nothing has to.

@@ -100,7 +100,8 @@ fn quantile<'t>(zones: impl Iterator<Item = &'t Times> + Clone, share: f64) -> O
         let middle = (low + high) / 2.0;
         if below(middle) < wanted { low = middle } else { high = middle }
     }
-    Some((high / 1000.0) as f32)
+    // Below a nanosecond it is nothing.
+    Some(if high < 0.001 { 0.0 } else { (high / 1000.0) as f32 })
 }
 
 /// The share of a zone's requests that took no longer.

@@ -97,6 +97,13 @@ pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
         .or_else(|| close(&fullest, &window))
         .unwrap_or_else(|| healthy(&fullest));
     verdict.evidence.extend(window.said());
+    verdict.evidence.extend((window.refused > 0).then(|| {
+        let refused = group(window.refused as f64);
+        Said::new(
+            format!("{refused} were refused by limit_req or limit_conn, as configured"),
+            format!("{refused}건은 설정대로 limit_req·limit_conn이 거절"),
+        )
+    }));
     verdict.evidence.extend(absent(last));
     verdict
 }
@@ -108,6 +115,8 @@ struct Window<'s> {
     seconds: u64,
     requests: u64,
     failed: u64,
+    /// Refused by `limit_req` and `limit_conn`: as the configuration wants, so no failure.
+    refused: u64,
 }
 
 impl Window<'_> {
@@ -115,13 +124,27 @@ impl Window<'_> {
         let failed = |snapshot: &Snapshot| {
             snapshot.http.server_zones.values().fold(0u64, |sum, zone| sum.saturating_add(zone.responses.c5xx))
         };
+        let full = |snapshot: &Snapshot| {
+            let zones = snapshot.http.server_zones.values();
+            zones.filter_map(|zone| zone.responses.codes.get(&503)).fold(0u64, |sum, count| sum.saturating_add(*count))
+        };
+        let rejected = |snapshot: &Snapshot| {
+            let requests = snapshot.http.limit_reqs.values().map(|zone| zone.rejected);
+            let connections = snapshot.http.limit_conns.values().map(|zone| zone.rejected);
+            requests.chain(connections).fold(0u64, u64::saturating_add)
+        };
+        let refused = rejected(last).saturating_sub(rejected(first));
         let ms = last.nginx.timestamp.0.saturating_sub(first.nginx.timestamp.0);
         Window {
             first,
             last,
             seconds: (ms + 500) / 1000,
             requests: last.http.requests.total.saturating_sub(first.http.requests.total),
-            failed: failed(last).saturating_sub(failed(first)),
+            // Answered 503 unless the file says otherwise.
+            failed: failed(last)
+                .saturating_sub(failed(first))
+                .saturating_sub(refused.min(full(last).saturating_sub(full(first)))),
+            refused,
         }
     }
 

@@ -169,7 +169,7 @@ function foot(doc, t) {
   return h(
     "footer",
     null,
-    h("span", null, t("foot.weir", nginx.version, nginx.generation, nginx.pid, units.span(weir.uptime_ms / 1000))),
+    h("span", null, t("foot.weir", nginx.build || nginx.version, nginx.generation, nginx.pid, units.span(weir.uptime_ms / 1000))),
     weir.names_merged > 0 ? h("span", null, t("foot.merged", units.count(weir.names_merged))) : null,
   );
 }

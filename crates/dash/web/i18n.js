@@ -61,6 +61,7 @@ export const WORDS = {
     "water.at": "at the limit",
     "water.inTime": "in {0}",
     "water.setBy": "set by {0}",
+    "water.more": "{0} more, all below {1}",
     "water.none": "No limit has a figure yet.",
 
     "path.title": "The way of a request",
@@ -243,7 +244,7 @@ export const WORDS = {
     "err.noLine": "nothing was logged",
     "err.secret": "Samples hold no cookie, no body, and of a query only the names.",
 
-    "foot.weir": "weir {0} · generation {1} · pid {2} · up {3}",
+    "foot.weir": "{0} · generation {1} · pid {2} · up {3}",
     "foot.merged": "{0} names are counted together as “other”",
   },
   ko: {
@@ -305,6 +306,7 @@ export const WORDS = {
     "water.at": "한계에 닿음",
     "water.inTime": "{0} 뒤",
     "water.setBy": "{0}(으)로 정해짐",
+    "water.more": "{0}개 더, 모두 {1} 미만",
     "water.none": "아직 수치가 있는 한계가 없습니다.",
 
     "path.title": "요청이 지나는 길",
@@ -487,7 +489,7 @@ export const WORDS = {
     "err.noLine": "기록된 줄 없음",
     "err.secret": "표본에는 쿠키와 본문이 없고, 쿼리는 이름만 있습니다.",
 
-    "foot.weir": "weir {0} · {1}세대 · pid {2} · 가동 {3}",
+    "foot.weir": "{0} · {1}세대 · pid {2} · 가동 {3}",
     "foot.merged": "이름 {0}개는 “other”로 함께 셉니다",
   },
 };

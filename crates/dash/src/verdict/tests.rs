@@ -137,6 +137,22 @@ fn a_few_failures_are_no_failing() {
 }
 
 #[test]
+fn what_limits_refuse_is_no_failure() {
+    let mut snapshot = quiet();
+    let mut dashboard = Dashboard::default();
+    dashboard.observe(Arc::new(snapshot.clone()));
+    for failed in [0, 20] {
+        later(&mut snapshot, failed);
+        snapshot.http.server_zones.get_mut("shop").unwrap().responses.add(503, 90);
+        snapshot.http.limit_reqs.entry("login".into()).or_default().rejected += 90;
+        let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
+        let expected = if failed == 0 { State::Healthy } else { State::Failing };
+        assert_eq!(verdict.state, expected, "{verdict:?}");
+        assert!(verdict.evidence.iter().any(|said| said.en.contains("were refused by limit_req")), "{verdict:?}");
+    }
+}
+
+#[test]
 fn nothing_near_is_an_answer() {
     let mut snapshot = quiet();
     let mut dashboard = Dashboard::default();

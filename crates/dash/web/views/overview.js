@@ -54,21 +54,28 @@ function timeLeft(line, t) {
 
 function water(doc, t) {
   const lines = waterlines(doc);
+  // What stands empty is folded away, but a handful.
+  const shown = Math.max(SHOWN_MIN, lines.filter((line) => line.ratio >= 0.1 || line.trend === "rising" || line.hits > 0).length);
   return card(
     t("water.title"),
     t("water.hint"),
     lines.length === 0
       ? empty(t("water.none"))
-      : h(
-          "ul",
-          { class: "waterlines" },
-          lines.map((line) => waterline(line, doc.thresholds, t)),
-        ),
+      : [list(lines.slice(0, shown), doc, t), shown < lines.length ? rest(lines.slice(shown), doc, t) : null],
   );
 }
 
+const SHOWN_MIN = 6;
+
+const list = (lines, doc, t) => h("ul", { class: "waterlines" }, lines.map((line) => waterline(line, doc.thresholds, t)));
+
+function rest(lines, doc, t) {
+  const highest = Math.max(0.01, Math.ceil(lines[0].ratio * 100 + 1e-9) / 100);
+  return h("details", { key: "rest", class: "rest" }, h("summary", null, t("water.more", units.count(lines.length), units.percent(highest))), list(lines, doc, t));
+}
+
 function waterline(line, thresholds, t) {
-  const tone = toneOf(line.ratio, thresholds);
+  const tone = line.calm ? "water" : toneOf(line.ratio, thresholds);
   const [used, limit, highest] = [line.used, line.limit, line.max].map((n) => amount(line.unit, n));
   const name = t.of(line.name);
   const clip = (n) => `${Math.min(100, Math.max(0, n * 100)).toFixed(1)}%`;

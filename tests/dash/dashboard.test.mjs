@@ -1,0 +1,125 @@
+// Chromium on a loaded edge: every view, light and dark, wide and narrow.
+//
+//   npm ci --prefix tests/dash && cargo build && node --test tests/dash/dashboard.test.mjs
+//
+// `SHOTS=DIR` keeps pictures, of which docs/dashboard/ has those that were looked at.
+
+import assert from "node:assert/strict";
+import { mkdir } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { SIZES, VIEWS, launch, open, overflow, show, violations } from "./browser.mjs";
+import { TOKEN, stage } from "./stage.mjs";
+
+const shots = process.env.SHOTS;
+let [edge, browser] = [];
+
+before(async () => {
+  edge = await stage();
+  browser = await launch();
+  // What is about the last ten seconds has something to say by then.
+  await new Promise((done) => setTimeout(done, 12_000));
+  if (shots) await mkdir(shots, { recursive: true });
+});
+after(async () => {
+  await browser?.close();
+  await edge?.end();
+});
+
+/** What each view has to show on this edge. */
+const SHOWN = {
+  overview: [".waterline", ".path tbody tr", ".chart svg path", ".tile"],
+  zones: ["tbody tr", ".code"],
+  upstreams: ["tbody tr", ".mark"],
+  caches: [".books .term", ".figure"],
+  websockets: [".figure"],
+  host: [".stacked .piece", "tbody tr"],
+  errors: [".class"],
+};
+
+for (const size of Object.keys(SIZES)) {
+  for (const theme of ["light", "dark"]) {
+    test(`every view, ${theme}, ${size} wide`, async () => {
+      const language = theme === "dark" && size === "390" ? "ko" : "en";
+      const page = await open(browser, `${edge.url}/open/`, { size, theme, language });
+      for (const view of VIEWS) {
+        await show(page, view);
+        for (const selector of SHOWN[view]) assert.ok((await page.$$(selector)).length > 0, `${view} shows no ${selector}`);
+        if (view === "errors") await page.click(".class");
+        assert.deepEqual(await violations(page), [], `${view}: axe`);
+        assert.ok((await overflow(page)) <= 0, `${view} is wider than the window`);
+        if (shots) await page.screenshot({ path: `${shots}/${view}-${theme}-${size}.webp`, type: "webp", quality: 55 });
+      }
+      assert.deepEqual(page.said, []);
+      await page.close();
+    });
+  }
+}
+
+test("the books of the cache add up, and what was hit is there", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 1440 });
+  await show(page, "caches");
+  const books = await page.$eval(".books", (books) => books.textContent);
+  assert.match(books, /adds up/);
+  await page.close();
+});
+
+test("the page is followed by the keyboard alone", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 1440 });
+  const reached = new Set();
+  for (let n = 0; n < 16; n++) {
+    await page.keyboard.press("Tab");
+    reached.add(await page.evaluate(() => document.activeElement.hash ?? document.activeElement.className));
+  }
+  for (const hash of ["#main", "#/zones", "#/errors"]) assert.ok(reached.has(hash), `${hash} not among ${[...reached]}`);
+  await page.focus('a[href="#/zones"]');
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("th button");
+  await page.focus("th button");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.$eval("th[aria-sort=ascending]", (th) => th.textContent.slice(0, 4)), "Zone");
+  // A redraw each second leaves the focus where it is.
+  await new Promise((done) => setTimeout(done, 1500));
+  assert.equal(await page.evaluate(() => document.activeElement.closest("th")?.getAttribute("aria-sort")), "ascending");
+  await page.close();
+});
+
+test("a token is asked for, and opens", async () => {
+  const page = await browser.newPage();
+  await page.goto(`${edge.url}/weir/`);
+  await page.waitForSelector(".token input");
+  await page.type(".token input", "not the token");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector(".token .answer").textContent.includes("not the token"));
+  await page.$eval(".token input", (input) => { input.value = ""; });
+  await page.type(".token input", TOKEN);
+  await Promise.all([page.waitForSelector(".tabs"), page.keyboard.press("Enter")]);
+  await show(page, "caches");
+  await page.type(".purge input[type=text]", "nothing-has-this-tag");
+  await page.click(".purge button");
+  await page.waitForFunction(() => document.querySelector(".purge + .answer").textContent.includes("Purged on 1"), { timeout: 5000 });
+  assert.deepEqual(await violations(page), []);
+  await page.close();
+});
+
+test("a feed that breaks comes back by itself", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 390 });
+  await page.setOfflineMode(true);
+  await page.waitForFunction(() => document.querySelector("main.stale"), { timeout: 15_000 });
+  await page.setOfflineMode(false);
+  await page.waitForFunction(() => !document.querySelector("main.stale"), { timeout: 15_000 });
+  await page.close();
+});
+
+test("a second costs a viewer 5 KB at most, typically", async () => {
+  const answer = await fetch(`${edge.url}/open/feed`);
+  let text = "";
+  const until = Date.now() + 12_000;
+  for await (const piece of answer.body) {
+    text += Buffer.from(piece).toString();
+    if (Date.now() > until) break;
+  }
+  const deltas = text.split("\n\n").filter((event) => event.includes("event: delta")).map((event) => event.length).sort((a, b) => a - b);
+  assert.ok(deltas.length >= 5, `${deltas.length} events`);
+  console.log(`delta: median ${deltas[deltas.length >> 1]} bytes, largest ${deltas.at(-1)}`);
+  assert.ok(deltas[deltas.length >> 1] <= 5 * 1024, `${deltas}`);
+});
