@@ -10,6 +10,7 @@ mod lab;
 mod load;
 mod purge;
 mod status;
+mod top;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -43,6 +44,8 @@ enum Verb {
     Purge(purge::PurgeArgs),
     /// Say what a running edge says of itself: limits beside their use, zones, upstreams, caches, errors
     Status(status::StatusArgs),
+    /// Show what an edge's dashboard shows, on a terminal
+    Top(top::TopArgs),
     /// Answer as the request asks: size, delay, status, failure
     Origin(demo::OriginArgs),
     /// Compare configurations by experiment, and say what may be said
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Some(Verb::Doctor(args)) => doctor::main(&args),
         Some(Verb::Purge(args)) => purge::main(&args),
         Some(Verb::Status(args)) => status::main(&args),
+        Some(Verb::Top(args)) => top::main(&args),
         Some(Verb::Origin(args)) => demo::origin(&args),
         Some(Verb::Lab(args)) => lab::main(*args),
         Some(Verb::Demo(args)) => demo::demo(&args),

@@ -72,6 +72,7 @@ pub fn main(args: &PurgeArgs) -> ExitCode {
         json: order.as_ref().map(|order| order.to_string().into_bytes()).unwrap_or_default(),
         timeout: Duration::from_secs(u64::from(args.timeout)),
         insecure: args.insecure,
+        bearer: None,
     };
     let (status, bytes) = match once::ask(&once) {
         Ok(answer) => answer,

@@ -30,6 +30,15 @@ function responses(total, bad) {
   return { "1xx": 0, "2xx": codes[200], "3xx": codes[304], "4xx": codes[404], "5xx": codes[502] + codes[504], codes, total };
 }
 
+const sample = (i, now) => ({ at: iso(now - i * 3000), client: `192.0.2.${20 + i}`, server: "shop.example", request: `GET /api/orders/${4000 + i}`, status: 504, upstream: "10.0.0.23:3000", took_us: 60_002_113, line: `2026/11/22 16:0${i}:11 [error] 4121#4123: *98${i}11 upstream timed out (110: Connection timed out) while reading response header from upstream, client: 192.0.2.${20 + i}, server: shop.example, request: "GET /api/orders/${4000 + i} HTTP/1.1", upstream: "http://10.0.0.23:3000/api/orders/${4000 + i}", host: "shop.example"` });
+
+function samples(place, now) {
+  const list = [0, 1, 2, 3].map((i) => sample(i, now));
+  return place === 0
+    ? { class: "504 while reading response header from upstream", count: 12, samples: list }
+    : { class: "client closed connection", count: 31, samples: [{ ...list[2], status: 499, line: "" }] };
+}
+
 export function document(s, seq, start, mood) {
   const n = 1000 * s;
   const p = point(s, mood);
@@ -45,8 +54,6 @@ export function document(s, seq, start, mood) {
   const account = { requests: 0, hit: Math.round(n * 0.41), stale: 14, updating: Math.round(n * 0.002), revalidated: 96, miss: 150 + Math.round(s / 3), expired: Math.round(s * 0.6), bypass: Math.round(n * 0.011), error: 7, fetches: 260 + Math.round(s), waited: 812 + s, wait: times(800, 21_000, 88_000, 160_000), objects: 4183, memory: 61 << 20, memory_max: 128 << 20, purged: 42,
     reasons: { "set-cookie": 412, "no-store": 96, authorization: 31, "too large": 4 } };
   account.requests = ["hit", "stale", "updating", "revalidated", "miss", "expired", "bypass", "error"].reduce((sum, name) => sum + account[name], 0);
-  const sample = (i) => ({ at: iso(start + (s - i * 3) * 1000), client: `192.0.2.${20 + i}`, server: "shop.example", request: `GET /api/orders/${4000 + i}`, status: 504, upstream: servers[2], took_us: 60_002_113,
-    line: `2026/11/22 16:0${i}:11 [error] 4121#4123: *98${i}11 upstream timed out (110: Connection timed out) while reading response header from upstream, client: 192.0.2.${20 + i}, server: shop.example, request: "GET /api/orders/${4000 + i} HTTP/1.1", upstream: "http://${servers[2]}/api/orders/${4000 + i}", host: "shop.example"` });
   const path = [["accept", 40, 120, 300], ["tls", 900, 1800, 3100], ["queue", 4, 9, 40], ["cache", 11, 30, 80], ["pool", 3, 8, 20], ["connect", 210, 480, 900], ["wait", 1900, 9000, 31_000], ["body", 300, 1400, 5200], ["write", 60, 210, 900]]
     .map(([step, a, b, c]) => ({ step, recent: times(Math.round(p.rps * ({ accept: 0.6, tls: 0.4, connect: 0.2 }[step] ?? 10)), a, b, c), total: times(n, a, b, c) }));
   const portsLine = waterline("ports", servers[0], "count", both("Ports to an upstream peer", "업스트림 피어로 가는 포트"), ports, 28_232, ports, "net.ipv4.ip_local_port_range", mood === "calm" ? {} : { trend: "rising", eta_s: (28_232 - ports) / 9, hits: mood === "failing" ? 40_772 : 0 });
@@ -89,8 +96,8 @@ export function document(s, seq, start, mood) {
         host: { cpus: 2, cpu: { user: p.cpu * 0.5, system: p.cpu * 0.34, interrupts: p.cpu * 0.13, steal: p.steal, wait: 0.004, idle: 1 - p.cpu * 0.97 - p.steal - 0.004 }, run_queue_wait: 0.11, runnable: 3, load: 1.24, psi_cpu: 0.06, psi_memory: null, psi_io: 0.01, quota_cpus: null, throttled: null, memory_total: 8 << 28, memory_available: 5 << 28, rss: 96 << 20, time_wait: ports, retransmits: 0.4 },
         workers: [0, 1].map((id) => ({ id, cpu: p.cpu * (id ? 0.84 : 1), wait: 0.05 })),
         errors: [
-          { class: "504 while reading response header from upstream", count: bad, last: iso(start + s * 1000), samples: [0, 1, 2, 3].map(sample) },
-          { class: "client closed connection", count: 31, last: iso(start + (s - 40) * 1000), samples: [{ ...sample(2), status: 499, line: "" }] },
+          { class: "504 while reading response header from upstream", count: bad, last: iso(start + s * 1000) },
+          { class: "client closed connection", count: 31, last: iso(start + (s - 40) * 1000) },
         ],
         names_merged: 0,
       },
@@ -111,6 +118,7 @@ export function serve(port, mood = "calm") {
       request.on("close", () => clearInterval(timer));
       return;
     }
+    if (path === "samples.json") return response.end(JSON.stringify(samples(Number(request.url.split("?")[1]), Date.now())));
     if (path === "doc.json") return response.end();
     if (path === "purge") return response.end(JSON.stringify({ applied: "everywhere", edges: 3, behind: [], ms: 41.2 }));
     try {

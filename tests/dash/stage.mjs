@@ -76,7 +76,7 @@ export async function stage(extra) {
   };
   start(["origin", "--listen", `127.0.0.1:${ports.one}`]);
   start(["origin", "--listen", `127.0.0.1:${ports.two}`]);
-  start(["edge", "-p", place, "-c", "nginx.conf", "-e", "error.log"]);
+  const edge = start(["edge", "-p", place, "-c", "nginx.conf", "-e", "error.log"]);
   for (const name of ["edge", "one", "two"]) await accepts(ports[name]);
   const url = `http://127.0.0.1:${ports.edge}`;
   let isOn = true;
@@ -110,6 +110,7 @@ export async function stage(extra) {
   return {
     url,
     place,
+    process: edge,
     async end() {
       isOn = false;
       clearInterval(sockets);

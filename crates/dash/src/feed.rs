@@ -77,14 +77,25 @@ pub fn view(snapshot: &Snapshot) -> Value {
         for name in ["response_time_hist", "selected", "health_checks", "header_time", "response_time"] {
             peer.remove(name);
         }
+        peer.get_mut("responses").into_iter().for_each(codes_only);
     }
+    for path in ["/http/server_zones", "/http/location_zones"] {
+        members(&mut value, path).filter_map(|zone| zone.get_mut("responses")).for_each(codes_only);
+    }
+    // Samples are asked for by who wants to see them: they are most of a bad minute.
+    let errors = value.pointer_mut("/weir/errors").and_then(Value::as_array_mut);
+    errors.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|class| drop(class.remove("samples")));
     let steps = value.pointer_mut("/weir/path").and_then(Value::as_array_mut);
     steps.into_iter().flatten().for_each(recent_only);
     for path in ["/weir/server_zones", "/weir/location_zones"] {
         members(&mut value, path).for_each(recent_only);
     }
     for peer in members(&mut value, "/weir/upstreams").filter_map(Value::as_array_mut).flatten() {
-        ["connect", "header", "response"].iter().filter_map(|name| peer.get_mut(name).map(recent_only)).for_each(drop);
+        for times in ["connect", "header", "response"] {
+            let Some(times) = peer.get_mut(times) else { continue };
+            recent_only(times);
+            ["/rate", "/rate_max"].iter().for_each(|path| remove(times, path));
+        }
     }
     value
 }
@@ -92,6 +103,11 @@ pub fn view(snapshot: &Snapshot) -> Value {
 fn members<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut Value> {
     let members = value.pointer_mut(path).and_then(Value::as_object_mut);
     members.into_iter().flat_map(|members| members.values_mut())
+}
+
+/// Of responses, those that went well are seen by their codes.
+fn codes_only(responses: &mut Value) {
+    ["/1xx", "/2xx", "/3xx"].iter().for_each(|path| remove(responses, path));
 }
 
 /// Of times, the last seconds' quantiles are shown.

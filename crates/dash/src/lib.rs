@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(whole["past"].as_array().unwrap().len(), 2);
         assert_eq!(whole["may"]["purge"], true);
         assert_eq!(whole["waterlines"][0]["name"]["ko"], "연결");
-        assert_eq!(whole["snapshot"]["http"]["server_zones"]["shop.example"]["responses"]["2xx"], 48_112);
+        assert_eq!(whole["snapshot"]["http"]["server_zones"]["shop.example"]["responses"]["codes"]["200"], 48_000);
     }
 
     #[test]

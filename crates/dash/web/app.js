@@ -41,6 +41,7 @@ const ui = {
   theme: THEMES.includes(remembered("theme")) ? remembered("theme") : "auto",
   sort: {},
   open: new Set(),
+  samples: {},
   evidence: false,
   token: { wrong: false },
   purge: { what: "tag", text: "", zone: "", soft: false, sure: false, working: false, answer: null },

@@ -24,6 +24,8 @@ pub struct Once {
     pub timeout: Duration,
     /// Takes any certificate.
     pub insecure: bool,
+    /// A token, for `Authorization: Bearer` (RFC 6750).
+    pub bearer: Option<String>,
 }
 
 /// Sends it and waits: status and body of the answer. The error is for the user, without the password.
@@ -64,6 +66,10 @@ fn head(once: &Once, url: &Url) -> Vec<u8> {
     if let Some(user) = &url.user {
         head += &format!("Authorization: Basic {}\r\n", STANDARD.encode(user));
     }
+    // A token that would end the line is none.
+    if let Some(token) = once.bearer.as_ref().filter(|token| token.bytes().all(|byte| (b' '..=b'~').contains(&byte))) {
+        head += &format!("Authorization: Bearer {token}\r\n");
+    }
     if !once.json.is_empty() {
         head += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", once.json.len());
     }
@@ -78,7 +84,7 @@ mod tests {
 
     fn once(url: &str, json: &[u8]) -> Once {
         let timeout = Duration::from_secs(5);
-        Once { url: url.to_owned(), method: "POST", json: json.to_vec(), timeout, insecure: false }
+        Once { url: url.to_owned(), method: "POST", json: json.to_vec(), timeout, insecure: false, bearer: None }
     }
 
     #[test]

@@ -6,6 +6,7 @@ import * as units from "../units.js";
 
 export function errors({ doc, t, ui }) {
   const classes = doc.snapshot.weir.errors ?? [];
+  classes.forEach((kind, place) => ui.open.has(kind.class) && renew(kind, place, ui));
   if (classes.length === 0) return card(t("nav.errors"), null, empty(t("err.none")));
   return card(
     t("nav.errors"),
@@ -37,7 +38,7 @@ export function errors({ doc, t, ui }) {
             h("span", { class: "times" }, units.count(kind.count)),
             h("span", { class: "last" }, `${t("err.last")} ${at(kind.last)}`),
           ),
-          h("div", { id, class: "samples", hidden: !isOpen }, isOpen ? samples(kind, t) : null),
+          h("div", { id, class: "samples", hidden: !isOpen }, isOpen ? samples(ui.samples[kind.class], t) : null),
         );
       }),
     ),
@@ -46,7 +47,26 @@ export function errors({ doc, t, ui }) {
 
 const at = (text) => units.clock(Date.parse(text));
 
-function samples(kind, t) {
+/** Samples older than this are asked for again when there are new ones, in milliseconds. */
+const FRESH = 2000;
+
+/** Asks for the samples of a class that has more than were seen. */
+function renew(kind, place, ui) {
+  const known = ui.samples[kind.class];
+  if (known && (known.count === kind.count || Date.now() - known.asked < FRESH)) return;
+  ui.samples[kind.class] = { ...(known ?? { samples: null }), count: kind.count, asked: Date.now() };
+  fetch(`samples.json?${place}`, { cache: "no-store" })
+    .then((answer) => (answer.ok ? answer.json() : null))
+    .then((got) => {
+      // The list may have changed its order meanwhile.
+      if (got?.class === kind.class) ui.set({ samples: { ...ui.samples, [kind.class]: { count: got.count, asked: Date.now(), samples: got.samples } } });
+    })
+    .catch(() => {});
+}
+
+function samples(known, t) {
+  const kind = known;
+  if (!kind?.samples) return h("p", { class: "hint" }, t("wait"));
   return [
     h("p", { class: "hint" }, t("err.samples", kind.samples.length)),
     h(

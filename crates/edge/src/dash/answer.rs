@@ -50,7 +50,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
     if name == b"token" {
         return sign_in(exchange, conn, token).await;
     }
-    if !matches!(name.as_slice(), b"feed" | b"doc.json" | b"day.json" | b"purge") {
+    if !matches!(name.as_slice(), b"feed" | b"doc.json" | b"day.json" | b"samples.json" | b"purge") {
         return Ok(Outcome::Status(404));
     }
     if token.is_some_and(|token| !token.is_brought(exchange)) {
@@ -65,6 +65,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         }
         _ if !is_get => Ok(method_not_allowed(exchange, b"GET, HEAD")),
         b"feed" => Ok(stream(exchange)),
+        b"samples.json" => Ok(samples(exchange)),
         b"day.json" => {
             let points = serde_json::to_vec(&declared.hall().day()).unwrap_or_default();
             Ok(text(exchange, 200, b"application/json", points))
@@ -172,6 +173,17 @@ fn stream(exchange: &mut Exchange<'_>) -> Outcome {
     Outcome::Respond
 }
 
+/// The samples of one class of errors: its place in the list is the query.
+fn samples(exchange: &mut Exchange<'_>) -> Outcome {
+    let place = std::str::from_utf8(&exchange.args).ok().and_then(|text| text.parse::<usize>().ok());
+    let snapshot = exchange.conf.declared.dashboard.hall().newest();
+    let class = place.and_then(|place| snapshot.as_ref()?.weir.errors.get(place));
+    match class.and_then(|class| serde_json::to_vec(class).ok()) {
+        Some(json) => text(exchange, 200, b"application/json", json),
+        None => refuse(exchange, 404, "there is no class of errors with that number: samples.json?0 is the first\n"),
+    }
+}
+
 /// The whole document, once.
 async fn document(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outcome, Gone> {
     if exchange.request.is_head() {
@@ -218,6 +230,8 @@ pub async fn send(
     mut viewer: Box<Viewer>,
 ) -> Result<(), Gone> {
     put(exchange, conn, head).await?;
+    // It lasts as long as somebody looks: like a tunnel's, its time is no request time.
+    exchange.step = weir_meter::Step::Tunnel;
     // So long a browser waits before it comes again.
     event(exchange, conn, framing, head, b"retry: 1000\n\n").await?;
     let mut quiet = 0;

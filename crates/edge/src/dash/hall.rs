@@ -52,6 +52,8 @@ struct Board {
     /// Those after it, and some before.
     deltas: VecDeque<(u64, Arc<[u8]>)>,
     wants_whole: bool,
+    /// What the newest second was made of.
+    snapshot: Option<Arc<Snapshot>>,
     wakers: Vec<Waker>,
 }
 
@@ -112,7 +114,8 @@ impl Hall {
     /// Shows the next second. On the observer's thread: the bytes are made here, once for all.
     pub fn observe(&self, snapshot: Arc<Snapshot>) {
         let mut studio = self.studio();
-        let second = studio.dashboard.observe(snapshot);
+        let second = studio.dashboard.observe(snapshot.clone());
+        self.board().snapshot = Some(snapshot);
         if let Some(day) = &mut studio.day
             && let Some((at, record)) = day.journal.push(second.point)
         {
@@ -140,6 +143,11 @@ impl Hall {
         let wakers = std::mem::take(&mut board.wakers);
         drop(board);
         wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// The newest snapshot; `None` before the first second.
+    pub fn newest(&self) -> Option<Arc<Snapshot>> {
+        self.board().snapshot.clone()
     }
 
     /// A place for a viewer; `None` when [`VIEWERS_MAX`] watch.

@@ -1,0 +1,177 @@
+//! `weir top`: what the dashboard says, on a terminal.
+//!
+//! It asks an edge's dashboard for its document once a second and draws it; what is in it is the dashboard's work.
+
+mod draw;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use serde_json::Value;
+use weir_edge::dash::place;
+use weir_load::once::{self, Once};
+
+/// `weir top`.
+#[derive(Args)]
+pub struct TopArgs {
+    /// A dashboard: http://HOST:PORT/ or the location it is in; without one, the first that answers on 127.0.0.1
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+    /// The file whose first line is the dashboard's token
+    #[arg(long, value_name = "FILE")]
+    token: Option<std::path::PathBuf>,
+    /// Takes any certificate
+    #[arg(long)]
+    insecure: bool,
+    /// Print one screen as text and end, as when the output is no terminal
+    #[arg(long)]
+    once: bool,
+    /// Korean
+    #[arg(long)]
+    korean: bool,
+}
+
+/// How often the edge is asked.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long it has to answer; the first answer takes up to two seconds.
+const TIMEOUT: Duration = Duration::from_secs(6);
+/// Columns of a screen printed as text.
+const COLUMNS: u16 = 100;
+const ROWS: u16 = 40;
+
+/// Runs the verb.
+pub fn main(args: &TopArgs) -> ExitCode {
+    let result = source(args).and_then(|source| match args.once || !io::stdout().is_terminal() {
+        true => print(&source, args.korean),
+        false => watch(&source, args.korean),
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("weir top: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Where the document comes from.
+struct Source {
+    url: String,
+    token: Option<String>,
+    insecure: bool,
+}
+
+fn source(args: &TopArgs) -> Result<Source, String> {
+    let token = match &args.token {
+        None => None,
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            Some(text.lines().next().unwrap_or_default().trim().to_owned())
+        }
+    };
+    let of = |url: &str| Source { url: with_slash(url), token: token.clone(), insecure: args.insecure };
+    if let Some(url) = &args.url {
+        return Ok(of(url));
+    }
+    let mut places = (place::PORT..place::PORT + place::PORTS).map(|port| of(&format!("http://127.0.0.1:{port}/")));
+    places.find(|source| source.is_there()).ok_or_else(|| {
+        format!(
+            "no dashboard answers on 127.0.0.1:{}: is weir edge running? Or name one: weir top http://HOST:PORT/",
+            place::PORT
+        )
+    })
+}
+
+fn with_slash(url: &str) -> String {
+    if url.ends_with('/') { url.to_owned() } else { format!("{url}/") }
+}
+
+impl Source {
+    fn once(&self, method: &'static str, timeout: Duration) -> Once {
+        Once {
+            url: format!("{}doc.json", self.url),
+            method,
+            json: Vec::new(),
+            timeout,
+            insecure: self.insecure,
+            bearer: self.token.clone(),
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        once::ask(&self.once("HEAD", Duration::from_millis(500))).is_ok()
+    }
+
+    fn fetch(&self) -> Result<Value, String> {
+        let (status, body) = once::ask(&self.once("GET", TIMEOUT))?;
+        let said = || String::from_utf8_lossy(&body).trim().to_owned();
+        match status {
+            200 => serde_json::from_slice(&body)
+                .map_err(|_| format!("{} is no dashboard: what it says is no JSON", self.url)),
+            401 => Err(format!("{} asks for a token: --token FILE", self.url)),
+            404 => Err(format!("{} is no dashboard: is there \"dashboard\" in that location?", self.url)),
+            status => Err(format!("{} answers {status}: {}", self.url, said())),
+        }
+    }
+}
+
+/// Two documents, for rates, as text.
+fn print(source: &Source, korean: bool) -> Result<(), String> {
+    let before = source.fetch()?;
+    std::thread::sleep(EVERY);
+    let doc = source.fetch()?;
+    for line in draw::text(&draw::Screen { doc: &doc, before: Some(&before), korean, trouble: None }, COLUMNS, ROWS) {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// On the terminal until `q`, Escape or Ctrl-C. The terminal is given back as it was, also after a panic.
+fn watch(source: &Source, korean: bool) -> Result<(), String> {
+    let mut doc = source.fetch()?;
+    let mut before: Option<Value> = None;
+    let mut trouble = None;
+    let failed = |error: io::Error| format!("the terminal cannot be drawn on: {error}");
+    let mut terminal = ratatui::try_init().map_err(failed)?;
+    let result = loop {
+        let screen = draw::Screen { doc: &doc, before: before.as_ref(), korean, trouble: trouble.as_deref() };
+        if let Err(error) = terminal.draw(|frame| draw::draw(frame, &screen)) {
+            break Err(failed(error));
+        }
+        match is_left(Instant::now() + EVERY) {
+            Ok(true) => break Ok(()),
+            Ok(false) => {}
+            Err(error) => break Err(failed(error)),
+        }
+        match source.fetch() {
+            Ok(next) => (before, doc, trouble) = (Some(doc), next, None),
+            // What was last known stays, with why there is nothing newer.
+            Err(message) => trouble = Some(message),
+        }
+    };
+    ratatui::restore();
+    result
+}
+
+/// Waits; whether the user wants to go. A change of size is drawn at once.
+fn is_left(until: Instant) -> io::Result<bool> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || !event::poll(left)? {
+            return Ok(false);
+        }
+        match event::read()? {
+            Event::Key(key) => {
+                let is_control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+                if is_control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
+                    return Ok(true);
+                }
+            }
+            Event::Resize(..) => return Ok(false),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! A screen from a document of the dashboard's.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget};
+use serde_json::Value;
+
+/// What there is to draw.
+pub struct Screen<'s> {
+    /// The newest document.
+    pub doc: &'s Value,
+    /// The one before, for rates.
+    pub before: Option<&'s Value>,
+    /// Korean rather than English.
+    pub korean: bool,
+    /// Why there is nothing newer.
+    pub trouble: Option<&'s str>,
+}
+
+/// Waterlines shown at most.
+const LINES_MAX: usize = 8;
+/// Cells of a waterline's bar, at most.
+const BAR_MAX: u16 = 30;
+
+const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+
+/// Draws it.
+pub fn draw(frame: &mut Frame<'_>, screen: &Screen<'_>) {
+    frame.render_widget(screen, frame.area());
+}
+
+/// The same as lines without colours.
+pub fn text(screen: &Screen<'_>, columns: u16, rows: u16) -> Vec<String> {
+    let area = Rect::new(0, 0, columns, rows);
+    let mut buffer = Buffer::empty(area);
+    screen.render(area, &mut buffer);
+    let lines = (0..rows).map(|y| {
+        let mut line = String::new();
+        let mut skip = 0;
+        for x in 0..columns {
+            let symbol = buffer[(x, y)].symbol();
+            if skip == 0 {
+                line.push_str(symbol);
+            }
+            // A wide character fills the cell after it too.
+            skip = if skip > 0 { skip - 1 } else { Span::raw(symbol).width().saturating_sub(1) };
+        }
+        line.trim_end().to_owned()
+    });
+    let mut lines: Vec<String> = lines.collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+impl Widget for &Screen<'_> {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        let waterlines = self.waterlines();
+        let (zones, peers) = (self.zones(), self.peers());
+        let height = |rows: usize| Constraint::Max(if rows == 0 { 0 } else { rows as u16 + 2 });
+        let [head, verdict, lines, zone, peer] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(2),
+            height(waterlines.len()),
+            height(zones.len()),
+            height(peers.len()),
+        ])
+        .areas(area);
+        Paragraph::new(self.headline()).render(head, buffer);
+        Paragraph::new(self.verdict()).render(verdict, buffer);
+        self.draw_waterlines(&waterlines, lines, buffer);
+        let (first, others) = (Constraint::Fill(1), Constraint::Length(9));
+        self.table(
+            self.say("ZONE", "존"),
+            &["req/s", "p50", "p95", "p99", "4xx", "5xx"],
+            zones,
+            [first, others],
+            zone,
+            buffer,
+        );
+        let columns = [
+            "req/s",
+            self.say("in flight", "처리 중"),
+            self.say("reused", "재사용"),
+            self.say("head p95", "헤더 p95"),
+            self.say("fails", "실패"),
+            self.say("state", "상태"),
+        ];
+        self.table(self.say("PEER", "피어"), &columns, peers, [first, others], peer, buffer);
+    }
+}
+
+impl<'s> Screen<'s> {
+    fn say(&self, en: &'static str, ko: &'static str) -> &'static str {
+        if self.korean { ko } else { en }
+    }
+
+    fn said(&self, both: &'s Value) -> &'s str {
+        both[if self.korean { "ko" } else { "en" }].as_str().unwrap_or_default()
+    }
+
+    fn headline(&self) -> Line<'s> {
+        let point = &self.doc["point"];
+        let number = |name: &str| point[name].as_f64();
+        let mut spans = vec![Span::styled("weir  ", BOLD)];
+        let mut put = |name: &'static str, value: String| {
+            spans.push(Span::styled(format!("{name} "), DIM));
+            spans.push(Span::raw(format!("{value}  ")));
+        };
+        put(self.say("requests", "요청"), rate(number("rps")));
+        put(self.say("failed", "실패"), rate(number("failed")));
+        put("p50", time(number("p50")));
+        put("p99", time(number("p99")));
+        put(self.say("connections", "연결"), short(number("active")));
+        put("CPU", percent(number("cpu")));
+        if let Some(trouble) = self.trouble {
+            spans.push(Span::styled(format!("▲ {trouble}"), Style::new().fg(Color::Yellow)));
+        }
+        Line::from(spans)
+    }
+
+    fn verdict(&self) -> Line<'s> {
+        let verdict = &self.doc["verdict"];
+        let (mark, colour, word) = match verdict["state"].as_str().unwrap_or_default() {
+            "healthy" => ("●", Color::Cyan, self.say("healthy", "정상")),
+            "near" => ("▲", Color::Yellow, self.say("near a limit", "한계 근접")),
+            "limited" => ("■", Color::Red, self.say("limited", "한계 도달")),
+            "failing" => ("■", Color::Red, self.say("failing", "오류 발생")),
+            _ => ("○", Color::Gray, self.say("no figures yet", "아직 수치 없음")),
+        };
+        Line::from(vec![
+            Span::styled(format!("{mark} {word}  "), Style::new().fg(colour).add_modifier(Modifier::BOLD)),
+            Span::raw(self.said(&verdict["words"])),
+        ])
+    }
+
+    /// The fullest first.
+    fn waterlines(&self) -> Vec<&'s Value> {
+        let mut lines: Vec<&Value> = self.doc["waterlines"].as_array().into_iter().flatten().collect();
+        let ratio = |line: &Value| line["ratio"].as_f64().unwrap_or_default();
+        lines.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
+        lines.truncate(LINES_MAX);
+        lines
+    }
+
+    fn draw_waterlines(&self, lines: &[&'s Value], area: Rect, buffer: &mut Buffer) {
+        let bar = BAR_MAX.min(area.width / 4);
+        let near = self.doc["thresholds"]["near"].as_f64().unwrap_or(1.0);
+        let limited = self.doc["thresholds"]["limited"].as_f64().unwrap_or(1.0);
+        let rows = lines.iter().map(|line| {
+            let ratio = line["ratio"].as_f64().unwrap_or_default();
+            let is_calm = line["calm"].as_bool() == Some(true);
+            let (mark, colour) = match ratio {
+                _ if is_calm => (" ", Color::Cyan),
+                ratio if ratio >= limited => ("■", Color::Red),
+                ratio if ratio >= near => ("▲", Color::Yellow),
+                _ => (" ", Color::Cyan),
+            };
+            let full = ((ratio.clamp(0.0, 1.0) * f64::from(bar)).round() as usize).min(usize::from(bar));
+            let empty = usize::from(bar) - full;
+            let level = Line::from(vec![
+                Span::styled("█".repeat(full), Style::new().fg(colour)),
+                Span::styled("░".repeat(empty), DIM),
+            ]);
+            let left = match (line["trend"].as_str(), line["eta_s"].as_f64()) {
+                (Some("rising"), Some(eta)) => format!("{} {}", self.say("in", "남음"), time(Some(eta * 1000.0))),
+                (Some("flat"), _) => self.say("not rising", "오르지 않음").to_owned(),
+                _ => String::new(),
+            };
+            let name = format!("{} {}", self.said(&line["name"]), line["of"].as_str().unwrap_or_default());
+            let number = |name: &str| amount(line["unit"].as_str(), line[name].as_f64());
+            Row::new([
+                Cell::from(Span::styled(mark, Style::new().fg(colour))),
+                Cell::from(name),
+                Cell::from(level),
+                Cell::from(Line::from(percent(Some(ratio))).right_aligned()),
+                Cell::from(Line::from(format!("{} / {}", number("used"), number("limit"))).right_aligned()),
+                Cell::from(Span::styled(left, DIM)),
+            ])
+        });
+        let widths = [
+            Constraint::Length(1),
+            Constraint::Fill(1),
+            Constraint::Length(bar),
+            Constraint::Length(6),
+            Constraint::Length(19),
+            Constraint::Length(14),
+        ];
+        let names =
+            ["", self.say("LIMIT", "한계"), "", "", self.say("use", "사용"), self.say("time left", "남은 시간")];
+        let head = Row::new(names.map(|name| Line::from(Span::styled(name, DIM))));
+        Widget::render(Table::new(rows, widths).header(head), area, buffer);
+    }
+
+    /// How much a total grew each second.
+    fn grew(&self, path: &str) -> Option<f64> {
+        let (now, before) = (self.doc.pointer(path)?.as_f64()?, self.before?.pointer(path)?.as_f64()?);
+        let seconds = (self.doc["at"].as_f64()? - self.before?["at"].as_f64()?) / 1000.0;
+        (seconds > 0.0 && now >= before).then(|| (now - before) / seconds)
+    }
+
+    /// Server zones, the busiest first.
+    fn zones(&self) -> Vec<Vec<String>> {
+        let zones = self.doc.pointer("/snapshot/http/server_zones").and_then(Value::as_object);
+        let times = self.doc.pointer("/snapshot/weir/server_zones");
+        let mut rows: Vec<(f64, Vec<String>)> = zones
+            .into_iter()
+            .flatten()
+            .map(|(name, zone)| {
+                let times = times.and_then(|times| times.get(name)).unwrap_or(&Value::Null);
+                let recent = &times["recent"];
+                let is_seen = recent["count"].as_u64().unwrap_or_default() > 0;
+                let quantile = |name: &str| time(recent[name].as_f64().filter(|_| is_seen).map(|us| us / 1000.0));
+                let grown = |class: &str| {
+                    rate(self.grew(&format!("/snapshot/http/server_zones/{}/responses/{class}", escaped(name))))
+                };
+                let now = times["rate"].as_f64().unwrap_or_default();
+                let _ = zone;
+                let row = vec![
+                    name.clone(),
+                    rate(Some(now)),
+                    quantile("p50_us"),
+                    quantile("p95_us"),
+                    quantile("p99_us"),
+                    grown("4xx"),
+                    grown("5xx"),
+                ];
+                (now, row)
+            })
+            .collect();
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    fn peers(&self) -> Vec<Vec<String>> {
+        let groups = self.doc.pointer("/snapshot/http/upstreams").and_then(Value::as_object);
+        let mut rows = Vec::new();
+        for (name, group) in groups.into_iter().flatten() {
+            for (place, peer) in group["peers"].as_array().into_iter().flatten().enumerate() {
+                let path = format!("/snapshot/weir/upstreams/{}/{place}", escaped(name));
+                let cost = self.doc.pointer(&path).unwrap_or(&Value::Null);
+                let number = |name: &str| cost[name].as_f64().unwrap_or_default();
+                let all = number("opened") + number("reused");
+                let head = &cost["header"]["recent"];
+                let is_seen = head["count"].as_u64().unwrap_or_default() > 0;
+                rows.push(vec![
+                    format!("{name}  {}", peer["server"].as_str().unwrap_or_default()),
+                    rate(self.grew(&format!("/snapshot/http/upstreams/{}/peers/{place}/requests", escaped(name)))),
+                    short(peer["active"].as_f64()),
+                    percent((all > 0.0).then(|| number("reused") / all)),
+                    time(head["p95_us"].as_f64().filter(|_| is_seen).map(|us| us / 1000.0)),
+                    short(peer["fails"].as_f64()),
+                    peer["state"].as_str().unwrap_or_default().to_owned(),
+                ]);
+            }
+        }
+        rows
+    }
+
+    fn table(
+        &self,
+        name: &'static str,
+        columns: &[&'static str],
+        rows: Vec<Vec<String>>,
+        [first, others]: [Constraint; 2],
+        area: Rect,
+        buffer: &mut Buffer,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
+        // What does not fit is left out from the right.
+        let shown = columns.len().min(usize::from(area.width.saturating_sub(24)) / 10);
+        let head = std::iter::once(Line::from(name))
+            .chain(columns.iter().take(shown).map(|name| Line::from(*name).right_aligned()));
+        let head = Row::new(head.map(|line| line.style(DIM)));
+        let rows = rows.into_iter().map(|row| {
+            let cells = row.into_iter().take(shown + 1).enumerate();
+            Row::new(cells.map(|(at, text)| if at == 0 { Line::from(text) } else { Line::from(text).right_aligned() }))
+        });
+        let widths = std::iter::once(first).chain(std::iter::repeat_n(others, shown));
+        Widget::render(Table::new(rows, widths).header(head), area, buffer);
+    }
+}
+
+/// A name as a JSON pointer has it (RFC 6901).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+const NOTHING: &str = "–";
+
+fn short(number: Option<f64>) -> String {
+    let Some(mut number) = number else { return NOTHING.to_owned() };
+    let mut units = ["", "k", "M", "G"].iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    while number >= 999.5 {
+        let Some(next) = units.next() else { break };
+        (number, unit) = (number / 1000.0, next);
+    }
+    let digits = if number.fract() == 0.0 || number >= 99.95 { 0 } else { 1 };
+    format!("{number:.digits$}{unit}")
+}
+
+fn rate(number: Option<f64>) -> String {
+    number.map_or(NOTHING.to_owned(), |number| format!("{}/s", short(Some(number))))
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or(NOTHING.to_owned(), |share| format!("{:.0} %", share * 100.0))
+}
+
+fn time(ms: Option<f64>) -> String {
+    match ms {
+        None => NOTHING.to_owned(),
+        Some(ms) if ms < 0.9995 => format!("{:.0} µs", ms * 1000.0),
+        Some(ms) if ms < 999.5 => format!("{ms:.1} ms"),
+        Some(ms) if ms < 120_000.0 => format!("{:.1} s", ms / 1000.0),
+        Some(ms) if ms < 7_200_000.0 => format!("{:.0} min", ms / 60_000.0),
+        Some(ms) => format!("{:.0} h", ms / 3_600_000.0),
+    }
+}
+
+fn amount(unit: Option<&str>, number: Option<f64>) -> String {
+    match (unit, number) {
+        (Some("bytes"), Some(bytes)) if bytes >= 1_073_741_824.0 => format!("{:.1} GiB", bytes / 1_073_741_824.0),
+        (Some("bytes"), Some(bytes)) => format!("{:.1} MiB", bytes / 1_048_576.0),
+        (Some("cores"), Some(cores)) => format!("{cores:.2}"),
+        (_, number) => short(number),
+    }
+}
+
+#[cfg(test)]
+mod tests;

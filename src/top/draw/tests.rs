@@ -1,0 +1,84 @@
+use serde_json::json;
+
+use super::*;
+
+fn document(requests: u64) -> Value {
+    json!({
+        "at": 1_795_363_200_000u64 + requests, "thresholds": {"near": 0.8, "limited": 0.95},
+        "point": {"rps": 1240.0, "failed": 0, "p50": 2.1, "p99": 47.7, "active": 173, "cpu": 0.51},
+        "verdict": {"state": "near", "words": {"en": "Ports to 10.0.0.1:3000 (0.85) will be used up in 9 s", "ko": "업스트림 포트 (0.85) · 9초 뒤 한계"}},
+        "waterlines": [
+            {"kind": "fds", "of": "", "unit": "count", "used": 47, "limit": 20000, "ratio": 0.00235, "trend": "flat", "name": {"en": "Open files", "ko": "열린 파일"}},
+            {"kind": "ports", "of": "10.0.0.1:3000", "unit": "count", "used": 24000, "limit": 28230, "ratio": 0.85, "trend": "rising", "eta_s": 9.0, "name": {"en": "Ports to", "ko": "업스트림 포트"}},
+        ],
+        "snapshot": {
+            "http": {
+                "server_zones": {"shop/example": {"responses": {"4xx": 3, "5xx": requests}}},
+                "upstreams": {"app": {"peers": [{"server": "10.0.0.1:3000", "state": "up", "active": 5, "requests": requests, "fails": 2}]}},
+            },
+            "weir": {
+                "server_zones": {"shop/example": {"rate": 1240.0, "recent": {"count": 9, "p50_us": 2100, "p95_us": 9000, "p99_us": 47700}}},
+                "upstreams": {"app": [{"opened": 1, "reused": 99, "header": {"recent": {"count": 1, "p95_us": 480}}}]},
+            },
+        },
+    })
+}
+
+fn screen(columns: u16, rows: u16, korean: bool) -> String {
+    let (before, doc) = (document(0), document(1000));
+    text(&Screen { doc: &doc, before: Some(&before), korean, trouble: None }, columns, rows).join("\n")
+}
+
+#[test]
+fn a_screen_says_what_the_document_says() {
+    let shown = screen(100, 40, false);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("weir  requests 1.2k/s  failed 0/s  p50 2.1 ms  p99 47.7 ms"), "{shown}");
+    assert!(lines[1].starts_with("▲ near a limit  Ports to 10.0.0.1:3000 (0.85)"), "{shown}");
+    assert!(
+        lines[4].starts_with("▲ Ports to 10.0.0.1:3000")
+            && lines[4].contains("85 %  24k / 28.2k")
+            && lines[4].ends_with("in 9.0 s"),
+        "{shown}"
+    );
+    assert!(lines[5].contains("Open files") && lines[5].ends_with("not rising"), "{shown}");
+    let zone = lines.iter().find(|line| line.starts_with("shop/example")).copied().unwrap_or_default();
+    assert!(zone.contains("1.2k/s") && zone.contains("47.7 ms") && zone.ends_with("1k/s"), "{shown}");
+    let peer = lines.iter().find(|line| line.starts_with("app  10.0.0.1:3000")).copied().unwrap_or_default();
+    assert!(peer.contains("99 %") && peer.contains("480 µs") && peer.ends_with("up"), "{shown}");
+}
+
+#[test]
+fn it_is_said_in_korean_too() {
+    let shown = screen(100, 40, true);
+    assert!(shown.contains("▲ 한계 근접  업스트림 포트 (0.85) · 9초 뒤 한계"), "{shown}");
+    assert!(shown.contains("오르지 않음") && shown.contains("재사용"), "{shown}");
+}
+
+#[test]
+fn small_terminals_and_strange_documents_are_drawn() {
+    for (columns, rows) in [(80, 24), (40, 10), (30, 5), (1, 1), (300, 100)] {
+        for line in screen(columns, rows, true).lines() {
+            assert!(Span::raw(line).width() <= usize::from(columns), "{columns}x{rows}: {line}");
+        }
+    }
+    for doc in [
+        json!(null),
+        json!([]),
+        json!({"waterlines": [null, 3], "snapshot": {"http": {"upstreams": {"a": {"peers": [null]}}}}}),
+    ] {
+        let lines = text(&Screen { doc: &doc, before: Some(&doc), korean: false, trouble: Some("gone") }, 80, 24);
+        assert!(lines[0].contains("▲ gone") && lines[1].contains("no figures yet"), "{lines:?}");
+    }
+}
+
+#[test]
+fn numbers_are_short() {
+    for (number, expected) in
+        [(0.0, "0"), (7.25, "7.2"), (999.0, "999"), (999.7, "1.0k"), (28_230.0, "28.2k"), (5e12, "5000G")]
+    {
+        assert_eq!(short(Some(number)), expected);
+    }
+    assert_eq!((time(Some(0.43)), time(None), time(Some(150_000.0))), ("430 µs".into(), "–".into(), "2 min".into()));
+    assert_eq!(escaped("a/b~c"), "a~1b~0c");
+}
