@@ -57,6 +57,7 @@ fn ask(args: &StatusArgs) -> Result<String, String> {
         json: Vec::new(),
         timeout: Duration::from_secs(u64::from(args.timeout)),
         insecure: args.insecure,
+        bearer: None,
     };
     let remedy = "has the edge a location with `api`, and is this its URL?";
     let (status, bytes) = once::ask(&once).map_err(|message| format!("{message}; {remedy}"))?;

@@ -66,6 +66,19 @@ fn event(name: &str, seq: u64, data: &Value) -> Arc<[u8]> {
     format!("id: {seq}\nevent: {name}\ndata: {data}\n\n").into_bytes().into()
 }
 
+/// What no view has of a peer.
+const PEER_UNSEEN: [&str; 9] = [
+    "response_time_hist",
+    "selected",
+    "health_checks",
+    "header_time",
+    "response_time",
+    "sent",
+    "received",
+    "downtime",
+    "ssl",
+];
+
 /// What the page shows of a snapshot: without what no view has a place for.
 pub fn view(snapshot: &Snapshot) -> Value {
     let mut value = serde_json::to_value(snapshot).unwrap_or(Value::Null);
@@ -74,13 +87,17 @@ pub fn view(snapshot: &Snapshot) -> Value {
     }
     let peers = members(&mut value, "/http/upstreams").filter_map(|group| group.get_mut("peers"));
     for peer in peers.filter_map(Value::as_array_mut).flatten().filter_map(Value::as_object_mut) {
-        for name in ["response_time_hist", "selected", "health_checks", "header_time", "response_time"] {
+        for name in PEER_UNSEEN {
             peer.remove(name);
         }
         peer.get_mut("responses").into_iter().for_each(codes_only);
     }
     for path in ["/http/server_zones", "/http/location_zones"] {
         members(&mut value, path).filter_map(|zone| zone.get_mut("responses")).for_each(codes_only);
+    }
+    for cache in members(&mut value, "/http/caches").filter_map(Value::as_object_mut) {
+        // The books say the rest.
+        cache.retain(|name, _| matches!(name.as_str(), "size" | "max_size" | "cold"));
     }
     // Samples are asked for by who wants to see them: they are most of a bad minute.
     let errors = value.pointer_mut("/weir/errors").and_then(Value::as_array_mut);
@@ -107,7 +124,7 @@ fn members<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut
 
 /// Of responses, those that went well are seen by their codes.
 fn codes_only(responses: &mut Value) {
-    ["/1xx", "/2xx", "/3xx"].iter().for_each(|path| remove(responses, path));
+    ["/1xx", "/2xx", "/3xx", "/total"].iter().for_each(|path| remove(responses, path));
 }
 
 /// Of times, the last seconds' quantiles are shown.
