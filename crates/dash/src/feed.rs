@@ -82,7 +82,16 @@ const PEER_UNSEEN: [&str; 9] = [
 /// What the page shows of a snapshot: without what no view has a place for.
 pub fn view(snapshot: &Snapshot) -> Value {
     let mut value = serde_json::to_value(snapshot).unwrap_or(Value::Null);
-    for path in ["/slabs", "/resolvers", "/processes", "/ssl", "/weir/limits", "/nginx/timestamp"] {
+    for path in [
+        "/slabs",
+        "/resolvers",
+        "/processes",
+        "/ssl",
+        "/weir/limits",
+        "/nginx/timestamp",
+        "/connections",
+        "/weir/websockets/age/sum_us",
+    ] {
         remove(&mut value, path);
     }
     let peers = members(&mut value, "/http/upstreams").filter_map(|group| group.get_mut("peers"));
