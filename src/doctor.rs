@@ -259,8 +259,14 @@ fn facts(args: &DoctorArgs) -> Result<Facts, String> {
 }
 
 fn status(url: &str) -> Result<Live, String> {
-    let once =
-        Once { url: url.to_owned(), method: "GET", json: Vec::new(), timeout: Duration::from_secs(5), insecure: false };
+    let once = Once {
+        url: url.to_owned(),
+        method: "GET",
+        json: Vec::new(),
+        timeout: Duration::from_secs(5),
+        insecure: false,
+        bearer: None,
+    };
     let (status, bytes) = once::ask(&once)?;
     let page = String::from_utf8_lossy(&bytes);
     Live::read(&page).ok_or_else(|| format!("{url}: status {status} and no page of stub_status"))

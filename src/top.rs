@@ -6,13 +6,14 @@ mod draw;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use serde_json::Value;
 use weir_edge::dash::place;
 use weir_load::once::{self, Once};
+use weir_net::clock::{self, Instant};
 
 /// `weir top`.
 #[derive(Args)]
@@ -141,7 +142,7 @@ fn watch(source: &Source, korean: bool) -> Result<(), String> {
         if let Err(error) = terminal.draw(|frame| draw::draw(frame, &screen)) {
             break Err(failed(error));
         }
-        match is_left(Instant::now() + EVERY) {
+        match is_left(clock::precise() + EVERY) {
             Ok(true) => break Ok(()),
             Ok(false) => {}
             Err(error) => break Err(failed(error)),
@@ -159,7 +160,7 @@ fn watch(source: &Source, korean: bool) -> Result<(), String> {
 /// Waits; whether the user wants to go. A change of size is drawn at once.
 fn is_left(until: Instant) -> io::Result<bool> {
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(clock::precise());
         if left.is_zero() || !event::poll(left)? {
             return Ok(false);
         }

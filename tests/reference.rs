@@ -1,8 +1,6 @@
 //! The committed reference is what the tables print.
 #![allow(clippy::expect_used)]
 
-#![allow(clippy::expect_used)]
-
 use std::process::Command;
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_conf::Level;
+use weir_doctor::version::Version;
 use weir_lab::ab::{self, Comparison};
 use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load, Side};
 use weir_lab::change::{changes, one_factor};
@@ -26,7 +27,8 @@ const PAIRS_ALONE: u16 = 8;
 
 /// Runs it, prints and keeps what came of it.
 pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
-    let it = comparison(args)?;
+    let mut it = comparison(args)?;
+    lint(&mut it);
     let stop = stop_on_signal()?;
     // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
     let _ = weir_net::process::raise_nofile();
@@ -45,6 +47,18 @@ pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
         _ if run["verdict"]["is_regression"] == true && !args.aa => exit::REGRESSION,
         _ => 0,
     })
+}
+
+/// Says of a change that nginx has anyway that nothing is to be expected of it. The doctor knows nginx's defaults, of
+/// each version; weir's are not the same.
+fn lint(it: &mut Comparison) {
+    let version = ab::version(&it.before.edge);
+    let is_one_nginx = it.after.as_ref().is_some_and(|after| ab::version(&after.edge) == version);
+    let version = version.strip_prefix("nginx/").and_then(Version::read).filter(|_| is_one_nginx);
+    if let Some(version) = version {
+        it.lint(&move |before, after, _| weir_doctor::without_effect(before, after, version));
+        it.no_effect.iter().for_each(|why| println!("Expected: no difference: {why}"));
+    }
 }
 
 fn comparison(args: &AbArgs) -> Result<Comparison, String> {

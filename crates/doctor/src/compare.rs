@@ -20,6 +20,26 @@ const IDLE_RULES: [&str; 3] = ["use_epoll", "multi_accept", "keepalive_timeout_w
 /// Changes from one to the other that have no effect, each at its line of `after` (of none when a line went away); and,
 /// last, one finding without a place if nothing that differs has any.
 pub fn compare(before: &Tree, after: &Tree, version: Version) -> Vec<Finding> {
+    let (mut findings, acts) = compared(before, after, version);
+    if acts == 0 {
+        let what = match findings.len() {
+            0 => "nothing differs but layout and comments: an A/A".to_owned(),
+            1 => "the one change has no effect: this would be an A/A".to_owned(),
+            count => format!("none of the {count} changes has an effect: this would be an A/A"),
+        };
+        findings.push(finding(None, what));
+    }
+    findings
+}
+
+/// Why nothing that differs has an effect, a sentence for each change; none if anything has.
+pub fn without_effect(before: &Tree, after: &Tree, version: Version) -> Vec<String> {
+    let (findings, acts) = compared(before, after, version);
+    if acts == 0 { findings.into_iter().map(|finding| finding.what).collect() } else { Vec::new() }
+}
+
+/// Changes without effect, and how many have one.
+fn compared(before: &Tree, after: &Tree, version: Version) -> (Vec<Finding>, usize) {
     let (old, new) = (View::new(before), View::new(after));
     let (old_lines, new_lines) = (lines(&old), lines(&new));
     let idle: Vec<At> = crate::examine(after, version, &Facts::default())
@@ -63,15 +83,7 @@ pub fn compare(before: &Tree, after: &Tree, version: Version) -> Vec<Finding> {
             _ => acts += 1,
         }
     }
-    if acts == 0 {
-        let what = match findings.len() {
-            0 => "nothing differs but layout and comments: an A/A".to_owned(),
-            1 => "the one change has no effect: this would be an A/A".to_owned(),
-            count => format!("none of the {count} changes has an effect: this would be an A/A"),
-        };
-        findings.push(finding(None, what));
-    }
-    findings
+    (findings, acts)
 }
 
 fn finding(at: Option<At>, what: String) -> Finding {

@@ -26,7 +26,7 @@ pub mod rules;
 pub mod version;
 pub mod view;
 
-pub use compare::compare;
+pub use compare::{compare, without_effect};
 pub use facts::Facts;
 pub use rule::{Finding, Language, Level};
 pub use version::{Build, NEWEST, Version};

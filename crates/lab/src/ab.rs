@@ -222,8 +222,8 @@ pub(crate) fn environment_of(before: &Side, after: &Side) -> Value {
     })
 }
 
-/// What the edge says it is: the defaults of a directive depend on it.
-fn version(edge: &Edge) -> String {
+/// What the edge says it is, `nginx/1.22.1` or `weir/0.1.0`: the defaults of a directive depend on it.
+pub fn version(edge: &Edge) -> String {
     match edge {
         Edge::Weir => concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
         Edge::Nginx(path) => {
