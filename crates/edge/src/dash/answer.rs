@@ -75,7 +75,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
 }
 
 /// Whether the client is this machine, and the browser was told to go to this machine.
-fn is_local(exchange: &Exchange<'_>) -> bool {
+pub(crate) fn is_local(exchange: &Exchange<'_>) -> bool {
     let is_here = exchange.client.remote.tcp().is_none_or(|address| address.ip().to_canonical().is_loopback());
     let is_relayed = exchange.request.field(Known::XForwardedFor).is_some();
     is_here && !is_relayed && is_loopback_name(&exchange.request.host)

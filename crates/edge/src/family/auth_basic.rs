@@ -41,11 +41,13 @@ pub static FAMILY: Family = Family::new("auth_basic", &[
     Some((name, _)) => { out.extend_from_slice(&name); true }
     None => false,
 })])
-.phase(Phase::Access, |location| {
-    let settings = &location.values.auth_basic;
+.phase(Phase::Access, |location| asks(&location.values.auth_basic), enter);
+
+/// Whether a name and a password are asked for.
+pub fn asks(settings: &Values) -> bool {
     let is_off = settings.realm.as_ref().and_then(Template::literal) == Some(b"off");
     settings.realm.is_some() && settings.user_file.is_some() && !is_off
-}, enter);
+}
 
 fn enter(exchange: &mut Exchange<'_>) -> Next {
     let settings = &exchange.location.values.auth_basic;

@@ -86,14 +86,18 @@ fn key(source: &Source) -> String {
 /// # Errors
 /// A token cannot be read, or is none; the history cannot be opened.
 pub fn open(conf: &Conf) -> Result<(), String> {
-    let shown: Vec<_> = conf.locations.iter().map(|location| &location.values.dashboard).filter(|values| values.is_on).collect();
-    if shown.is_empty() {
-        return Ok(());
-    }
     let declared = &conf.declared.dashboard;
+    let all = || conf.locations.iter().map(|location| &location.values);
     let mut tokens = HashMap::new();
-    for source in shown.iter().filter_map(|values| values.token.as_ref()) {
-        tokens.insert(key(source), Token::read(source)?);
+    for values in all().filter(|values| values.dashboard.is_on || values.live.may_write) {
+        if let Some(source) = &values.dashboard.token {
+            tokens.insert(key(source), Token::read(source)?);
+        }
+    }
+    if !all().any(|values| values.dashboard.is_on) {
+        // Nobody else opens this configuration; testing one opens it and ends.
+        drop(declared.tokens.set(tokens));
+        return Ok(());
     }
     let may = May { purge: !tokens.is_empty() };
     let hall = declared.hall.get_or_init(|| Arc::new(Hall::new(may)));
@@ -102,7 +106,6 @@ pub fn open(conf: &Conf) -> Result<(), String> {
     hall.keep_day(path).map_err(|error| {
         format!("open() \"{}\" failed {}", path.unwrap_or(Path::new("")).display(), log::Os(&error))
     })?;
-    // Nobody else opens this configuration; testing one opens it and ends.
     drop(declared.tokens.set(tokens));
     Ok(())
 }

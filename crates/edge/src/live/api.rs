@@ -8,11 +8,14 @@ use weir_wire::Known;
 
 use super::gather::Reset;
 use super::observer::{QUESTIONS_MAX, Question, Reply};
+use super::writes;
+use crate::body::{self, Failed};
 use crate::conf::Conf;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::location::Pattern;
 use crate::family::upstream::Upstream;
+use crate::family::upstream::live::edit::Refused;
 use crate::family::variables::{push_address, push_request_id};
 use crate::phase;
 use crate::respond::Body;
@@ -44,9 +47,24 @@ const HTTP: &[(&str, u32)] = &[
 ];
 
 /// Answers a request to a location with `api` or `metrics`.
-pub async fn answer(exchange: &mut Exchange<'_>, _conn: &mut Conn) -> Result<phase::Outcome, Gone> {
-    let question = question(exchange);
-    let reply = exchange.worker.live.ask(question).await;
+pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phase::Outcome, Gone> {
+    let mut question = question(exchange);
+    let writes = writes::is_write(exchange.request.method()) && question.may_write;
+    let refused = if writes { writes::objection(exchange) } else { None };
+    if writes && refused.is_none() {
+        match body::read_small(exchange, conn, writes::BODY_BYTES_MAX).await {
+            Ok(bytes) => question.body = bytes,
+            Err(Failed::Status(status)) => return Ok(phase::Outcome::Status(status)),
+            Err(Failed::Gone(gone)) => return Err(gone),
+        }
+    }
+    let reply = match refused {
+        Some(refused) => {
+            writes::audit(&question, question.path.as_deref().unwrap_or_default(), refused.status);
+            Some(error_reply(&refused, &question))
+        }
+        None => exchange.worker.live.ask(question).await,
+    };
     let reply = reply.unwrap_or_else(|| {
         let text = format!("{QUESTIONS_MAX} requests ask for what is counted already, or it takes too long: ask again");
         Reply { status: 503, content_type: "text/plain", body: format!("{text}\n").into_bytes() }
@@ -72,6 +90,8 @@ fn question(exchange: &mut Exchange<'_>) -> Question {
         .iter()
         .find(|field| exchange.request.text(field.name).eq_ignore_ascii_case(b"accept"));
     let accept = accept.map(|field| lossy(exchange.request.text(field.value))).unwrap_or_default();
+    let mut client = Vec::new();
+    push_address(exchange.remote(), &mut client);
     let mut request_id = Vec::new();
     push_request_id(exchange, &mut request_id);
     Question {
@@ -79,6 +99,8 @@ fn question(exchange: &mut Exchange<'_>) -> Question {
         path: exchange.location.values.live.is_api.then(|| rest(exchange)),
         query: lossy(&exchange.args),
         may_write: exchange.location.values.live.may_write,
+        client: lossy(&client),
+        body: Vec::new(),
         address: port.map_or_else(|| lossy(&address), |port| format!("{}:{port}", lossy(&address))),
         request_id: lossy(&request_id),
         wants_openmetrics: accept.contains("application/openmetrics-text"),
@@ -99,54 +121,77 @@ fn rest(exchange: &Exchange<'_>) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct No(u16, &'static str, &'static str);
 
+impl From<No> for Refused {
+    fn from(No(status, code, text): No) -> Refused {
+        Refused { status, code, text: text.to_owned() }
+    }
+}
+
 const UNKNOWN_VERSION: No = No(404, "UnknownVersion", "unknown version");
 const PATH_NOT_FOUND: No = No(404, "PathNotFound", "path not found");
 const METHOD_DISABLED: No = No(405, "MethodDisabled", "method disabled");
 
 /// The reply to a question, and what it sets to zero.
 pub fn reply(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &str) -> (Reply, Option<Reset>) {
-    let (status, value, reset) = match decide(snapshot, conf, question, path) {
-        Ok(Said::Shows(value)) => (200, Some(value), None),
-        Ok(Said::Resets(what)) => (204, None, Some(what)),
-        Err(No(status, code, text)) => {
-            let value = json!({
-                "error": {"status": status, "text": text, "code": code},
-                "request_id": question.request_id,
-                "href": "https://nginx.org/en/docs/http/ngx_http_api_module.html",
-            });
-            (status, Some(value), None)
+    let (reply, reset) = match decide(snapshot, conf, question, path) {
+        Ok(Said::Shows(value)) => (json_reply(200, &value), None),
+        Ok(Said::Changed(status, value)) => (json_reply(status, &value), None),
+        Ok(Said::Resets(what)) => {
+            (Reply { status: 204, content_type: "application/json", body: Vec::new() }, Some(what))
         }
+        Err(refused) => (error_reply(&refused, question), None),
     };
-    let body = value.map(|value| value.to_string().into_bytes()).unwrap_or_default();
-    (Reply { status, content_type: "application/json", body }, reset)
+    if question.may_write && writes::is_write(question.method.as_bytes()) {
+        writes::audit(question, path, reply.status);
+    }
+    (reply, reset)
+}
+
+fn json_reply(status: u16, value: &Value) -> Reply {
+    Reply { status, content_type: "application/json", body: value.to_string().into_bytes() }
+}
+
+fn error_reply(refused: &Refused, question: &Question) -> Reply {
+    let value = json!({
+        "error": {"status": refused.status, "text": refused.text, "code": refused.code},
+        "request_id": question.request_id,
+        "href": "https://nginx.org/en/docs/http/ngx_http_api_module.html",
+    });
+    json_reply(refused.status, &value)
 }
 
 enum Said {
     Shows(Value),
+    Changed(u16, Value),
     Resets(Reset),
 }
 
-fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &str) -> Result<Said, No> {
-    let reads = matches!(question.method.as_str(), "GET" | "HEAD");
-    let resets = question.may_write && question.method == "DELETE";
-    if !reads && !resets {
-        return Err(METHOD_DISABLED);
+fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &str) -> Result<Said, Refused> {
+    let reads = !writes::is_write(question.method.as_bytes());
+    if !reads && !question.may_write {
+        return Err(METHOD_DISABLED.into());
     }
     let (version, rest) = path.split_once('/').unwrap_or((path, ""));
     if version.is_empty() || version == "weir" {
         return match (reads, version, rest) {
-            (false, ..) => Err(METHOD_DISABLED),
+            (false, ..) => Err(METHOD_DISABLED.into()),
             (true, "", _) => Ok(Said::Shows(VERSIONS.collect())),
             (true, _, "") => Ok(Said::Shows(value_of(snapshot))),
-            (true, ..) => Err(PATH_NOT_FOUND),
+            (true, ..) => Err(PATH_NOT_FOUND.into()),
         };
     }
     let version = version.parse().ok().filter(|version| VERSIONS.contains(version)).ok_or(UNKNOWN_VERSION)?;
     if !reads {
-        return reset(snapshot, version, rest).map(Said::Resets);
+        if let Some(changed) = writes::change(conf, question, rest) {
+            return changed.map(|(status, value)| Said::Changed(status, value));
+        }
+        return match question.method.as_str() {
+            "DELETE" => Ok(Said::Resets(reset(snapshot, version, rest)?)),
+            _ => Err(METHOD_DISABLED.into()),
+        };
     }
     let asked = Asked { all: value_of(snapshot), conf, version, fields: fields(&question.query) };
-    asked.get(rest).map(Said::Shows)
+    Ok(Said::Shows(asked.get(rest)?))
 }
 
 fn value_of(snapshot: &Snapshot) -> Value {
@@ -277,7 +322,10 @@ impl Asked<'_> {
         let (name, id) = path.rsplit_once("/servers").ok_or(UPSTREAM_NOT_FOUND)?;
         let groups = self.conf.iter().flat_map(|conf| &conf.declared.upstream.groups);
         let upstream = groups.into_iter().find(|upstream| upstream.name == name).ok_or(UPSTREAM_NOT_FOUND)?;
-        let mut servers = servers(&super::gather::current(upstream));
+        let mut servers = match &upstream.live {
+            Some(live) => live.servers(),
+            None => servers(upstream),
+        };
         match id.trim_matches('/') {
             "" => Ok(Value::Array(servers)),
             id => {
@@ -339,9 +387,6 @@ fn reset(snapshot: &Snapshot, version: u32, rest: &str) -> Result<Reset, No> {
         _ => false,
     };
     if name.is_empty() || kind == "slabs" {
-        return Err(METHOD_DISABLED);
-    }
-    if kind == "http/upstreams" && name.contains("/servers") {
         return Err(METHOD_DISABLED);
     }
     let name = if has(name) { name } else { name.trim_end_matches('/') };
@@ -420,8 +465,8 @@ mod tests {
             ("GET", "9/http/server_zones/x", 404, "ServerZoneNotFound"),
             ("GET", "9/http/upstreams/x/servers/", 404, "UpstreamNotFound"),
             ("GET", "9/workers/7", 404, "WorkerNotFound"),
-            ("POST", "9/http/upstreams/app/servers/", 405, "MethodDisabled"),
-            ("DELETE", "9/http/upstreams/app/servers/0", 405, "MethodDisabled"),
+            ("POST", "9/http/upstreams/x/servers/", 404, "UpstreamNotFound"),
+            ("POST", "9/connections", 405, "MethodDisabled"),
             ("DELETE", "9/nginx", 405, "MethodDisabled"),
             ("DELETE", "9/http/caches/x", 404, "CacheNotFound"),
             ("DELETE", "weir", 405, "MethodDisabled"),

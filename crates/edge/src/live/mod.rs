@@ -20,6 +20,7 @@ pub mod metrics;
 mod names;
 pub mod observer;
 mod scene;
+mod writes;
 
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;

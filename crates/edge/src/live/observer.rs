@@ -44,6 +44,10 @@ pub struct Question {
     pub query: String,
     /// `api write=on`.
     pub may_write: bool,
+    /// Who asks, for the log.
+    pub client: String,
+    /// The body of what writes.
+    pub body: Vec<u8>,
     /// The address the request came to.
     pub address: String,
     /// `$request_id`.

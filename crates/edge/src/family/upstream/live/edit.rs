@@ -187,7 +187,7 @@ fn position(members: &Members, id: u32) -> Result<usize, Refused> {
 
 impl Live {
     /// All servers, as `GET …/servers/` shows them.
-    pub fn servers(&self) -> Value {
+    pub fn servers(&self) -> Vec<Value> {
         lock(&self.known).members.list.iter().flat_map(entries).collect()
     }
 
@@ -232,7 +232,7 @@ impl Live {
             members.list.remove(at);
             Ok(())
         })?;
-        Ok(self.servers())
+        Ok(Value::Array(self.servers()))
     }
 
     /// Changes the servers, all or nothing: what cannot be a group, or cannot be kept in the `state` file, changes nothing.

@@ -1,0 +1,88 @@
+//! What NGINX Plus' API changes: the servers of upstreams. Who may is decided before a question is asked.
+
+use serde_json::Value;
+
+use super::observer::Question;
+use crate::conf::Conf;
+use crate::dash;
+use crate::exchange::Exchange;
+use crate::family::auth_basic;
+use crate::family::upstream::Upstream;
+use crate::family::upstream::live::edit::Refused;
+use crate::log::{self, Level};
+
+/// Bytes of a request's body, at most: a server takes a few hundred.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a body that the log shows.
+const SHOWN_BYTES_MAX: usize = 512;
+
+/// Whether a method is to change something.
+pub fn is_write(method: &[u8]) -> bool {
+    !matches!(method, b"GET" | b"HEAD")
+}
+
+/// Why whoever asks may not change what runs: it takes a token, a certificate or a password, or to be on this machine.
+pub fn objection(exchange: &Exchange<'_>) -> Option<Refused> {
+    let values = &exchange.location.values;
+    let is_allowed = match &values.dashboard.token {
+        Some(source) => {
+            let token = exchange.conf.declared.dashboard.token(source);
+            token.is_some_and(|token| token.is_brought(exchange))
+        }
+        None => {
+            auth_basic::asks(&values.auth_basic) || has_good_certificate(exchange) || dash::answer::is_local(exchange)
+        }
+    };
+    let text = "writing takes a dashboard_token (Authorization: Bearer), auth_basic, a verified client certificate, or \
+                a client on loopback";
+    (!is_allowed).then(|| Refused { status: 403, code: "Forbidden", text: text.to_owned() })
+}
+
+fn has_good_certificate(exchange: &Exchange<'_>) -> bool {
+    exchange.client.facts().and_then(|facts| facts.shown()).is_some_and(|(_, outcome)| outcome.is_ok())
+}
+
+/// Does what a question asks of the servers of an upstream: status and answer; `None` where it is about something else.
+pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Result<(u16, Value), Refused>> {
+    let (name, id) = rest.strip_prefix("http/upstreams/")?.rsplit_once("/servers")?;
+    let groups = conf.iter().flat_map(|conf| &conf.declared.upstream.groups);
+    let upstream = groups.into_iter().find(|upstream| upstream.name == name);
+    Some(match upstream {
+        Some(upstream) => change_servers(upstream, question, id.trim_matches('/')),
+        None => Err(no(404, "UpstreamNotFound", "upstream not found")),
+    })
+}
+
+fn change_servers(upstream: &Upstream, question: &Question, id: &str) -> Result<(u16, Value), Refused> {
+    let Some(live) = &upstream.live else {
+        return Err(no(400, "UpstreamStatic", "upstream is static: it has no zone"));
+    };
+    let body = || {
+        serde_json::from_slice::<Value>(&question.body)
+            .map_err(|error| no(415, "JsonError", format!("json error: {error}")))
+    };
+    match (question.method.as_str(), id) {
+        ("POST", "") => Ok((201, live.add_server(&body()?)?)),
+        ("PATCH" | "DELETE", "") | ("POST", _) => Err(no(405, "MethodDisabled", "method disabled")),
+        (method, id) => {
+            let id = id.parse().map_err(|_| no(400, "UpstreamBadServerId", "invalid server id"))?;
+            match method {
+                "PATCH" => Ok((200, live.change_server(id, &body()?)?)),
+                "DELETE" => Ok((200, live.remove_server(id)?)),
+                _ => Err(no(405, "MethodDisabled", "method disabled")),
+            }
+        }
+    }
+}
+
+fn no(status: u16, code: &'static str, text: impl Into<String>) -> Refused {
+    Refused { status, code, text: text.into() }
+}
+
+/// Notes who changed what, or tried to.
+pub fn audit(question: &Question, path: &str, status: u16) {
+    let Question { client, method, body, .. } = question;
+    let shown = body.get(..SHOWN_BYTES_MAX).unwrap_or(body).escape_ascii();
+    log::global(Level::Notice, format_args!("api: {client} {method} {path} {shown}: {status}"));
+}
