@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(hall.day().len(), 2);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), journal::FILE_BYTES as u64);
         std::fs::write(&path, "somebody's thesis").unwrap();
-        assert_eq!(hall.keep_day(Some(&path)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(Hall::new(May::default()).keep_day(Some(&path)).unwrap_err().kind(), io::ErrorKind::InvalidData);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }
