@@ -31,6 +31,7 @@ struct Node<'t> {
 #[derive(Clone, Copy)]
 pub struct Spot<'v> {
     view: &'v View<'v>,
+    node: &'v Node<'v>,
     index: u32,
 }
 
@@ -94,24 +95,28 @@ impl<'t> View<'t> {
 impl<'v> View<'v> {
     /// Every statement, in the order of the files.
     pub fn all(&'v self) -> impl Iterator<Item = Spot<'v>> {
-        (0..self.nodes.len()).filter_map(|index| Some(Spot { view: self, index: u32::try_from(index).ok()? }))
+        (0..self.nodes.len()).filter_map(|index| self.spot(u32::try_from(index).ok()?))
     }
 
     /// Every statement with this name.
     pub fn named(&'v self, name: &str) -> impl Iterator<Item = Spot<'v>> {
         let list: &'v [u32] = self.names.get(name).map_or(&[], Vec::as_slice);
-        list.iter().map(move |index| Spot { view: self, index: *index })
+        list.iter().filter_map(move |index| self.spot(*index))
     }
 
     /// Every `set` of this variable, named without `$`.
     pub fn sets(&'v self, name: &str) -> impl Iterator<Item = Spot<'v>> {
         let list: &'v [u32] = self.sets.get(&name.to_ascii_lowercase()).map_or(&[], Vec::as_slice);
-        list.iter().map(move |index| Spot { view: self, index: *index })
+        list.iter().filter_map(move |index| self.spot(*index))
     }
 
     /// The `upstream` of this name.
     pub fn upstream(&'v self, name: &str) -> Option<Spot<'v>> {
-        self.upstreams.get(name).map(|index| Spot { view: self, index: *index })
+        self.upstreams.get(name).and_then(|index| self.spot(*index))
+    }
+
+    fn spot(&'v self, index: u32) -> Option<Spot<'v>> {
+        self.nodes.get(index as usize).map(|node| Spot { view: self, node, index })
     }
 
     /// The top level.
@@ -130,11 +135,7 @@ impl<'v> View<'v> {
 impl<'v> Spot<'v> {
     /// The statement.
     pub fn statement(self) -> &'v Statement {
-        match self.view.nodes.get(self.index as usize) {
-            Some(node) => node.statement,
-            // Spots are made by views alone, of statements they have.
-            None => unreachable!("a spot of another view"),
-        }
+        self.node.statement
     }
 
     /// Its name.
@@ -189,7 +190,7 @@ impl<'v> Spot<'v> {
 
     /// The block it stands in.
     pub fn scope(self) -> Scope<'v> {
-        let parent = self.view.nodes.get(self.index as usize).and_then(|node| node.parent);
+        let parent = self.node.parent;
         Scope { view: self.view, block: parent }
     }
 
@@ -222,7 +223,7 @@ impl<'v> Spot<'v> {
 impl<'v> Scope<'v> {
     /// The statement whose block this is; `None` at the top.
     pub fn opener(self) -> Option<Spot<'v>> {
-        self.block.map(|index| Spot { view: self.view, index })
+        self.block.and_then(|index| self.view.spot(index))
     }
 
     /// The name of the block; `main` at the top.
@@ -236,13 +237,13 @@ impl<'v> Scope<'v> {
             None => &self.view.roots,
             Some(index) => self.view.nodes.get(index as usize).map_or(&[], |node| &node.children),
         };
-        list.iter().map(move |index| Spot { view: self.view, index: *index })
+        list.iter().filter_map(move |index| self.view.spot(*index))
     }
 
     /// Its statements with this name.
     pub fn named(self, name: &'v str) -> impl DoubleEndedIterator<Item = Spot<'v>> {
         let list: &'v [u32] = self.view.inside.get(&(self.block, name)).map_or(&[], Vec::as_slice);
-        list.iter().map(move |index| Spot { view: self.view, index: *index })
+        list.iter().filter_map(move |index| self.view.spot(*index))
     }
 
     /// Its first statement with this name.

@@ -303,15 +303,28 @@ pub fn keep_line(connection: u64, line: &[u8]) {
     });
 }
 
-/// The newest line kept for a connection; empty when there is none.
+/// The newest line kept for a connection, without queries: they may hold what is nobody's business. Empty when there is none.
 pub fn line_of(connection: u64) -> String {
     LINE.with(|kept| {
         let kept = kept.borrow();
         if kept.0 != connection {
             return String::new();
         }
-        String::from_utf8_lossy(&kept.1).trim_end().to_owned()
+        without_queries(String::from_utf8_lossy(&kept.1).trim_end())
     })
+}
+
+/// Takes what follows a question mark out of each word: of the request, the referrer and the upstream's URL alike.
+fn without_queries(line: &str) -> String {
+    let ends = |c: char| c == '"' || c == ',' || c.is_whitespace();
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, query)) = rest.split_once('?') {
+        shown.push_str(before);
+        rest = &query[query.find(ends).unwrap_or(query.len())..];
+        shown.push_str(if rest.len() < query.len() { "?…" } else { "?" });
+    }
+    shown + rest
 }
 
 #[cfg(test)]
@@ -342,6 +355,20 @@ mod tests {
         assert!(board.take_samples().is_empty());
         keep_line(7, b"a line\n");
         assert_eq!((line_of(8), line_of(7)), (String::new(), "a line".to_owned()));
+    }
+
+    #[test]
+    fn a_sample_shows_no_query() {
+        for (line, shown) in [
+            (
+                "failed, request: \"GET /a?token=x&y=1 HTTP/1.1\", referrer: \"http://b/?s=2\"",
+                "failed, request: \"GET /a?… HTTP/1.1\", referrer: \"http://b/?…\"",
+            ),
+            ("cut off: \"GET /a?tok", "cut off: \"GET /a?…"),
+            ("what? nothing", "what? nothing"),
+        ] {
+            assert_eq!(without_queries(line), shown);
+        }
     }
 
     #[test]

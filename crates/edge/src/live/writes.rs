@@ -10,6 +10,7 @@ use crate::family::auth_basic;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
 use crate::log::{self, Level};
+use crate::purge;
 
 /// Bytes of a request's body, at most: a server takes a few hundred.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -24,6 +25,14 @@ pub fn is_write(method: &[u8]) -> bool {
 
 /// Why whoever asks may not change what runs: it takes a token, a certificate or a password, or to be on this machine.
 pub fn objection(exchange: &Exchange<'_>) -> Option<Refused> {
+    // A browser on this machine, or one that knows a password, sends what any page tells it to.
+    if purge::api::is_another_site(exchange) {
+        return Some(no(
+            403,
+            "Forbidden",
+            "a page of another site may not write: call from the same origin, or without a browser",
+        ));
+    }
     let values = &exchange.location.values;
     let is_allowed = match &values.dashboard.token {
         Some(source) => {
@@ -36,7 +45,7 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<Refused> {
     };
     let text = "writing takes a dashboard_token (Authorization: Bearer), auth_basic, a verified client certificate, or \
                 a client on loopback";
-    (!is_allowed).then(|| Refused { status: 403, code: "Forbidden", text: text.to_owned() })
+    (!is_allowed).then(|| no(403, "Forbidden", text))
 }
 
 fn has_good_certificate(exchange: &Exchange<'_>) -> bool {

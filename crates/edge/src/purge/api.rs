@@ -113,7 +113,7 @@ fn state(exchange: &Exchange<'_>) -> Value {
 }
 
 /// A browser says so when a page of another site makes it ask (<https://www.w3.org/TR/fetch-metadata/>).
-fn is_another_site(exchange: &Exchange<'_>) -> bool {
+pub(crate) fn is_another_site(exchange: &Exchange<'_>) -> bool {
     let request = &exchange.request;
     let field = request.fields().iter().find(|field| request.text(field.name).eq_ignore_ascii_case(b"sec-fetch-site"));
     field.is_some_and(|field| !matches!(request.text(field.value), b"same-origin" | b"none"))
