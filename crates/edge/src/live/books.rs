@@ -36,7 +36,8 @@ impl Since for Vec<u64> {
     }
 }
 
-/// Things of one kind by name, and where their totals begin. Names are those of a configuration, so they are bounded.
+/// Things of one kind by name, and where their totals begin. Names are those of a configuration, or of
+/// peers that have a number, so they are bounded.
 pub struct Book<T> {
     bases: HashMap<String, T>,
 }

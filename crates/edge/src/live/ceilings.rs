@@ -4,7 +4,8 @@ use weir_meter::host;
 use weir_meter::live::cells::Why;
 use weir_meter::live::{Limit, Snapshot};
 
-use super::gather::{Flow, Machine};
+use super::machine::Machine;
+use super::sums::{Flow, peer_sums};
 use super::{Live, Scene};
 
 /// The limits of this edge as they are now; `max` is for the caller to fill in.
@@ -86,7 +87,7 @@ fn ports(
     for (address, used) in taken {
         let of = address.to_string();
         let groups = snapshot.http.upstreams.keys();
-        let fails = groups.map(|group| super::gather::peer_sums(live, &super::peer_name(group, &of)).fails);
+        let fails = groups.map(|group| peer_sums(live, &super::peer_name(group, &of)).fails);
         let hits = fails.filter_map(|fails| fails.get(Why::NoPort as usize).copied()).sum();
         push("ports", of, "count", *used as f64, range as f64, hits, "net.ipv4.ip_local_port_range");
     }

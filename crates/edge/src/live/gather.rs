@@ -1,39 +1,32 @@
 //! The cells of all workers, and what the machine says, made into one snapshot.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_meter::host::{self, CpuKinds};
 use weir_meter::live::cells::{PeerSums, Why, ZoneSums};
-use weir_meter::live::histogram::{Count, Tally};
+use weir_meter::live::histogram::Tally;
 use weir_meter::live::{
-    self as shown, CLASSES_MAX, CpuShares, ErrorClass, ErrorSample, Host, OTHER, PATH, SAMPLES_MAX, Snapshot,
-    StepTimes, Timestamp, WorkerCpu, ZoneTimes,
+    self as shown, CLASSES_MAX, ErrorClass, ErrorSample, OTHER, PATH, SAMPLES_MAX, Snapshot, StepTimes, Timestamp,
+    WorkerCpu, ZoneTimes,
 };
 
-use super::board::Closer;
 use super::books::Book;
 use super::ceilings;
+use super::machine::Machine;
+use super::sums::{
+    Flow, Sums, cache_sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums,
+    websockets,
+};
+use super::trends::Trends;
 use super::{Live, Scene, lock, peer_name};
 use crate::cache::reason::Reason;
-use crate::cache::store::{Served, Status, Zone};
+use crate::cache::store::{Served, Status};
 use crate::conf::Conf;
-use crate::counters;
 use crate::family::upstream::Upstream;
-
-/// How far apart the marks are that recent figures are measured from.
-const MARK_EVERY_MS: u64 = 5_000;
-
-/// Marks kept: recent figures are about the last 10 to 15 s.
-const MARKS_MAX: usize = 3;
 
 /// Everything that the observer remembers from second to second.
 pub struct Gatherer {
     root: PathBuf,
-    started_ms: u64,
     pub(super) servers: Book<ZoneSums>,
     pub(super) locations: Book<ZoneSums>,
     pub(super) peers: Book<PeerSums>,
@@ -43,9 +36,7 @@ pub struct Gatherer {
     pub(super) flows: Book<Vec<u64>>,
     pub(super) requests: Book<Vec<u64>>,
     pub(super) handshakes: Book<ZoneSums>,
-    marks: VecDeque<Mark>,
-    rates: HashMap<String, Rate>,
-    outages: HashMap<String, Outage>,
+    trends: Trends,
     machine: Machine,
     errors: HashMap<String, (Timestamp, VecDeque<ErrorSample>)>,
     counted: BTreeMap<String, u64>,
@@ -79,64 +70,11 @@ pub enum Reset {
     Workers(Option<u64>),
 }
 
-/// Tallies as they were at one moment.
-struct Mark {
-    at_ms: u64,
-    tallies: HashMap<String, Tally>,
-}
-
-/// Requests a second, as of the last two ticks.
-#[derive(Clone, Copy, Default)]
-struct Rate {
-    count: u64,
-    at_ms: u64,
-    rate: f64,
-    most: f64,
-}
-
-/// When a peer was not there for clients.
-#[derive(Default)]
-struct Outage {
-    since_ms: Option<u64>,
-    before_ms: u64,
-}
-
-/// What the machine did in the last second.
-#[derive(Default)]
-pub(super) struct Machine {
-    at_ms: u64,
-    times: Option<CpuKinds>,
-    threads: HashMap<u32, host::ThreadTimes>,
-    quota: Option<host::Quota>,
-    resent: Option<u64>,
-    pub(super) host: Host,
-    /// By thread: share of a CPU, and seconds waited a second.
-    pub(super) shares: HashMap<u32, (f64, Option<f64>)>,
-    /// CPUs used of a quota, and periods throttled since the start.
-    pub(super) quota_used: f64,
-    pub(super) throttled_total: u64,
-    pub(super) open_files: u64,
-    pub(super) overflows: u64,
-    /// Local ports taken towards peers.
-    pub(super) ports: HashMap<SocketAddr, u64>,
-    /// Whose ports are looked at next.
-    port_turn: usize,
-}
-
-/// What all boards hold at one moment.
-pub(super) struct Sums {
-    pub(super) servers: BTreeMap<String, ZoneSums>,
-    pub(super) locations: BTreeMap<String, ZoneSums>,
-    pub(super) all: ZoneSums,
-    path: Vec<Tally>,
-}
-
 impl Gatherer {
     /// One that knows nothing yet; it reads the machine's files below `root`.
     pub fn new(root: PathBuf, now_ms: u64) -> Gatherer {
         Gatherer {
             root,
-            started_ms: now_ms,
             servers: Book::default(),
             locations: Book::default(),
             peers: Book::default(),
@@ -145,9 +83,7 @@ impl Gatherer {
             flows: Book::default(),
             requests: Book::default(),
             handshakes: Book::default(),
-            marks: VecDeque::new(),
-            rates: HashMap::new(),
-            outages: HashMap::new(),
+            trends: Trends::new(now_ms),
             machine: Machine::default(),
             errors: HashMap::new(),
             counted: BTreeMap::new(),
@@ -168,49 +104,36 @@ impl Gatherer {
         drop(scene);
         self.machine.look_at_ports(&conf);
         let sums = sums(live, &conf);
-        for (kind, zones) in [("server", &sums.servers), ("location", &sums.locations)] {
-            for (name, zone) in zones {
-                let count = if kind == "server" { zone.begun } else { zone.ended() };
-                self.rates.entry(format!("{kind}\0{name}")).or_default().step(count, now_ms);
-            }
-        }
-        let mut tallies = HashMap::new();
-        let is_due = self.marks.back().is_none_or(|mark| now_ms.saturating_sub(mark.at_ms) >= MARK_EVERY_MS);
-        let mut mark = |name: String, tally: &Tally| {
-            if is_due {
-                tallies.insert(name, tally.clone());
-            }
-        };
+        let mut second = self.trends.second(now_ms);
         for (name, zone) in &sums.servers {
-            mark(format!("server\0{name}"), &zone.times);
+            let key = format!("server\0{name}");
+            second.tally(&key, &zone.times);
+            second.count(key, zone.begun);
         }
         for (name, zone) in &sums.locations {
-            mark(format!("location\0{name}"), &zone.times);
+            let key = format!("location\0{name}");
+            second.tally(&key, &zone.times);
+            second.count(key, zone.ended());
         }
         for (step, tally) in PATH.iter().zip(&sums.path) {
-            mark(format!("path\0{step}"), tally);
+            second.tally(&format!("path\0{step}"), tally);
         }
-        let now_s = now_ms / 1000;
         for upstream in groups(&conf) {
-            let views = upstream.group.view(now_s);
+            let views = upstream.group.view(now_ms / 1000);
             for (peer, view) in upstream.group.peers().zip(views) {
                 let name = peer_name(&upstream.name, &peer.address);
                 let sums = peer_sums(live, &name);
                 for (what, tally) in
                     [("connect", &sums.connect), ("header", &sums.header), ("response", &sums.response)]
                 {
-                    self.rates.entry(format!("{what}\0{name}")).or_default().step(tally.count(), now_ms);
-                    mark(format!("{what}\0{name}"), tally);
+                    let key = format!("{what}\0{name}");
+                    second.tally(&key, tally);
+                    second.count(key, tally.count());
                 }
-                self.outages.entry(name).or_default().step(view.ejected, now_ms);
+                second.outage(name, view.ejected);
             }
         }
-        if is_due {
-            self.marks.push_back(Mark { at_ms: now_ms, tallies });
-            if self.marks.len() > MARKS_MAX {
-                self.marks.pop_front();
-            }
-        }
+        second.end();
     }
 
     /// Everything at this moment.
@@ -245,19 +168,21 @@ impl Gatherer {
             self.upstream(live, &current(upstream), zombies, now_ms, &mut snapshot);
         }
         resolvers(&conf, &mut snapshot);
-        snapshot.weir.uptime_ms = now_ms.saturating_sub(self.started_ms);
-        snapshot.weir.recent_ms = self.recent_ms(now_ms);
+        snapshot.weir.uptime_ms = self.trends.uptime_ms(now_ms);
+        snapshot.weir.recent_ms = self.trends.recent_ms(now_ms);
         snapshot.weir.names_merged =
             live.zones.merged() + live.peers.merged() + live.limits.merged() + live.caches.merged();
         snapshot.weir.websockets = websockets(live, &conf);
         snapshot.weir.host = self.machine.host.clone();
         snapshot.weir.errors = self.errors(live, now_ms, &snapshot);
         snapshot.weir.limits = ceilings::limits(live, &scene, &self.machine, &snapshot);
+        let mut maxima = HashMap::new();
         for limit in &mut snapshot.weir.limits {
-            let most = self.maxima.entry(format!("{}\0{}", limit.kind, limit.of)).or_default();
-            *most = most.max(limit.used);
-            limit.max = *most;
+            let key = format!("{}\0{}", limit.kind, limit.of);
+            limit.max = self.maxima.get(&key).map_or(limit.used, |most| most.max(limit.used));
+            maxima.insert(key, limit.max);
         }
+        self.maxima = maxima;
         snapshot
     }
 
@@ -300,7 +225,7 @@ impl Gatherer {
                 let group = groups(&conf).into_iter().find(|upstream| upstream.name == *name);
                 for peer in group.iter().flat_map(|upstream| upstream.group.peers()) {
                     let name = peer_name(name, &peer.address);
-                    self.outages.remove(&name);
+                    self.trends.forget_outage(&name);
                     self.peers.reset(&name, peer_sums(live, &name));
                 }
             }
@@ -313,18 +238,6 @@ impl Gatherer {
                     }
                 }
             }
-        }
-    }
-
-    fn recent_ms(&self, now_ms: u64) -> u64 {
-        now_ms.saturating_sub(self.marks.front().map_or(self.started_ms, |mark| mark.at_ms))
-    }
-
-    /// What came since the oldest mark.
-    fn recent(&self, name: &str, tally: &Tally) -> shown::Times {
-        match self.marks.front().and_then(|mark| mark.tallies.get(name)) {
-            Some(mark) => tally.since(mark).times(),
-            None => tally.times(),
         }
     }
 
@@ -372,11 +285,11 @@ impl Gatherer {
             .map(|root| root.zone.server.as_str())
             .collect();
         for (step, tally) in PATH.iter().zip(&sums.path) {
-            let recent = self.recent(&format!("path\0{step}"), tally);
+            let recent = self.trends.recent(&format!("path\0{step}"), tally);
             snapshot.weir.path.push(StepTimes { step: (*step).to_owned(), recent, total: tally.times() });
         }
         for (name, raw) in sums.servers {
-            let times = self.zone_times("server", &name, &raw.times);
+            let times = self.trends.times(&format!("server\0{name}"), &raw.times);
             let net = self.servers.net(&name, raw);
             let zone = shown::ServerZone {
                 processing: net.begun.saturating_sub(net.ended()),
@@ -391,7 +304,7 @@ impl Gatherer {
             snapshot.http.server_zones.insert(name, zone);
         }
         for (name, raw) in sums.locations {
-            let times = self.zone_times("location", &name, &raw.times);
+            let times = self.trends.times(&format!("location\0{name}"), &raw.times);
             let net = self.locations.net(&name, raw);
             let zone = shown::LocationZone {
                 requests: net.ended(),
@@ -403,12 +316,6 @@ impl Gatherer {
             snapshot.weir.location_zones.insert(name.clone(), ZoneTimes { total: net.times.times(), ..times });
             snapshot.http.location_zones.insert(name, zone);
         }
-    }
-
-    fn zone_times(&self, kind: &str, name: &str, tally: &Tally) -> ZoneTimes {
-        let key = format!("{kind}\0{name}");
-        let rate = self.rates.get(&key).copied().unwrap_or_default();
-        ZoneTimes { rate: rate.rate, rate_max: rate.most, recent: self.recent(&key, tally), total: tally.times() }
     }
 
     fn limit_zones(&self, live: &Live, conf: &Conf, snapshot: &mut Snapshot) {
@@ -517,10 +424,10 @@ impl Gatherer {
             idle += raw.idle;
             let of = |what: &str, raw: &Tally, net: &Tally| ZoneTimes {
                 total: net.times(),
-                ..self.zone_times(what, &name, raw)
+                ..self.trends.times(&format!("{what}\0{name}"), raw)
             };
             let net = self.peers.net(&name, raw.clone());
-            let outage = self.outages.get(&name);
+            let outage = self.trends.outage(&name);
             times.push(shown::PeerTimes {
                 server: peer.address.clone(),
                 opened: net.opened,
@@ -533,7 +440,7 @@ impl Gatherer {
                 fails: Why::ALL.iter().zip(net.fails).filter(|(_, count)| *count > 0).map(named).collect(),
                 last_error: last_error(live, &name),
             });
-            let is_out = outage.and_then(|outage| outage.since_ms).filter(|_| view.ejected);
+            let is_out = outage.since_ms.filter(|_| view.ejected);
             peers.push(shown::Peer {
                 id: peer.id.into(),
                 server: peer.address.clone(),
@@ -557,7 +464,7 @@ impl Gatherer {
                 fails: net.fails.iter().sum(),
                 unavail: net.unavail,
                 health_checks: shown::HealthChecks::default(),
-                downtime: outage.map_or(0, |outage| outage.total_ms(now_ms)),
+                downtime: outage.total_ms(now_ms),
                 downstart: is_out.map(Timestamp),
                 selected: (net.selected_ms > 0).then_some(Timestamp(net.selected_ms)),
                 header_time: mean_ms(&net.header),
@@ -622,319 +529,6 @@ impl Gatherer {
     }
 }
 
-/// A group as its peers are now.
-pub(super) fn current(upstream: &Arc<Upstream>) -> Arc<Upstream> {
-    upstream.live.as_ref().map_or_else(|| upstream.clone(), |live| live.current())
-}
-
-/// All groups as their peers are now.
-fn groups(conf: &Conf) -> Vec<Arc<Upstream>> {
-    conf.declared.upstream.groups.iter().map(current).collect()
-}
-
-fn resolvers(conf: &Conf, snapshot: &mut Snapshot) {
-    for zone in conf.declared.resolver.zones() {
-        let counters = zone.counters();
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let shown = shown::Resolver {
-            requests: shown::ResolverRequests {
-                name: get(&counters.name),
-                srv: get(&counters.srv),
-                addr: get(&counters.addr),
-            },
-            responses: shown::ResolverResponses {
-                noerror: get(&counters.noerror),
-                formerr: get(&counters.formerr),
-                servfail: get(&counters.servfail),
-                nxdomain: get(&counters.nxdomain),
-                notimp: get(&counters.notimp),
-                refused: get(&counters.refused),
-                timedout: get(&counters.timedout),
-                unknown: get(&counters.unknown),
-            },
-        };
-        snapshot.resolvers.insert(zone.name.clone(), shown);
-    }
-}
-
-/// One worker's connections and requests.
-pub(super) struct Flow {
-    /// Accepted, dropped, requests.
-    pub(super) totals: [u64; 3],
-    active: u64,
-    idle: u64,
-    current: u64,
-}
-
-impl Flow {
-    pub(super) fn of(counters: &counters::Counters) -> Flow {
-        let one = std::slice::from_ref(counters);
-        let handled = counters::total(one, |counters| &counters.handled);
-        let accepted = counters::total(one, |counters| &counters.accepted).max(handled);
-        let requests = counters::total(one, |counters| &counters.requests);
-        let open = counters::level(one, |counters| &counters.active);
-        let current = counters::level(one, |counters| &counters.writing);
-        let busy = current + counters::level(one, |counters| &counters.reading);
-        // Over HTTP/2 a connection has several requests under way.
-        let idle = open.saturating_sub(busy);
-        Flow { totals: [accepted, accepted - handled, requests], active: open - idle, idle, current }
-    }
-}
-
-/// The place of `flow` totals of all seats.
-pub(super) fn flow_of_all(live: &Live) -> Vec<u64> {
-    let mut all = vec![0; 3];
-    for counters in live.counters.iter() {
-        for (sum, count) in all.iter_mut().zip(Flow::of(counters).totals) {
-            *sum += count;
-        }
-    }
-    all
-}
-
-pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
-    let servers: HashSet<&str> = conf.locations.iter().map(|location| location.zone.server.as_str()).collect();
-    let locations: HashSet<&str> =
-        conf.locations.iter().filter_map(|location| location.zone.location.as_deref()).collect();
-    let none = || ZoneSums::default();
-    let mut sums = Sums {
-        servers: servers.iter().map(|name| ((*name).to_owned(), none())).collect(),
-        locations: locations.iter().map(|name| ((*name).to_owned(), none())).collect(),
-        all: none(),
-        path: vec![Tally::default(); PATH.len()],
-    };
-    for (name, number) in live.zones.all().into_iter().chain([(format!("{OTHER}\0"), super::names::OTHERS)]) {
-        let mut cell = none();
-        let known = live.taken_boards().filter_map(|(_, board)| board.known_zone(number));
-        let counted = known.map(|known| cell.add(known)).count();
-        if counted == 0 {
-            continue;
-        }
-        sums.all.merge(&cell);
-        let (server, location) = name.split_once('\0').unwrap_or((&name, ""));
-        if number == super::names::OTHERS {
-            sums.servers.entry(OTHER.to_owned()).or_default().merge(&cell);
-        } else if let Some(zone) = sums.servers.get_mut(server) {
-            // Those of a location that is gone still belong to their server.
-            zone.merge(&cell);
-        }
-        if let Some(zone) = sums.locations.get_mut(location) {
-            zone.merge(&cell);
-        }
-    }
-    for (_, board) in live.taken_boards() {
-        for (sum, histogram) in sums.path.iter_mut().zip(&board.path) {
-            sum.add(histogram);
-        }
-    }
-    sums
-}
-
-pub(super) fn peer_sums(live: &Live, name: &str) -> PeerSums {
-    let mut sums = PeerSums::default();
-    let Some(number) = live.peers.find(name) else { return sums };
-    for (_, board) in live.taken_boards() {
-        if let Some(cell) = board.known_peer(number) {
-            sums.add(cell);
-        }
-    }
-    sums
-}
-
-/// What the log said of a peer's newest failure; empty when it had none.
-fn last_error(live: &Live, name: &str) -> String {
-    let number = live.peers.find(name);
-    let all = live.taken_boards().filter_map(|(_, board)| board.last_error(number?));
-    all.max_by_key(|(at_ms, _)| *at_ms).map(|(_, line)| line).unwrap_or_default()
-}
-
-/// Passed, delayed, rejected, and the two of a dry run.
-pub(super) fn limit_sums(live: &Live, cell: u32) -> Vec<u64> {
-    let mut sums = vec![0; 5];
-    for (_, board) in live.taken_boards() {
-        let Some(cell) = board.known_limit(cell) else { continue };
-        let counts = [&cell.passed, &cell.delayed, &cell.rejected, &cell.delayed_dry_run, &cell.rejected_dry_run];
-        for (sum, count) in sums.iter_mut().zip(counts) {
-            *sum += count.get();
-        }
-    }
-    sums
-}
-
-/// Four of each status; requests, errors; refreshes stored, confirmed, failed; then reasons.
-pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
-    let mut sums = Vec::new();
-    for status in Status::ALL {
-        let Served { responses, bytes, responses_written, bytes_written } = zone.counters().read(status);
-        sums.extend([responses, bytes, responses_written, bytes_written]);
-    }
-    let refreshes = zone.counters().refreshes();
-    let extra = sums.len();
-    sums.extend([0, 0, refreshes.stored, refreshes.confirmed, refreshes.failed]);
-    sums.extend(Reason::ALL.iter().map(|_| 0));
-    for (_, board) in live.taken_boards() {
-        let Some(cell) = board.known_cache(cell) else { continue };
-        let counts: Vec<(usize, &Count)> = [(0, &cell.requests), (1, &cell.errors)]
-            .into_iter()
-            .chain(cell.reasons.iter().enumerate().map(|(number, count)| (number + 5, count)))
-            .collect();
-        for (place, count) in counts {
-            if let Some(sum) = sums.get_mut(extra + place) {
-                *sum += count.get();
-            }
-        }
-    }
-    sums
-}
-
-fn websockets(live: &Live, conf: &Conf) -> shown::WebSockets {
-    let mut all = shown::WebSockets::default();
-    let mut age = Tally::default();
-    for (_, board) in live.taken_boards() {
-        let cell = &board.tunnels;
-        for (word, count) in Closer::WORDS.iter().zip(&cell.closed) {
-            if count.get() > 0 {
-                *all.closes.entry((*word).to_owned()).or_default() += count.get();
-            }
-        }
-        all.opened += cell.opened.get();
-        all.received += cell.received.get();
-        all.sent += cell.sent.get();
-        age.add(&cell.age);
-    }
-    all.open = all.opened.saturating_sub(all.closes.values().sum());
-    all.age = age.times();
-    let proxies = conf.locations.iter().filter(|location| location.values.proxy.pass.is_some());
-    let timeouts = proxies.map(|location| location.values.proxy.read_timeout.as_millis() as u64);
-    all.timeout_ms = timeouts.min().unwrap_or(0);
-    all
-}
-
-impl Rate {
-    fn step(&mut self, count: u64, now_ms: u64) {
-        let passed = now_ms.saturating_sub(self.at_ms);
-        if self.at_ms > 0 && passed > 0 {
-            self.rate = count.saturating_sub(self.count) as f64 * 1000.0 / passed as f64;
-            self.most = self.most.max(self.rate);
-        }
-        (self.count, self.at_ms) = (count, now_ms);
-    }
-}
-
-impl Outage {
-    fn step(&mut self, is_out: bool, now_ms: u64) {
-        match (self.since_ms, is_out) {
-            (None, true) => self.since_ms = Some(now_ms),
-            (Some(since), false) => {
-                self.before_ms += now_ms.saturating_sub(since);
-                self.since_ms = None;
-            }
-            (None, false) | (Some(_), true) => {}
-        }
-    }
-
-    fn total_ms(&self, now_ms: u64) -> u64 {
-        self.before_ms + self.since_ms.map_or(0, |since| now_ms.saturating_sub(since))
-    }
-}
-
-impl Machine {
-    fn look(&mut self, root: &std::path::Path, now_ms: u64) {
-        let seconds = now_ms.saturating_sub(self.at_ms) as f64 / 1000.0;
-        let is_first = std::mem::replace(&mut self.at_ms, now_ms) == 0 || seconds <= 0.0;
-        let (memory_total, memory_available) = host::memory_under(root);
-        let quota = host::quota_under(root);
-        let resent = host::retransmitted_under(root);
-        let times = host::cpu_kinds_under(root);
-        let mut new = Host {
-            cpus: host::effective_cpus_under(root) as u64,
-            runnable: times.map(|(_, running)| running),
-            load: host::load_under(root),
-            psi_cpu: host::pressure_under(root, "cpu"),
-            psi_memory: host::pressure_under(root, "memory"),
-            psi_io: host::pressure_under(root, "io"),
-            quota_cpus: quota.map(|quota| quota.cpus),
-            memory_total,
-            memory_available,
-            rss: host::resident_under(root),
-            time_wait: host::waiting_sockets_under(root),
-            ..Host::default()
-        };
-        let threads = host::thread_times_under(root);
-        if !is_first {
-            if let (Some(then), Some((now, _))) = (self.times, times) {
-                new.cpu = shares(&then, &now);
-            }
-            self.shares = threads.iter().filter_map(|now| Some((now.id, self.share(now, seconds)?))).collect();
-            let waits: Vec<f64> = self.shares.values().filter_map(|(_, wait)| *wait).collect();
-            new.run_queue_wait = (!waits.is_empty()).then(|| waits.iter().sum());
-            if let (Some(then), Some(now)) = (self.quota, quota) {
-                let periods = now.periods.saturating_sub(then.periods);
-                let throttled = now.throttled.saturating_sub(then.throttled);
-                new.throttled = Some(if periods > 0 { throttled as f64 / periods as f64 } else { 0.0 });
-                self.quota_used = now.used_us.saturating_sub(then.used_us) as f64 / (seconds * 1e6);
-                self.throttled_total += throttled;
-            }
-            if let (Some(then), Some(now)) = (self.resent, resent) {
-                new.retransmits = Some(now.saturating_sub(then) as f64 / seconds);
-            }
-        }
-        self.times = times.map(|(times, _)| times);
-        self.threads = threads.into_iter().map(|thread| (thread.id, thread)).collect();
-        (self.quota, self.resent, self.host) = (quota, resent, new);
-        self.open_files = host::open_files().unwrap_or(0);
-        self.overflows = host::listen_overflows_under(root).unwrap_or(0);
-    }
-
-    /// Asks the kernel about the ports towards the next few peers: each answer is a walk through all connections.
-    fn look_at_ports(&mut self, conf: &Conf) {
-        let mut peers: Vec<SocketAddr> = Vec::new();
-        let groups = groups(conf);
-        let addresses = groups.iter().flat_map(|upstream| &upstream.addresses);
-        for address in addresses.filter_map(|address| address.tcp()) {
-            if peers.len() < PORT_PEERS_MAX && !peers.contains(&address) {
-                peers.push(address);
-            }
-        }
-        self.ports.retain(|address, _| peers.contains(address));
-        for _ in 0..PEERS_AT_ONCE.min(peers.len()) {
-            self.port_turn = (self.port_turn + 1) % peers.len();
-            let next = peers.get(self.port_turn);
-            if let Some((address, taken)) = next.and_then(|peer| Some((*peer, weir_net::diag::connections_to(*peer)?)))
-            {
-                self.ports.insert(address, taken);
-            }
-        }
-    }
-
-    /// Share of a CPU and seconds waited a second, if the thread was there before.
-    fn share(&self, now: &host::ThreadTimes, seconds: f64) -> Option<(f64, Option<f64>)> {
-        let then = self.threads.get(&now.id)?;
-        let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / (seconds * 1e9);
-        let wait = now.waited_ns.zip(then.waited_ns).map(|(now, then)| per_second(now, then));
-        Some((per_second(now.ran_ns, then.ran_ns), wait))
-    }
-}
-
-/// Peers whose ports are counted, at most.
-const PORT_PEERS_MAX: usize = 64;
-
-/// Of those, looked at in one second.
-const PEERS_AT_ONCE: usize = 2;
-
-fn shares(then: &CpuKinds, now: &CpuKinds) -> CpuShares {
-    let all = now.total().saturating_sub(then.total());
-    let share = |now: u64, then: u64| if all == 0 { 0.0 } else { now.saturating_sub(then) as f64 / all as f64 };
-    CpuShares {
-        user: share(now.user, then.user),
-        system: share(now.system, then.system),
-        interrupts: share(now.interrupts, then.interrupts),
-        steal: share(now.steal, then.steal),
-        idle: share(now.idle, then.idle),
-        wait: share(now.wait, then.wait),
-    }
-}
-
 fn slab(used: u64, size: u64) -> shown::Slab {
     let (used, all) = (used.div_ceil(PAGE), size / PAGE);
     shown::Slab { pages: shown::Pages { used, free: all.saturating_sub(used) }, slots: BTreeMap::new() }
@@ -958,26 +552,6 @@ fn at(numbers: &[u64], index: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_rate_is_per_second_and_the_highest_is_kept() {
-        let mut rate = Rate::default();
-        for (count, at_ms) in [(10, 1_000), (30, 2_000), (31, 2_500)] {
-            rate.step(count, at_ms);
-        }
-        assert_eq!((rate.rate, rate.most), (2.0, 20.0));
-    }
-
-    #[test]
-    fn an_outage_lasts_until_the_peer_is_back() {
-        let mut outage = Outage::default();
-        outage.step(true, 1_000);
-        outage.step(true, 2_000);
-        assert_eq!(outage.total_ms(2_500), 1_500);
-        outage.step(false, 3_000);
-        outage.step(true, 9_000);
-        assert_eq!((outage.total_ms(9_500), outage.since_ms), (2_500, Some(9_000)));
-    }
 
     #[test]
     fn samples_and_classes_are_bounded() {

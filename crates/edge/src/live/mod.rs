@@ -16,10 +16,13 @@ pub mod board;
 mod books;
 mod ceilings;
 mod gather;
+mod machine;
 pub mod metrics;
 mod names;
 pub mod observer;
 mod scene;
+mod sums;
+mod trends;
 mod writes;
 
 use std::collections::VecDeque;

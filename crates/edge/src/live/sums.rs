@@ -1,0 +1,216 @@
+//! The cells of all workers added up, by name.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir_meter::live::cells::{PeerSums, ZoneSums};
+use weir_meter::live::histogram::{Count, Tally};
+use weir_meter::live::{self as shown, OTHER, PATH};
+
+use super::Live;
+use super::board::Closer;
+use crate::cache::reason::Reason;
+use crate::cache::store::{Served, Status, Zone};
+use crate::conf::Conf;
+use crate::counters;
+use crate::family::upstream::Upstream;
+
+/// What all boards hold at one moment.
+pub(super) struct Sums {
+    pub(super) servers: BTreeMap<String, ZoneSums>,
+    pub(super) locations: BTreeMap<String, ZoneSums>,
+    pub(super) all: ZoneSums,
+    pub(super) path: Vec<Tally>,
+}
+/// A group as its peers are now.
+pub(super) fn current(upstream: &Arc<Upstream>) -> Arc<Upstream> {
+    upstream.live.as_ref().map_or_else(|| upstream.clone(), |live| live.current())
+}
+
+/// All groups as their peers are now.
+pub(super) fn groups(conf: &Conf) -> Vec<Arc<Upstream>> {
+    conf.declared.upstream.groups.iter().map(current).collect()
+}
+
+/// What resolvers asked and were told.
+pub(super) fn resolvers(conf: &Conf, snapshot: &mut shown::Snapshot) {
+    for zone in conf.declared.resolver.zones() {
+        let counters = zone.counters();
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let shown = shown::Resolver {
+            requests: shown::ResolverRequests {
+                name: get(&counters.name),
+                srv: get(&counters.srv),
+                addr: get(&counters.addr),
+            },
+            responses: shown::ResolverResponses {
+                noerror: get(&counters.noerror),
+                formerr: get(&counters.formerr),
+                servfail: get(&counters.servfail),
+                nxdomain: get(&counters.nxdomain),
+                notimp: get(&counters.notimp),
+                refused: get(&counters.refused),
+                timedout: get(&counters.timedout),
+                unknown: get(&counters.unknown),
+            },
+        };
+        snapshot.resolvers.insert(zone.name.clone(), shown);
+    }
+}
+
+/// One worker's connections and requests.
+pub(super) struct Flow {
+    /// Accepted, dropped, requests.
+    pub(super) totals: [u64; 3],
+    pub(super) active: u64,
+    pub(super) idle: u64,
+    pub(super) current: u64,
+}
+
+impl Flow {
+    pub(super) fn of(counters: &counters::Counters) -> Flow {
+        let one = std::slice::from_ref(counters);
+        let handled = counters::total(one, |counters| &counters.handled);
+        let accepted = counters::total(one, |counters| &counters.accepted).max(handled);
+        let requests = counters::total(one, |counters| &counters.requests);
+        let open = counters::level(one, |counters| &counters.active);
+        let current = counters::level(one, |counters| &counters.writing);
+        let busy = current + counters::level(one, |counters| &counters.reading);
+        // Over HTTP/2 a connection has several requests under way.
+        let idle = open.saturating_sub(busy);
+        Flow { totals: [accepted, accepted - handled, requests], active: open - idle, idle, current }
+    }
+}
+
+/// The place of `flow` totals of all seats.
+pub(super) fn flow_of_all(live: &Live) -> Vec<u64> {
+    let mut all = vec![0; 3];
+    for counters in live.counters.iter() {
+        for (sum, count) in all.iter_mut().zip(Flow::of(counters).totals) {
+            *sum += count;
+        }
+    }
+    all
+}
+
+/// Of all zones.
+pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
+    let servers: HashSet<&str> = conf.locations.iter().map(|location| location.zone.server.as_str()).collect();
+    let locations: HashSet<&str> =
+        conf.locations.iter().filter_map(|location| location.zone.location.as_deref()).collect();
+    let none = || ZoneSums::default();
+    let mut sums = Sums {
+        servers: servers.iter().map(|name| ((*name).to_owned(), none())).collect(),
+        locations: locations.iter().map(|name| ((*name).to_owned(), none())).collect(),
+        all: none(),
+        path: vec![Tally::default(); PATH.len()],
+    };
+    for (name, number) in live.zones.all().into_iter().chain([(format!("{OTHER}\0"), super::names::OTHERS)]) {
+        let mut cell = none();
+        let known = live.taken_boards().filter_map(|(_, board)| board.known_zone(number));
+        let counted = known.map(|known| cell.add(known)).count();
+        if counted == 0 {
+            continue;
+        }
+        sums.all.merge(&cell);
+        let (server, location) = name.split_once('\0').unwrap_or((&name, ""));
+        if number == super::names::OTHERS {
+            sums.servers.entry(OTHER.to_owned()).or_default().merge(&cell);
+        } else if let Some(zone) = sums.servers.get_mut(server) {
+            // Those of a location that is gone still belong to their server.
+            zone.merge(&cell);
+        }
+        if let Some(zone) = sums.locations.get_mut(location) {
+            zone.merge(&cell);
+        }
+    }
+    for (_, board) in live.taken_boards() {
+        for (sum, histogram) in sums.path.iter_mut().zip(&board.path) {
+            sum.add(histogram);
+        }
+    }
+    sums
+}
+
+/// Of one peer.
+pub(super) fn peer_sums(live: &Live, name: &str) -> PeerSums {
+    let mut sums = PeerSums::default();
+    let Some(number) = live.peers.find(name) else { return sums };
+    for (_, board) in live.taken_boards() {
+        if let Some(cell) = board.known_peer(number) {
+            sums.add(cell);
+        }
+    }
+    sums
+}
+
+/// What the log said of a peer's newest failure; empty when it had none.
+pub(super) fn last_error(live: &Live, name: &str) -> String {
+    let number = live.peers.find(name);
+    let all = live.taken_boards().filter_map(|(_, board)| board.last_error(number?));
+    all.max_by_key(|(at_ms, _)| *at_ms).map(|(_, line)| line).unwrap_or_default()
+}
+
+/// Passed, delayed, rejected, and the two of a dry run.
+pub(super) fn limit_sums(live: &Live, cell: u32) -> Vec<u64> {
+    let mut sums = vec![0; 5];
+    for (_, board) in live.taken_boards() {
+        let Some(cell) = board.known_limit(cell) else { continue };
+        let counts = [&cell.passed, &cell.delayed, &cell.rejected, &cell.delayed_dry_run, &cell.rejected_dry_run];
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count.get();
+        }
+    }
+    sums
+}
+
+/// Four of each status; requests, errors; refreshes stored, confirmed, failed; then reasons.
+pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
+    let mut sums = Vec::new();
+    for status in Status::ALL {
+        let Served { responses, bytes, responses_written, bytes_written } = zone.counters().read(status);
+        sums.extend([responses, bytes, responses_written, bytes_written]);
+    }
+    let refreshes = zone.counters().refreshes();
+    let extra = sums.len();
+    sums.extend([0, 0, refreshes.stored, refreshes.confirmed, refreshes.failed]);
+    sums.extend(Reason::ALL.iter().map(|_| 0));
+    for (_, board) in live.taken_boards() {
+        let Some(cell) = board.known_cache(cell) else { continue };
+        let counts: Vec<(usize, &Count)> = [(0, &cell.requests), (1, &cell.errors)]
+            .into_iter()
+            .chain(cell.reasons.iter().enumerate().map(|(number, count)| (number + 5, count)))
+            .collect();
+        for (place, count) in counts {
+            if let Some(sum) = sums.get_mut(extra + place) {
+                *sum += count.get();
+            }
+        }
+    }
+    sums
+}
+
+/// Connections that became tunnels.
+pub(super) fn websockets(live: &Live, conf: &Conf) -> shown::WebSockets {
+    let mut all = shown::WebSockets::default();
+    let mut age = Tally::default();
+    for (_, board) in live.taken_boards() {
+        let cell = &board.tunnels;
+        for (word, count) in Closer::WORDS.iter().zip(&cell.closed) {
+            if count.get() > 0 {
+                *all.closes.entry((*word).to_owned()).or_default() += count.get();
+            }
+        }
+        all.opened += cell.opened.get();
+        all.received += cell.received.get();
+        all.sent += cell.sent.get();
+        age.add(&cell.age);
+    }
+    all.open = all.opened.saturating_sub(all.closes.values().sum());
+    all.age = age.times();
+    let proxies = conf.locations.iter().filter(|location| location.values.proxy.pass.is_some());
+    let timeouts = proxies.map(|location| location.values.proxy.read_timeout.as_millis() as u64);
+    all.timeout_ms = timeouts.min().unwrap_or(0);
+    all
+}
