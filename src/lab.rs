@@ -10,12 +10,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use weir_lab::{report, stack, store};
+use serde_json::Value;
+use weir_lab::{html, report, stack, store};
 use weir_net::process::{self, Signal};
 use weir_net::worker;
 
 pub use flags::LabArgs;
-use flags::What;
+use flags::{StackArgs, What};
+use progress::Progress;
 
 /// Exit codes of `weir lab`.
 mod exit {
@@ -48,10 +50,37 @@ pub fn main(args: LabArgs) -> ExitCode {
     }))
 }
 
+/// Does an experiment until it ends or a signal ends it, prints and keeps what came of it, and gives that with `exit`'s code
+/// for one without verdict.
+fn experiment(
+    args: &StackArgs,
+    seed: u64,
+    run: impl FnOnce(&AtomicBool, &mut Progress) -> Result<Value, String>,
+) -> Result<(Value, u8), String> {
+    let stop = stop_on_signal()?;
+    // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
+    let _ = process::raise_nofile();
+    let mut progress = Progress::new();
+    println!("Load goes to: processes that this lab starts, and to nobody else (seed {seed})");
+    let outcome = run(&stop, &mut progress);
+    progress.end();
+    let run = outcome?;
+    let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
+    args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run)))?;
+    print!("{}", report::text(&run));
+    println!("Kept: {}", kept.display());
+    let code = match run["verdict"]["name"].as_str() {
+        _ if stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
+        Some("no verdict" | "not comparable") => exit::NO_VERDICT,
+        _ => 0,
+    };
+    Ok((run, code))
+}
+
 fn show(store: &Path, run: &str, html: Option<&Path>) -> Result<u8, String> {
     let run = store::read(store, run)?;
     print!("{}", report::text(&run));
-    html.map_or(Ok(()), |path| write(path, &weir_lab::html::page(&run)))?;
+    html.map_or(Ok(()), |path| write(path, &html::page(&run)))?;
     Ok(0)
 }
 

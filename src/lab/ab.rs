@@ -1,7 +1,6 @@
 //! `weir lab ab`: from flags to a comparison, to a report.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_conf::Level;
@@ -11,13 +10,12 @@ use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load,
 use weir_lab::change::{changes, one_factor};
 use weir_lab::metric::{self, Scale};
 use weir_lab::schedule::Looks;
-use weir_lab::{html, report, stack, store};
+use weir_lab::stack;
 use weir_load::script;
 use weir_load::{processor, random};
 
 use super::flags::{AbArgs, StackArgs};
-use super::progress::Progress;
-use super::{exit, stop_on_signal, write};
+use super::{exit, experiment};
 use crate::files::Disk;
 
 /// Connections unless said.
@@ -29,24 +27,9 @@ const PAIRS_ALONE: u16 = 8;
 pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
     let mut it = comparison(args)?;
     lint(&mut it);
-    let stop = stop_on_signal()?;
-    // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
-    let _ = weir_net::process::raise_nofile();
-    let mut progress = Progress::new();
-    println!("Load goes to: processes that this lab starts, and to nobody else (seed {})", it.design.seed);
-    let outcome = ab::run(&it, &stop, &mut progress);
-    progress.end();
-    let run = outcome?;
-    let kept = store::keep(&args.stack.store, run["id"].as_str().unwrap_or("run"), &run)?;
-    args.stack.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run)))?;
-    print!("{}", report::text(&run));
-    println!("Kept: {}", kept.display());
-    Ok(match run["verdict"]["name"].as_str() {
-        _ if stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
-        Some("no verdict" | "not comparable") => exit::NO_VERDICT,
-        _ if run["verdict"]["is_regression"] == true && !args.aa => exit::REGRESSION,
-        _ => 0,
-    })
+    let (run, code) = experiment(&args.stack, it.design.seed, |stop, progress| ab::run(&it, stop, progress))?;
+    let is_worse = run["verdict"]["is_regression"] == true && !args.aa;
+    Ok(if code == 0 && is_worse { exit::REGRESSION } else { code })
 }
 
 /// Says of a change that nginx has anyway that nothing is to be expected of it. The doctor knows nginx's defaults, of

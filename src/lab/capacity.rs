@@ -1,38 +1,19 @@
 //! `weir lab capacity`: from flags to a search, to a report.
 
-use std::sync::atomic::Ordering;
-
 use weir_lab::ask::{BLOCK, CONNECTIONS_MAX, Load};
 use weir_lab::capacity::{self, Capacity, Objective};
 use weir_lab::search::RATES;
-use weir_lab::{html, report, store};
 use weir_load::random;
 
 use super::ab::{edge_of, side, stack_of};
+use super::experiment;
 use super::flags::CapacityArgs;
-use super::progress::Progress;
-use super::{exit, stop_on_signal, write};
 
 /// Runs it, prints and keeps what came of it.
 pub(super) fn run(args: &CapacityArgs) -> Result<u8, String> {
     let it = asked(args)?;
-    let stop = stop_on_signal()?;
-    // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
-    let _ = weir_net::process::raise_nofile();
-    let mut progress = Progress::new();
-    println!("Load goes to: processes that this lab starts, and to nobody else (seed {})", it.seed);
-    let outcome = capacity::run(&it, &stop, &mut progress);
-    progress.end();
-    let run = outcome?;
-    let kept = store::keep(&args.stack.store, run["id"].as_str().unwrap_or("run"), &run)?;
-    args.stack.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run)))?;
-    print!("{}", report::text(&run));
-    println!("Kept: {}", kept.display());
-    Ok(match run["verdict"]["name"].as_str() {
-        _ if stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
-        Some("no verdict") => exit::NO_VERDICT,
-        _ => 0,
-    })
+    let (_, code) = experiment(&args.stack, it.seed, |stop, progress| capacity::run(&it, stop, progress))?;
+    Ok(code)
 }
 
 fn asked(args: &CapacityArgs) -> Result<Capacity, String> {

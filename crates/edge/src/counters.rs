@@ -21,7 +21,22 @@ pub struct Counters {
     /// Of those, between a head and the end of its response.
     pub writing: AtomicI64,
     /// Idle connections to upstreams that another worker may have.
-    pub lendable: AtomicI64,
+    pub lendable: Lendable,
+}
+
+/// How many there are, by a mark of where they lead to: few enough marks to be looked at, so that two places may share one.
+#[derive(Default)]
+pub struct Lendable([AtomicI64; LENDABLE_MARKS]);
+
+/// Each takes eight bytes of each worker.
+const LENDABLE_MARKS: usize = 32;
+
+impl Lendable {
+    /// The number kept for what leads to a peer of a group of a generation of the configuration, and for whatever shares its mark.
+    pub fn to(&self, generation: u32, group: usize, peer: usize) -> &AtomicI64 {
+        let mark = (generation as usize).wrapping_mul(11).wrapping_add(group.wrapping_mul(5)).wrapping_add(peer);
+        &self.0[mark % LENDABLE_MARKS]
+    }
 }
 
 /// Workers that serve or still finish, at most: a reload may start as many anew as there are.
@@ -110,6 +125,17 @@ pub fn level(all: &[Counters], pick: impl Fn(&Counters) -> &AtomicI64) -> u64 {
 mod tests {
     #![allow(clippy::panic)]
     use super::*;
+
+    #[test]
+    fn what_leads_elsewhere_is_not_to_be_had_here() {
+        let kept = Lendable::default();
+        shift(kept.to(1, 0, 0), 3);
+        for (generation, group, peer) in [(1, 0, 1), (1, 1, 0), (2, 0, 0), (1, 7, 2)] {
+            assert_eq!(kept.to(generation, group, peer).load(Ordering::Relaxed), 0);
+        }
+        shift(kept.to(u32::MAX, usize::MAX, usize::MAX), 1);
+        assert_eq!(kept.to(1, 0, 0).load(Ordering::Relaxed), 3);
+    }
 
     #[test]
     fn a_panic_leaves_no_gauge_raised() {

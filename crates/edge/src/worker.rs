@@ -236,7 +236,7 @@ impl Worker {
     ) -> Rc<Worker> {
         let board = live.board(seat);
         board.thread.set(weir_meter::host::own_thread().unwrap_or(0).into());
-        let shelf = Shelf { counters: all_counters.clone(), seat };
+        let shelf = Shelf { counters: all_counters.clone(), seat, generation: conf.generation };
         let worker = Rc::new(Worker {
             seat,
             all_counters,
@@ -268,9 +268,9 @@ impl Worker {
         self.all_counters.seat(self.seat)
     }
 
-    /// The seat of the other worker that keeps most connections to upstreams which it could lend; `None` when none does.
-    pub fn richest_colleague(&self) -> Option<usize> {
-        let kept = |counters: &Counters| counters.lendable.load(Ordering::Relaxed);
+    /// The seat of the other worker that keeps most connections to a peer which it could lend; `None` when none does.
+    pub fn richest_colleague(&self, generation: u32, group: usize, peer: usize) -> Option<usize> {
+        let kept = |counters: &Counters| counters.lendable.to(generation, group, peer).load(Ordering::Relaxed);
         let others = self.all_counters.iter().enumerate().filter(|(seat, _)| *seat != self.seat);
         let (kept, seat) = others.map(|(seat, counters)| (kept(counters), seat)).max()?;
         (kept > 0).then_some(seat)
@@ -278,7 +278,7 @@ impl Worker {
 
     /// Puts another configuration in force; exchanges under way end with theirs.
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
-        let shelf = Shelf { counters: self.all_counters.clone(), seat: self.seat };
+        let shelf = Shelf { counters: self.all_counters.clone(), seat: self.seat, generation: conf.generation };
         let old = self.generation.replace(Rc::new(Generation::new(conf, shelf)));
         self.watch();
         for shared in self.connections.borrow().iter() {

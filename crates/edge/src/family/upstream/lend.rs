@@ -19,9 +19,10 @@ const ANSWER_TIME: Duration = Duration::from_millis(20);
 
 /// Asks for a connection to a peer of a group; `None` when no other worker keeps any that could be lent.
 pub(super) fn ask(worker: &Worker, generation: &Generation, group: usize, peer: usize, terms: Terms<'_>) -> Option<Asked> {
-    let lender = if terms.is_plain() { worker.richest_colleague()? } else { return None };
+    let number = generation.conf.generation;
+    let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let desk = Arc::new(Desk::default());
-    let (number, answer) = (generation.conf.generation, desk.clone());
+    let answer = desk.clone();
     let is_sent = worker.colleagues.run(lender, move |worker| answer.serve(worker, number, group, peer));
     let deadline = Deadline::new();
     deadline.set(ANSWER_TIME);

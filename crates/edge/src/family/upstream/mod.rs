@@ -7,6 +7,7 @@
 pub mod attempt;
 pub mod balance;
 pub mod blame;
+mod choose;
 pub mod budget;
 pub mod forward;
 pub mod group;

@@ -131,19 +131,24 @@ pub struct Shelf {
     pub counters: AllCounters,
     /// The seat of the worker whose pools these are.
     pub seat: usize,
+    /// The configuration that numbers groups and peers.
+    pub generation: u32,
 }
 
 impl Shelf {
-    fn shift(&self, link: &Link, by: i64) {
+    fn shift(&self, group: usize, link: &Link, by: i64) {
         if matches!(link.stream, Transport::Plain(_)) && link.bound.is_none() {
-            counters::shift(&self.counters.seat(self.seat).lendable, by);
+            let lendable = &self.counters.seat(self.seat).lendable;
+            counters::shift(lendable.to(self.generation, group, link.peer), by);
         }
     }
 }
 
 impl Drop for Pools {
     fn drop(&mut self) {
-        self.groups.get_mut().iter().flatten().for_each(|idle| self.shelf.shift(&idle.link, -1));
+        for (group, idle) in self.groups.get_mut().iter().enumerate() {
+            idle.iter().for_each(|idle| self.shelf.shift(group, &idle.link, -1));
+        }
     }
 }
 
@@ -162,7 +167,7 @@ impl Pools {
             // The order of the rest is the order of use: keep it.
             let last = index + 1 == idle.len();
             let Idle { link, until } = if last { idle.pop_back() } else { idle.remove(index) }?;
-            self.shelf.shift(&link, -1);
+            self.shelf.shift(group, &link, -1);
             if clock::now() < until && !link.stream.peek_closed() {
                 return Some(link);
             }
@@ -197,9 +202,9 @@ impl Pools {
             if idle.len() >= policy.max_idle
                 && let Some(oldest) = idle.pop_front()
             {
-                self.shelf.shift(&oldest.link, -1);
+                self.shelf.shift(group, &oldest.link, -1);
             }
-            self.shelf.shift(&link, 1);
+            self.shelf.shift(group, &link, 1);
             idle.push_back(Idle { link, until: now + Duration::from_millis(policy.idle_timeout_ms) });
         }
     }
@@ -244,11 +249,11 @@ impl Pools {
     /// Closes what lay idle too long or was closed by its peer.
     pub fn sweep(&self) {
         let now = clock::now();
-        for idle in self.groups.borrow_mut().iter_mut() {
+        for (group, idle) in self.groups.borrow_mut().iter_mut().enumerate() {
             idle.retain(|idle| {
                 let stays = now < idle.until && !idle.link.stream.peek_closed();
                 if !stays {
-                    self.shelf.shift(&idle.link, -1);
+                    self.shelf.shift(group, &idle.link, -1);
                 }
                 stays
             });
@@ -259,9 +264,10 @@ impl Pools {
     pub fn close_oldest(&self) -> bool {
         let mut groups = self.groups.borrow_mut();
         // Within a group they stand in the order of use.
-        let oldest = groups.iter_mut().filter(|idle| !idle.is_empty()).min_by_key(|idle| idle.front().map(|idle| idle.until));
-        let oldest = oldest.and_then(VecDeque::pop_front);
-        oldest.inspect(|idle| self.shelf.shift(&idle.link, -1)).is_some()
+        let kept = groups.iter_mut().enumerate().filter(|(_, idle)| !idle.is_empty());
+        let oldest = kept.min_by_key(|(_, idle)| idle.front().map(|idle| idle.until));
+        let oldest = oldest.and_then(|(group, idle)| Some((group, idle.pop_front()?)));
+        oldest.inspect(|(group, idle)| self.shelf.shift(*group, &idle.link, -1)).is_some()
     }
 
     /// Tells of each group how many idle connections are kept to each of its peers, as far as the last that has any.

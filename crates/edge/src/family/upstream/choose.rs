@@ -1,0 +1,99 @@
+//! Which group a `proxy_pass` asks: one that is declared, an address, or a name that has to be resolved first.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use super::source::GroupRef;
+use super::{Upstream, literal_address, split_host_port};
+use crate::conn::{Conn, Gone};
+use crate::dns::Place;
+use crate::exchange::Exchange;
+use crate::family::proxy::Pass;
+use crate::family::proxy::request::Target;
+use crate::log::Level;
+
+/// The group to ask, and what a `proxy_pass` with variables came to.
+pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {
+    let generation = exchange.generation.clone();
+    let Some(template) = &pass.template else {
+        let number = pass.group.ok_or(500u16)?;
+        return Ok(Chosen::Group(GroupRef::declared(generation, number), None));
+    };
+    let text = String::from_utf8_lossy(&template.text(exchange)).into_owned();
+    let parsed = match pass.parse(&text) {
+        Ok(parsed) => parsed,
+        Err(refusal) => {
+            exchange.log(Level::Error, format_args!("{} in \"{text}\"", refusal.what));
+            return Err(500);
+        }
+    };
+    exchange.proxy_host = Some(parsed.host.clone().into_bytes());
+    let dialled = parsed.dialled().into_owned();
+    let is_tls = parsed.is_tls;
+    let target = Target { host: parsed.host.into_bytes(), uri: parsed.uri.map(String::into_bytes), is_tls };
+    let declared = &generation.conf.declared.upstream;
+    if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&dialled)) {
+        return Ok(Chosen::Group(GroupRef::declared(generation.clone(), number), Some(target)));
+    }
+    match literal_address(&dialled) {
+        Some(address) => {
+            let upstream = Upstream::implicit(&dialled, &[address]).map_err(|_| 500u16)?;
+            Ok(Chosen::Group(GroupRef::Own(Rc::new(upstream)), Some(target)))
+        }
+        None => Ok(Chosen::Name(dialled, target)),
+    }
+}
+
+/// What `proxy_pass` came to.
+pub(super) enum Chosen {
+    /// A group, and the target where it was made for this exchange.
+    Group(GroupRef, Option<Target>),
+    /// A name with perhaps a port, to be resolved.
+    Name(String, Target),
+}
+
+/// Why there is no group to a name.
+pub(super) enum Unresolved {
+    /// The client gets this status; the log has the reason.
+    Status(u16),
+    /// The client left meanwhile.
+    Gone(Gone),
+}
+
+/// Asks the location's resolver for a name, and makes a group of its addresses.
+pub(super) async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &str) -> Result<GroupRef, Unresolved> {
+    let values = &exchange.location.values.resolver;
+    let (host, port) = split_host_port(dialled);
+    let Some(servers) = &values.servers else {
+        exchange.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
+        return Err(Unresolved::Status(502));
+    };
+    let Ok(port) = port.unwrap_or("80").parse::<u16>() else {
+        exchange.log(Level::Error, format_args!("invalid port in upstream \"{dialled}\""));
+        return Err(Unresolved::Status(500));
+    };
+    let client = exchange.generation.resolver(servers);
+    let watch = exchange.is_for_its_client_alone();
+    let mut asking = pin!(client.addresses(host, values.timeout));
+    let resolved = poll_fn(|context| match asking.as_mut().poll(context) {
+        Poll::Pending if watch => conn.poll_gone().map(Err),
+        polled => polled.map(Ok),
+    });
+    let places = match resolved.await {
+        Ok(Ok(resolved)) => resolved.places,
+        Ok(Err(trouble)) => {
+            exchange.log(Level::Error, format_args!("{host} could not be resolved {trouble}"));
+            return Err(Unresolved::Status(502));
+        }
+        Err(error) => return Err(Unresolved::Gone(Gone::Closed(error))),
+    };
+    let address = |place: &Place| weir_net::Address::Tcp(SocketAddr::new(place.address.ip(), port));
+    let addresses: Vec<_> = places.iter().map(address).collect();
+    match Upstream::implicit(dialled, &addresses) {
+        Ok(upstream) => Ok(GroupRef::Own(Rc::new(upstream))),
+        Err(_) => Err(Unresolved::Status(500)),
+    }
+}
