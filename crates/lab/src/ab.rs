@@ -1,7 +1,6 @@
 //! Before and after: blocks in quartets, looks, and what they end in.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
@@ -14,7 +13,7 @@ use crate::ask::{Ask, Design, Edge, Load, Side, Stack};
 use crate::block::{Asked, Block};
 use crate::change::{Change, NoEffect};
 use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, blocks};
-use crate::stack::{self, Failed, Place, Quota};
+use crate::stack::{self, Failed, HUB, Place};
 use crate::store;
 
 /// Who is told how it goes.
@@ -58,7 +57,6 @@ struct Lab<'a> {
     it: &'a Comparison,
     place: Place,
     stacks: (Stack, Stack),
-    quota: Option<Quota>,
     blocks: Vec<Block>,
     began: Instant,
     runs: usize,
@@ -69,13 +67,12 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
     stack::sweep().iter().for_each(|line| tell.line(line));
     let after = it.after.as_ref().unwrap_or(&it.before);
     let stacks = (it.ask.stack(&it.before)?, it.ask.stack(after)?);
-    let quota = it.ask.quota.map(|cpus| Quota::new(Path::new("/"), "edge", cpus)).transpose()?;
     let started_ms = now_ms();
-    let mut lab = Lab { it, place: Place::new()?, stacks, quota, blocks: Vec::new(), began: clock::precise(), runs: 0 };
+    let mut lab = Lab { it, place: Place::new()?, stacks, blocks: Vec::new(), began: clock::precise(), runs: 0 };
     let id = store::new_id();
     let gate = lab.all_blocks(stop, tell)?;
     let analysis = lab.analyse(gate.clone());
-    let throttled = lab.quota.as_ref().map(Quota::throttled);
+    let throttled = it.ask.quota.map(|_| throttled(&lab.blocks));
     Ok(json!({
         "version": 1,
         "id": id,
@@ -169,7 +166,7 @@ impl Lab<'_> {
             Arm::After => (it.after.as_ref().unwrap_or(&it.before), &self.stacks.1),
         };
         let seed = it.design.seed.wrapping_add(turn.pair as u64 * 0x9E37_79B9);
-        let spec = it.ask.spec(side, stack, self.quota.as_ref(), &dir, seed);
+        let spec = it.ask.spec(side, stack, &dir, seed);
         self.runs += 1;
         let answer = stack::run(&spec, &it.ask.weir, stop)?;
         // What is left of a block is its report, which the run keeps.
@@ -194,6 +191,12 @@ impl Lab<'_> {
         };
         analyse(&self.blocks, &question)
     }
+}
+
+/// Periods of the edge's quota in all blocks, and in how many of them it had to wait.
+fn throttled(blocks: &[Block]) -> (u64, u64) {
+    let sum = |name: &str| blocks.iter().filter_map(|block| block.usage["hosts"][HUB][name].as_u64()).sum();
+    (sum("periods"), sum("throttled"))
 }
 
 /// How a turn ended.

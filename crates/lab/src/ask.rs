@@ -10,7 +10,7 @@ use weir_meter::host;
 
 use crate::metric::Metric;
 use crate::schedule::Looks;
-use crate::stack::{Hosts, Quota, Role, Spec, layout};
+use crate::stack::{self, HUB, Host, Layout, Process, Ready, Spec, layout};
 use crate::survey::{Survey, survey};
 
 /// The shortest and the longest measurement of one block.
@@ -144,11 +144,8 @@ pub struct Design {
 /// A stack that was thought through: what a block of a side needs, but for its number.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    hosts: Hosts,
+    layout: Layout,
     target: SocketAddr,
-    origins_at: Vec<SocketAddr>,
-    near: Vec<SocketAddr>,
-    far: Vec<SocketAddr>,
     fresh: Vec<String>,
     globals: Vec<String>,
 }
@@ -159,38 +156,45 @@ impl Ask {
         let survey = survey(&side.tree);
         let found = layout(&survey, self.port, self.is_isolated)?;
         let target = found.target.ok_or("nothing to load")?;
-        Ok(Stack {
-            hosts: found.hosts,
-            target,
-            origins_at: found.near.iter().chain(&found.far).copied().collect(),
-            near: found.near,
-            far: found.far,
-            fresh: fresh(&survey),
-            globals: globals(&survey, self.is_isolated)?,
-        })
+        Ok(Stack { target, layout: found, fresh: fresh(&survey), globals: globals(&survey, self.is_isolated)? })
     }
 
     /// What a keeper is told for one block.
-    pub fn spec(&self, side: &Side, stack: &Stack, quota: Option<&Quota>, dir: &Path, seed: u64) -> Spec {
+    pub fn spec(&self, side: &Side, stack: &Stack, dir: &Path, seed: u64) -> Spec {
+        let edge = Process {
+            name: EDGE.to_owned(),
+            host: HUB.to_owned(),
+            argv: edge_argv(&self.weir, side, stack, dir),
+            cpus: self.cpus.edge.clone(),
+            ready: Ready::Answers(vec![stack.target]),
+            ..Process::default()
+        };
+        let mut processes = self.origins(stack);
+        processes.push(edge);
         Spec {
             dir: dir.to_owned(),
             is_isolated: self.is_isolated,
-            edge: Role {
-                argv: edge_argv(&self.weir, side, stack, dir),
-                cpus: self.cpus.edge.clone(),
-                groups: quota.map(Quota::members).into_iter().collect(),
-                ..Role::default()
-            },
-            origins: self.origins(stack),
+            hosts: self.hosts(&stack.layout),
+            names: stack.layout.names.clone(),
+            processes,
+            edge: EDGE.to_owned(),
             client: self.client(self.client_argv(&self.load, self.block, stack, &dir.join("load.json"), seed), stack),
             warm: self.warm(stack, dir, seed),
             is_warm_judged: matches!(self.load, Load::Path { .. }) && self.warm_script.is_none(),
-            origins_at: stack.origins_at.clone(),
-            edge_at: vec![stack.target],
-            hosts: stack.hosts.clone(),
             fresh: stack.fresh.clone(),
-            limit: self.limit(),
+            limit_ms: u64::try_from(self.limit().as_millis()).unwrap_or(u64::MAX),
+            ..Spec::default()
         }
+    }
+
+    /// The hosts, the hub among them with its share of CPU, of which everybody but the edge is free.
+    fn hosts(&self, layout: &Layout) -> Vec<Host> {
+        let mut hosts = layout.hosts.clone();
+        if self.quota.is_some() && !hosts.iter().any(|host| host.name == HUB) {
+            hosts.push(Host::named(HUB));
+        }
+        hosts.iter_mut().filter(|host| host.name == HUB).for_each(|host| host.cpus = self.quota);
+        hosts
     }
 
     /// How long a block may take: three rounds of warming up, and the load once with what it waits for at its end.
@@ -207,7 +211,7 @@ impl Ask {
         }
     }
 
-    fn warm(&self, stack: &Stack, dir: &Path, seed: u64) -> Option<Role> {
+    fn warm(&self, stack: &Stack, dir: &Path, seed: u64) -> Option<Process> {
         let out = dir.join("warm.json");
         let argv = match (&self.warm_script, &self.load) {
             (Some((file, length)), _) => {
@@ -222,9 +226,9 @@ impl Ask {
         Some(self.client(argv, stack))
     }
 
-    fn client(&self, argv: Vec<String>, stack: &Stack) -> Role {
-        let host = if stack.hosts.is_client_apart { crate::stack::Host::Client } else { crate::stack::Host::Edge };
-        Role { argv, cpus: self.cpus.client.clone(), groups: Vec::new(), host }
+    fn client(&self, argv: Vec<String>, stack: &Stack) -> Process {
+        let host = if stack.layout.is_client_apart() { stack::CLIENT } else { HUB };
+        Process { argv, cpus: self.cpus.client.clone(), ..beside("client", host) }
     }
 
     fn client_argv(&self, load: &Load, time: Duration, stack: &Stack, out: &Path, seed: u64) -> Vec<String> {
@@ -253,23 +257,27 @@ impl Ask {
         argv
     }
 
-    fn origins(&self, stack: &Stack) -> Vec<Role> {
-        let role = |argv: Vec<String>, host| Role { argv, cpus: self.cpus.origin.clone(), groups: Vec::new(), host };
+    fn origins(&self, stack: &Stack) -> Vec<Process> {
+        let Layout { near, far, .. } = &stack.layout;
+        let role = |argv: Vec<String>, host: &str, at: &[SocketAddr], number: usize| Process {
+            argv,
+            cpus: self.cpus.origin.clone(),
+            ready: Ready::Answers(at.to_vec()),
+            is_together: number > 0,
+            ..beside(&format!("origin{number}"), host)
+        };
         if let Some(command) = &self.origin {
-            let host = if stack.near.is_empty() && !stack.far.is_empty() {
-                crate::stack::Host::Origin
-            } else {
-                crate::stack::Host::Edge
-            };
-            return vec![role(vec!["sh".to_owned(), "-c".to_owned(), command.clone()], host)];
+            let host = if near.is_empty() && !far.is_empty() { stack::ORIGIN } else { HUB };
+            let all: Vec<SocketAddr> = near.iter().chain(far).copied().collect();
+            return vec![role(vec!["sh".to_owned(), "-c".to_owned(), command.clone()], host, &all, 0)];
         }
-        let places = [(&stack.near, crate::stack::Host::Edge), (&stack.far, crate::stack::Host::Origin)];
-        let dummy = |addresses: &Vec<SocketAddr>| {
+        let dummy = |addresses: &[SocketAddr]| {
             let weir = self.weir.display().to_string();
             let listens = addresses.iter().flat_map(|address| ["--listen".to_owned(), address.to_string()]);
             [weir, "origin".to_owned()].into_iter().chain(listens).collect::<Vec<_>>()
         };
-        places.into_iter().filter(|(list, _)| !list.is_empty()).map(|(list, host)| role(dummy(list), host)).collect()
+        let places = [(near, HUB), (far, stack::ORIGIN)].into_iter().filter(|(list, _)| !list.is_empty());
+        places.enumerate().map(|(number, (list, host))| role(dummy(list), host, list, number)).collect()
     }
 
     /// As a run keeps it.
@@ -305,6 +313,14 @@ impl Ask {
             Load::Script { file, .. } => file.display().to_string(),
         }
     }
+}
+
+/// What the edge of a simple stack is called.
+const EDGE: &str = "edge";
+
+/// A process that is not under its host's limits, which are the edge's.
+fn beside(name: &str, host: &str) -> Process {
+    Process { name: name.to_owned(), host: host.to_owned(), is_unlimited: true, ..Process::default() }
 }
 
 /// All CPUs this process may use.

@@ -1,6 +1,5 @@
 //! The largest rate at which an objective holds, with its interval.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,7 +12,7 @@ use crate::block::{Asked, Block};
 use crate::metric::{self, digits};
 use crate::schedule::{AGAIN_MAX, Arm};
 use crate::search::{CONFIRMATIONS, Next, TRIES_MAX, Try, next, passes};
-use crate::stack::{self, Failed, Place, Quota};
+use crate::stack::{self, Failed, Place};
 use crate::stats;
 use crate::store;
 
@@ -78,7 +77,6 @@ pub struct Capacity {
 /// Runs it, and gives the run as it is kept. The error is for the user.
 pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.line(line));
-    let quota = it.ask.quota.map(|cpus| Quota::new(Path::new("/"), "edge", cpus)).transpose()?;
     let place = Place::new()?;
     let (id, started_ms) = (store::new_id(), now_ms());
     let (mut tries, mut blocks, mut steps) = (Vec::new(), Vec::new(), Vec::new());
@@ -90,7 +88,7 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
         };
         let what = format!("{}/s{}", digits(rate), if is_confirmation { ", to confirm" } else { "" });
         tell.progress(tries.len(), TRIES_MAX, &what);
-        let block = match step(it, rate, quota.as_ref(), &place, blocks.len(), stop, tell) {
+        let block = match step(it, rate, &place, blocks.len(), stop, tell) {
             Ok(block) => block,
             Err(Ended::Broken(error)) => return Err(error),
             Err(Ended::Stopped) => break Err("stopped before its end".to_owned()),
@@ -138,7 +136,6 @@ enum Ended {
 fn step(
     it: &Capacity,
     rate: f64,
-    quota: Option<&Quota>,
     place: &Place,
     number: usize,
     stop: &AtomicBool,
@@ -162,7 +159,7 @@ fn step(
     for attempt in 0..=AGAIN_MAX {
         let dir = place.path().join(format!("{number}-{attempt}"));
         std::fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
-        let mut spec = ask.spec(&it.side, &stack, quota, &dir, it.seed);
+        let mut spec = ask.spec(&it.side, &stack, &dir, it.seed);
         // Beyond its capacity nothing becomes warm: a round is a round.
         spec.is_warm_judged = false;
         let answer = match stack::run(&spec, &ask.weir, stop) {

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //!   lab ── stdin: what to do, then open ──► keeper  (first process of namespaces of its own, with root)
-//!       ◄─ stdout: one answer ────────────    ├─ origin   weir origin, or a command
-//!                                             ├─ edge     weir edge, or nginx
+//!       ◄─ stdout: one answer ────────────    ├─ processes in their order, on hosts: origins, then the edge
 //!                                             └─ client   weir load, once to warm up and once to measure
 //! ```
 //!
@@ -11,11 +10,14 @@
 //! block. Without, it is a plain process. Either way everything ends with the keeper, and the keeper ends when its standard
 //! input does: whatever becomes of the lab, by Ctrl-C, panic or `kill -9`, nothing of a block outlives it.
 
+pub mod credits;
+mod group;
 pub mod keeper;
 pub mod leftovers;
 mod network;
-mod quota;
 mod spec;
+mod started;
+mod usage;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -27,10 +29,11 @@ use std::time::Duration;
 use serde_json::Value;
 use weir_net::{clock, process, worker};
 
+use group::Groups;
+
 pub use leftovers::{Place, sweep};
-pub use network::{Hosts, layout};
-pub use quota::Quota;
-pub use spec::{Host, Role, Spec};
+pub use network::{CLIENT, Layout, ORIGIN, layout};
+pub use spec::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
 
 /// How often a waiting lab looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -73,7 +76,12 @@ pub fn can_isolate() -> bool {
 }
 
 /// Runs one block by a keeper of the program `weir`, and gives its answer.
+///
+/// Hosts with limits get their control groups here, so that those go when the keeper has gone, however it went.
 pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed> {
+    spec.check().map_err(Failed::Broken)?;
+    let groups = Groups::make(Path::new("/"), &group::lab_name(&spec.dir), &spec.hosts).map_err(Failed::Broken)?;
+    let spec = &Spec { groups: groups.list(), ..spec.clone() };
     let mut keeper =
         Keeper::start(spec, weir).map_err(|error| Failed::Broken(format!("a block cannot be started: {error}")))?;
     let (tell, told) = mpsc::channel();
@@ -88,13 +96,13 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
         let _ = tell.send(line);
     });
     listening.map_err(|error| Failed::Broken(format!("a block cannot be heard: {error}")))?;
-    let end = clock::precise() + spec.limit + GRACE;
+    let end = clock::precise() + spec.limit() + GRACE;
     let line = loop {
         if stop.load(Ordering::Relaxed) {
             return Err(Failed::Stopped);
         }
         if clock::precise() > end {
-            return Err(Failed::Broken(format!("a block took more than {} s", (spec.limit + GRACE).as_secs())));
+            return Err(Failed::Broken(format!("a block took more than {} s", (spec.limit() + GRACE).as_secs())));
         }
         match told.recv_timeout(LOOK) {
             Ok(line) => break line,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use weir_meter::host;
 use weir_net::process;
 
-use super::quota;
+use super::group;
 
 /// Every directory and control group of a lab begins so; then comes the lab's process id.
 pub const NAME: &str = "weir-lab-";
@@ -70,7 +70,7 @@ pub fn sweep() -> Vec<String> {
             said.push(format!("removed {}, of a lab that is no more", place.path().display()));
         }
     }
-    said.extend(quota::sweep(&is_alive).into_iter().map(|group| format!("removed {group}, of a lab that is no more")));
+    said.extend(group::sweep(&is_alive).into_iter().map(|group| format!("removed {group}, of a lab that is no more")));
     said
 }
 

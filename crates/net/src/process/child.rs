@@ -41,6 +41,16 @@ pub fn kill_group(leader: u32) -> io::Result<()> {
     signal_group(leader, Signal::KILL)
 }
 
+/// Stops all processes of a group that [`spawn_on`] began, as they stand.
+pub fn stop_group(leader: u32) -> io::Result<()> {
+    signal_group(leader, Signal::STOP)
+}
+
+/// Lets all processes of a group go on that [`stop_group`] stopped.
+pub fn continue_group(leader: u32) -> io::Result<()> {
+    signal_group(leader, Signal::CONT)
+}
+
 fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
     // Group 1 would be everybody: it is never one of ours.
     let pid = i32::try_from(leader).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
@@ -70,6 +80,8 @@ mod tests {
     #[test]
     fn a_group_ends_as_a_whole() {
         let mut shell = spawn_on(&[], Command::new("sh").args(["-c", "sleep 60 & sleep 60"])).unwrap();
+        stop_group(shell.id()).unwrap();
+        continue_group(shell.id()).unwrap();
         kill_group(shell.id()).unwrap();
         assert!(!shell.wait().unwrap().success());
         assert!(kill_group(1).is_err() && kill_group(0).is_err() && end_group(u32::MAX).is_err());

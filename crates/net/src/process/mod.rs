@@ -14,7 +14,7 @@ mod signal;
 mod terminal;
 mod upgrade;
 
-pub use child::{end_group, kill_group, spawn_on};
+pub use child::{continue_group, end_group, kill_group, spawn_on, stop_group};
 pub use daemon::{Daemon, Ready, daemonise, redirect_stderr};
 pub use limits::{raise_nofile, set_nofile};
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};

@@ -1,0 +1,207 @@
+//! A process of a block: started where and as it was asked, waited for, and ended with the block.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use weir_net::{Instant, clock, process};
+
+use super::leftovers::note;
+use super::spec::{HUB, Process, Ready, Spec};
+
+/// How long a process may take to be there, unless it is given longer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often one that starts is asked.
+pub(super) const ASK: Duration = Duration::from_millis(10);
+/// Bytes shown of what a process said before it failed.
+const SAID_MAX: u64 = 1500;
+/// Bytes of what a process wrote that are looked through for its line.
+const LOOKED_MAX: u64 = 1 << 20;
+
+/// The process groups to end, wherever the keeper is when it has to go.
+static KEPT: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// A process that was started.
+pub(super) struct Started {
+    pub name: String,
+    pub host: String,
+    pub child: Child,
+}
+
+/// Ends everything that was started.
+pub(super) fn end_all() {
+    let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    for group in kept {
+        // Gone already is as good.
+        let _ = process::kill_group(group);
+    }
+}
+
+impl Started {
+    /// Starts it, in its control groups, on its host, with its limits.
+    pub fn start(spec: &Spec, role: &Process) -> Result<Started, String> {
+        let argv = argv(spec, role);
+        let (program, arguments) = argv.split_first().ok_or("a process without a name")?;
+        let file = |end: &str| {
+            let path = spec.dir.join(format!("{}.{end}", role.name));
+            // One that is started again goes on writing where it was.
+            let file = fs::OpenOptions::new().create(true).append(true).open(&path);
+            file.map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?);
+        command.envs(role.env.iter().map(|(name, value)| (name, value)));
+        if let Some(cwd) = &role.cwd {
+            command.current_dir(cwd);
+        }
+        let child = process::spawn_on(&role.cpus, &mut command)
+            .map_err(|error| format!("{}: {program}: {error}", role.name))?;
+        KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(child.id());
+        if !spec.is_isolated {
+            note(spec.dir.parent().unwrap_or(&spec.dir), child.id());
+        }
+        Ok(Started { name: role.name.clone(), host: role.host.clone(), child })
+    }
+
+    /// The end of what it wrote, on standard error or else on standard output, for a message.
+    pub fn said(&self, dir: &Path) -> String {
+        let ends = ["err", "out"].map(|end| tail(&dir.join(format!("{}.{end}", self.name)), SAID_MAX));
+        ends.into_iter().find(|text| !text.is_empty()).map_or_else(String::new, |text| format!(": {text}"))
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self, dir: &Path) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(format!("({status}){}", self.said(dir)))
+    }
+
+    /// Waits for its end; whether that was a good one.
+    pub fn finish(&mut self, end: Instant) -> Result<bool, String> {
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Ok(status.success()),
+                Ok(None) if clock::precise() > end => return Err(format!("{} did not end in time", self.name)),
+                Ok(None) => std::thread::sleep(ASK),
+                Err(error) => return Err(format!("{}: {error}", self.name)),
+            }
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = process::kill_group(self.child.id());
+        let _ = self.child.wait();
+    }
+}
+
+fn argv(spec: &Spec, role: &Process) -> Vec<String> {
+    let own = spec.groups.iter().filter(|group| group.host == role.host && !role.is_unlimited);
+    let groups: Vec<String> = own.flat_map(super::group::Group::members).collect();
+    let mut argv: Vec<String> = Vec::new();
+    let mut say = |words: &[&str]| argv.extend(words.iter().map(|word| (*word).to_owned()));
+    if !groups.is_empty() {
+        // A shell that joins the groups and becomes the process: nothing of it is ever outside.
+        let script =
+            "n=$1; shift; while [ $n -gt 0 ]; do echo 0 > \"$1\" || exit 97; shift; n=$((n-1)); done; exec \"$@\"";
+        say(&["sh", "-c", script, "sh", &groups.len().to_string()]);
+        say(&groups.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    if spec.is_isolated && role.host != HUB {
+        say(&["ip", "netns", "exec", &role.host]);
+    }
+    if let Some((soft, hard)) = role.files {
+        say(&["prlimit", &format!("--nofile={soft}:{hard}"), "--"]);
+    }
+    argv.extend(role.argv.iter().cloned());
+    argv
+}
+
+/// Starts everything in its order: those that belong together at once, and then all of them are waited for.
+pub(super) fn start_all(spec: &Spec, end: Instant) -> Result<Vec<Started>, String> {
+    let mut started: Vec<Started> = Vec::new();
+    let mut waiting: Vec<&Process> = Vec::new();
+    for role in &spec.processes {
+        if !role.is_together {
+            wait_for(&std::mem::take(&mut waiting), &mut started, &spec.dir, end)?;
+        }
+        let mut process = Started::start(spec, role)?;
+        if role.is_step {
+            if !process.finish(end)? {
+                return Err(format!("{} failed{}", role.name, process.said(&spec.dir)));
+            }
+            continue;
+        }
+        started.push(process);
+        waiting.push(role);
+    }
+    wait_for(&waiting, &mut started, &spec.dir, end)?;
+    Ok(started)
+}
+
+/// Waits until all of these are there; fails when one of the processes has ended.
+fn wait_for(roles: &[&Process], started: &mut [Started], dir: &Path, end: Instant) -> Result<(), String> {
+    for role in roles {
+        let patience = if role.patience_s == 0 { PATIENCE } else { Duration::from_secs(role.patience_s) };
+        let give_up = (clock::precise() + patience).min(end);
+        loop {
+            // First, so that whoever answers is asked afterwards whether it is still there.
+            let missing = missing(role, dir);
+            for process in started.iter_mut() {
+                if let Some(how) = process.ended(dir) {
+                    return Err(format!("{} did not start {how}", process.name));
+                }
+            }
+            let Some(missing) = missing else { break };
+            if clock::precise() > give_up {
+                let said = started.iter().find(|process| process.name == role.name).map(|process| process.said(dir));
+                return Err(format!("{missing} ({}, {} s){}", role.name, patience.as_secs(), said.unwrap_or_default()));
+            }
+            std::thread::sleep(ASK);
+        }
+    }
+    Ok(())
+}
+
+/// What a process still lacks to be there.
+fn missing(role: &Process, dir: &Path) -> Option<String> {
+    match &role.ready {
+        Ready::Started => None,
+        Ready::Answers(addresses) => {
+            addresses.iter().find(|address| !answers(**address)).map(|address| format!("nobody listens at {address}"))
+        }
+        Ready::Prints(text) => {
+            let wrote = ["out", "err"].map(|end| head(&dir.join(format!("{}.{end}", role.name)), LOOKED_MAX));
+            (!wrote.iter().any(|wrote| wrote.contains(text))).then(|| format!("it did not say {text:?}"))
+        }
+    }
+}
+
+/// Whether somebody accepts connections there.
+pub(super) fn answers(address: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+}
+
+fn head(path: &Path, most: u64) -> String {
+    let mut bytes = Vec::new();
+    // A file that is not there says nothing.
+    let _ = fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The end of a file.
+pub(super) fn tail(path: &Path, most: u64) -> String {
+    let mut bytes = Vec::new();
+    let read = fs::File::open(path).and_then(|mut file| {
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+        file.take(most).read_to_end(&mut bytes)
+    });
+    // A file that is not there says nothing.
+    let _ = read;
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}
