@@ -14,7 +14,7 @@ use weir_lab::stack;
 use weir_load::script;
 use weir_load::{processor, random};
 
-use super::flags::{AbArgs, StackArgs};
+use super::flags::{AbArgs, DesignArgs, LoadArgs, StackArgs};
 use super::{exit, experiment};
 use crate::files::Disk;
 
@@ -54,9 +54,9 @@ fn comparison(args: &AbArgs) -> Result<Comparison, String> {
         None => ("nothing".to_owned(), Vec::new()),
         Some(after) => factor(&before, after, args)?,
     };
-    let load = load(args, path)?;
-    let design = design(args, &load)?;
-    let ask = ask(&args.stack, args, load)?;
+    let load = load(&args.load, path)?;
+    let design = design(&args.design, &args.stack, &load, args.aa)?;
+    let ask = ask(&args.stack, &args.load, load)?;
     Ok(Comparison { before, after, factor, changes, no_effect: Vec::new(), ask, design })
 }
 
@@ -73,7 +73,7 @@ fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
         };
         return Err(format!("{why}; a path that is loaded begins with /"));
     }
-    if path.is_some() && args.load.is_some() {
+    if path.is_some() && args.load.script.is_some() {
         return Err("--load has its own paths: leave the path out".to_owned());
     }
     Ok((words.into_iter().map(PathBuf::from).collect(), path.unwrap_or_else(|| "/".to_owned())))
@@ -119,8 +119,8 @@ fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, String> 
     }
 }
 
-fn load(args: &AbArgs, path: String) -> Result<Load, String> {
-    if let Some(file) = &args.load {
+pub(super) fn load(args: &LoadArgs, path: String) -> Result<Load, String> {
+    if let Some(file) = &args.script {
         let length = script_length(file)?;
         return Ok(Load::Script { file: absolute(file)?, length });
     }
@@ -164,7 +164,7 @@ fn script_length(file: &Path) -> Result<Duration, String> {
     }
 }
 
-fn design(args: &AbArgs, load: &Load) -> Result<Design, String> {
+pub(super) fn design(args: &DesignArgs, stack: &StackArgs, load: &Load, is_alone: bool) -> Result<Design, String> {
     let is_closed = matches!(load, Load::Path { rate: None, .. });
     let key = args.metric.as_deref().unwrap_or(if is_closed { "throughput" } else { "p95" });
     let primary = metric::of(key).ok_or_else(|| {
@@ -179,14 +179,14 @@ fn design(args: &AbArgs, load: &Load) -> Result<Design, String> {
         Some(percent) if primary.scale == Scale::Share => percent,
         Some(percent) => percent / 100.0,
     };
-    let pairs = args.pairs.or(args.aa.then_some(PAIRS_ALONE));
+    let pairs = args.pairs.or(is_alone.then_some(PAIRS_ALONE));
     let looks = pairs.map_or_else(Looks::three, |pairs| Looks::one(usize::from(pairs)));
     // Printed and kept: short enough to be typed again.
-    let seed = args.stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
+    let seed = stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
     Ok(Design { primary, threshold, looks, seed })
 }
 
-fn ask(stack_args: &StackArgs, args: &AbArgs, load: Load) -> Result<Ask, String> {
+pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result<Ask, String> {
     let warm_script = match &args.warmup_load {
         Some(file) => Some((absolute(file)?, script_length(file)?)),
         None => None,

@@ -117,9 +117,20 @@ pub struct AbArgs {
     #[arg(long, value_name = "NAMES")]
     pub together: Vec<String>,
 
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub design: DesignArgs,
+    #[command(flatten)]
+    pub stack: StackArgs,
+}
+
+/// What is sent in a comparison.
+#[derive(Args, Clone)]
+pub struct LoadArgs {
     /// An Artillery script is the load
-    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["rate", "connections"], help_heading = "Load")]
-    pub load: Option<PathBuf>,
+    #[arg(long = "load", value_name = "SCRIPT", conflicts_with_all = ["rate", "connections"], help_heading = "Load")]
+    pub script: Option<PathBuf>,
     /// Requests a second, whatever happens (open model)
     #[arg(short = 'R', long, value_name = "N", help_heading = "Load")]
     pub rate: Option<f64>,
@@ -135,7 +146,11 @@ pub struct AbArgs {
     /// A script that warms up; its figures are nobody's
     #[arg(long, value_name = "SCRIPT", help_heading = "Load")]
     pub warmup_load: Option<PathBuf>,
+}
 
+/// How two configurations are compared.
+#[derive(Args, Clone)]
+pub struct DesignArgs {
     /// What is compared: throughput, p50, p95, p99, errors, cpu [default: throughput of a closed loop, else p95]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub metric: Option<String>,
@@ -145,9 +160,6 @@ pub struct AbArgs {
     /// Exactly so many pairs and one look, instead of looks after 8, 16 and 24
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=24), help_heading = "Design")]
     pub pairs: Option<u16>,
-
-    #[command(flatten)]
-    pub stack: StackArgs,
 }
 
 /// `weir lab capacity`.
