@@ -4,6 +4,7 @@ mod ab;
 mod capacity;
 mod flags;
 mod progress;
+mod tune;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,6 +37,9 @@ pub fn main(args: LabArgs) -> ExitCode {
     let code = match args.what {
         What::Ab(args) => ab::run(&args),
         What::Capacity(args) => capacity::run(&args),
+        What::Tune(args) => tune::run(&args),
+        What::Apply { run, store } => tune::write(&store, &run, false),
+        What::Undo { run, store } => tune::write(&store, &run, true),
         What::Report { run, store, html } => show(&store, &run, html.as_deref()),
         What::Runs { store } => Ok(list(&store)),
         What::Words => {

@@ -101,6 +101,58 @@ fn two_configurations_of_weir_are_compared_kept_and_shown() {
     assert!(text(&bench.run(&["runs"]).stdout).contains("  ab  "));
 }
 
+/// What is in a directory, but for runs.
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok()).collect();
+    names.retain(|name| name != ".weir");
+    names.sort();
+    names
+}
+
+#[test]
+fn knobs_are_tried_one_at_a_time_and_leave_no_draft() {
+    let bench = Bench::new();
+    let knobs = ["--only-knobs", "--knob", "http/upstream[app]/keepalive=64", "--knob", "http/keepalive_requests=10"];
+    let output = bench.run(&[&["tune", "off.conf", "/1k", "--pairs", "1"], &knobs[..], &TINY[..]].concat());
+    let said = text(&output.stdout);
+    // One pair can show nothing, so nothing is kept; a generator that is its own limit ends it at the first knob.
+    let is_hopeless = said.contains("Verdict: nothing kept: ");
+    assert!(is_hopeless || said.contains("0 of 2 knobs kept: none is shown to help"), "{said}{}", text(&output.stderr));
+    assert!(said.contains("keepalive (in http/upstream app): none → 64"), "{said}");
+    assert!(is_hopeless || said.contains("keepalive_requests (in http): none → 10"), "{said}");
+    assert_eq!(names(&bench.dir), ["off.conf", "on.conf"]);
+    let refused = bench.run(&["tune", "off.conf", "--only-knobs", "--knob", "http/upstream[nobody]/keepalive=1"]);
+    assert!(text(&refused.stderr).contains("there is no upstream[nobody]"), "{}", text(&refused.stderr));
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else() {
+    let bench = Bench::new();
+    let file = bench.dir.join("off.conf");
+    let before = fs::read_to_string(&file).unwrap();
+    let after = before.replace("events", "worker_rlimit_nofile 4096;\nevents");
+    let run = serde_json::json!({
+        "id": "7", "kind": "tune", "verdict": {"text": "x"},
+        "files": [{"name": file.display().to_string(), "before": before, "after": after}],
+    });
+    fs::create_dir_all(bench.dir.join(".weir/runs")).unwrap();
+    fs::write(bench.dir.join(".weir/runs/7.json"), run.to_string()).unwrap();
+    let refusal = |args: &[&str]| {
+        let output = bench.run(args);
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    assert!(refusal(&["undo", "7"]).contains("it is not what it was"));
+    let applied = bench.run(&["apply", "7"]);
+    assert!(text(&applied.stdout).contains("+worker_rlimit_nofile 4096;"), "{}", text(&applied.stderr));
+    assert_eq!(fs::read_to_string(&file).unwrap(), after);
+    assert!(refusal(&["apply", "7"]).contains("it is not what it was"));
+    assert_eq!(bench.run(&["undo", "7"]).status.code(), Some(0));
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+}
+
 #[test]
 fn nginx_is_compared_with_itself_as_plain_processes() {
     if !Path::new(NGINX).is_file() {

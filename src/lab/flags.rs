@@ -34,6 +34,24 @@ pub enum What {
     Ab(Box<AbArgs>),
     /// The largest rate at which a latency and the errors stay within limits
     Capacity(Box<CapacityArgs>),
+    /// One recommended knob after another, each compared; what is shown to help becomes a diff
+    Tune(Box<TuneArgs>),
+    /// Write what a run of `tune` found to help
+    Apply {
+        /// Its id, the beginning of one, or `last`
+        run: String,
+        /// Where runs are kept
+        #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
+        store: PathBuf,
+    },
+    /// Take back what `apply` wrote
+    Undo {
+        /// Its id, the beginning of one, or `last`
+        run: String,
+        /// Where runs are kept
+        #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
+        store: PathBuf,
+    },
     /// Show a stored run
     Report {
         /// Its id, the beginning of one, its file, or `last`
@@ -160,6 +178,35 @@ pub struct DesignArgs {
     /// Exactly so many pairs and one look, instead of looks after 8, 16 and 24
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=24), help_heading = "Design")]
     pub pairs: Option<u16>,
+}
+
+/// `weir lab tune`.
+#[derive(Args)]
+pub struct TuneArgs {
+    /// The configuration; drafts of it stand beside it while they are compared
+    pub conf: PathBuf,
+    /// The path that is loaded
+    #[arg(default_value = "/")]
+    pub path: String,
+    /// A knob of your own, tried first: ADDRESS=VALUE, as http/upstream[app]/keepalive=64; may be repeated
+    #[arg(long = "knob", value_name = "ADDRESS=VALUE")]
+    pub knobs: Vec<String>,
+    /// No knobs but those
+    #[arg(long, requires = "knobs")]
+    pub only_knobs: bool,
+    /// What these rules of the doctor recommend, and nothing else
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Knobs tried at most
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub tries: usize,
+
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub design: DesignArgs,
+    #[command(flatten)]
+    pub stack: StackArgs,
 }
 
 /// `weir lab capacity`.

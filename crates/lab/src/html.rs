@@ -8,7 +8,8 @@ use crate::verdict::{plain, signed};
 
 /// The page of a run.
 pub fn page(run: &Value) -> String {
-    let body = [head(run), notes(run), forest(run), blocks(run), table(run), steps(run), rest(run)].concat();
+    let body =
+        [head(run), notes(run), forest(run), blocks(run), table(run), steps(run), tries(run), rest(run)].concat();
     TEMPLATE.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
 }
 
@@ -25,7 +26,7 @@ fn word(json: &Value) -> String {
 
 fn head(run: &Value) -> String {
     let kind = match run["verdict"]["name"].as_str() {
-        Some("better") => "good",
+        Some("better" | "tuned") => "good",
         Some("worse" | "trade-off") => "bad",
         _ => "plain",
     };
@@ -44,6 +45,7 @@ fn head(run: &Value) -> String {
         match run["kind"].as_str() {
             Some("aa") => "A configuration beside itself",
             Some("capacity") => "Capacity",
+            Some("tune") => "One knob after another",
             _ => "Before and after",
         },
         word(&run["verdict"]["text"]),
@@ -217,6 +219,35 @@ fn steps(run: &Value) -> String {
     if rows.is_empty() { rows } else { format!("<table>{rows}</table>\n") }
 }
 
+/// The knobs that were tried, and the diff of those that stay.
+fn tries(run: &Value) -> String {
+    let rows: String = run["tries"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|tried| {
+            let changes: String = tried["changes"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|change| format!("<br><code>{}</code>", word(change)))
+                .collect();
+            let (fate, id) = (if tried["is_kept"] == true { "kept" } else { "dropped" }, word(&tried["run"]));
+            let verdict = word(&tried["verdict"]["text"]);
+            format!(
+                "<tr><th>{fate}</th><td>{}: {}{changes}</td><td>{verdict}</td><td>{id}</td></tr>\n",
+                word(&tried["knob"]),
+                word(&tried["says"])
+            )
+        })
+        .collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    let titles = "<tr><th></th><th>knob</th><th>verdict</th><th>run</th></tr>\n";
+    format!("<div class=\"wide\"><table>{titles}{rows}</table></div>\n<pre>{}</pre>\n", word(&run["diff"]))
+}
+
 /// Both configurations, and the machine.
 fn rest(run: &Value) -> String {
     let text = |side: &str| {
@@ -243,6 +274,7 @@ mod tests {
             "id": "1<2", "kind": "ab", "seed": 1, "load": "/<b>", "before": {"file": "/a", "text": ["<x>"]}, "after": {"file": "/b"},
             "design": {"primary": "p95"}, "verdict": {"name": "better", "text": "faster <i>"}, "environment": {"kernel": "6<"},
             "changes": ["a <b>"],
+            "tries": [{"knob": "k<", "says": "<i>", "changes": ["<b>"], "verdict": {"text": "<s>"}, "is_kept": true}], "diff": "<x>",
             "metrics": [{"key": "p95", "before": 4.0, "after": 3.0, "effect": -0.2, "interval": [-0.3, -0.1], "detectable": 0.1, "text": "t"}],
             "blocks": [{"pair": 0, "arm": "A", "values": {"p95": 4.0}, "strip": [1, 2], "spoiled": ["<s>"]}, {"pair": 0, "arm": "B", "values": {}, "strip": []}],
         })

@@ -22,4 +22,5 @@ pub mod stack;
 pub mod stats;
 pub mod store;
 pub mod survey;
+pub mod tune;
 pub mod verdict;

@@ -10,8 +10,10 @@ const LISTED_MAX: usize = 8;
 
 /// The whole report.
 pub fn text(run: &Value) -> String {
-    if run["kind"] == "capacity" {
-        return capacity(run);
+    match run["kind"].as_str() {
+        Some("capacity") => return capacity(run),
+        Some("tune") => return crate::tune::text(run),
+        _ => {}
     }
     let mut out = String::new();
     let mut line = |text: String| {

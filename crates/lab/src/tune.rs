@@ -1,0 +1,347 @@
+//! One knob after another, each compared by blocks, and only what is shown to help is kept.
+//!
+//! Who knows knobs and who compares are handed in: a doctor, and [`crate::ab`]. A [`Draft`] is what files would say.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde_json::{Value, json};
+use weir_conf::Files;
+
+/// Knobs tried in one run, at most.
+pub const TRIES_MAX: usize = 32;
+/// The only verdict for which a change is kept.
+const HELPS: &str = "better";
+
+/// Files that would say something else than they do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// What they would say, by full path.
+    pub changed: BTreeMap<String, Vec<u8>>,
+}
+
+impl Draft {
+    /// This draft, with what these files say now.
+    #[must_use]
+    pub fn with(&self, changed: impl IntoIterator<Item = (String, Vec<u8>)>) -> Draft {
+        let mut draft = self.clone();
+        draft.changed.extend(changed);
+        draft
+    }
+
+    /// The files as they would be.
+    pub fn over<'d>(&'d self, files: &'d dyn Files) -> impl Files + 'd {
+        Over { draft: self, files }
+    }
+}
+
+struct Over<'d> {
+    draft: &'d Draft,
+    files: &'d dyn Files,
+}
+
+impl Files for Over<'_> {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.draft.changed.get(path).map_or_else(|| self.files.read(path), |bytes| Ok(bytes.clone()))
+    }
+
+    fn glob(&self, pattern: &str) -> io::Result<Vec<String>> {
+        self.files.glob(pattern)
+    }
+}
+
+/// A change that somebody recommends: one idea, however many lines it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knob {
+    /// Its name; one is tried once.
+    pub name: String,
+    /// Why it is recommended.
+    pub says: String,
+    /// The files with it.
+    pub draft: Draft,
+}
+
+/// Who recommends and who compares.
+pub trait Bench {
+    /// Knobs for files as this draft has them, the most promising first.
+    fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, String>;
+
+    /// Compares two drafts and gives the run of [`crate::ab`]; `None` when somebody told the lab to stop. Why a change can
+    /// have no effect, where that is known, is an answer without a run.
+    fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, String>;
+}
+
+/// What a comparison came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Compared {
+    /// A run.
+    Run(Box<Value>),
+    /// It was not run: nothing is to be expected, for this reason.
+    Pointless(String),
+}
+
+/// A knob that was tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Try {
+    /// The knob.
+    pub knob: String,
+    /// Why it was recommended.
+    pub says: String,
+    /// What it changes, of the run.
+    pub changes: Vec<String>,
+    /// The run that compared it.
+    pub run: Option<String>,
+    /// The verdict's name and sentence.
+    pub verdict: (String, String),
+    /// It stays.
+    pub is_kept: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tuned {
+    /// Every knob tried, in order.
+    pub tries: Vec<Try>,
+    /// The files with what is kept.
+    pub draft: Draft,
+    /// All that is kept beside the beginning, where it is more than one knob.
+    pub total: Option<Value>,
+    /// Why it ended before every knob was tried.
+    pub cut: Option<String>,
+}
+
+/// Tries knobs until there is none that was not tried.
+///
+/// # Errors
+/// What could not be compared at all; what was tried before is lost only to the report, its runs are the caller's.
+pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, String> {
+    let start = Draft::default();
+    let mut it = Tuned::default();
+    loop {
+        let knobs = bench.knobs(&it.draft)?;
+        let Some(knob) = knobs.into_iter().find(|knob| it.tries.iter().all(|tried| tried.knob != knob.name)) else {
+            break;
+        };
+        if it.tries.len() >= tries_max.min(TRIES_MAX) {
+            it.cut = Some(format!("{} knobs were tried: --tries asks for more", it.tries.len()));
+            break;
+        }
+        let Some(compared) = bench.compare(&it.draft, &knob.draft, &knob.name)? else {
+            it.cut = Some("stopped before its end".to_owned());
+            return Ok(it);
+        };
+        let tried = judged(&knob, &compared);
+        // What spoils one comparison spoils the next.
+        let is_hopeless = tried.verdict.0 == "no verdict";
+        if is_hopeless {
+            it.cut = Some(tried.verdict.1.clone());
+        }
+        if tried.is_kept {
+            it.draft = knob.draft;
+        }
+        it.tries.push(tried);
+        if is_hopeless {
+            break;
+        }
+    }
+    // Effects do not add up: what all of it does is measured too.
+    if it.kept().count() > 1 && it.cut.is_none() {
+        match bench.compare(&start, &it.draft, "everything kept")? {
+            Some(Compared::Run(run)) => it.total = Some(*run),
+            Some(Compared::Pointless(_)) => {}
+            None => it.cut = Some("stopped before its end".to_owned()),
+        }
+    }
+    Ok(it)
+}
+
+fn judged(knob: &Knob, compared: &Compared) -> Try {
+    let (changes, run, verdict) = match compared {
+        Compared::Run(run) => {
+            let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let changes = run["changes"].as_array().into_iter().flatten().map(word).collect();
+            (changes, Some(word(&run["id"])), (word(&run["verdict"]["name"]), word(&run["verdict"]["text"])))
+        }
+        Compared::Pointless(why) => (Vec::new(), None, ("not run".to_owned(), format!("nothing to expect: {why}"))),
+    };
+    let is_kept = verdict.0 == HELPS;
+    Try { knob: knob.name.clone(), says: knob.says.clone(), changes, run, verdict, is_kept }
+}
+
+impl Tuned {
+    /// The knobs that stay.
+    pub fn kept(&self) -> impl Iterator<Item = &Try> {
+        self.tries.iter().filter(|tried| tried.is_kept)
+    }
+
+    /// The verdict's name and sentence.
+    pub fn verdict(&self) -> (&'static str, String) {
+        let kept: Vec<&str> = self.kept().map(|tried| tried.knob.as_str()).collect();
+        let of = format!("{} of {} knobs", kept.len(), self.tries.len());
+        let total = self.total.as_ref().and_then(|run| run["verdict"]["text"].as_str());
+        let proof = match (total, self.kept().next()) {
+            (Some(total), _) => format!("together: {total}"),
+            (None, Some(only)) if kept.len() == 1 => only.verdict.1.clone(),
+            _ => "together: not measured".to_owned(),
+        };
+        let cut = self.cut.as_deref();
+        match (kept.is_empty(), self.tries.is_empty(), cut) {
+            (false, ..) => ("tuned", format!("{of} kept ({}); {proof}", kept.join(", "))),
+            (true, _, Some(why)) => ("no verdict", format!("nothing kept: {why}")),
+            (true, true, None) => ("nothing to try", "no rule recommends anything that could be tried here".to_owned()),
+            (true, false, None) => ("nothing helps", format!("{of} kept: none is shown to help")),
+        }
+    }
+
+    /// As the run keeps it; files as they were are the caller's to give.
+    pub fn to_json(&self, before: &dyn Fn(&str) -> Vec<u8>) -> Value {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (name, sentence) = self.verdict();
+        let tries: Vec<Value> = self
+            .tries
+            .iter()
+            .map(|tried| {
+                json!({
+                    "knob": tried.knob, "says": tried.says, "changes": tried.changes, "run": tried.run,
+                    "verdict": {"name": tried.verdict.0, "text": tried.verdict.1}, "is_kept": tried.is_kept,
+                })
+            })
+            .collect();
+        let files: Vec<Value> = self
+            .draft
+            .changed
+            .iter()
+            .map(|(name, after)| json!({"name": name, "before": text(&before(name)), "after": text(after)}))
+            .collect();
+        json!({
+            "kind": "tune",
+            "tries": tries,
+            "files": files,
+            "total": self.total.as_ref().map(|run| run["id"].clone()),
+            "cut": self.cut,
+            "verdict": {"name": name, "text": sentence},
+        })
+    }
+}
+
+/// A run of this kind for a terminal.
+pub fn text(run: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines = vec![format!(
+        "Run {} of {} ({}), {}",
+        word(&run["id"]),
+        word(&run["before"]["file"]),
+        word(&run["environment"]["before"]),
+        word(&run["load"])
+    )];
+    for tried in run["tries"].as_array().into_iter().flatten() {
+        let mark = if tried["is_kept"] == true { "kept   " } else { "dropped" };
+        lines.extend([String::new(), format!("{mark}  {}: {}", word(&tried["knob"]), word(&tried["says"]))]);
+        let changes = tried["changes"].as_array().into_iter().flatten();
+        lines.extend(changes.map(|change| format!("           {}", word(change))));
+        let run = tried["run"].as_str().map(|id| format!("  (run {id})")).unwrap_or_default();
+        lines.push(format!("           {}{run}", word(&tried["verdict"]["text"])));
+    }
+    if let Some(diff) = run["diff"].as_str().filter(|diff| !diff.is_empty()) {
+        lines.extend([String::new(), diff.trim_end().to_owned()]);
+    }
+    lines.extend([String::new(), format!("Verdict: {}", word(&run["verdict"]["text"]))]);
+    if run["files"].as_array().is_some_and(|files| !files.is_empty()) {
+        let id = word(&run["id"]);
+        lines.push(format!("Write it: weir lab apply {id}    take it back: weir lab undo {id}"));
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Knobs by name with the verdict that their comparison has, and what was compared.
+    struct Fake {
+        knobs: Vec<(&'static str, &'static str)>,
+        compared: Vec<String>,
+        patience: usize,
+    }
+
+    impl Fake {
+        fn new(knobs: &[(&'static str, &'static str)]) -> Fake {
+            Fake { knobs: knobs.to_vec(), compared: Vec::new(), patience: usize::MAX }
+        }
+    }
+
+    impl Bench for Fake {
+        fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, String> {
+            let knob = |name: &str| Knob {
+                name: name.to_owned(),
+                says: String::new(),
+                draft: draft.with([(format!("/{name}"), name.as_bytes().to_vec())]),
+            };
+            // "then" is recommended only where "first" is there.
+            let is_offered = |name: &str| name != "then" || draft.changed.contains_key("/first");
+            Ok(self.knobs.iter().filter(|(name, _)| is_offered(name)).map(|(name, _)| knob(name)).collect())
+        }
+
+        fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, String> {
+            if self.patience == 0 {
+                return Ok(None);
+            }
+            self.patience -= 1;
+            self.compared.push(format!("{name}: {} -> {}", before.changed.len(), after.changed.len()));
+            let verdict = self.knobs.iter().find(|(known, _)| *known == name).map_or("better", |(_, verdict)| verdict);
+            Ok(Some(match verdict {
+                "inert" => Compared::Pointless("it is the default".to_owned()),
+                name => Compared::Run(Box::new(json!({"id": "r", "verdict": {"name": name, "text": name}}))),
+            }))
+        }
+    }
+
+    #[test]
+    fn what_helps_is_kept_and_the_rest_is_not() {
+        let mut fake = Fake::new(&[
+            ("then", "better"),
+            ("no", "worse"),
+            ("first", "better"),
+            ("idle", "inert"),
+            ("so", "inconclusive"),
+        ]);
+        let tuned = tune(&mut fake, 9).unwrap();
+        assert_eq!(
+            fake.compared,
+            ["no: 0 -> 1", "first: 0 -> 1", "then: 1 -> 2", "idle: 2 -> 3", "so: 2 -> 3", "everything kept: 0 -> 2"]
+        );
+        assert_eq!(tuned.draft.changed.keys().collect::<Vec<_>>(), ["/first", "/then"]);
+        assert_eq!(tuned.verdict(), ("tuned", "2 of 5 knobs kept (first, then); together: better".to_owned()));
+    }
+
+    #[test]
+    fn every_end_has_its_words() {
+        let verdict =
+            |knobs: &[(&'static str, &'static str)], tries| tune(&mut Fake::new(knobs), tries).unwrap().verdict();
+        assert_eq!(verdict(&[], 9).0, "nothing to try");
+        assert_eq!(verdict(&[("a", "no difference"), ("b", "trade-off")], 9).0, "nothing helps");
+        assert_eq!(verdict(&[("a", "better")], 9), ("tuned", "1 of 1 knobs kept (a); better".to_owned()));
+        // Noise ends it: the next knob would not be seen either.
+        assert_eq!(verdict(&[("a", "no verdict"), ("b", "better")], 9).0, "no verdict");
+        assert!(verdict(&[("a", "better"), ("b", "better"), ("c", "better")], 2).1.contains("together: not measured"));
+        let mut fake = Fake { patience: 1, ..Fake::new(&[("a", "worse"), ("b", "better")]) };
+        assert_eq!(
+            tune(&mut fake, 9).unwrap().verdict(),
+            ("no verdict", "nothing kept: stopped before its end".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_run_says_what_was_tried_and_how_to_take_it_back() {
+        let tuned = tune(&mut Fake::new(&[("a", "better")]), 9).unwrap();
+        let mut run = tuned.to_json(&|_| b"old".to_vec());
+        run["id"] = json!("7");
+        run["diff"] = json!("-old\n+a\n");
+        assert_eq!(run["files"], json!([{"name": "/a", "before": "old", "after": "a"}]));
+        let text = text(&run);
+        for part in ["kept     a", "-old\n+a", "Verdict: 1 of 1", "weir lab undo 7"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! `weir lab tune`: the doctor recommends, the lab compares, and what helps becomes a diff. `apply` writes it, `undo` takes it back.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use weir_conf::{Files, Tree, edit, lay_out};
+use weir_doctor::mend::{self, Mended};
+use weir_doctor::rule::Group;
+use weir_doctor::{Facts, Finding, NEWEST, Version, rules};
+use weir_lab::ab::{self, Comparison, Tell};
+use weir_lab::ask::{Ask, Design, Edge, Side};
+use weir_lab::change::changes;
+use weir_lab::store;
+use weir_lab::tune::{self, Bench, Compared, Draft, Knob};
+
+use super::ab::{ask, design, edge_of, load, side};
+use super::experiment;
+use super::flags::TuneArgs;
+use super::progress::Progress;
+use crate::files::Disk;
+
+/// A change may ask for another, and that for a third; there they are one.
+const CALLED_FOR_MAX: usize = 3;
+/// Bytes of a configuration that is written or taken back.
+const CONF_BYTES_MAX: u64 = 64 << 20;
+
+/// Runs it, prints and keeps what came of it.
+pub(super) fn run(args: &TuneArgs) -> Result<u8, String> {
+    let beginning = side(&args.conf, edge_of(&args.stack.edge)?)?;
+    let unknown = args.only.iter().find(|name| rules::lookup(name).is_none());
+    if let Some(unknown) = unknown {
+        let near = weir_conf::did_you_mean(unknown, rules::RULES.iter().map(|rule| rule.id));
+        let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        return Err(format!("--only {unknown}: there is no such rule{near}"));
+    }
+    let load = load(&args.load, args.path.clone())?;
+    let design = design(&args.design, &args.stack, &load, false)?;
+    let ask = ask(&args.stack, &args.load, load)?;
+    let own = args.knobs.iter().map(|text| address_and_value(text)).collect::<Result<Vec<_>, _>>()?;
+    let seed = design.seed;
+    let (_, code) = experiment(&args.stack, seed, |stop, progress| {
+        let mut lab =
+            Lab { beginning: &beginning, ask, design, args, own, store: &args.stack.store, stop, progress, number: 0 };
+        let tuned = tune::tune(&mut lab, args.tries)?;
+        let words = lab.ask.load_in_words();
+        let before = |name: &str| Disk.read(name).unwrap_or_default();
+        let mut run = tuned.to_json(&before);
+        run["version"] = json!(1);
+        run["id"] = json!(store::new_id());
+        run["seed"] = json!(seed);
+        run["load"] = json!(words);
+        run["before"] = json!({"file": beginning.file.display().to_string(), "edge": beginning.edge.name()});
+        run["environment"] = json!({"before": ab::version(&beginning.edge)});
+        run["diff"] = json!(files_of(&run).iter().map(mend::diff).collect::<String>());
+        Ok(run)
+    })?;
+    Ok(code)
+}
+
+/// Everything that comparing takes.
+struct Lab<'a> {
+    beginning: &'a Side,
+    ask: Ask,
+    design: Design,
+    args: &'a TuneArgs,
+    own: Vec<(String, String)>,
+    store: &'a Path,
+    stop: &'a AtomicBool,
+    progress: &'a mut Progress,
+    number: u64,
+}
+
+impl Bench for Lab<'_> {
+    fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, String> {
+        let mut knobs = Vec::new();
+        for (address, value) in &self.own {
+            let tree = self.tree(draft);
+            let edit = edit::set(&tree, address, value).map_err(|error| format!("--knob {address}: {error}"))?;
+            // Exactly what was asked: what it calls for is for whoever asked to know.
+            let asked = self.mended(draft, &[Finding::nowhere("").fix(Some(edit))]);
+            let name = format!("{address}={value}");
+            knobs.extend(asked.map(|draft| Knob { name, says: "asked for".to_owned(), draft }));
+        }
+        if !self.args.only_knobs {
+            let findings = self.findings(&self.tree(draft));
+            let mut seen = BTreeSet::new();
+            for first in findings.iter().filter(|finding| self.is_wanted(finding) && seen.insert(finding.rule)) {
+                // The same of several places is one idea.
+                let all: Vec<Finding> = findings.iter().filter(|finding| finding.rule == first.rule).cloned().collect();
+                knobs.extend(self.knob(first.rule.to_owned(), draft, &all));
+            }
+        }
+        Ok(knobs)
+    }
+
+    fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, String> {
+        let (before, after) = (self.tree(before), self.tree(after));
+        let is_asked = self.own.iter().any(|(address, value)| format!("{address}={value}") == name);
+        let no_effect = self.no_effect(&before, &after);
+        if let Some(why) = no_effect.first().filter(|_| !is_asked) {
+            return Ok(Some(Compared::Pointless(why.clone())));
+        }
+        self.progress.line(&format!("Knob {name}"));
+        let (before, after) = (Sheet::write(self.beginning, before)?, Sheet::write(self.beginning, after)?);
+        // Each comparison has an order of its own.
+        self.number += 1;
+        let design = Design { seed: self.design.seed.wrapping_add(self.number), ..self.design.clone() };
+        let it = Comparison {
+            changes: changes(&before.side.tree, &after.side.tree),
+            before: before.side.clone(),
+            after: Some(after.side.clone()),
+            factor: name.to_owned(),
+            no_effect,
+            ask: self.ask.clone(),
+            design,
+        };
+        let run = ab::run(&it, self.stop, self.progress)?;
+        store::keep(self.store, run["id"].as_str().unwrap_or("run"), &run)?;
+        Ok((!self.stop.load(Ordering::Relaxed)).then(|| Compared::Run(Box::new(run))))
+    }
+}
+
+impl Lab<'_> {
+    /// The configuration as a draft has it.
+    fn tree(&self, draft: &Draft) -> Tree {
+        let main = self.beginning.file.display().to_string();
+        let directory = self.beginning.file.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
+        weir_doctor::load(&draft.over(&Disk), &main, &directory).0
+    }
+
+    /// The version whose defaults hold, if it is nginx's; of weir the newest nginx's are the nearest.
+    fn version(&self) -> Version {
+        match &self.beginning.edge {
+            Edge::Weir => NEWEST,
+            Edge::Nginx(_) => {
+                let text = ab::version(&self.beginning.edge);
+                text.strip_prefix("nginx/").and_then(Version::read).unwrap_or(NEWEST)
+            }
+        }
+    }
+
+    fn findings(&self, tree: &Tree) -> Vec<Finding> {
+        let mut facts = Facts::of_host(Path::new("/"), None);
+        facts.version_is_told = Some(self.version());
+        weir_doctor::examine(tree, self.version(), &facts)
+    }
+
+    /// Whether a finding is about speed or limits and brings its change, and nobody asked for others only.
+    fn is_wanted(&self, finding: &Finding) -> bool {
+        let group = rules::lookup(finding.rule).map(|rule| rule.group);
+        let is_named = self.args.only.is_empty() || self.args.only.iter().any(|name| name == finding.rule);
+        !finding.fix.is_empty() && is_named && matches!(group, Some(Group::Speed | Group::Limits))
+    }
+
+    /// What these findings change, with what the change itself calls for: `keepalive` in an upstream is nothing without
+    /// HTTP/1.1 in the location. `None` when the changes cannot be made together.
+    fn knob(&self, name: String, draft: &Draft, findings: &[Finding]) -> Option<Knob> {
+        let says = findings.first().map(|finding| finding.what.clone()).unwrap_or_default();
+        let known = self.findings(&self.tree(draft));
+        let is_new = |finding: &Finding| known.iter().all(|other| other.rule != finding.rule);
+        let mut result = self.mended(draft, findings)?;
+        for _ in 0..CALLED_FOR_MAX {
+            let called_for: Vec<Finding> = self
+                .findings(&self.tree(&result))
+                .into_iter()
+                .filter(|finding| is_new(finding) && !finding.fix.is_empty() && finding.rule != name)
+                .collect();
+            match self.mended(&result, &called_for) {
+                Some(next) if next != result => result = next,
+                _ => break,
+            }
+        }
+        (result != *draft).then_some(Knob { name, says, draft: result })
+    }
+
+    /// A draft with the changes of findings; `None` when there are none, or they break it.
+    fn mended(&self, draft: &Draft, findings: &[Finding]) -> Option<Draft> {
+        let tree = self.tree(draft);
+        let (files, _) = mend::mend(&tree, findings);
+        let next = draft.with(files.into_iter().map(|file| (file.name, file.after)));
+        let main = self.beginning.file.display().to_string();
+        let directory = self.beginning.file.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
+        let (_, problems) = weir_doctor::load(&next.over(&Disk), &main, &directory);
+        (next != *draft && problems.is_empty()).then_some(next)
+    }
+
+    fn no_effect(&self, before: &Tree, after: &Tree) -> Vec<String> {
+        match &self.beginning.edge {
+            Edge::Weir => Vec::new(),
+            Edge::Nginx(_) => weir_doctor::without_effect(before, after, self.version()),
+        }
+    }
+}
+
+/// A draft as one file beside the configuration, where relative paths mean the same; gone again with this.
+struct Sheet {
+    side: Side,
+}
+
+impl Sheet {
+    fn write(beginning: &Side, tree: Tree) -> Result<Sheet, String> {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let file = beginning.file.with_file_name(format!(".weir-tune-{}-{number}.conf", std::process::id()));
+        fs::write(&file, lay_out(&tree.root)).map_err(|error| {
+            format!(
+                "{}: {error}; drafts stand beside the configuration, so that its paths lead where they did",
+                file.display()
+            )
+        })?;
+        Ok(Sheet { side: Side { file, tree, edge: beginning.edge.clone() } })
+    }
+}
+
+impl Drop for Sheet {
+    fn drop(&mut self) {
+        // Whoever removed it already did what is wanted.
+        let _ = fs::remove_file(&self.side.file);
+    }
+}
+
+/// `ADDRESS=VALUE`; an address may hold `=` in brackets, as of `location[= /x]`.
+fn address_and_value(text: &str) -> Result<(String, String), String> {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            '=' if depth == 0 => return Ok((text[..at].trim().to_owned(), text[at + 1..].trim().to_owned())),
+            _ => {}
+        }
+    }
+    Err(format!("--knob {text}: ADDRESS=VALUE, as http/upstream[app]/keepalive=64"))
+}
+
+/// The files of a run, as they were and as they would be.
+fn files_of(run: &Value) -> Vec<Mended> {
+    let bytes = |value: &Value| value.as_str().unwrap_or_default().as_bytes().to_vec();
+    let file = |file: &Value| {
+        Some(Mended {
+            name: file["name"].as_str()?.to_owned(),
+            before: bytes(&file["before"]),
+            after: bytes(&file["after"]),
+        })
+    };
+    run["files"].as_array().into_iter().flatten().filter_map(file).collect()
+}
+
+/// Writes what a run found to help, or takes it back; only over the very files that it knows.
+pub(super) fn write(store: &Path, id: &str, is_undo: bool) -> Result<u8, String> {
+    let run = store::read(store, id)?;
+    if run["kind"] != "tune" {
+        return Err(format!("{id}: a run of weir lab tune is written or taken back, this is another kind"));
+    }
+    let files: Vec<Mended> = files_of(&run)
+        .into_iter()
+        .map(|file| if is_undo { Mended { name: file.name, before: file.after, after: file.before } } else { file })
+        .collect();
+    if files.is_empty() {
+        return Err(format!("{id}: nothing was kept, so there is nothing to write"));
+    }
+    for file in &files {
+        let now = read(Path::new(&file.name))?;
+        if now != file.before {
+            return Err(format!("{}: it is not what it was when the lab looked: nothing was written", file.name));
+        }
+    }
+    for file in &files {
+        print!("{}", mend::diff(file));
+        fs::write(&file.name, &file.after).map_err(|error| format!("{}: {error}", file.name))?;
+    }
+    let (back, id) = (if is_undo { "apply" } else { "undo" }, run["id"].as_str().unwrap_or(id));
+    println!("Written; weir lab {back} {id} takes it back. nginx -t, then a reload, makes it so");
+    Ok(0)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let size = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
+    if size > CONF_BYTES_MAX {
+        return Err(format!("{}: {size} bytes are no configuration", path.display()));
+    }
+    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+}
