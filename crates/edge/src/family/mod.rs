@@ -154,6 +154,7 @@ families! {
     realip
     map
     geo
+    keyval
     split_clients
     referer
     stub_status

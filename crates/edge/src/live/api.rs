@@ -44,6 +44,7 @@ const HTTP: &[(&str, u32)] = &[
     ("limit_conns", 6),
     ("limit_reqs", 6),
     ("upstreams", 1),
+    ("keyvals", 1),
 ];
 
 /// Answers a request to a location with `api` or `metrics`.
@@ -119,7 +120,7 @@ fn rest(exchange: &Exchange<'_>) -> String {
 
 /// Why there is no answer: status, code and words as NGINX Plus has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct No(u16, &'static str, &'static str);
+pub(super) struct No(pub u16, pub &'static str, pub &'static str);
 
 impl From<No> for Refused {
     fn from(No(status, code, text): No) -> Refused {
@@ -135,16 +136,19 @@ const METHOD_DISABLED: No = No(405, "MethodDisabled", "method disabled");
 pub fn reply(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &str) -> (Reply, Option<Reset>) {
     let (reply, reset) = match decide(snapshot, conf, question, path) {
         Ok(Said::Shows(value)) => (json_reply(200, &value), None),
+        Ok(Said::Changed(status, Value::Null)) => (bare_reply(status), None),
         Ok(Said::Changed(status, value)) => (json_reply(status, &value), None),
-        Ok(Said::Resets(what)) => {
-            (Reply { status: 204, content_type: "application/json", body: Vec::new() }, Some(what))
-        }
+        Ok(Said::Resets(what)) => (bare_reply(204), Some(what)),
         Err(refused) => (error_reply(&refused, question), None),
     };
     if question.may_write && writes::is_write(question.method.as_bytes()) {
         writes::audit(question, path, reply.status);
     }
     (reply, reset)
+}
+
+fn bare_reply(status: u16) -> Reply {
+    Reply { status, content_type: "application/json", body: Vec::new() }
 }
 
 fn json_reply(status: u16, value: &Value) -> Reply {
@@ -190,6 +194,9 @@ fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &
             _ => Err(METHOD_DISABLED.into()),
         };
     }
+    if let Some(shown) = keyvals(conf, &question.query, rest) {
+        return Ok(Said::Shows(shown?));
+    }
     let asked = Asked { all: value_of(snapshot), conf, version, fields: fields(&question.query) };
     Ok(Said::Shows(asked.get(rest)?))
 }
@@ -197,6 +204,41 @@ fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &
 fn value_of(snapshot: &Snapshot) -> Value {
     // Maps have strings and numbers as keys, and no number is NaN: this cannot fail.
     serde_json::to_value(snapshot).unwrap_or_default()
+}
+
+/// The pairs of all zones, or of one, or one of them; `None` where the path is about something else.
+fn keyvals(conf: Option<&Conf>, query: &str, rest: &str) -> Option<Result<Value, Refused>> {
+    let name = rest.strip_prefix("http/keyvals")?;
+    let zones = conf.map(|conf| &conf.declared.keyval);
+    let name = match name.strip_prefix('/') {
+        Some(name) if !name.is_empty() => name.trim_end_matches('/'),
+        None if !name.is_empty() => return None,
+        _ => {
+            let is_bare = fields(query).is_some_and(|fields| fields.is_empty());
+            let names = zones.iter().flat_map(|declared| &declared.zones);
+            return Some(if is_bare {
+                Ok(names.map(|zone| zone.name.as_str()).collect())
+            } else {
+                names.map(|zone| Ok((zone.name.clone(), zone.shown(None)?))).collect::<Result<_, _>>().map(Value::Object)
+            });
+        }
+    };
+    let key = query.split('&').find_map(|part| part.strip_prefix("key=")).map(unescaped);
+    let zone = zones.and_then(|declared| declared.find(name));
+    Some(zone.ok_or_else(|| writes::KEYVAL_NOT_FOUND.into()).and_then(|zone| zone.shown(key.as_deref())))
+}
+
+/// A parameter of a query without its `%XX`.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = (*first == b'%').then(|| after.get(..2)).flatten();
+        let byte = code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// `fields=`: which members are wanted; `None` where all are.

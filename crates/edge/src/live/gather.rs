@@ -337,6 +337,9 @@ impl Gatherer {
             snapshot.http.limit_conns.insert(zone.name.clone(), shown);
             snapshot.slabs.insert(zone.name.clone(), slab(zone.table.bytes(), zone.size()));
         }
+        for zone in &conf.declared.keyval.zones {
+            snapshot.slabs.insert(zone.name.clone(), slab(zone.bytes(), zone.size));
+        }
     }
 
     fn cache_zones(&self, live: &Live, conf: &Conf, snapshot: &mut Snapshot) {

@@ -1,7 +1,8 @@
-//! What NGINX Plus' API changes: the servers of upstreams. Who may is decided before a question is asked.
+//! What NGINX Plus' API changes: the servers of upstreams, the pairs of keyval zones. Who may is decided before a question is asked.
 
 use serde_json::Value;
 
+use super::api::No;
 use super::observer::Question;
 use crate::conf::Conf;
 use crate::dash;
@@ -52,8 +53,15 @@ fn has_good_certificate(exchange: &Exchange<'_>) -> bool {
     exchange.client.facts().and_then(|facts| facts.shown()).is_some_and(|(_, outcome)| outcome.is_ok())
 }
 
-/// Does what a question asks of the servers of an upstream: status and answer; `None` where it is about something else.
+/// There is no such zone.
+pub(super) const KEYVAL_NOT_FOUND: No = No(404, "KeyvalNotFound", "keyval not found");
+
+/// Does what a question asks of the servers of an upstream or of a keyval zone: status and answer; `None` where it is
+/// about something else.
 pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Result<(u16, Value), Refused>> {
+    if let Some(name) = rest.strip_prefix("http/keyvals/") {
+        return Some(change_pairs(conf, question, name.trim_end_matches('/')));
+    }
     let (name, id) = rest.strip_prefix("http/upstreams/")?.rsplit_once("/servers")?;
     let groups = conf.iter().flat_map(|conf| &conf.declared.upstream.groups);
     let upstream = groups.into_iter().find(|upstream| upstream.name == name);
@@ -63,14 +71,26 @@ pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Re
     })
 }
 
+fn body(question: &Question) -> Result<Value, Refused> {
+    serde_json::from_slice(&question.body).map_err(|error| no(415, "JsonError", format!("json error: {error}")))
+}
+
+fn change_pairs(conf: Option<&Conf>, question: &Question, name: &str) -> Result<(u16, Value), Refused> {
+    let zone = conf.and_then(|conf| conf.declared.keyval.find(name)).ok_or(KEYVAL_NOT_FOUND)?;
+    let status = match question.method.as_str() {
+        "POST" => zone.add(&body(question)?).map(|()| 201)?,
+        "PATCH" => zone.change(&body(question)?).map(|()| 204)?,
+        "DELETE" => zone.clear().map(|()| 204)?,
+        _ => return Err(no(405, "MethodDisabled", "method disabled")),
+    };
+    Ok((status, Value::Null))
+}
+
 fn change_servers(upstream: &Upstream, question: &Question, id: &str) -> Result<(u16, Value), Refused> {
     let Some(live) = &upstream.live else {
         return Err(no(400, "UpstreamStatic", "upstream is static: it has no zone"));
     };
-    let body = || {
-        serde_json::from_slice::<Value>(&question.body)
-            .map_err(|error| no(415, "JsonError", format!("json error: {error}")))
-    };
+    let body = || body(question);
     match (question.method.as_str(), id) {
         ("POST", "") => Ok((201, live.add_server(&body()?)?)),
         ("PATCH" | "DELETE", "") | ("POST", _) => Err(no(405, "MethodDisabled", "method disabled")),

@@ -1,0 +1,172 @@
+//! What the API shows and changes of a zone's pairs, in NGINX Plus' JSON
+//! (<https://nginx.org/en/docs/http/ngx_http_api_module.html#http_keyvals_http_keyval_zone_name>).
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use weir_net::clock;
+
+use super::pairs::{Misfit, Pair, Pairs};
+use super::{TIMEOUT_MAX, Zone, state};
+use crate::family::upstream::live::edit::Refused;
+use crate::log::Os;
+
+/// What a request says of one key; what it leaves out stays as it is.
+struct Change {
+    key: String,
+    /// `None` where it is `null`: the pair goes.
+    value: Option<Option<String>>,
+    expire: Option<Duration>,
+}
+
+impl Zone {
+    /// Its pairs, or the one of `key`.
+    pub fn shown(&self, key: Option<&str>) -> Result<Value, Refused> {
+        let now_ms = clock::unix_ms();
+        let pairs = self.read();
+        let line = |key: &[u8], pair: &Pair| (String::from_utf8_lossy(key).into_owned(), shown(pair, now_ms));
+        match key {
+            None => Ok(Value::Object(pairs.iter(now_ms).map(|(key, pair)| line(key, pair)).collect())),
+            Some(key) => {
+                let pair = pairs.get(key, now_ms).ok_or_else(unknown)?;
+                Ok(Value::Object(Map::from_iter([line(key.as_bytes(), pair)])))
+            }
+        }
+    }
+
+    /// Adds the one pair of a body.
+    pub fn add(&self, body: &Value) -> Result<(), Refused> {
+        let change = change(body, "added")?;
+        let Some(value) = change.value.clone().flatten() else {
+            return Err(misformed("a value is a text"));
+        };
+        self.edit(|pairs, now_ms| {
+            if pairs.get(&change.key, now_ms).is_some() {
+                return Err(no(409, "KeyvalKeyExists", "key already exists"));
+            }
+            let until_ms = self.until(change.expire, now_ms)?;
+            set(pairs, &change.key, Pair { value: value.into_bytes().into(), until_ms })
+        })
+    }
+
+    /// Changes the pair of a body's one key, or takes it out where the value is `null`.
+    pub fn change(&self, body: &Value) -> Result<(), Refused> {
+        let change = change(body, "updated")?;
+        self.edit(|pairs, now_ms| {
+            let mut pair = pairs.get(&change.key, now_ms).ok_or_else(unknown)?.clone();
+            match change.value {
+                Some(None) => {
+                    pairs.remove(&change.key);
+                    return Ok(());
+                }
+                Some(Some(value)) => {
+                    pair.value = value.into_bytes().into();
+                    pair.until_ms = self.until(change.expire, now_ms)?;
+                }
+                None => pair.until_ms = self.until(change.expire, now_ms)?,
+            }
+            set(pairs, &change.key, pair)
+        })
+    }
+
+    /// Takes out all pairs.
+    pub fn clear(&self) -> Result<(), Refused> {
+        self.edit(|pairs, _| {
+            pairs.clear();
+            Ok(())
+        })
+    }
+
+    /// When a pair of now ends.
+    fn until(&self, expire: Option<Duration>, now_ms: u64) -> Result<Option<u64>, Refused> {
+        if expire.is_some() && self.timeout.is_none() {
+            return Err(misformed("keyval timeout is not enabled"));
+        }
+        let lasts = expire.or(self.timeout);
+        Ok(lasts.map(|lasts| now_ms.saturating_add(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX))))
+    }
+
+    /// Changes the pairs. Where a file keeps them it is written first, and nothing changes that cannot be kept.
+    fn edit(&self, what: impl FnOnce(&mut Pairs, u64) -> Result<(), Refused>) -> Result<(), Refused> {
+        let now_ms = clock::unix_ms();
+        let Some(path) = &self.state else {
+            let mut pairs = self.write();
+            pairs.expire(now_ms);
+            return what(&mut pairs, now_ms);
+        };
+        // Nobody else writes: the observer does one thing after the other.
+        let mut pairs = self.read().clone();
+        pairs.expire(now_ms);
+        what(&mut pairs, now_ms)?;
+        state::write(path, &pairs, now_ms).map_err(|error| {
+            let text = format!("the state file \"{path}\" cannot be written {}", Os(&error));
+            Refused { status: 500, code: "KeyvalStateError", text }
+        })?;
+        *self.write() = pairs;
+        Ok(())
+    }
+}
+
+/// A value, with the milliseconds left to it where it ends.
+fn shown(pair: &Pair, now_ms: u64) -> Value {
+    let value = String::from_utf8_lossy(&pair.value);
+    match pair.until_ms {
+        Some(until) => json!({"value": value, "expire": until.saturating_sub(now_ms)}),
+        None => json!(value),
+    }
+}
+
+fn set(pairs: &mut Pairs, key: &str, pair: Pair) -> Result<(), Refused> {
+    pairs.set(key, pair).map_err(|misfit| match misfit {
+        Misfit::Key => misformed("invalid key format"),
+        Misfit::Full => no(413, "KeyvalZoneFull", "the zone has no room for this pair: give keyval_zone a larger size"),
+    })
+}
+
+fn change(body: &Value, done: &str) -> Result<Change, Refused> {
+    let Value::Object(members) = body else { return Err(misformed("a JSON object is expected")) };
+    let mut members = members.iter();
+    let (Some((key, said)), others) = (members.next(), members.len()) else { return Err(misformed("key required")) };
+    if key.is_empty() {
+        return Err(misformed("key required"));
+    }
+    if others > 0 {
+        return Err(misformed(&format!("only one key can be {done}")));
+    }
+    let (value, expire) = match said {
+        Value::Object(members) => {
+            if let Some(other) = members.keys().find(|name| !matches!(name.as_str(), "value" | "expire")) {
+                return Err(misformed(&format!("unknown parameter \"{other}\"")));
+            }
+            (members.get("value"), members.get("expire"))
+        }
+        plain => (Some(plain), None),
+    };
+    let value = match value {
+        None => None,
+        Some(Value::Null) => Some(None),
+        Some(Value::String(text)) => Some(Some(text.clone())),
+        Some(_) => return Err(misformed("a value is a text")),
+    };
+    let expire = expire.map(|expire| {
+        let milliseconds = expire.as_u64().filter(|milliseconds| *milliseconds > 0).map(Duration::from_millis);
+        milliseconds.filter(|time| *time <= TIMEOUT_MAX).ok_or_else(|| misformed("expire is milliseconds, 1 to 24 days"))
+    });
+    let expire = expire.transpose()?;
+    if value.is_none() && expire.is_none() {
+        return Err(misformed("neither value nor expire is said"));
+    }
+    Ok(Change { key: key.clone(), value, expire })
+}
+
+fn unknown() -> Refused {
+    no(404, "KeyvalKeyNotFound", "keyval key not found")
+}
+
+fn misformed(text: &str) -> Refused {
+    no(400, "KeyvalFormatError", text)
+}
+
+fn no(status: u16, code: &'static str, text: &str) -> Refused {
+    Refused { status, code, text: text.to_owned() }
+}

@@ -1,0 +1,217 @@
+//! `keyval`: variables that the API sets while the edge serves.
+//!
+//! A zone keeps pairs of key and value; `keyval` looks a text up in it. Workers read under a lock that one look-up holds;
+//! only the observer's thread writes. <https://nginx.org/en/docs/http/ngx_http_keyval_module.html>
+
+pub mod edit;
+mod pairs;
+mod state;
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use weir_conf::Statement;
+use weir_net::{buffer, clock};
+
+use crate::build::{Build, Scope};
+use crate::directive::{Arity, Directive, HTTP, Refusal};
+use crate::exchange::Exchange;
+use crate::family::Family;
+use crate::family::rewrite::declarable;
+use crate::value;
+use crate::variable::{Argument, Definition, Template};
+use crate::zone;
+pub use pairs::{Kind, Pairs};
+
+crate::settings! {}
+
+/// The zones, and the variables that are looked up in them, each in the order of the file.
+#[derive(Default)]
+pub struct Declared {
+    /// What `keyval_zone` names.
+    pub zones: Vec<Zone>,
+    lookups: Vec<Lookup>,
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("keyval", &[
+    Directive::new("keyval_zone", HTTP, Arity::AtLeast(1),
+        "Keeps pairs of key and value that the API sets: zone=NAME:SIZE [state=FILE] [timeout=TIME] [type=string|ip|prefix].",
+        keyval_zone).many(),
+    Directive::new("keyval", HTTP, Arity::exactly(3),
+        "Makes a variable that looks a key up in a zone: KEY $VARIABLE zone=NAME.", keyval).many(),
+])
+.adopt(|new, old| { new.keyval.adopt(&old.keyval); Ok(()) })
+.finish(finish);
+
+/// A zone as a file declares it, and its pairs, which reloads leave as they are.
+pub struct Zone {
+    /// Its name.
+    pub name: String,
+    /// Bytes it may take.
+    pub size: u64,
+    kind: Kind,
+    /// How long a pair stays that says nothing about it.
+    timeout: Option<Duration>,
+    /// The file that keeps the pairs over restarts.
+    state: Option<String>,
+    pairs: Arc<RwLock<Pairs>>,
+}
+
+/// One `keyval`.
+struct Lookup {
+    key: Template,
+    zone_name: String,
+    zone: usize,
+}
+
+/// nginx: "the maximum timeout value is limited to 24 days".
+const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// nginx refuses zones of less than eight pages.
+const ZONE_BYTES_MIN: u64 = 32 << 10;
+
+/// Texts up to this length are looked up without a larger buffer.
+const KEY_BYTES: usize = 256;
+
+const KINDS: &[(&str, Kind)] = &[("string", Kind::Text), ("ip", Kind::Network), ("prefix", Kind::Prefix)];
+
+fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let (mut place, mut state, mut timeout, mut kind) = (None, None, None, Kind::Text);
+    for word in &statement.args {
+        let word = word.text.as_str();
+        let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
+        match word.split_once('=') {
+            Some(("zone", _)) => place = zone::parameter(word).transpose()?,
+            Some(("state", path)) if !path.is_empty() => state = Some(b.path(path)),
+            Some(("timeout", time)) => {
+                let least = |time: &Duration| !time.is_zero() && *time <= TIMEOUT_MAX;
+                let read = value::time_of(time).filter(least);
+                timeout = Some(read.ok_or_else(|| invalid().todo("a time between 1ms and 24d"))?);
+            }
+            Some(("type", name)) => {
+                let known = value::choice_of(name, KINDS);
+                kind = known.ok_or_else(|| invalid().todo("type=string, type=ip or type=prefix"))?;
+            }
+            None if word == "sync" => {
+                return Err(Refusal::whole("\"sync\" is a parameter of NGINX Plus that weir does not have")
+                    .todo("weir's instances share no pairs: send each change to the API of every one"));
+            }
+            _ => return Err(invalid()),
+        }
+    }
+    let Some((name, size)) = place.filter(|(name, _)| !name.is_empty()) else {
+        return Err(Refusal::whole("\"keyval_zone\" must have \"zone\" parameter"));
+    };
+    if b.declared.keyval.find(&name).is_some() {
+        return Err(Refusal::whole(format!("keyval_zone \"{name}\" is already declared")));
+    }
+    let mut pairs = Pairs::new(kind, usize::try_from(size.max(ZONE_BYTES_MIN)).unwrap_or(usize::MAX));
+    if let Some(path) = &state {
+        state::read(path, &mut pairs, clock::unix_ms())?;
+    }
+    let pairs = Arc::new(RwLock::new(pairs));
+    b.declared.keyval.zones.push(Zone { name, size, kind, timeout, state, pairs });
+    Ok(())
+}
+
+fn keyval(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let key = b.template(statement.text(0))?;
+    let name = declarable(statement.text(1))?;
+    let word = statement.text(2);
+    let zone_name = word.strip_prefix("zone=").filter(|name| !name.is_empty());
+    let zone_name = zone_name.ok_or_else(|| Refusal::whole(format!("invalid parameter \"{word}\"")))?.to_owned();
+    let argument = Argument { name: name.clone(), index: b.declared.keyval.lookups.len() as u32 };
+    b.names.define(&name, Definition::Cached(get, argument));
+    b.declared.keyval.lookups.push(Lookup { key, zone_name, zone: usize::MAX });
+    Ok(())
+}
+
+/// A zone may be declared after its use.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    if scope.context != HTTP {
+        return;
+    }
+    let mut lookups = std::mem::take(&mut b.declared.keyval.lookups);
+    for lookup in &mut lookups {
+        match b.declared.keyval.zones.iter().position(|zone| zone.name == lookup.zone_name) {
+            Some(number) => lookup.zone = number,
+            None => zone::refuse_undeclared(b, "keyval", &lookup.zone_name),
+        }
+    }
+    b.declared.keyval.lookups = lookups;
+}
+
+fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let declared = &exchange.conf.declared.keyval;
+    let Some(lookup) = declared.lookups.get(argument.index as usize) else { return false };
+    let Some(zone) = declared.zones.get(lookup.zone) else { return false };
+    let mut key = buffer::lease(KEY_BYTES);
+    lookup.key.eval(exchange, &mut key);
+    let pairs = zone.read();
+    let found = pairs.find(&key, clock::unix_ms());
+    if let Some(value) = found {
+        out.extend_from_slice(value);
+    }
+    found.is_some()
+}
+
+impl Declared {
+    /// The zone of that name.
+    pub fn find(&self, name: &str) -> Option<&Zone> {
+        self.zones.iter().find(|zone| zone.name == name)
+    }
+
+    /// Takes over the pairs of zones that an older configuration had: not of one that changed its size or type, which
+    /// begins with what its file says.
+    fn adopt(&mut self, old: &Declared) {
+        for new in &mut self.zones {
+            let same = old.find(&new.name).filter(|old| old.size == new.size && old.kind == new.kind);
+            if let Some(old) = same {
+                new.pairs = old.pairs.clone();
+            }
+        }
+    }
+}
+
+impl Zone {
+    fn read(&self) -> RwLockReadGuard<'_, Pairs> {
+        self.pairs.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Pairs> {
+        self.pairs.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes its pairs take.
+    pub fn bytes(&self) -> u64 {
+        self.read().bytes() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::conf::of_text;
+
+    #[test]
+    fn statements_are_read_and_refused_in_nginx_words() {
+        for (text, expected) in [
+            ("keyval $arg_k $v zone=one; keyval_zone zone=one:32k;", ""),
+            ("keyval_zone zone=one:1m timeout=24d type=ip; keyval $remote_addr $v zone=one;", ""),
+            ("keyval_zone zone=one:1k;", "zone \"zone=one:1k\" is too small"),
+            ("keyval_zone type=ip;", "\"keyval_zone\" must have \"zone\" parameter"),
+            ("keyval_zone zone=one:32k; keyval_zone zone=one:32k;", "already declared"),
+            ("keyval_zone zone=one:32k timeout=25d;", "invalid parameter \"timeout=25d\""),
+            ("keyval_zone zone=one:32k type=regex;", "invalid parameter \"type=regex\""),
+            ("keyval_zone zone=one:32k sync;", "\"sync\" is a parameter of NGINX Plus"),
+            ("keyval $arg_k $v zone=two;", "zero size shared memory zone \"two\""),
+            ("keyval $arg_k v zone=two;", "invalid variable name \"v\""),
+            ("keyval $arg_k $v two;", "invalid parameter \"two\""),
+        ] {
+            let (_, said) = of_text(&format!("events {{}} http {{ {text} }}"));
+            let said = said.join("\n");
+            assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{text}: {said}");
+        }
+    }
+}

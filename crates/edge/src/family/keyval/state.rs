@@ -1,0 +1,108 @@
+//! `state=`: a JSON object that keeps a zone's pairs over restarts: `{"KEY": "VALUE"}`, or where a pair ends,
+//! `{"KEY": {"value": "VALUE", "until": UNIX_MILLISECONDS}}`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::pairs::{Misfit, Pair, Pairs};
+use crate::directive::Refusal;
+use crate::log::Os;
+
+/// No larger file is read. Zones may be larger than what their files hold: names and values are written without what
+/// a pair is taken to cost in memory.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// Reads a file's pairs; those that have ended stay out. A file that is not there yet has none.
+pub fn read(path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), Refusal> {
+    let failed = |error: &io::Error| Refusal::whole(format!("open() \"{path}\" failed {}", Os(error)));
+    let bytes = match std::fs::metadata(path).map(|known| known.len()) {
+        Ok(0) => return Ok(()),
+        Ok(length) if length > FILE_BYTES_MAX => {
+            return Err(Refusal::whole(format!("\"{path}\" is larger than {FILE_BYTES_MAX} bytes")));
+        }
+        Ok(_) => std::fs::read(path).map_err(|error| failed(&error))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(&error)),
+    };
+    let broken = |why: &str| {
+        Refusal::whole(format!("\"{path}\" is no state of a keyval_zone: {why}"))
+            .todo("the file is the API's to write: move it away to begin without pairs")
+    };
+    let all: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|error| broken(&error.to_string()))?;
+    for (key, value) in all {
+        let pair = of_json(&value).ok_or_else(|| broken(&format!("\"{key}\" has no value")))?;
+        if pair.until_ms.is_some_and(|until| until <= now_ms) {
+            continue;
+        }
+        pairs.set(&key, pair).map_err(|misfit| match misfit {
+            Misfit::Key => broken(&format!("invalid key \"{key}\"")),
+            Misfit::Full => Refusal::whole(format!("the pairs of \"{path}\" do not fit into the zone"))
+                .todo("give the zone a larger size"),
+        })?;
+    }
+    Ok(())
+}
+
+fn of_json(value: &Value) -> Option<Pair> {
+    let (value, until_ms) = match value {
+        Value::Object(members) => (members.get("value")?, Some(members.get("until")?.as_u64()?)),
+        plain => (plain, None),
+    };
+    Some(Pair { value: value.as_str()?.as_bytes().into(), until_ms })
+}
+
+/// Writes them anew, whole or not at all.
+pub fn write(path: &str, pairs: &Pairs, now_ms: u64) -> io::Result<()> {
+    let line = |(key, pair): (&[u8], &Pair)| {
+        let value = String::from_utf8_lossy(&pair.value);
+        let shown = match pair.until_ms {
+            Some(until) => json!({"value": value, "until": until}),
+            None => json!(value),
+        };
+        (String::from_utf8_lossy(key).into_owned(), shown)
+    };
+    let all: Map<String, Value> = pairs.iter(now_ms).map(line).collect();
+    let target = Path::new(path);
+    let mut beside = target.as_os_str().to_owned();
+    beside.push(".new");
+    let mut file = std::fs::File::create(&beside)?;
+    let mut text = serde_json::to_vec(&all)?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.sync_all()?;
+    std::fs::rename(&beside, target)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::Kind;
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let path = std::env::temp_dir().join(format!("weir-keyval-{}.json", std::process::id()));
+        let path = path.to_str().unwrap();
+        let pair = |value: &str, until_ms| Pair { value: value.as_bytes().into(), until_ms };
+        let mut all = Pairs::new(Kind::Text, 1 << 20);
+        for (key, value, until_ms) in [("a\"\n", "é", None), ("b", "", Some(100)), ("c", "gone", Some(70))] {
+            all.set(key, pair(value, until_ms)).unwrap();
+        }
+        write(path, &all, 50).unwrap();
+        let mut pairs = Pairs::new(Kind::Text, 1 << 20);
+        read(path, &mut pairs, 80).unwrap();
+        let kept: Vec<_> = pairs.iter(0).map(|(key, pair)| (key.to_vec(), pair.clone())).collect();
+        assert_eq!(kept, [(b"a\"\n".to_vec(), pair("é", None)), (b"b".to_vec(), pair("", Some(100)))]);
+        for (text, why) in [("[]", "invalid type"), ("{\"a\": 1}", "\"a\" has no value"), ("{\"\": \"v\"}", "invalid key")] {
+            std::fs::write(path, text).unwrap();
+            let refusal = read(path, &mut pairs, 0).unwrap_err();
+            assert!(refusal.what.contains(why), "{text}: {refusal:?}");
+        }
+        std::fs::write(path, "{\"a\": \"too long\"}").unwrap();
+        assert!(read(path, &mut Pairs::new(Kind::Text, 10), 0).unwrap_err().what.contains("do not fit"));
+        std::fs::remove_file(path).unwrap();
+        read(path, &mut pairs, 0).unwrap();
+    }
+}
