@@ -1,5 +1,6 @@
 //! HTTP/2 (RFC 9113): frames, compressed fields, streams. No socket, no clock.
 
+pub mod composed;
 pub mod connection;
 pub mod frame;
 pub mod hpack;
@@ -39,6 +40,29 @@ pub enum Code {
     InadequateSecurity = 12,
     /// HTTP/1.1 is needed.
     Http11Required = 13,
+}
+
+impl Code {
+    /// The RFC's name of a code, as a peer sent it.
+    pub fn name(code: u32) -> &'static str {
+        match code {
+            0 => "NO_ERROR",
+            1 => "PROTOCOL_ERROR",
+            2 => "INTERNAL_ERROR",
+            3 => "FLOW_CONTROL_ERROR",
+            4 => "SETTINGS_TIMEOUT",
+            5 => "STREAM_CLOSED",
+            6 => "FRAME_SIZE_ERROR",
+            7 => "REFUSED_STREAM",
+            8 => "CANCEL",
+            9 => "COMPRESSION_ERROR",
+            10 => "CONNECT_ERROR",
+            11 => "ENHANCE_YOUR_CALM",
+            12 => "INADEQUATE_SECURITY",
+            13 => "HTTP_1_1_REQUIRED",
+            _ => "UNKNOWN",
+        }
+    }
 }
 
 /// What a peer did that it must not: the end of a stream, or of the connection.

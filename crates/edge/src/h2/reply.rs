@@ -7,8 +7,6 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use weir_net::buffer;
-use weir_wire::Known;
-use weir_wire::framing::content_length;
 use weir_wire::h2::connection::Connection;
 use weir_wire::h2::{Code, message};
 
@@ -166,19 +164,7 @@ fn judge(origin: &Origin, replies: &Replies, ends: bool) -> Result<Option<u64>, 
     if replies.heads.borrow().len() >= HEADS_MAX {
         return Err(Lost::Malformed("more interim answers than anybody takes"));
     }
-    match origin.head.status {
-        // RFC 9113 §8.6.
-        101 => return Err(Lost::Malformed("101 over HTTP/2")),
-        100..=199 if ends => return Err(Lost::Malformed("an interim answer that ends its stream")),
-        100..=199 | 204 | 304 => return Ok(None),
-        _ if replies.is_to_head.get() => return Ok(None),
-        _ => {}
-    }
-    match origin.field(Known::ContentLength).map(content_length) {
-        Some(Some(length)) if ends && length > 0 => Err(Lost::Malformed("a body shorter than its content-length")),
-        Some(length) => Ok(length),
-        None => Ok(None),
-    }
+    message::declared(&origin.head, &origin.bytes, replies.is_to_head.get(), ends).map_err(Lost::Malformed)
 }
 
 /// Trailers have come in `session`'s block, and with them the end.

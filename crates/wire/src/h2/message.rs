@@ -3,6 +3,7 @@
 //! A request becomes the same head that HTTP/1.1 has, in the same buffer: its line is written behind the fields, the
 //! authority is its Host field, pieces of a cookie are put together. What §8.1.1 calls malformed is refused here.
 
+use crate::framing::content_length;
 use crate::head::{Field, RequestHead, ResponseHead, Span, Version};
 use crate::known::Known;
 
@@ -82,6 +83,25 @@ pub fn response(block: &mut Block, head: &mut ResponseHead) -> Result<(), Malfor
     head.reason = Span::new(line.end as usize, line.end as usize);
     head.len = block.bytes.len();
     Ok(())
+}
+
+/// How long an answer's body is, where that was said and matters: not where there is none anyway, as after a HEAD.
+///
+/// The head's ranges are into `bytes`; `ends` is whether nothing follows it.
+pub fn declared(head: &ResponseHead, bytes: &[u8], is_to_head: bool, ends: bool) -> Result<Option<u64>, Malformed> {
+    match head.status {
+        // RFC 9113 §8.6.
+        101 => return Err("101 over HTTP/2"),
+        100..=199 if ends => return Err("an interim answer that ends its stream"),
+        100..=199 | 204 | 304 => return Ok(None),
+        _ if is_to_head => return Ok(None),
+        _ => {}
+    }
+    match head.value(bytes, Known::ContentLength).map(content_length) {
+        Some(Some(length)) if ends && length > 0 => Err("a body shorter than its content-length"),
+        Some(length) => Ok(length),
+        None => Ok(None),
+    }
 }
 
 /// Sees that a block is a trailer section: no pseudo-header fields (RFC 9113 §8.1).
