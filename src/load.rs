@@ -52,6 +52,7 @@ fn start(args: &RunArgs) -> u8 {
             usage("--agents takes a script; write the URL into one")
         }
         (Some(url), None) if is_url(url) => quick::run(url, args),
+        _ if args.http2 => usage("--http2 is for a URL; in a script, write http2: true under config.http"),
         (Some(url), Some(_)) if is_url(url) => usage("one URL at a time; several targets need a script"),
         _ => script::run(args),
     }

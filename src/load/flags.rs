@@ -10,6 +10,7 @@ Examples:
   weir load -t http://127.0.0.1:8080 -o run.json --html run.html checkout.yml
   weir load --check checkout.yml                  read it, say what is wrong and what would be done; send nothing
   weir load http://127.0.0.1:8080/ -c 64 -d 30s   as fast as 64 connections go (closed loop)
+  weir load https://127.0.0.1:8443/ --http2 -c 16 -m 32 -k   16 connections with 32 streams each, as h2load
   weir load http://127.0.0.1:8080/ -R 500         500 requests a second, whatever happens (open model)
   weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
   weir load compare before.json after.json        what two single runs can show, and what they cannot
@@ -116,6 +117,12 @@ pub struct RunArgs {
     /// Body, or @FILE
     #[arg(long, value_name = "TEXT", help_heading = "URL")]
     pub body: Option<String>,
+    /// HTTP/2: by ALPN over https://, with prior knowledge over http://
+    #[arg(long, help_heading = "URL")]
+    pub http2: bool,
+    /// With --http2, requests at once on each connection [default: 1]
+    #[arg(short = 'm', long, value_name = "N", requires = "http2", alias = "max-concurrent-streams", help_heading = "URL")]
+    pub streams: Option<usize>,
     /// How long an answer may take
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "URL")]
     pub timeout: String,

@@ -42,7 +42,7 @@ fn start(quick: &Quick, args: &RunArgs) -> Result<u8, String> {
         Teller { eyes: Eyes::new(args)?, phase: String::new(), started_ms: now_ms(), connections: quick.connections };
     let channel = args.channel();
     stop_on_signal(channel.stop())?;
-    println!("Load goes to: {}", quick.url);
+    println!("Load goes to: {}", shown(quick));
     println!("{}", plan(quick));
     // A closed stdout is noticed with the summary.
     let _ = std::io::stdout().flush();
@@ -101,7 +101,7 @@ fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome,
     parts.extend(quick.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
     Facts {
         targets: target.into_iter().collect(),
-        script: format!("weir load {}", quick.url),
+        script: format!("weir load {}", shown(quick)),
         script_id: fingerprint(&parts),
         test_run_id: test_run_id(),
         phases: vec![PhaseFact {
@@ -131,8 +131,10 @@ fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome,
 fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<String> {
     let dropped = (report.dropped > 0).then(|| {
         format!(
-            "{} requests were due and never sent: all {} connections were waiting for answers (-c has more)",
-            report.dropped, quick.connections
+            "{} requests were due and never sent: all {} were waiting for answers ({} has more)",
+            report.dropped,
+            connections(quick),
+            if quick.streams.is_some() { "-m or -c" } else { "-c" }
         )
     });
     outcome.is_interrupted.then(|| STOPPED.to_owned()).into_iter().chain(dropped).collect()
@@ -153,8 +155,23 @@ fn of(url: &str, args: &RunArgs) -> Result<Quick, String> {
         requests_max: args.requests,
         timeout: time(&args.timeout, "--timeout")?,
         insecure: args.insecure,
+        streams: args.http2.then_some(args.streams.unwrap_or(1)),
         rate: args.rate.map(|rate| if args.poisson { Rate::Poisson(rate) } else { Rate::Constant(rate) }),
     })
+}
+
+/// The URL without its password.
+fn shown(quick: &Quick) -> String {
+    Url::parse(&quick.url).map_or_else(|_| quick.url.clone(), |url| url.shown())
+}
+
+/// `64 connections`, or with how many streams.
+fn connections(quick: &Quick) -> String {
+    match quick.streams {
+        None => format!("{} connections", quick.connections),
+        Some(1) => format!("{} connections of HTTP/2 with one stream at once", quick.connections),
+        Some(streams) => format!("{} connections of HTTP/2 with {streams} streams at once", quick.connections),
+    }
 }
 
 fn header(field: &str) -> Result<(String, String), String> {
@@ -183,11 +200,12 @@ fn arrivals(quick: &Quick) -> String {
         Some(Rate::Poisson(rate)) => format!("{rate} a second, at random"),
     };
     let most = quick.requests_max.map_or_else(String::new, |most| format!("at most {most} requests, "));
-    format!("{} connections, {most}{how}", quick.connections)
+    format!("{}, {most}{how}", connections(quick))
 }
 
 fn plan(quick: &Quick) -> String {
-    let Quick { method, connections, threads, duration, rate, .. } = quick;
+    let Quick { method, threads, duration, rate, .. } = quick;
+    let connections = connections(quick);
     let model = match rate {
         None => "as fast as they are answered (closed loop)".to_owned(),
         Some(Rate::Constant(rate)) => format!("{rate} a second, evenly spread (open model)"),
@@ -195,7 +213,7 @@ fn plan(quick: &Quick) -> String {
     };
     let most = quick.requests_max.map_or_else(String::new, |most| format!(", at most {most} requests"));
     let threads = if *threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
-    format!("{method}, {connections} connections, {threads}, {}s{most}, {model}\n", duration.as_secs_f64())
+    format!("{method}, {connections}, {threads}, {}s{most}, {model}\n", duration.as_secs_f64())
 }
 
 fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {

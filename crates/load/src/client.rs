@@ -1,4 +1,4 @@
-//! One HTTP/1.1 exchange after another with an origin, timed.
+//! One HTTP/1.1 exchange after another with an origin, timed; over HTTP/2 ([`h2`]) several at once.
 //!
 //! ```text
 //!  Origin ─ resolve ─ open ─► Link ─ send ─ Incoming: head, body ─► Answer (bytes stay in the leased buffer)
@@ -10,6 +10,7 @@
 mod answer;
 mod coding;
 mod error;
+pub mod h2;
 mod incoming;
 mod open;
 mod origin;

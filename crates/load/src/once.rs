@@ -3,8 +3,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use weir_net::worker;
 
 use crate::client::{self, Call, Origin, Resolver};
@@ -63,8 +61,8 @@ fn head(once: &Once, url: &Url) -> Vec<u8> {
         "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {agent}\r\nAccept: application/json\r\nConnection: close\r\n",
         once.method, url.target, url.authority
     );
-    if let Some(user) = &url.user {
-        head += &format!("Authorization: Basic {}\r\n", STANDARD.encode(user));
+    if let Some(basic) = url.basic() {
+        head += &format!("Authorization: {basic}\r\n");
     }
     // A token that would end the line is none.
     if let Some(token) = once.bearer.as_ref().filter(|token| token.bytes().all(|byte| (b' '..=b'~').contains(&byte))) {

@@ -18,6 +18,8 @@ use weir_net::worker::{self, Remote};
 use weir_net::{Instant, clock};
 
 use crate::client::Resolver;
+pub use crate::client::h2::STREAMS_MAX;
+use crate::client::h2::{NOT_AGREED, NOT_SPOKEN};
 use crate::plan::{Arrivals, Phase};
 use crate::record::{Merger, Period};
 use crate::report::Report;
@@ -26,6 +28,8 @@ use crate::selfcheck::THREAD_NAME;
 use crate::url::Url;
 use crate::worker::Shared;
 
+/// Requests at once, of all connections.
+pub const STREAMS_TOTAL_MAX: usize = 100_000;
 /// Connections of one run.
 pub const CONNECTIONS_MAX: usize = 50_000;
 /// Threads of one run.
@@ -66,6 +70,8 @@ pub struct Quick {
     pub rate: Option<Rate>,
     /// Takes any certificate.
     pub insecure: bool,
+    /// Speaks HTTP/2: so many requests at once on each connection, at most [`STREAMS_MAX`].
+    pub streams: Option<usize>,
 }
 
 /// A fixed rate: an open model.
@@ -91,6 +97,7 @@ impl Default for Quick {
             timeout: Duration::from_secs(10),
             rate: None,
             insecure: false,
+            streams: None,
         }
     }
 }
@@ -105,6 +112,7 @@ pub fn run(quick: &Quick) -> Result<Report, String> {
 /// Told to stop, it sends nothing more and waits for no answer. The error says why it could not begin.
 pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result<(Report, run::Outcome), String> {
     let plan = Plan::of(quick)?;
+    let shown = plan.url.shown();
     let connections = quick.connections.clamp(1, CONNECTIONS_MAX);
     let threads = quick.threads.clamp(1, THREADS_MAX.min(connections));
     let (give, reports) = mpsc::channel();
@@ -128,10 +136,30 @@ pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result
     let mut sum = Report::default();
     // Each has given its share before it said that it has ended.
     reports.try_iter().for_each(|report| sum.merge(&report));
+    if let Some(why) = unspoken(&shown, &sum) {
+        return Err(why);
+    }
     let own = outcome.merger.own();
     (sum.response, sum.service, sum.lag) = (own.response.clone(), own.service.clone(), own.lag.clone());
     sum.dropped = own.dropped;
     Ok((sum, outcome))
+}
+
+/// Why nothing came of it, if the server does not speak HTTP/2.
+fn unspoken(url: &str, report: &Report) -> Option<String> {
+    let met = |wanted: &str| report.errors_at.keys().any(|(_, name)| name == wanted);
+    let why = match () {
+        () if report.requests > 0 => return None,
+        () if met(NOT_AGREED) => "TLS offered it h2, and it did not agree (ALPN)",
+        () if met(NOT_SPOKEN) => "it answered HTTP/2's preface with something else (h2c needs prior knowledge)",
+        () => return None,
+    };
+    Some(format!("{url} does not speak HTTP/2: {why}; without --http2 it is asked in HTTP/1.1"))
+}
+
+/// Whether an error says that the server does not speak HTTP/2.
+fn is_unspoken(name: &str) -> bool {
+    name == NOT_AGREED || name == NOT_SPOKEN
 }
 
 /// The threads; they end with it.
@@ -189,6 +217,7 @@ struct Plan {
     timeout: Duration,
     rate: Option<Rate>,
     insecure: bool,
+    streams: Option<usize>,
     resolver: Resolver,
     begin: Instant,
     end: Instant,
@@ -211,6 +240,12 @@ impl Plan {
             }
             _ => {}
         }
+        let at_once = quick.connections.saturating_mul(quick.streams.unwrap_or(1));
+        if at_once > STREAMS_TOTAL_MAX || quick.streams.is_some_and(|streams| !(1..=STREAMS_MAX).contains(&streams)) {
+            return Err(format!(
+                "a connection has 1 to {STREAMS_MAX} streams at once (-m), all connections {STREAMS_TOTAL_MAX} together"
+            ));
+        }
         let head = head(quick, &url)?;
         let begin = clock::precise();
         Ok(Plan {
@@ -221,6 +256,7 @@ impl Plan {
             timeout: quick.timeout.min(TIMEOUT_MAX),
             rate: quick.rate,
             insecure: quick.insecure,
+            streams: quick.streams,
             resolver: Resolver::default(),
             begin,
             end: begin + quick.duration.min(DURATION_MAX),
@@ -239,7 +275,9 @@ fn head(quick: &Quick, url: &Url) -> Result<Vec<u8>, String> {
     let given = |name: &str| quick.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     let mut out = format!("{} {} HTTP/1.1\r\n", quick.method, url.target);
     let agent = concat!("weir-load/", env!("CARGO_PKG_VERSION"));
-    let ours = [("Host", url.authority.as_str()), ("User-Agent", agent), ("Accept", "*/*")];
+    let basic = url.basic();
+    let mut ours = vec![("Host", url.authority.as_str()), ("User-Agent", agent), ("Accept", "*/*")];
+    ours.extend(basic.as_deref().map(|basic| ("Authorization", basic)));
     for (name, value) in ours.into_iter().filter(|(name, _)| !given(name)) {
         out += &format!("{name}: {value}\r\n");
     }

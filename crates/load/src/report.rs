@@ -23,7 +23,7 @@ pub enum Failure {
     Closed,
     /// No complete answer in time.
     Timeout,
-    /// The answer is not HTTP/1.
+    /// The answer is not HTTP.
     Invalid,
     /// A complete answer with this status, 400 or more.
     Status(u16),
@@ -37,7 +37,7 @@ impl Failure {
             Step::Resolve | Step::Connect | Step::TlsOrigin if is_late => Failure::ConnectTimeout,
             Step::Resolve | Step::Connect | Step::TlsOrigin => Failure::Connect,
             _ if is_late => Failure::Timeout,
-            _ if error.name.starts_with("HPE_") => Failure::Invalid,
+            _ if error.name.starts_with("HPE_") || error.name.starts_with("ERR_HTTP2_") => Failure::Invalid,
             _ if error.is_end => Failure::Closed,
             _ => Failure::Reset,
         }

@@ -19,6 +19,8 @@ pub struct Tls {
     /// Asked for and expected instead of the host.
     server_name: Option<Rc<str>>,
     client: OnceCell<Client>,
+    /// The same, and it offers HTTP/2.
+    h2: OnceCell<Client>,
     /// As it was written.
     written: Map,
 }
@@ -48,6 +50,7 @@ impl Tls {
             options: ClientOptions { accepts_anyone: accepts_anyone(map), authorities, identity, alpn: Vec::new() },
             server_name: server_name.map(|name| name.to_text().into()),
             client: OnceCell::new(),
+            h2: OnceCell::new(),
             written: map.clone(),
         };
         if tls.options.identity.is_some() || !tls.options.authorities.is_empty() {
@@ -69,7 +72,7 @@ impl Tls {
     pub fn accepting_anyone(&self) -> Rc<Tls> {
         let options = ClientOptions { accepts_anyone: true, ..self.options.clone() };
         let (server_name, written) = (self.server_name.clone(), self.written.clone());
-        Rc::new(Tls { options, server_name, client: OnceCell::new(), written })
+        Rc::new(Tls { options, server_name, client: OnceCell::new(), h2: OnceCell::new(), written })
     }
 
     /// What a connection with options of its own uses: as Node's TLS takes them, they count before `config.tls`.
@@ -90,25 +93,30 @@ impl Tls {
         Tls::new(&all)
     }
 
-    /// Shakes hands with `host` over a connected stream.
+    /// Shakes hands with `host` over a connected stream; `http2` offers that and nothing else (RFC 9113 §3.2).
     pub async fn open(
         &self,
         stream: Stream,
         host: &str,
+        http2: bool,
         sessions: Option<&Sessions>,
         deadline: &Deadline,
     ) -> std::io::Result<Transport> {
-        let client = match self.client.get() {
+        let cell = if http2 { &self.h2 } else { &self.client };
+        let client = match cell.get() {
             Some(client) => client,
             None => {
-                let made = Client::new(&self.options);
+                let made = match http2 {
+                    true => Client::new(&ClientOptions { alpn: vec![b"h2".to_vec()], ..self.options.clone() }),
+                    false => Client::new(&self.options),
+                };
                 let made = made.map_err(|error| Failure {
                     code: "EPROTO",
                     detail: error.to_string(),
                     fault: Fault::Other,
                     distrust: None,
                 })?;
-                self.client.get_or_init(|| made)
+                cell.get_or_init(|| made)
             }
         };
         let tls = TlsStream::client(stream, client, self.server_name.as_deref().unwrap_or(host), sessions)?;

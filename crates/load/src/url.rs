@@ -3,6 +3,10 @@
 //! Read as browsers and Node do (WHATWG URL), as far as http goes: spaces and odd bytes are escaped, dot
 //! segments are resolved, a default port is left out. Host names stay as they are written: no punycode.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use weir_wire::escape::{Unescape, unescape_uri};
+
 /// What is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
@@ -59,6 +63,24 @@ pub struct Url {
 pub const URL_BYTES_MAX: usize = 1 << 20;
 
 impl Url {
+    /// `Basic …`, for a URL with `user:password@` in it, whose escapes are undone (RFC 7617).
+    pub fn basic(&self) -> Option<String> {
+        let (user, password) = {
+            let user = self.user.as_deref()?;
+            user.split_once(':').unwrap_or((user, ""))
+        };
+        let mut plain = Vec::new();
+        unescape_uri(user.as_bytes(), Unescape::All, &mut plain);
+        plain.push(b':');
+        unescape_uri(password.as_bytes(), Unescape::All, &mut plain);
+        Some(format!("Basic {}", STANDARD.encode(plain)))
+    }
+
+    /// The URL as it may be shown: without user and password.
+    pub fn shown(&self) -> String {
+        format!("{}://{}{}", self.scheme.name(), self.authority, self.target)
+    }
+
     /// Reads a URL; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Url, String> {
         let bad = |why: &str| format!("\"{text}\" cannot be loaded: {why}");
@@ -265,6 +287,10 @@ mod tests {
         check("http://[::1]/x?y", "[::1]", "::1", 80, "/x?y");
         check("http://u:p@a/", "a", "a", 80, "/");
         assert_eq!(Url::parse("http://u:p@a/").unwrap().user.as_deref(), Some("u:p"));
+        for (user, wanted) in [("u:p", "Basic dTpw"), ("u", "Basic dTo="), ("a%40b:p:%2f", "Basic YUBiOnA6Lw==")] {
+            let url = Url::parse(&format!("http://{user}@a:81/x?y")).unwrap();
+            assert_eq!((url.basic().as_deref(), url.shown().as_str()), (Some(wanted), "http://a:81/x?y"));
+        }
     }
 
     #[test]

@@ -37,10 +37,11 @@ pub(super) struct Opened {
 
 /// Resolves and connects; of several addresses each is tried, the one that worked last first.
 ///
-/// Over TLS, `sessions` may be resumed.
+/// Over TLS, `sessions` may be resumed, and `http2` is offered.
 pub(super) async fn open(
     origin: &Origin,
     resolver: &Resolver,
+    http2: bool,
     sessions: Option<&Sessions>,
     deadline: &Deadline,
 ) -> Result<Opened, Error> {
@@ -56,7 +57,7 @@ pub(super) async fn open(
         return Ok(Opened { link, resolved, connected, secured: None });
     }
     // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
-    let stream = Box::pin(origin.tls.open(stream, &origin.host, sessions, deadline)).await;
+    let stream = Box::pin(origin.tls.open(stream, &origin.host, http2, sessions, deadline)).await;
     let stream = stream.map_err(|error| Error::io(Step::TlsOrigin, &error))?;
     Ok(Opened { link: Link { stream }, resolved, connected, secured: Some(clock::precise()) })
 }

@@ -78,7 +78,7 @@ pub async fn exchange(kept: &mut Option<Kept>, call: &Call<'_>, resolver: &Resol
     }
     let deadline = Deadline::new();
     deadline.set(call.timeout);
-    let opened = open::open(call.origin, resolver, call.sessions, &deadline).await?;
+    let opened = open::open(call.origin, resolver, false, call.sessions, &deadline).await?;
     let dns = opened.resolved.saturating_duration_since(started);
     let tls = opened.secured.map(|secured| secured - opened.connected);
     let opening = (dns, opened.connected - opened.resolved, tls);
@@ -102,7 +102,7 @@ fn settle(kept: &mut Option<Kept>, used: Kept, read: Read) -> Answer {
 }
 
 /// Safe and idempotent methods (RFC 9110 §9.2).
-fn may_repeat(method: &[u8]) -> bool {
+pub(super) fn may_repeat(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE" | b"TRACE")
 }
 

@@ -193,7 +193,7 @@ pub(crate) async fn secure(
         return Ok(stream.into());
     }
     // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
-    let opened = Box::pin(tls.open(stream, &place.host, None, deadline)).await;
+    let opened = Box::pin(tls.open(stream, &place.host, false, None, deadline)).await;
     opened.map_err(|error| Refused::of_io(Step::TlsOrigin, "read", &error))
 }
 

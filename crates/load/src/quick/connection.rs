@@ -13,6 +13,7 @@ use weir_net::{Deadline, Instant, clock, worker};
 
 use super::schedule::Schedule;
 use super::{Ears, LATE_AFTER, Plan, Share};
+use crate::client::h2::Line;
 use crate::client::{self, Answer, Call, Kept, Origin};
 use crate::engine::bell::Bell;
 use crate::engine::http::metrics::Metrics;
@@ -35,7 +36,7 @@ struct Run {
     recorder: Recorder,
     metrics: Metrics,
     book: RefCell<Book>,
-    /// Connections that may still send.
+    /// Connections, or streams, that may still send.
     sending: Cell<usize>,
     /// Rings when none may.
     over: Bell,
@@ -73,6 +74,7 @@ pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
         schedule,
         left: share.requests,
     };
+    let streams = plan.streams;
     let run = Rc::new(Run {
         metrics: Metrics::plain(&recorder),
         recorder,
@@ -80,12 +82,15 @@ pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
         origin,
         shared,
         book: RefCell::new(book),
-        sending: Cell::new(share.connections),
+        sending: Cell::new(share.connections * streams.unwrap_or(1)),
         over: Bell::default(),
     });
     for _ in 0..share.connections {
-        let place = Place(run.clone());
-        worker::spawn(async move { load(&place.0).await });
+        let line = streams.map(|streams| Line::new(run.origin.clone(), streams));
+        for _ in 0..streams.unwrap_or(1) {
+            let (place, line) = (Place(run.clone()), line.clone());
+            worker::spawn(async move { load(&place.0, line).await });
+        }
     }
     worker::spawn(tell(run, share.index, ears));
 }
@@ -164,6 +169,9 @@ impl Run {
                 false
             }
             Err(error) => {
+                if report.requests == 0 && super::is_unspoken(&error.name) {
+                    book.left = 0;
+                }
                 if let Some((status, timings)) = error.answered.as_deref() {
                     metrics.head(recorder, *status, timings);
                 }
@@ -178,7 +186,7 @@ impl Run {
 }
 
 /// Sends one request after another until the run is over.
-async fn load(run: &Run) {
+async fn load(run: &Run, line: Option<Rc<Line>>) {
     let plan = &run.plan;
     let mut kept: Option<Kept> = None;
     let mut started = None;
@@ -209,7 +217,10 @@ async fn load(run: &Run) {
             started: Some(begin),
         };
         run.metrics.request(&run.recorder);
-        let outcome = client::exchange(&mut kept, &call, &plan.resolver).await;
+        let outcome = match &line {
+            None => client::exchange(&mut kept, &call, &plan.resolver).await,
+            Some(line) => line.exchange(&call, &plan.resolver).await,
+        };
         // The end of one request is the begin of the next, and the clock is read once for both.
         started = outcome.as_ref().ok().map(|answer| answer.timings.end);
         let failed = run.settle(&outcome, due, begin);

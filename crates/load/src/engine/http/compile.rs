@@ -82,20 +82,8 @@ impl Base {
         let url = Url::parse(target).ok()?;
         let after = target.split_once("://").map_or("", |(_, after)| after);
         let prefix = after.find('/').and_then(|at| after.get(at..)).unwrap_or_default().to_owned();
-        Some(Base { origin: origins.of(&url), prefix, authorization: user(&url) })
+        Some(Base { origin: origins.of(&url), prefix, authorization: url.basic().map(|basic| format!("authorization: {basic}\r\n")) })
     }
-}
-
-/// The field for `http://user:password@host`.
-fn user(url: &Url) -> Option<String> {
-    let user = url.user.as_deref()?;
-    let (user, pass) = user.split_once(':').unwrap_or((user, ""));
-    let plain = |text: &str| {
-        let mut out = Vec::new();
-        weir_wire::escape::unescape_uri(text.as_bytes(), weir_wire::escape::Unescape::All, &mut out);
-        String::from_utf8_lossy(&out).into_owned()
-    };
-    Some(outgoing::basic(&plain(user), &plain(pass)))
 }
 
 impl Compiled {
@@ -200,7 +188,7 @@ pub(super) fn place(http: &Http, plan: &Plan, url: &str) -> Result<(Rc<Origin>, 
         return Err(Failed(Cow::Owned(format!("Invalid URL - {url}"))));
     }
     let parsed = Url::parse(&url).map_err(|_| Failed(Cow::Borrowed("ERR_INVALID_URL")))?;
-    let authorization = user(&parsed);
+    let authorization = parsed.basic().map(|basic| format!("authorization: {basic}\r\n"));
     Ok((http.origins.of(&parsed), parsed.target, authorization))
 }
 

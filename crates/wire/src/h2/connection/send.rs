@@ -27,6 +27,11 @@ impl Connection {
         most.saturating_sub(self.streams.len())
     }
 
+    /// Whether there are numbers left for streams of a client; there are 2^30 (RFC 9113 §5.1.1).
+    pub fn has_numbers(&self) -> bool {
+        self.streams.has_numbers()
+    }
+
     /// How many streams the peer allows at once; `None` until it has said so.
     pub fn allowed(&self) -> Option<usize> {
         self.is_greeted.then_some(self.peer.streams as usize)

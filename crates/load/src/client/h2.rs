@@ -1,0 +1,73 @@
+//! Many exchanges over one connection: HTTP/2 (RFC 9113), on the sans-I/O machine of `weir_wire::h2`.
+//!
+//! ```text
+//!  Call ─ Line::exchange ─► Session: a Slot each ─ frames ─► driver ─► socket
+//! ```
+//!
+//! A [`Line`] is a connection, opened when it is needed and anew when it is gone. Its driver is a task of its own, which
+//! reads frames into the slots of those who wait, and sends what all of them have to say at once. An answer is an
+//! [`super::Answer`] like any other: what comes after it, captures or cookies, does not know what was spoken.
+
+mod driver;
+mod line;
+mod session;
+mod slot;
+
+pub use line::{Line, STREAMS_MAX};
+
+use std::borrow::Cow;
+
+use weir_meter::Step;
+use weir_wire::h2::{Code, Fault};
+
+use super::error::Error;
+
+/// The server did not take `h2` of what TLS offered it (RFC 7301).
+pub const NOT_AGREED: &str = "ERR_ALPN_NEGOTIATION_FAILED";
+/// The server answered HTTP/2's preface with something else.
+pub const NOT_SPOKEN: &str = "ERR_HTTP2_NOT_SPOKEN";
+
+/// Whether an exchange that was lost may be tried once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// It may have been acted upon.
+    Never,
+    /// Nothing was heard since it was sent: if it may be sent twice.
+    IfIdempotent,
+    /// The server says that it did nothing (RFC 9113 §8.7).
+    Always,
+}
+
+/// An exchange without answer.
+#[derive(Clone, Debug)]
+struct Lost {
+    error: Error,
+    again: Again,
+}
+
+impl Lost {
+    fn for_good(error: Error) -> Lost {
+        Lost { error, again: Again::Never }
+    }
+
+    /// The server reset the stream.
+    fn reset(code: u32) -> Lost {
+        let is_refused = code == Code::RefusedStream as u32;
+        let again = if is_refused { Again::Always } else { Again::Never };
+        Lost { error: coded("RST_STREAM_", Code::name(code)), again }
+    }
+
+    /// The server goes away, and has not begun with the stream.
+    fn unbegun(code: u32) -> Lost {
+        Lost { error: coded("GOAWAY_", Code::name(code)), again: Again::Always }
+    }
+
+    /// The server broke a rule.
+    fn fault(fault: Fault) -> Lost {
+        Lost::for_good(coded("ERR_HTTP2_", Code::name(fault.code as u32)))
+    }
+}
+
+fn coded(kind: &str, code: &str) -> Error {
+    Error { name: Cow::Owned(format!("{kind}{code}")), ..Error::named(Step::AwaitHead, "") }
+}

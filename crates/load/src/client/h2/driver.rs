@@ -1,0 +1,200 @@
+//! The task that drives a connection: frames in, to whom they are for; frames out, everybody's at once.
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+use weir_meter::Step;
+use weir_net::worker::Task;
+use weir_net::{Instant, Lease, buffer, clock, worker};
+use weir_wire::h2::connection::{self, Event};
+use weir_wire::h2::{Code, Fault, message};
+
+use super::super::error::Error;
+use super::super::incoming::is_passing;
+use super::session::{OUT_MAX, Session};
+use super::slot::Taken;
+use super::{Again, Lost, NOT_SPOKEN};
+
+/// What is read at once.
+const READ_BYTES: usize = 64 << 10;
+/// Reads in one turn, after which others have theirs.
+const READS_MAX: usize = 4;
+/// Where a frame says what it is, and what a server's first one has to say there: SETTINGS (RFC 9113 §3.4).
+const KIND_AT: usize = 3;
+const SETTINGS: u8 = 4;
+
+pub(super) fn start(session: Rc<Session>) {
+    let mut driver = Driver { session, input: Lease::none(), start: 0, needs: 0 };
+    worker::spawn(async move { poll_fn(|_| driver.poll()).await });
+}
+
+struct Driver {
+    session: Rc<Session>,
+    input: Lease,
+    /// Bytes before it are done with.
+    start: usize,
+    /// So many bytes must be there before there is anything to do.
+    needs: usize,
+}
+
+impl Driver {
+    fn poll(&mut self) -> Poll<()> {
+        self.session.driven_here();
+        let lost = match self.turn() {
+            Ok(()) if !self.session.is_done() => return Poll::Pending,
+            Ok(()) => {
+                self.session.wire.borrow_mut().goaway(Code::NoError);
+                let _ = self.session.flush();
+                Lost::for_good(Error::closed(Step::AwaitHead))
+            }
+            Err(lost) => lost,
+        };
+        self.session.end(lost);
+        self.session.transport.shutdown();
+        Poll::Ready(())
+    }
+
+    /// Reads what came, and sends what is to be said.
+    fn turn(&mut self) -> Result<(), Lost> {
+        self.flush()?;
+        if self.session.waiting_bytes() < OUT_MAX {
+            self.read()?;
+            self.session.call_next();
+        }
+        self.flush()
+    }
+
+    fn flush(&self) -> Result<(), Lost> {
+        self.session.flush().map_err(|error| Lost { error: Error::io(Step::SendRequest, &error), again: Again::IfIdempotent })
+    }
+
+    fn read(&mut self) -> Result<(), Lost> {
+        for _ in 0..READS_MAX {
+            if self.session.transport.poll_readable().is_pending() {
+                return Ok(());
+            }
+            let room = READ_BYTES.max(self.needs.saturating_sub(self.input.len()));
+            if self.input.capacity() == 0 {
+                self.input = buffer::lease(room);
+            }
+            match self.session.transport.try_read_vec(&mut self.input, room) {
+                Ok(0) => return Err(Lost { error: Error::closed(Step::AwaitHead), again: Again::IfIdempotent }),
+                Ok(_) => {}
+                Err(error) if is_passing(&error) => {
+                    self.shrink();
+                    continue;
+                }
+                Err(error) => return Err(self.broken(&error)),
+            }
+            self.check_first()?;
+            self.session.hear();
+            self.take_frames(clock::precise())?;
+            self.shrink();
+        }
+        // Others have their turn.
+        Task::current().wake();
+        Ok(())
+    }
+
+    fn broken(&self, error: &io::Error) -> Lost {
+        Lost { error: Error::io(Step::AwaitHead, error), again: Again::IfIdempotent }
+    }
+
+    /// A server that does not speak HTTP/2 says so in its own words.
+    fn check_first(&self) -> Result<(), Lost> {
+        let is_strange = self.session.is_unheard() && self.input.get(KIND_AT).is_some_and(|&kind| kind != SETTINGS);
+        if is_strange { Err(Lost::for_good(Error::named(Step::AwaitHead, NOT_SPOKEN))) } else { Ok(()) }
+    }
+
+    /// What waits for more holds no more than it has.
+    fn shrink(&mut self) {
+        if self.start == self.input.len() {
+            self.input = Lease::none();
+        } else {
+            self.input.drain(..self.start);
+        }
+        self.start = 0;
+    }
+
+    fn take_frames(&mut self, now: Instant) -> Result<(), Lost> {
+        loop {
+            let rest = self.input.get(self.start..).unwrap_or_default();
+            if rest.is_empty() || rest.len() < self.needs {
+                return Ok(());
+            }
+            let step = self.session.wire.borrow_mut().next(rest);
+            match step {
+                Ok(connection::Step::Need(count)) => self.needs = count,
+                Ok(connection::Step::Took { used, event }) => {
+                    act(&self.session, event, now);
+                    self.start += used;
+                    self.needs = 0;
+                }
+                Err(fault) => {
+                    self.session.wire.borrow_mut().fail(fault);
+                    let _ = self.session.flush();
+                    return Err(Lost::fault(fault));
+                }
+            }
+        }
+    }
+}
+
+/// Does what a frame asks for.
+fn act(session: &Session, event: Event<'_>, now: Instant) {
+    match event {
+        Event::Nothing | Event::Pong | Event::Malformed { .. } => {}
+        Event::Head { stream, ends, .. } => head_came(session, stream, ends, now),
+        Event::Data { stream, data, counted, ends } => data_came(session, stream, (data, counted), ends, now),
+        Event::Trailers { stream } => {
+            let Some(slot) = session.slot(stream) else { return };
+            match message::check_trailers(session.wire.borrow_mut().block()) {
+                Ok(()) => slot.complete(now),
+                // The stream is over already.
+                Err(what) => slot.lose(Lost::fault(Fault::stream(stream, Code::Protocol, what))),
+            }
+        }
+        Event::Reset { stream, code, fault } => {
+            if let Some(slot) = session.slot(stream) {
+                slot.lose(fault.map_or_else(|| Lost::reset(code), Lost::fault));
+            }
+        }
+        Event::Writable { stream } => session.wake_blocked(stream),
+        Event::GoAway { last, code } => session.go(Some((last, code))),
+    }
+}
+
+fn head_came(session: &Session, id: u32, ends: bool, now: Instant) {
+    let mut wire = session.wire.borrow_mut();
+    let Some(slot) = session.slot(id) else { return wire.answered(id, None) };
+    let taken = slot.state.borrow_mut().take_head(wire.block(), ends, now);
+    match taken {
+        Ok(Taken::Interim) => {}
+        Ok(Taken::Answer(declared)) => {
+            wire.answered(id, declared);
+            if ends {
+                slot.complete(now);
+            }
+        }
+        Err(lost) => {
+            wire.reset(id, Code::Protocol);
+            slot.lose(lost);
+        }
+    }
+}
+
+fn data_came(session: &Session, id: u32, (data, counted): (&[u8], usize), ends: bool, now: Instant) {
+    session.wire.borrow_mut().consumed(id, counted);
+    let Some(slot) = session.slot(id) else { return };
+    let taken = slot.state.borrow_mut().take_data(data, counted, now);
+    match taken {
+        Ok(()) if ends => slot.complete(now),
+        Ok(()) => {}
+        Err(lost) => {
+            session.wire.borrow_mut().reset(id, Code::Cancel);
+            slot.lose(lost);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A connection that is there when it is needed: opened by the first exchange, and anew once it is gone.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use weir_meter::Step;
+use weir_net::worker::Task;
+use weir_net::{Transport, clock};
+
+use super::super::answer::Answer;
+use super::super::error::Error;
+use super::super::open;
+use super::super::origin::Origin;
+use super::super::resolve::Resolver;
+use super::super::session::{Call, may_repeat};
+use super::session::Session;
+use super::slot::Slot;
+use super::{Again, NOT_AGREED};
+use crate::url::Scheme;
+
+/// Streams of one connection at once, whatever its server allows: they are looked through one by one.
+pub const STREAMS_MAX: usize = 1000;
+/// How often an exchange is begun that servers refuse before they have done anything.
+const TRIES_MAX: usize = 4;
+/// Slots kept for the next exchanges.
+const SPARE_MAX: usize = 64;
+
+/// See the module.
+pub struct Line {
+    origin: Rc<Origin>,
+    streams_max: usize,
+    session: RefCell<Option<Rc<Session>>>,
+    is_opening: Cell<bool>,
+    /// Why the last opening failed, if it did; and the number of openings that have ended.
+    failed: RefCell<Option<Error>>,
+    openings: Cell<u64>,
+    /// Who waits for the opening under way; as many as there are callers.
+    waiting: RefCell<Vec<Task>>,
+    spare: RefCell<Vec<Rc<Slot>>>,
+    /// Exchanges under way, those that wait for the opening included.
+    load: Cell<usize>,
+}
+
+impl Line {
+    /// A line to an origin, not yet opened; `streams_max` at once, kept between 1 and [`STREAMS_MAX`].
+    pub fn new(origin: Rc<Origin>, streams_max: usize) -> Rc<Line> {
+        Rc::new(Line {
+            origin,
+            streams_max: streams_max.clamp(1, STREAMS_MAX),
+            session: RefCell::new(None),
+            is_opening: Cell::new(false),
+            failed: RefCell::new(None),
+            openings: Cell::new(0),
+            waiting: RefCell::default(),
+            spare: RefCell::default(),
+            load: Cell::new(0),
+        })
+    }
+
+    /// Exchanges under way, those in line included.
+    pub fn load(&self) -> usize {
+        self.load.get()
+    }
+
+    /// Carries out one exchange. What a server refused unseen is asked again, what a connection took with it is
+    /// if it may be sent twice (RFC 9113 §8.7, RFC 9110 §9.2.2).
+    pub async fn exchange(&self, call: &Call<'_>, resolver: &Resolver) -> Result<Answer, Error> {
+        let started = call.started.unwrap_or_else(clock::precise);
+        let used = Used::of(self);
+        used.slot.deadline.set(call.timeout);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let session = self.session(call, &used.slot, resolver).await?;
+            let lost = match session.exchange(call, &used.slot, started).await {
+                Ok(answer) => return Ok(answer),
+                Err(lost) => lost,
+            };
+            let repeats = match lost.again {
+                Again::Never => false,
+                Again::IfIdempotent => tries == 1 && may_repeat(call.method),
+                Again::Always => tries < TRIES_MAX,
+            };
+            if !repeats {
+                return Err(lost.error);
+            }
+        }
+    }
+
+    /// The connection, opened if there is none.
+    async fn session(&self, call: &Call<'_>, slot: &Slot, resolver: &Resolver) -> Result<Rc<Session>, Error> {
+        loop {
+            if let Some(session) = self.session.borrow().as_ref().filter(|session| session.is_open()) {
+                return Ok(session.clone());
+            }
+            if !self.is_opening.get() {
+                return self.open(call, slot, resolver).await;
+            }
+            let seen = self.openings.get();
+            poll_fn(|_| {
+                if self.openings.get() != seen {
+                    return Poll::Ready(Ok(()));
+                }
+                self.waiting.borrow_mut().push(Task::current());
+                slot.deadline.poll_expired().map(|()| Err(Error::timed_out(Step::Connect)))
+            })
+            .await?;
+            if let Some(error) = self.failed.borrow().clone() {
+                return Err(error);
+            }
+        }
+    }
+
+    async fn open(&self, call: &Call<'_>, slot: &Slot, resolver: &Resolver) -> Result<Rc<Session>, Error> {
+        let opening = Opening::of(self);
+        let began = clock::precise();
+        let opened = open::open(&self.origin, resolver, true, call.sessions, &slot.deadline).await;
+        let opened = opened.and_then(|opened| {
+            let times = (
+                opened.resolved.saturating_duration_since(began),
+                opened.connected - opened.resolved,
+                opened.secured.map(|secured| secured - opened.connected),
+            );
+            let transport = opened.link.into_transport();
+            match &transport {
+                Transport::Tls(tls) if tls.alpn().as_deref() == Some(b"h2") => {}
+                Transport::Plain(_) if self.origin.scheme == Scheme::Http => {}
+                _ => return Err(Error::named(Step::TlsOrigin, NOT_AGREED)),
+            }
+            Ok(Session::begin(transport, self.streams_max, times))
+        });
+        opening.end(&opened);
+        opened
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.go(None);
+        }
+    }
+}
+
+/// An opening under way: those who wait learn of its end, however that comes.
+struct Opening<'l>(&'l Line);
+
+impl<'l> Opening<'l> {
+    fn of(line: &'l Line) -> Opening<'l> {
+        line.is_opening.set(true);
+        line.failed.replace(None);
+        Opening(line)
+    }
+
+    fn end(self, opened: &Result<Rc<Session>, Error>) {
+        match opened {
+            Ok(session) => {
+                if let Some(before) = self.0.session.replace(Some(session.clone())) {
+                    before.go(None);
+                }
+            }
+            Err(error) => {
+                self.0.failed.replace(Some(error.clone()));
+            }
+        }
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.is_opening.set(false);
+        self.0.openings.set(self.0.openings.get() + 1);
+        self.0.waiting.take().into_iter().for_each(Task::wake);
+    }
+}
+
+/// A slot in use; it goes back to the line.
+struct Used<'l> {
+    line: &'l Line,
+    slot: Rc<Slot>,
+}
+
+impl<'l> Used<'l> {
+    fn of(line: &'l Line) -> Used<'l> {
+        line.load.set(line.load.get() + 1);
+        let slot = line.spare.borrow_mut().pop().unwrap_or_else(|| Rc::new(Slot::new()));
+        Used { line, slot }
+    }
+}
+
+impl Drop for Used<'_> {
+    fn drop(&mut self) {
+        self.line.load.set(self.line.load.get() - 1);
+        self.slot.deadline.clear();
+        let mut spare = self.line.spare.borrow_mut();
+        if spare.len() < SPARE_MAX {
+            spare.push(self.slot.clone());
+        }
+    }
+}
