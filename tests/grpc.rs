@@ -7,7 +7,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ fn through_edge(name: &str, is_tls: bool) {
     assert!(python.exists(), "grpcio is not installed: {INSTALL}");
     let room = support::scratch(name);
     let (port, origin) = (support::free_port(), support::free_port());
-    let pair = is_tls.then(|| certificate(&room));
+    let text = |(certificate, key): (PathBuf, PathBuf)| (certificate.display().to_string(), key.display().to_string());
+    let pair = is_tls.then(|| text(support::certificate(&room)));
     let peers = |words: &[&str]| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/grpc_peers.py");
         let mut command = Command::new(&python);
@@ -57,28 +58,6 @@ fn through_edge(name: &str, is_tls: bool) {
         check.status,
         String::from_utf8_lossy(&check.stderr),
     );
-}
-
-/// A certificate of `localhost` that is its own authority.
-fn certificate(room: &Path) -> (String, String) {
-    let file = |name: &str| room.join(name).display().to_string();
-    let (certificate, key) = (file("localhost.crt"), file("localhost.key"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
-        .args([
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-            "-keyout",
-            &key,
-            "-out",
-            &certificate,
-        ])
-        .output()
-        .expect("openssl runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    (certificate, key)
 }
 
 /// Starts the edge and returns once it accepts.

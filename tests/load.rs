@@ -2,7 +2,8 @@
 //!
 //! What a script is to give stands in its comments; `tests/README.md` has the words. The counters are listed without
 //! exception: one too many fails like one missing. `load/servers.mjs` is what they run against: Node's HTTP, npm's ws
-//! and Socket.IO, as pinned in `apps/package-lock.json`.
+//! and Socket.IO, as pinned in `apps/package-lock.json`. Scripts that speak HTTP run a second time over HTTP/2, where
+//! every counter is to be the same.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -24,20 +25,49 @@ fn main() -> ExitCode {
     // Scripts mostly wait for their next arrival.
     arguments.test_threads.get_or_insert(8);
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/load");
-    let bench = Arc::new(Bench { servers: Servers::start(&home), room: support::scratch("load") });
+    let room = support::scratch("load");
+    let bench = Arc::new(Bench { servers: Servers::start(&home, &room), room });
     let mut scripts: Vec<PathBuf> = std::fs::read_dir(home.join("scripts"))
         .expect("folder is readable")
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "yml"))
         .collect();
     scripts.sort();
-    let trial = |script: PathBuf| {
-        let bench = bench.clone();
+    let trial = |script: &PathBuf, over: Over| {
+        let (bench, script) = (bench.clone(), script.clone());
         let name = script.file_stem().unwrap().to_string_lossy().into_owned();
-        Trial::test(name, move || bench.script(&script).map_err(Into::into))
+        let name = if over == Over::Http2 { format!("http2::{name}") } else { name };
+        Trial::test(name, move || bench.script(&script, over).map_err(Into::into))
     };
-    let trials = scripts.into_iter().map(trial).collect();
+    let mut trials: Vec<_> = scripts.iter().map(|script| trial(script, Over::Http1)).collect();
+    let runs_twice = |script: &&PathBuf| HTTP2.iter().any(|name| script.file_stem().unwrap() == *name);
+    trials.extend(scripts.iter().filter(runs_twice).map(|script| trial(script, Over::Http2)));
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Scripts that run over HTTP/2 too.
+const HTTP2: [&str; 14] = [
+    "bodies",
+    "captures",
+    "conditions",
+    "cookies_redirects",
+    "expect_errors",
+    "expect_fails",
+    "hooks",
+    "listeners_none",
+    "loops",
+    "max_vusers",
+    "parallel",
+    "payload",
+    "processor",
+    "rich",
+];
+
+/// What a script's requests travel on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Http1,
+    Http2,
 }
 
 /// What all scripts share.
@@ -54,11 +84,12 @@ impl Drop for Bench {
 
 impl Bench {
     /// Runs one script; the error is what a reader needs.
-    fn script(&self, script: &Path) -> Result<(), String> {
+    fn script(&self, script: &Path, over: Over) -> Result<(), String> {
         let text = std::fs::read_to_string(script).expect("script is readable");
-        let meant = Meant::read(&text.replace("{http}", &self.servers.ports["http"].to_string()));
-        let report = self.room.join(script.file_stem().unwrap()).with_extension("json");
-        let output = self.run(script, &report, &meant);
+        let meant = Meant::read(&text.replace("{http}", &self.servers.http(over).to_string()));
+        let kind = if over == Over::Http2 { "http2.json" } else { "json" };
+        let report = self.room.join(script.file_stem().unwrap()).with_extension(kind);
+        let output = self.run(script, &report, &meant, over);
         let mut wrong = meant.wrong(&output);
         match std::fs::read(&report) {
             Ok(text) => wrong.push_str(&meant.wrong_in(&serde_json::from_slice(&text).expect("the report is JSON"))),
@@ -72,11 +103,15 @@ impl Bench {
         Err(format!("{wrong}--- stderr\n{}--- stdout\n{}", text(&output.stderr), text(&output.stdout)))
     }
 
-    fn run(&self, script: &Path, report: &Path, meant: &Meant) -> Output {
+    fn run(&self, script: &Path, report: &Path, meant: &Meant, over: Over) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
         command.args(["load", "--workers", "2"]).args(&meant.arguments).arg(script).arg("-o").arg(report);
         for (name, port) in &self.servers.ports {
             command.env(name.to_uppercase(), port.to_string());
+        }
+        command.env("HTTP", self.servers.http(over).to_string());
+        if over == Over::Http2 {
+            command.args(["--overrides", r#"{"config": {"http": {"http2": true}}}"#]);
         }
         command.envs(meant.environment.iter().map(|(name, value)| (name, value)));
         command.current_dir(script.parent().unwrap()).stdin(Stdio::null()).output().expect("weir runs")
@@ -168,10 +203,18 @@ struct Servers {
 }
 
 impl Servers {
-    fn start(home: &Path) -> Servers {
+    /// The port of the server that scripts speak to.
+    fn http(&self, over: Over) -> u16 {
+        self.ports[if over == Over::Http2 { "web2" } else { "http" }]
+    }
+
+    fn start(home: &Path, room: &Path) -> Servers {
         let installed = home.with_file_name("apps").join("node_modules");
         assert!(installed.is_dir(), "the servers are not installed: npm ci --prefix tests/apps");
+        let (cert, key) = support::certificate(room);
         let mut child = Command::new("node")
+            .env("CERT", &cert)
+            .env("KEY", &key)
             .arg(home.join("servers.mjs"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

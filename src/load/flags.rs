@@ -121,7 +121,14 @@ pub struct RunArgs {
     #[arg(long, help_heading = "URL")]
     pub http2: bool,
     /// With --http2, requests at once on each connection [default: 1]
-    #[arg(short = 'm', long, value_name = "N", requires = "http2", alias = "max-concurrent-streams", help_heading = "URL")]
+    #[arg(
+        short = 'm',
+        long,
+        value_name = "N",
+        requires = "http2",
+        alias = "max-concurrent-streams",
+        help_heading = "URL"
+    )]
     pub streams: Option<usize>,
     /// How long an answer may take
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "URL")]

@@ -2,9 +2,14 @@
 //
 //   node servers.mjs [HTTP_PORT WS_PORT SOCKETIO_PORT]     0 or nothing: a free port
 //
-// Prints {"http": PORT, "ws": PORT, "socketio": PORT} on one line, and serves until it is killed.
+// Prints {"http": PORT, "ws": PORT, "socketio": PORT, …} on one line, and serves until it is killed: web2 is HTTP/2 in the
+// clear, secure1 and secure2 are https, the latter with HTTP/2 where a client offers it (where CERT and KEY name PEM files).
 // GET /counts tells what the HTTP server saw: requests by "METHOD /path", and the largest number at once.
+import fs from 'node:fs';
 import http from 'node:http';
+import http2 from 'node:http2';
+import https from 'node:https';
+import { once } from 'node:events';
 import { createRequire } from 'node:module';
 
 const require = createRequire(new URL('../apps/', import.meta.url));
@@ -61,10 +66,11 @@ const routes = {
             ? text(answer, 'welcome')
             : answer.writeHead(401, { 'www-authenticate': 'Basic' }).end(),
     '/gone': (request) => request.socket.destroy(),
+    '/version': (request, answer) => text(answer, request.httpVersion),
     '/counts': (_, answer) => json(answer, counts),
 };
 
-const web = http.createServer((request, answer) => {
+const serve = (request, answer) => {
     const path = request.url.split('?')[0];
     const seen = `${request.method} ${path}`;
     counts[seen] = (counts[seen] ?? 0) + 1;
@@ -72,7 +78,15 @@ const web = http.createServer((request, answer) => {
     request.setEncoding('latin1');
     request.on('data', (piece) => { body += piece; });
     request.on('end', () => (routes[path] ?? ((_, to) => to.writeHead(404).end('nothing here')))(request, answer, body));
+};
+const web = http.createServer(serve);
+const web2 = http2.createServer(serve);
+const secured = (tls) => ({
+    secure2: http2.createSecureServer({ ...tls, allowHTTP1: true }, serve),
+    secure1: https.createServer(tls, serve),
 });
+const { CERT, KEY } = process.env;
+const others = { web2, ...(CERT ? secured({ cert: fs.readFileSync(CERT), key: fs.readFileSync(KEY) }) : {}) };
 
 const sockets = new WebSocketServer({ port: wsPort, host: '127.0.0.1', handleProtocols: (names) => [...names].at(-1) });
 sockets.on('connection', (socket, request) => {
@@ -98,7 +112,9 @@ const behave = (socket) => {
 io.on('connection', behave);
 io.of('/chat').on('connection', behave);
 
-web.listen(httpPort, '127.0.0.1', () => {
-    const ports = { http: web.address().port, ws: sockets.address().port, socketio: io.httpServer.address().port };
-    console.log(JSON.stringify(ports));
-});
+web.listen(httpPort, '127.0.0.1');
+Object.values(others).forEach((server) => server.listen(0, '127.0.0.1'));
+await Promise.all([web, ...Object.values(others)].map((server) => once(server, 'listening')));
+const ports = { http: web.address().port, ws: sockets.address().port, socketio: io.httpServer.address().port };
+Object.entries(others).forEach(([name, server]) => { ports[name] = server.address().port; });
+console.log(JSON.stringify(ports));

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -38,6 +39,23 @@ pub fn scratch(name: &str) -> PathBuf {
     std::fs::remove_dir_all(&folder).ok();
     std::fs::create_dir_all(&folder).expect("scratch folder");
     folder
+}
+
+/// A certificate of `localhost` that is its own authority, and its key: PEM files in a folder.
+#[allow(dead_code)]
+pub fn certificate(room: &Path) -> (PathBuf, PathBuf) {
+    let (certificate, key) = (room.join("localhost.crt"), room.join("localhost.key"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .arg("-keyout")
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate)
+        .output()
+        .expect("openssl runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    (certificate, key)
 }
 
 /// A loopback port that nobody listens on and that no other test, of this process or another, was given.

@@ -278,7 +278,7 @@ fn count_failure(worker: &Worker, conf: &Conf, root: LocationId, error: &io::Err
         Fault::NoCommonVersion => cell.no_common_protocol.one(),
         Fault::NoCommonCipher => cell.no_common_cipher.one(),
         Fault::CertificateRejected => cell.rejected.one(),
-        Fault::Other => {}
+        Fault::NoCommonProtocol | Fault::Other => {}
     }
 }
 

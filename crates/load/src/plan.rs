@@ -267,6 +267,8 @@ pub struct Request {
     pub cookies: Vec<(String, Template)>,
     /// `auth`.
     pub auth: Option<(Template, Template)>,
+    /// `http2`: by ALPN where `true`, not at all where `false`; `None` as `config.http.http2` says.
+    pub http2: Option<bool>,
     /// `gzip`; `None` is on.
     pub gzip: Option<bool>,
     /// `followRedirect`.
@@ -391,6 +393,8 @@ pub struct HttpConfig {
     pub timeout: Option<Duration>,
     /// `pool`: sockets shared by everybody.
     pub pool: Option<usize>,
+    /// `http2`, weir's own: everything over HTTP/2, with prior knowledge over `http://`.
+    pub http2: bool,
     /// `maxSockets`: of one virtual user; 1 unless set.
     pub sockets_max: Option<usize>,
     /// `extendedMetrics`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_net::Instant;
 
 use weir_meter::Step;
-use weir_net::tls::Sessions;
+use weir_net::tls::{Fault, Sessions};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
 use super::answer::Timings;
@@ -58,7 +58,12 @@ pub(super) async fn open(
     }
     // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
     let stream = Box::pin(origin.tls.open(stream, &origin.host, http2, sessions, deadline)).await;
-    let stream = stream.map_err(|error| Error::io(Step::TlsOrigin, &error))?;
+    let stream = stream.map_err(|error| match weir_net::tls::failure(&error) {
+        Some(failure) if http2 && failure.fault == Fault::NoCommonProtocol => {
+            Error::named(Step::TlsOrigin, super::h2::NOT_AGREED)
+        }
+        _ => Error::io(Step::TlsOrigin, &error),
+    })?;
     Ok(Opened { link: Link { stream }, resolved, connected, secured: Some(clock::precise()) })
 }
 

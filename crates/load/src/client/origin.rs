@@ -29,6 +29,8 @@ pub struct Origin {
     pub(super) proxy: Option<Rc<Proxy>>,
     /// How TLS is spoken with it.
     pub(super) tls: Rc<Tls>,
+    /// It was offered HTTP/2 and did not agree.
+    pub(crate) lacks_http2: Cell<bool>,
     /// Addresses found, in the order they are tried.
     pub(super) addresses: RefCell<Rc<[SocketAddr]>>,
     /// Which of them worked last.
@@ -48,6 +50,7 @@ impl Origin {
             authority: url.authority.clone(),
             proxy: None,
             tls: tls.clone(),
+            lacks_http2: Cell::new(false),
             addresses: RefCell::new(addresses.into()),
             preferred: Cell::new(0),
         }

@@ -25,13 +25,14 @@ use weir_meter::Step;
 use weir_net::{buffer, clock};
 use weir_wire::Known;
 
-use crate::client::{self, Answer, Call, Error, Origins, Resolver};
+use crate::client::h2::NOT_AGREED;
+use crate::client::{self, Answer, Call, Error, Origin, Origins, Resolver};
 use crate::cookie::{Jar, Rules};
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::processor::Params;
 use crate::record::Recorder;
 use crate::tls::Tls;
-use crate::url::Url;
+use crate::url::{Scheme, Url};
 use crate::value::Value;
 use crate::vuser::{Failed, Vuser};
 use crate::worker::Worker;
@@ -216,6 +217,14 @@ async fn holds(vuser: &mut Vuser, condition: &Condition) -> Result<bool, Failed>
     Ok(expression.value(&|name| vars.by_path(name)).map_or(true, |value| value.is_truthy()))
 }
 
+/// Whether a request goes over HTTP/2.
+enum Http2 {
+    Never,
+    /// Where the server agrees.
+    Agreed,
+    Always,
+}
+
 /// A request on its way.
 struct Asked<'r> {
     request: &'r Request,
@@ -272,6 +281,17 @@ impl Asked<'_> {
 
     fn ready(&self) -> Option<&Ready> {
         self.compiled.ready.as_ref().filter(|_| self.outgoing.is_none())
+    }
+
+    /// Whether it goes over HTTP/2: the step's word counts before the configuration's. As in Artillery, whose client
+    /// asks by ALPN, a step's means `https://` only, and is no demand.
+    fn speaks_http2(&self, always: bool, origin: &Origin) -> Http2 {
+        match (self.request.http2, always) {
+            (Some(false), _) | (None, false) => Http2::Never,
+            (_, true) => Http2::Always,
+            (Some(true), false) if origin.scheme == Scheme::Https && !origin.lacks_http2.get() => Http2::Agreed,
+            (Some(true), false) => Http2::Never,
+        }
     }
 
     fn follows(&self) -> bool {
@@ -369,11 +389,20 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
         worker.say_debug(worker.debug.request(&format!("{}://{}", origin.scheme.name(), origin.authority), head, body));
     }
     let sockets = vuser.session.sockets(&worker.http, &worker.plan);
-    let mut permit = sockets.acquire(origin).await;
     let timeout = worker.http.timeout;
     let sessions = sockets.sessions(origin);
     let call = Call { origin, method, head, body, wants_body, sessions, timeout, started: None };
-    client::exchange(&mut permit.kept, &call, &worker.http.resolver).await
+    let resolver = &worker.http.resolver;
+    match asked.speaks_http2(worker.plan.http.http2, origin) {
+        Http2::Never => {}
+        Http2::Always => return Box::pin(sockets.line(origin).exchange(&call, resolver)).await,
+        Http2::Agreed => match Box::pin(sockets.line(origin).exchange(&call, resolver)).await {
+            Err(error) if error.name == NOT_AGREED => origin.lacks_http2.set(true),
+            outcome => return outcome,
+        },
+    }
+    let mut permit = sockets.acquire(origin).await;
+    client::exchange(&mut permit.kept, &call, resolver).await
 }
 
 /// Cookies of an answer; from the first one on they are sent.

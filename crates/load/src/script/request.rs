@@ -37,6 +37,7 @@ impl Builder<'_> {
             query: node.get("qs").map(|query| self.tree(query)),
             cookies: self.texts(node.get("cookie")),
             auth: node.get("auth").map(|auth| self.auth(auth)),
+            http2: node.get("http2").and_then(|http2| if let Kind::Bool(on) = http2.kind { Some(on) } else { None }),
             gzip: node.get("gzip").and_then(|gzip| if let Kind::Bool(on) = gzip.kind { Some(on) } else { None }),
             follows: !node.get("followRedirect").is_some_and(Node::is_no),
             allow_get_body: node.get("allowGetBody").is_some_and(Node::is_yes),

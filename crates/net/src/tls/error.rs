@@ -25,6 +25,8 @@ pub enum Fault {
     NoCommonVersion,
     /// They have no cipher in common.
     NoCommonCipher,
+    /// They have no protocol in common (RFC 7301).
+    NoCommonProtocol,
     /// The other side did not like the certificate it was shown.
     CertificateRejected,
     /// Anything else.
@@ -53,6 +55,7 @@ impl Fault {
                 | PeerIncompatible::NoKxGroupsInCommon
                 | PeerIncompatible::NoSignatureSchemesInCommon,
             ) => Fault::NoCommonCipher,
+            Error::AlertReceived(Alert::NoApplicationProtocol) => Fault::NoCommonProtocol,
             Error::AlertReceived(
                 Alert::BadCertificate
                 | Alert::UnsupportedCertificate

@@ -115,8 +115,7 @@ mod tests {
         assert_eq!(Decoder::default().decode(&out, 1 << 16, &mut block), Ok(()));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let fields: Vec<_> = block.iter().map(|(name, value)| format!("{}={}", text(name), text(value))).collect();
-        let expected =
-            [":method=POST", ":scheme=http", ":path=/x?y", ":authority=a:81", "accept=*/*", "x-own=1"];
+        let expected = [":method=POST", ":scheme=http", ":path=/x?y", ":authority=a:81", "accept=*/*", "x-own=1"];
         assert_eq!(fields, expected);
         Ok(())
     }

@@ -67,7 +67,9 @@ impl Driver {
     }
 
     fn flush(&self) -> Result<(), Lost> {
-        self.session.flush().map_err(|error| Lost { error: Error::io(Step::SendRequest, &error), again: Again::IfIdempotent })
+        self.session
+            .flush()
+            .map_err(|error| Lost { error: Error::io(Step::SendRequest, &error), again: Again::IfIdempotent })
     }
 
     fn read(&mut self) -> Result<(), Lost> {

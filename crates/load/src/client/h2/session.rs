@@ -313,8 +313,7 @@ impl Session {
     pub fn go(&self, unbegun: Option<(u32, u32)>) {
         self.is_going.set(true);
         if let Some((last, code)) = unbegun {
-            let lost: Vec<_> =
-                self.streams.borrow().iter().filter(|slot| slot.id.get() > last).cloned().collect();
+            let lost: Vec<_> = self.streams.borrow().iter().filter(|slot| slot.id.get() > last).cloned().collect();
             lost.iter().for_each(|slot| slot.lose(Lost::unbegun(code)));
         }
         self.waiting.borrow().iter().for_each(|slot| slot.wake());

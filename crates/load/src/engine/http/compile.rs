@@ -82,7 +82,11 @@ impl Base {
         let url = Url::parse(target).ok()?;
         let after = target.split_once("://").map_or("", |(_, after)| after);
         let prefix = after.find('/').and_then(|at| after.get(at..)).unwrap_or_default().to_owned();
-        Some(Base { origin: origins.of(&url), prefix, authorization: url.basic().map(|basic| format!("authorization: {basic}\r\n")) })
+        Some(Base {
+            origin: origins.of(&url),
+            prefix,
+            authorization: url.basic().map(|basic| format!("authorization: {basic}\r\n")),
+        })
     }
 }
 

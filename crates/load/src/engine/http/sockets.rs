@@ -11,6 +11,7 @@ use std::task::{Poll, Waker};
 
 use weir_net::tls::Sessions;
 
+use crate::client::h2::{Line, STREAMS_MAX};
 use crate::client::{Kept, Origin};
 use crate::url::Scheme;
 
@@ -33,7 +34,15 @@ struct Lane {
     origin: Rc<Origin>,
     in_use: usize,
     idle: Vec<Kept>,
+    /// Over HTTP/2: as many connections at most, and many requests on each.
+    lines: Vec<Rc<Line>>,
     waiting: VecDeque<Rc<Waiter>>,
+}
+
+impl Lane {
+    fn of(origin: &Rc<Origin>) -> Lane {
+        Lane { origin: origin.clone(), in_use: 0, idle: Vec::new(), lines: Vec::new(), waiting: VecDeque::new() }
+    }
 }
 
 /// One who waits in line.
@@ -77,7 +86,7 @@ impl Sockets {
         let mut lanes = self.lanes.borrow_mut();
         let index = lanes.iter().position(|lane| Rc::ptr_eq(&lane.origin, origin));
         let index = index.unwrap_or_else(|| {
-            let lane = Lane { origin: origin.clone(), in_use: 0, idle: Vec::new(), waiting: VecDeque::new() };
+            let lane = Lane::of(origin);
             lanes.reserve_exact(1);
             lanes.push(lane);
             lanes.len() - 1
@@ -85,8 +94,22 @@ impl Sockets {
         match lanes.get_mut(index) {
             Some(lane) => f(lane),
             // Cannot be: it was found or pushed just now.
-            None => f(&mut Lane { origin: origin.clone(), in_use: 0, idle: Vec::new(), waiting: VecDeque::new() }),
+            None => f(&mut Lane::of(origin)),
         }
+    }
+
+    /// The connection of that origin, over HTTP/2, on which the fewest requests are under way; another one while there
+    /// may be more and all are busy.
+    pub(super) fn line(&self, origin: &Rc<Origin>) -> Rc<Line> {
+        self.lane(origin, |lane| match lane.lines.iter().min_by_key(|line| line.load()) {
+            Some(line) if line.load() == 0 || lane.lines.len() >= self.limit => line.clone(),
+            Some(_) | None => {
+                let line = Line::new(origin.clone(), STREAMS_MAX);
+                lane.lines.reserve_exact(1);
+                lane.lines.push(line.clone());
+                line
+            }
+        })
     }
 
     /// A connection of that origin, or leave to open one; waits in line for it.

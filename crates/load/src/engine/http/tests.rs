@@ -142,6 +142,7 @@ impl Script {
             query: None,
             cookies: Vec::new(),
             auth: None,
+            http2: None,
             gzip: None,
             follows: true,
             allow_get_body: false,

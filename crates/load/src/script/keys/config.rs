@@ -106,6 +106,10 @@ pub(crate) const HTTP: Object = Object {
         ),
         yes("pool", "connections shared by all virtual users, instead of one for each"),
         partly("maxSockets", "connections of one virtual user; Artillery documents it and does not read it"),
+        yes(
+            "http2",
+            "weir's own: `true` speaks HTTP/2 with every server, by ALPN over `https://` and with prior knowledge over `http://`",
+        ),
         yes("extendedMetrics", "also report dns, tcp, tls and total times"),
         yes("defaults", "what every request begins with"),
         yes("cookieJarOptions", "options of the cookie jar"),
