@@ -150,6 +150,14 @@ pub struct Stack {
     globals: Vec<String>,
 }
 
+impl Stack {
+    /// Where the load goes.
+    fn url(&self) -> String {
+        let scheme = if self.layout.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.target)
+    }
+}
+
 impl Ask {
     /// Finds a place for everything a side's configuration names; the refusal says what to do.
     pub fn stack(&self, side: &Side) -> Result<Stack, String> {
@@ -236,7 +244,7 @@ impl Ask {
         let mut argv = vec![weir, "load".to_owned()];
         match load {
             Load::Path { path, connections, rate } => {
-                argv.push(format!("http://{}{path}", stack.target));
+                argv.push(format!("{}{path}", stack.url()));
                 argv.extend([
                     "-c".to_owned(),
                     connections.to_string(),
@@ -246,11 +254,13 @@ impl Ask {
                 argv.extend(rate.iter().flat_map(|rate| ["-R".to_owned(), rate.to_string()]));
             }
             Load::Script { file, .. } => {
-                argv.extend([file.display().to_string(), "-t".to_owned(), format!("http://{}", stack.target)]);
+                argv.extend([file.display().to_string(), "-t".to_owned(), stack.url()]);
                 // The same arrivals and the same data in both arms of a pair.
                 argv.extend(["--seed".to_owned(), (seed >> 1).to_string()]);
             }
         }
+        // A lab's address is in no certificate.
+        argv.extend(stack.layout.is_secure.then(|| "--insecure".to_owned()));
         argv.extend(["--workers".to_owned(), self.cpus.client.len().max(1).to_string()]);
         argv.extend(["--interval", WINDOW, "-q", "-o"].map(str::to_owned));
         argv.push(out.display().to_string());

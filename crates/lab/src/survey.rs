@@ -12,6 +12,8 @@ const ADDRESSES_MAX: usize = 1_000;
 pub struct Survey {
     /// Where servers listen; a wildcard is 0.0.0.0.
     pub listens: Vec<SocketAddr>,
+    /// Those where TLS is spoken.
+    pub secure: Vec<SocketAddr>,
     /// Whom it asks: host and port, as written.
     pub peers: Vec<(String, u16)>,
     /// Directories that hold a cache.
@@ -39,7 +41,13 @@ pub fn survey(tree: &Tree) -> Survey {
         }
         for statement in block.children() {
             match statement.name.text.as_str() {
-                "listen" => found.listens.extend(listen(statement.text(0))),
+                "listen" => {
+                    let says = |word: &str| statement.args.iter().any(|argument| argument.text == word);
+                    // Over UDP there is nothing for a load here.
+                    let at = listen(statement.text(0)).filter(|_| !says("quic"));
+                    found.secure.extend(at.filter(|_| says("ssl")));
+                    found.listens.extend(at);
+                }
                 "server" if block.name == "upstream" => found.peers.extend(host_and_port(statement.text(0), 80)),
                 "proxy_pass" => found.peers.extend(passed(statement.text(0), &upstreams)),
                 "proxy_cache_path" => found.caches.push(statement.text(0).to_owned()),
@@ -113,7 +121,7 @@ mod tests {
         let text = "daemon off; pid /run/x.pid; http {
             proxy_cache_path /var/cache/x keys_zone=one:1m;
             upstream app { server 127.0.0.1:3000; server express weight=2; server unix:/run/app.sock; }
-            server { listen 8080; listen 127.0.0.1:81; listen [::]:82; listen unix:/x;
+            server { listen 8080; listen 127.0.0.1:81 ssl; listen [::]:82; listen unix:/x; listen 443 quic;
                 location / { proxy_pass http://app; }
                 location /a { proxy_pass http://10.0.0.2:9000/x; }
                 location /b { proxy_pass http://$host; } }
@@ -123,6 +131,7 @@ mod tests {
         let found = survey(&tree);
         let listens: Vec<String> = found.listens.iter().map(ToString::to_string).collect();
         assert_eq!(listens, ["0.0.0.0:80", "0.0.0.0:8080", "127.0.0.1:81", "[::]:82"]);
+        assert_eq!(found.secure, ["127.0.0.1:81".parse().unwrap()]);
         let peers: Vec<String> = found.peers.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         assert_eq!(peers, ["10.0.0.2:9000", "127.0.0.1:3000", "express:80", "secure:443"]);
         assert_eq!(found.caches, ["/var/cache/x"]);

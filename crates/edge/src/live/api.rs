@@ -219,7 +219,10 @@ fn keyvals(conf: Option<&Conf>, query: &str, rest: &str) -> Option<Result<Value,
             return Some(if is_bare {
                 Ok(names.map(|zone| zone.name.as_str()).collect())
             } else {
-                names.map(|zone| Ok((zone.name.clone(), zone.shown(None)?))).collect::<Result<_, _>>().map(Value::Object)
+                names
+                    .map(|zone| Ok((zone.name.clone(), zone.shown(None)?)))
+                    .collect::<Result<_, _>>()
+                    .map(Value::Object)
             });
         }
     };

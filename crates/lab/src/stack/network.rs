@@ -33,6 +33,8 @@ pub struct Layout {
     pub names: Vec<(String, IpAddr)>,
     /// Where the load goes.
     pub target: Option<SocketAddr>,
+    /// TLS is spoken there.
+    pub is_secure: bool,
     /// Origins on the edge's host.
     pub near: Vec<SocketAddr>,
     /// Origins on their own.
@@ -48,6 +50,7 @@ pub fn layout(survey: &Survey, port: Option<u16>, is_isolated: bool) -> Result<L
         Some(port) => format!("the configuration does not listen on port {port}"),
         None => "the configuration listens on no TCP port: nothing to load".to_owned(),
     })?;
+    found.is_secure = survey.secure.contains(&listen);
     found.target = Some(match listen.ip() {
         ip if ip.is_unspecified() && is_isolated => {
             found.hosts.push(Host::named(CLIENT));
