@@ -373,6 +373,7 @@ impl Worker {
                 self.close_idle(limit);
             }
             if free() == 0 {
+                self.board.places_refused.one();
                 log::global(Level::Alert, format_args!("{limit} worker_connections are not enough"));
                 return None;
             }

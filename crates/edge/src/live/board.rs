@@ -170,6 +170,8 @@ pub struct Board {
     pub errors: ErrorCells,
     /// Connections that could not be accepted: out of files, mostly.
     pub accept_failed: Count,
+    /// Connections that found no place in the worker's table: clients that were dropped, and tries at peers.
+    pub places_refused: Count,
     /// Places taken in the worker's connection table, as of the last second.
     pub places: Count,
     /// The id of the worker's thread.

@@ -1,11 +1,9 @@
 //! Each limit beside its use.
 
-use weir_meter::host;
 use weir_meter::live::cells::Why;
 use weir_meter::live::{Limit, Snapshot};
 
 use super::machine::Machine;
-use super::sums::{Flow, peer_sums};
 use super::{Live, Scene};
 
 /// The limits of this edge as they are now; `max` is for the caller to fill in.
@@ -20,16 +18,17 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     };
     let Some(conf) = &scene.conf else { return all };
     for (id, seat) in scene.seats.iter().enumerate() {
-        let (board, counters) = (live.board(*seat), live.counters.seat(*seat));
+        let board = live.board(*seat);
         if let Some(limit) = conf.main.process.connections {
             // As the worker reckons: listening sockets and the channel to the control thread take places, too.
             let used = board.places.get() as f64 + conf.sockets.len() as f64 + 1.0;
-            let [_, dropped, _] = Flow::of(counters).totals;
-            push("connections", format!("worker {id}"), "count", used, limit as f64, dropped, "worker_connections");
+            let refused = board.places_refused.get();
+            push("connections", format!("worker {id}"), "count", used, limit as f64, refused, "worker_connections");
         }
     }
-    let failed = live.taken_boards().map(|(_, board)| board.accept_failed.get()).sum();
-    if let Some(files) = host::file_limit().filter(|files| files.soft < u64::MAX) {
+    let accepts: u64 = live.taken_boards().map(|(_, board)| board.accept_failed.get()).sum();
+    let failed = accepts + fails(snapshot, Why::NoFile, |_| true);
+    if let Some(files) = machine.files.filter(|files| files.soft < u64::MAX) {
         push("fds", String::new(), "count", machine.open_files as f64, files.soft as f64, failed, "RLIMIT_NOFILE");
     }
     for socket in &scene.sockets {
@@ -57,7 +56,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
             }
         }
     }
-    ports(live, machine, snapshot, &mut push);
+    ports(machine, snapshot, &mut push);
     for worker in &snapshot.weir.workers {
         push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU a worker");
     }
@@ -75,20 +74,19 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
 }
 
 /// Local ports taken towards each peer: of connections open, and of those in TIME_WAIT.
-fn ports(
-    live: &Live,
-    machine: &Machine,
-    snapshot: &Snapshot,
-    push: &mut impl FnMut(&str, String, &str, f64, f64, u64, &str),
-) {
-    let Some(range) = host::local_ports() else { return };
+fn ports(machine: &Machine, snapshot: &Snapshot, push: &mut impl FnMut(&str, String, &str, f64, f64, u64, &str)) {
+    let Some(range) = machine.port_range else { return };
     let mut taken: Vec<_> = machine.ports.iter().collect();
     taken.sort();
     for (address, used) in taken {
         let of = address.to_string();
-        let groups = snapshot.http.upstreams.keys();
-        let fails = groups.map(|group| peer_sums(live, &super::peer_name(group, &of)).fails);
-        let hits = fails.filter_map(|fails| fails.get(Why::NoPort as usize).copied()).sum();
+        let hits = fails(snapshot, Why::NoPort, |server| server == of);
         push("ports", of, "count", *used as f64, range as f64, hits, "net.ipv4.ip_local_port_range");
     }
+}
+
+/// Tries at these peers, of all groups, that failed so.
+fn fails(snapshot: &Snapshot, why: Why, is_meant: impl Fn(&str) -> bool) -> u64 {
+    let peers = snapshot.weir.upstreams.values().flatten().filter(|peer| is_meant(&peer.server));
+    peers.filter_map(|peer| peer.fails.get(why.as_str())).sum()
 }

@@ -13,71 +13,103 @@ use crate::conf::Conf;
 /// What the machine did in the last second.
 #[derive(Default)]
 pub(super) struct Machine {
-    at_ms: u64,
-    times: Option<CpuKinds>,
-    threads: HashMap<u32, host::ThreadTimes>,
-    quota: Option<host::Quota>,
-    resent: Option<u64>,
+    before: Readings,
     pub(super) host: Host,
     /// By thread: share of a CPU, and seconds waited a second.
     pub(super) shares: HashMap<u32, (f64, Option<f64>)>,
     /// CPUs used of a quota, and periods throttled since the start.
     pub(super) quota_used: f64,
     pub(super) throttled_total: u64,
+    /// `RLIMIT_NOFILE`, as it was read last.
+    pub(super) files: Option<host::FileLimit>,
     pub(super) open_files: u64,
     pub(super) overflows: u64,
+    /// Ports that the kernel gives to connections, towards each peer.
+    pub(super) port_range: Option<u64>,
     /// Local ports taken towards peers.
     pub(super) ports: HashMap<SocketAddr, u64>,
     /// Whose ports are looked at next.
     port_turn: usize,
 }
+
+/// What only says something beside what it was a second before.
+#[derive(Default)]
+struct Readings {
+    at_ms: u64,
+    times: Option<CpuKinds>,
+    threads: Vec<host::ThreadTimes>,
+    quota: Option<host::Quota>,
+    resent: Option<u64>,
+}
+
 impl Machine {
-    /// Reads the machine's files below `root`; once a second.
+    /// Reads the machine's files below `root`; once a second. A process that is out of files cannot open these either:
+    /// then all of its files are in use, and everything else stays as it was read last.
     pub(super) fn look(&mut self, root: &Path, now_ms: u64) {
-        let seconds = now_ms.saturating_sub(self.at_ms) as f64 / 1000.0;
-        let is_first = std::mem::replace(&mut self.at_ms, now_ms) == 0 || seconds <= 0.0;
+        // First and last: if these two could be read, what is between them could be.
+        let files = host::file_limit_under(root);
         let (memory_total, memory_available) = host::memory_under(root);
-        let quota = host::quota_under(root);
-        let resent = host::retransmitted_under(root);
         let times = host::cpu_kinds_under(root);
-        let mut new = Host {
+        let now = Readings {
+            at_ms: now_ms,
+            times: times.map(|(times, _)| times),
+            threads: host::thread_times_under(root),
+            quota: host::quota_under(root),
+            resent: host::retransmitted_under(root),
+        };
+        let mut host = Host {
             cpus: host::effective_cpus_under(root) as u64,
             runnable: times.map(|(_, running)| running),
             load: host::load_under(root),
             psi_cpu: host::pressure_under(root, "cpu"),
             psi_memory: host::pressure_under(root, "memory"),
             psi_io: host::pressure_under(root, "io"),
-            quota_cpus: quota.map(|quota| quota.cpus),
+            quota_cpus: now.quota.map(|quota| quota.cpus),
             memory_total,
             memory_available,
             rss: host::resident_under(root),
             time_wait: host::waiting_sockets_under(root),
             ..Host::default()
         };
-        let threads = host::thread_times_under(root);
-        if !is_first {
-            if let (Some(then), Some((now, _))) = (self.times, times) {
-                new.cpu = shares(&then, &now);
-            }
-            self.shares = threads.iter().filter_map(|now| Some((now.id, self.share(now, seconds)?))).collect();
-            let waits: Vec<f64> = self.shares.values().filter_map(|(_, wait)| *wait).collect();
-            new.run_queue_wait = (!waits.is_empty()).then(|| waits.iter().sum());
-            if let (Some(then), Some(now)) = (self.quota, quota) {
-                let periods = now.periods.saturating_sub(then.periods);
-                let throttled = now.throttled.saturating_sub(then.throttled);
-                new.throttled = Some(if periods > 0 { throttled as f64 / periods as f64 } else { 0.0 });
-                self.quota_used = now.used_us.saturating_sub(then.used_us) as f64 / (seconds * 1e6);
-                self.throttled_total += throttled;
-            }
-            if let (Some(then), Some(now)) = (self.resent, resent) {
-                new.retransmits = Some(now.saturating_sub(then) as f64 / seconds);
-            }
+        let (overflows, port_range) = (host::listen_overflows_under(root), host::local_ports());
+        let open_files = host::open_files();
+        if let Some(known) = self.files
+            && (files.is_none() || open_files.is_none())
+        {
+            self.open_files = known.soft;
+            return;
         }
-        self.times = times.map(|(times, _)| times);
-        self.threads = threads.into_iter().map(|thread| (thread.id, thread)).collect();
-        (self.quota, self.resent, self.host) = (quota, resent, new);
-        self.open_files = host::open_files().unwrap_or(0);
-        self.overflows = host::listen_overflows_under(root).unwrap_or(0);
+        self.measure(&now, &mut host);
+        (self.host, self.before) = (host, now);
+        (self.files, self.port_range) = (files, port_range);
+        (self.open_files, self.overflows) = (open_files.unwrap_or(0), overflows.unwrap_or(0));
+    }
+
+    /// What happened since the readings before.
+    fn measure(&mut self, now: &Readings, host: &mut Host) {
+        let before = &self.before;
+        let seconds = now.at_ms.saturating_sub(before.at_ms) as f64 / 1000.0;
+        if before.at_ms == 0 || seconds <= 0.0 {
+            return;
+        }
+        if let (Some(then), Some(now)) = (before.times, now.times) {
+            host.cpu = shares(&then, &now);
+        }
+        let known = |id| before.threads.iter().find(|thread| thread.id == id);
+        let shares = now.threads.iter().filter_map(|now| Some((now.id, share(known(now.id)?, now, seconds))));
+        self.shares = shares.collect();
+        let waits: Vec<f64> = self.shares.values().filter_map(|(_, wait)| *wait).collect();
+        host.run_queue_wait = (!waits.is_empty()).then(|| waits.iter().sum());
+        if let (Some(then), Some(now)) = (before.quota, now.quota) {
+            let periods = now.periods.saturating_sub(then.periods);
+            let throttled = now.throttled.saturating_sub(then.throttled);
+            host.throttled = Some(if periods > 0 { throttled as f64 / periods as f64 } else { 0.0 });
+            self.quota_used = now.used_us.saturating_sub(then.used_us) as f64 / (seconds * 1e6);
+            self.throttled_total += throttled;
+        }
+        if let (Some(then), Some(now)) = (before.resent, now.resent) {
+            host.retransmits = Some(now.saturating_sub(then) as f64 / seconds);
+        }
     }
 
     /// Asks the kernel about the ports towards the next few peers: each answer is a walk through all connections.
@@ -100,14 +132,13 @@ impl Machine {
             }
         }
     }
+}
 
-    /// Share of a CPU and seconds waited a second, if the thread was there before.
-    fn share(&self, now: &host::ThreadTimes, seconds: f64) -> Option<(f64, Option<f64>)> {
-        let then = self.threads.get(&now.id)?;
-        let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / (seconds * 1e9);
-        let wait = now.waited_ns.zip(then.waited_ns).map(|(now, then)| per_second(now, then));
-        Some((per_second(now.ran_ns, then.ran_ns), wait))
-    }
+/// Share of a CPU and seconds waited a second.
+fn share(then: &host::ThreadTimes, now: &host::ThreadTimes, seconds: f64) -> (f64, Option<f64>) {
+    let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / (seconds * 1e9);
+    let wait = now.waited_ns.zip(then.waited_ns).map(|(now, then)| per_second(now, then));
+    (per_second(now.ran_ns, then.ran_ns), wait)
 }
 
 /// Peers whose ports are counted, at most.
@@ -126,5 +157,24 @@ fn shares(then: &CpuKinds, now: &CpuKinds) -> CpuShares {
         steal: share(now.steal, then.steal),
         idle: share(now.idle, then.idle),
         wait: share(now.wait, then.wait),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_file_to_be_opened_all_are_in_use_and_the_rest_stays() {
+        let mut machine = Machine::default();
+        machine.look(Path::new("/"), 1000);
+        let Some(files) = machine.files else { return }; // no /proc here
+        assert!(machine.open_files > 0 && machine.open_files < files.soft);
+        let memory = machine.host.memory_total;
+        // What a full table makes of every file.
+        machine.look(Path::new("/nowhere"), 2000);
+        assert_eq!((machine.open_files, machine.host.memory_total), (files.soft, memory));
+        machine.look(Path::new("/"), 3000);
+        assert!(machine.open_files < files.soft && machine.before.at_ms == 3000);
     }
 }

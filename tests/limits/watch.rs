@@ -1,0 +1,125 @@
+//! One who watches the feed: what it was told, and when.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::stage::{Edge, PATIENCE};
+
+/// What one event said.
+#[derive(Clone, Debug)]
+pub struct Second {
+    /// When it came.
+    pub at: Instant,
+    /// The verdict's state, and its sentence.
+    pub state: String,
+    words: String,
+    /// The limit that it is about.
+    pub kind: String,
+    pub of: String,
+    /// How full the waterline of that limit is.
+    pub ratio: f64,
+    /// The line to change.
+    pub remedy: String,
+    /// Errors counted so far, of all classes.
+    pub errors: u64,
+}
+
+impl Second {
+    /// As a line.
+    pub fn said(&self, begun: Instant) -> String {
+        let Second { state, words, errors, ratio, .. } = self;
+        format!("{:.1?}: {state}: {words} [{ratio:.2}], {errors} errors", self.at - begun)
+    }
+}
+
+/// A viewer.
+pub struct Watch {
+    /// When it came.
+    pub begun: Instant,
+    seconds: Arc<Mutex<Vec<Second>>>,
+}
+
+impl Watch {
+    /// Comes, and waits for the first event.
+    pub fn begin(edge: &Edge) -> Watch {
+        let mut stream = TcpStream::connect(edge.dashboard).unwrap();
+        stream.write_all(b"GET /feed HTTP/1.0\r\nAuthorization: Bearer a token for tests only\r\n\r\n").unwrap();
+        let watch = Watch { begun: Instant::now(), seconds: Arc::default() };
+        let seconds = watch.seconds.clone();
+        std::thread::spawn(move || {
+            let mut document = Value::Null;
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let Some(data) = line.strip_prefix("data: ") else { continue };
+                merge(&mut document, serde_json::from_str(data).unwrap());
+                seconds.lock().unwrap().push(second(&document));
+            }
+        });
+        watch.until("the first event", |seconds| seconds.first().map(|_| ()));
+        watch
+    }
+
+    /// Everything so far.
+    pub fn all(&self) -> Vec<Second> {
+        self.seconds.lock().unwrap().clone()
+    }
+
+    /// Waits for so many events after that moment; the last of them.
+    pub fn after(&self, moment: Instant, count: usize) -> Second {
+        self.until("events go on", |seconds| seconds.iter().filter(|second| second.at > moment).nth(count).cloned())
+    }
+
+    /// Waits until what was told gives something.
+    pub fn until<T>(&self, what: &str, found: impl Fn(&[Second]) -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = found(&self.seconds.lock().unwrap()) {
+                return found;
+            }
+            assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}: {:#?}", self.all());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn second(document: &Value) -> Second {
+    let text = |path: &str| document.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (kind, of) = (text("/verdict/limit/kind"), text("/verdict/limit/of"));
+    let lines = document["waterlines"].as_array().into_iter().flatten();
+    let line = lines.into_iter().find(|line| line["kind"] == kind.as_str() && line["of"].as_str().unwrap_or("") == of);
+    let errors = document.pointer("/snapshot/weir/errors").and_then(Value::as_array);
+    Second {
+        at: Instant::now(),
+        state: text("/verdict/state"),
+        words: text("/verdict/words/en"),
+        ratio: line.and_then(|line| line["ratio"].as_f64()).unwrap_or(0.0),
+        remedy: text("/verdict/remedy/en"),
+        errors: errors.into_iter().flatten().filter_map(|class| class["count"].as_u64()).sum(),
+        kind,
+        of,
+    }
+}
+
+/// A merge patch (RFC 7396), in which an object in place of a list patches that list by place.
+fn merge(into: &mut Value, patch: Value) {
+    match (into, patch) {
+        (Value::Object(into), Value::Object(patch)) => {
+            for (name, change) in patch {
+                if change.is_null() {
+                    into.remove(&name);
+                } else {
+                    merge(into.entry(name).or_insert(Value::Null), change);
+                }
+            }
+        }
+        (Value::Array(into), Value::Object(patch)) => {
+            for (place, change) in patch {
+                merge(&mut into[place.parse::<usize>().unwrap()], change);
+            }
+        }
+        (into, patch) => *into = patch,
+    }
+}
