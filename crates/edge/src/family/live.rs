@@ -7,6 +7,7 @@
 use weir_conf::Statement;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
+use weir_meter::live::histogram::Spot;
 use weir_meter::live::{ErrorSample, Timestamp};
 use weir_net::{Instant, clock};
 
@@ -149,12 +150,11 @@ pub fn begin<'w>(exchange: &mut Exchange<'w>) -> Opened<'w> {
 
 /// Counts the end of an exchange, and its tries.
 fn ended(exchange: &mut Exchange<'_>) {
-    let now = clock::now();
-    count_tries(exchange);
+    let spot = count_tries(exchange);
     if !std::mem::take(&mut exchange.is_counted) {
         return;
     }
-    let board = &exchange.worker.board;
+    let board = &*exchange.worker.board;
     let cell = board.zone(exchange.location.cell);
     let (status, was_answered) = (exchange.response.status, exchange.bytes_sent > 0);
     if was_answered {
@@ -164,21 +164,24 @@ fn ended(exchange: &mut Exchange<'_>) {
     }
     cell.received.add(exchange.request_length);
     cell.sent.add(exchange.bytes_sent);
-    count_visit(exchange);
+    if let Some(number) = exchange.cache.zone {
+        count_visit(exchange, number);
+    }
     if exchange.step != Step::Tunnel {
-        let took = now.us_since(exchange.started);
-        cell.times.record(took);
-        board.took(Leg::Write, since_source(exchange.tries.last(), now).unwrap_or(took));
+        let took = clock::now().us_since(exchange.started);
+        cell.times.put(spot.or(took));
+        let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.started));
+        board.took(Leg::Write, took.saturating_sub(of_source.unwrap_or(0)));
     }
     if is_error(status, was_answered) {
-        tell(exchange, now);
+        tell(exchange, clock::now());
     }
 }
 
 /// Counts what the cache had to do with it: its statuses are counted by the cache itself.
-fn count_visit(exchange: &Exchange<'_>) {
+fn count_visit(exchange: &Exchange<'_>, zone: usize) {
     let visit = &exchange.cache;
-    let Some(path) = visit.zone.and_then(|number| exchange.conf.declared.cache.paths.get(number)) else { return };
+    let Some(path) = exchange.conf.declared.cache.paths.get(zone) else { return };
     let cell = exchange.worker.board.cache(path.cell);
     cell.requests.one();
     if visit.status.is_none() || exchange.bytes_sent == 0 {
@@ -189,10 +192,12 @@ fn count_visit(exchange: &Exchange<'_>) {
     }
 }
 
-/// Microseconds since the last peer had said everything.
-fn since_source(last: Option<&Try>, now: Instant) -> Option<u64> {
-    let last = last?;
-    Some(now.us_since(last.started?).saturating_sub(last.response_us?))
+/// Microseconds from an exchange's beginning until its last peer had said everything.
+#[inline]
+fn until_source(last: &Try, began: Instant) -> Option<u64> {
+    let (started, response) = (last.started?, last.response_us?);
+    // By a clock that is read once a turn, most begin when the exchange does.
+    Some(if started == began { response } else { started.us_since(began) + response })
 }
 
 /// Statuses that say something went wrong for weir or its user: not those an application answers every day.
@@ -235,31 +240,34 @@ fn tell(exchange: &mut Exchange<'_>, now: Instant) {
 /// Bytes of a path kept in a sample.
 const PATH_BYTES_MAX: usize = 256;
 
-/// Counts the tries of an exchange with their peers: also of one that no client sees, such as a refresh.
-pub fn count_tries(exchange: &Exchange<'_>) {
+/// Counts the tries of an exchange with their peers: also of one that no client sees, such as a refresh. The last time
+/// noted, which often is the exchange's.
+pub fn count_tries(exchange: &Exchange<'_>) -> Spot {
+    let mut spot = Spot::default();
     for (index, attempt) in exchange.tries.iter().enumerate() {
-        if attempt.started.is_some() {
-            count_try(exchange, attempt, index > 0 && !attempt.after_redirect);
+        if let Some(started) = attempt.started {
+            spot = count_try(exchange, attempt, started, spot);
+            if index > 0 && !attempt.after_redirect {
+                exchange.worker.board.peer(attempt.cell).retries.one();
+            }
         }
     }
+    spot
 }
 
-fn count_try(exchange: &Exchange<'_>, attempt: &Try, is_retry: bool) {
-    let board = &exchange.worker.board;
+#[inline]
+fn count_try(exchange: &Exchange<'_>, attempt: &Try, started: Instant, mut spot: Spot) -> Spot {
+    let board = &*exchange.worker.board;
     let cell = board.peer(attempt.cell);
     cell.requests.one();
     cell.sent.add(attempt.bytes_sent);
     cell.received.add(attempt.bytes_received);
-    if let Some(started) = attempt.started {
-        cell.selected_ms.set(exchange.started_wall_ms + started.ms_since(exchange.started));
-    }
-    if is_retry {
-        cell.retries.one();
-    }
+    let waited_ms = if started == exchange.started { 0 } else { started.ms_since(exchange.started) };
+    cell.selected_ms.set(exchange.started_wall_ms + waited_ms);
     if let Some(why) = attempt.why {
         cell.failed(why);
     }
-    let Some(connect) = attempt.connect_us.map(u64::from) else { return };
+    let Some(connect) = attempt.connect_us.map(u64::from) else { return spot };
     if attempt.reused {
         cell.reused.one();
         board.took(Leg::Pool, connect);
@@ -268,15 +276,18 @@ fn count_try(exchange: &Exchange<'_>, attempt: &Try, is_retry: bool) {
         cell.connect.record(connect);
         board.took(Leg::Connect, connect);
     }
-    let Some(header) = attempt.header_us else { return };
+    let Some(header) = attempt.header_us else { return spot };
     cell.codes.count(attempt.status);
-    cell.header.record(header);
-    board.took(Leg::Wait, header.saturating_sub(connect));
+    spot = spot.or(header);
+    cell.header.put(spot);
+    board.took_at(Leg::Wait, spot.or(header.saturating_sub(connect)));
     // What follows a 101 is no response.
     if let Some(response) = attempt.response_us.filter(|_| attempt.status != 101) {
-        cell.responded(response);
+        spot = spot.or(response);
+        cell.responded(response, spot);
         board.took(Leg::Body, response.saturating_sub(header));
     }
+    spot
 }
 
 /// Notes why the last try failed.

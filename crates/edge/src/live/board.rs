@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, TryLockError};
 
 use weir_meter::live::cells::{PeerCell, Why, ZoneCell};
-use weir_meter::live::histogram::{Count, Histogram};
+use weir_meter::live::histogram::{Count, Histogram, Spot};
 use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 
 use crate::cache::reason::Reason;
@@ -233,6 +233,14 @@ impl Board {
         }
     }
 
+    /// As [`Board::took`], of a time whose bucket is known.
+    #[inline]
+    pub fn took_at(&self, leg: Leg, spot: Spot) {
+        if let Some(histogram) = self.path.get(leg as usize) {
+            histogram.put(spot);
+        }
+    }
+
     /// Keeps a sample of an error if there is room and nobody is reading: a worker does not wait for that.
     pub fn sample(&self, make: impl FnOnce() -> (String, ErrorSample)) {
         let mut samples = match self.samples.try_lock() {
@@ -264,11 +272,11 @@ impl Board {
 }
 
 /// Cells by number; each is made when first asked for.
-struct Cells<T>(Box<[OnceLock<Box<T>>]>);
+struct Cells<T>(Box<[OnceLock<Box<T>>; NAMES_MAX + 1]>);
 
 impl<T> Default for Cells<T> {
     fn default() -> Cells<T> {
-        Cells((0..=NAMES_MAX).map(|_| OnceLock::new()).collect())
+        Cells(Box::new([const { OnceLock::new() }; NAMES_MAX + 1]))
     }
 }
 
@@ -277,8 +285,7 @@ impl<T: Default> Cells<T> {
     #[inline]
     fn cell(&self, number: u32) -> &T {
         let index = number as usize;
-        let index = if index < self.0.len() { index } else { 0 };
-        self.0[index].get_or_init(Box::default)
+        self.0[if index <= NAMES_MAX { index } else { 0 }].get_or_init(Box::default)
     }
 
     fn known(&self, number: u32) -> Option<&T> {

@@ -472,7 +472,7 @@ impl Gatherer {
                 selected: (net.selected_ms > 0).then_some(Timestamp(net.selected_ms)),
                 header_time: mean_ms(&net.header),
                 response_time: mean_ms(&net.response),
-                response_time_hist: shown::ResponseTimeHist::new(&net.spread, net.spread_sum_ms),
+                response_time_hist: shown::ResponseTimeHist::new(&net.spread(), net.response.sum_us() / 1000),
             });
         }
         let group = shown::Upstream {

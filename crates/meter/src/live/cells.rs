@@ -1,6 +1,6 @@
 //! What a worker counts, in memory that it alone writes; whoever reads adds the workers up.
 
-use super::histogram::{Count, Histogram, Tally};
+use super::histogram::{Count, Histogram, Spot, Tally};
 use super::{RESPONSE_TIME_ENDS_MS, Responses, Ssl};
 
 /// Statuses counted one by one: 100 to 599.
@@ -262,6 +262,9 @@ impl Why {
     }
 }
 
+/// Responses that take so long are no longer in the first of Plus' buckets, which has all milliseconds up to its end.
+const FAST_US: u64 = (RESPONSE_TIME_ENDS_MS[0] + 1) * 1000;
+
 /// Counters of a peer on one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -294,22 +297,26 @@ pub struct PeerCell {
     pub header: Histogram,
     /// Time to its end.
     pub response: Histogram,
-    /// Responses by the ends of Plus' buckets.
-    pub spread: [Count; RESPONSE_TIME_ENDS_MS.len() + 1],
-    /// Milliseconds of all responses.
-    pub spread_sum_ms: Count,
+    /// Responses by the ends of Plus' buckets; those of the first are the rest of all.
+    spread: [Count; RESPONSE_TIME_ENDS_MS.len() + 1],
 }
 
 impl PeerCell {
     /// Counts how long a response took to its end.
-    pub fn responded(&self, us: u64) {
-        self.response.record(us);
-        let ms = us / 1000;
+    #[inline]
+    pub fn responded(&self, us: u64, spot: Spot) {
+        self.response.put(spot);
+        if us >= FAST_US {
+            self.slow(us / 1000);
+        }
+    }
+
+    #[inline(never)]
+    fn slow(&self, ms: u64) {
         let bucket = RESPONSE_TIME_ENDS_MS.iter().position(|end| ms <= *end).unwrap_or(RESPONSE_TIME_ENDS_MS.len());
         if let Some(count) = self.spread.get(bucket) {
             count.one();
         }
-        self.spread_sum_ms.add(ms);
     }
 
     /// Counts a failed try.
@@ -349,10 +356,7 @@ pub struct PeerSums {
     pub header: Tally,
     /// As in [`PeerCell`].
     pub response: Tally,
-    /// As in [`PeerCell`].
-    pub spread: [u64; RESPONSE_TIME_ENDS_MS.len() + 1],
-    /// As in [`PeerCell`].
-    pub spread_sum_ms: u64,
+    spread: [u64; RESPONSE_TIME_ENDS_MS.len() + 1],
     codes: Box<[u64]>,
 }
 
@@ -373,7 +377,6 @@ impl Default for PeerSums {
             header: Tally::default(),
             response: Tally::default(),
             spread: Default::default(),
-            spread_sum_ms: 0,
             codes: vec![0; CODES + 1].into(),
         }
     }
@@ -396,7 +399,6 @@ impl PeerSums {
         self.header.add(&cell.header);
         self.response.add(&cell.response);
         add_counts(&mut self.spread, &cell.spread);
-        self.spread_sum_ms += cell.spread_sum_ms.get();
         cell.codes.add_to(&mut self.codes);
     }
 
@@ -418,9 +420,15 @@ impl PeerSums {
             header: self.header.since(&base.header),
             response: self.response.since(&base.response),
             spread: less(self.spread, base.spread),
-            spread_sum_ms: self.spread_sum_ms.saturating_sub(base.spread_sum_ms),
             codes: both.map(|(now, then)| now.saturating_sub(*then)).collect(),
         }
+    }
+
+    /// Responses by the ends of Plus' buckets, those beyond the last among them.
+    pub fn spread(&self) -> [u64; RESPONSE_TIME_ENDS_MS.len() + 1] {
+        let mut all = self.spread;
+        all[0] = self.response.count().saturating_sub(all.iter().skip(1).sum());
+        all
     }
 
     /// Responses by status.
@@ -493,10 +501,11 @@ mod tests {
     fn response_times_fall_into_plus_buckets() {
         let cell = PeerCell::default();
         for us in [0, 5_999, 6_000, 10_000_999, 10_001_000] {
-            cell.responded(us);
+            cell.responded(us, Spot::of(us));
         }
         let mut sums = PeerSums::default();
         sums.add(&cell);
-        assert_eq!((sums.spread[0], sums.spread[1], sums.spread[13], sums.spread[14]), (2, 1, 1, 1));
+        let spread = sums.spread();
+        assert_eq!((spread[0], spread[1], spread[13], spread[14]), (2, 1, 1, 1));
     }
 }

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""What it costs to be watched: CPU per proxied exchange of one weir, interleaved, in an order thrown each round.
+
+    python3 bench/watched.py --weir target/release/weir [--rounds 12] [--seconds 3] [--instructions]
+
+    off        `dashboard off`, and nobody asks
+    on         a dashboard is there, and nobody looks
+    watched    a viewer of its feed, and a poll of the whole API each second
+
+CPU is that of the whole process, the observer's thread among it. With --instructions each runs under callgrind too: what
+the worker executes for an exchange, and what the observer does in a second, apart. At callgrind's pace a second has few
+exchanges, so adding the two up would say more of callgrind than of weir.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import instructions
+import loads
+import peers
+import stats
+
+MODES = {
+    "off": ("dashboard off;", "location /weir/ { return 204; }"),    # the same places to look for a request
+    "on": ("dashboard off;", "location /weir/ { dashboard; }"),
+    "watched": ("dashboard off;", "location /weir/ { dashboard; }"),
+}
+ORIGIN = "127.0.0.1:18400"
+LISTEN = "127.0.0.1:18401"
+WORKLOAD = next(workload for workload in loads.WORKLOADS if workload.name == "1k-64")
+FOREIGN_SHARE = 0.10
+ATTEMPTS = 3
+SECONDS = (2, 8)            # of a short and of a long run under callgrind
+
+
+def main():
+    args = arguments()
+    with tempfile.TemporaryDirectory(prefix="weir-watched-") as work, peers.start_origin(ORIGIN, work) as origin:
+        values, disturbed = {mode: {} for mode in MODES}, 0
+        for number in range(args.rounds):
+            for mode in random.sample(list(MODES), len(MODES)):
+                run = quiet(mode, args, Path(work), origin)
+                values[mode][number] = run["value"]
+                disturbed += run["foreign"] > FOREIGN_SHARE
+        print(f"{WORKLOAD.title}, {args.rounds} rounds of {args.seconds} s: {WORKLOAD.unit}"
+              f" ({disturbed} of {args.rounds * len(MODES)} runs disturbed)")
+        for mode in MODES:
+            median, low, high = stats.spread(values[mode].values())
+            ratio = stats.ratio(values[mode], values["off"])
+            print(f"  {mode:8} {median:7.2f}  {low:.2f}..{high:.2f}  / off {ratio.median:.3f} [{ratio.low:.3f} {ratio.high:.3f}]")
+        if args.instructions:
+            print("user instructions, under callgrind:")
+            for mode in MODES:
+                exchange, second = counted(mode, args, Path(work))
+                print(f"  {mode:8} {exchange:7.0f} an exchange on its worker; {second / 1e6:.2f} million a second elsewhere")
+
+
+def quiet(mode, args, work, origin):
+    """The least disturbed of a few runs."""
+    best = None
+    for _ in range(ATTEMPTS):
+        with started(mode, args.weir, work) as peer, Watching(mode):
+            run = loads.run(WORKLOAD, peer, origin, args.seconds)
+        if best is None or run["foreign"] < best["foreign"]:
+            best = run
+        if best["foreign"] <= FOREIGN_SHARE:
+            break
+    return best
+
+
+def started(mode, weir, work, under=()):
+    prefix = work / mode
+    shutil.rmtree(prefix, ignore_errors=True)
+    (prefix / "logs").mkdir(parents=True)
+    top, dashboard = MODES[mode]
+    text = (peers.HERE / "conf" / "watched.conf").read_text()
+    for place, words in (("@top@", top), ("@dashboard@", dashboard), ("@listen@", LISTEN), ("@origin@", ORIGIN)):
+        text = text.replace(place, words)
+    (prefix / "peer.conf").write_text(text)
+    argv = [*under, weir, "edge", "-c", str(prefix / "peer.conf"), "-p", f"{prefix}/"]
+    return peers.Running(mode, argv, peers.PEER_CORE, LISTEN, prefix / "output.log")
+
+
+class Watching:
+    """A viewer and somebody who polls, while the `with` block lasts; for modes without, nothing."""
+
+    def __init__(self, mode):
+        self.is_on, self.threads, self.events, self.polls = mode == "watched", [], 0, 0
+
+    def __enter__(self):
+        if self.is_on:
+            self.threads = [threading.Thread(target=work, daemon=True) for work in (self.view, self.poll)]
+            for thread in self.threads:
+                thread.start()
+            time.sleep(1.2)         # the first second is the whole document
+        return self
+
+    def __exit__(self, *failed):
+        watched, self.is_on = self.is_on, False
+        for thread in self.threads:
+            thread.join(10)
+        if watched and not failed[0] and not (self.events and self.polls):
+            raise peers.PeerFailed(f"nobody watched: {self.events} events, {self.polls} polls")
+
+    def view(self):
+        with urllib.request.urlopen(f"http://{LISTEN}/weir/feed", timeout=60) as feed:
+            for line in feed:
+                self.events += line.startswith(b"data:")
+                if not self.is_on:
+                    return
+
+    def poll(self):
+        while self.is_on:
+            with urllib.request.urlopen(f"http://{LISTEN}/api/weir", timeout=60) as answer:
+                json.load(answer)
+            self.polls += 1
+            time.sleep(1)
+
+
+def counted(mode, args, work):
+    """Instructions of an exchange on its worker, and of a second on all other threads."""
+    runs = [threads(mode, args, work, seconds) for seconds in SECONDS]
+    (short, few), (long, many) = runs
+    per_thread = sorted((long.get(thread, 0) - short.get(thread, 0) for thread in long), reverse=True)
+    return per_thread[0] / (many - few), sum(per_thread[1:]) / (SECONDS[1] - SECONDS[0])
+
+
+def threads(mode, args, work, seconds):
+    """What each thread executed, and the requests answered."""
+    under = ("valgrind", "--tool=callgrind", "--vgdb=no", "--separate-threads=yes",
+             f"--callgrind-out-file={work}/{mode}-{seconds}.%p")
+    ready, peers.READY_SECONDS = peers.READY_SECONDS, instructions.READY_SECONDS
+    try:
+        with started(mode, args.weir, work, under) as peer, Watching(mode):
+            requests = instructions.load(LISTEN, argparse.Namespace(header=None, connections=64, path="/1k"), seconds)
+    finally:
+        peers.READY_SECONDS = ready
+    totals = {}
+    for path in work.glob(f"{mode}-{seconds}.*"):
+        thread = re.search(r"-(\d+)$", path.name)
+        if thread:
+            totals[thread[1]] = instructions.parse_callgrind(path.read_text(errors="replace"))
+    return totals, requests
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", type=lambda path: str(Path(path).resolve()), required=True, help="the weir binary (release build)")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--seconds", type=int, default=3, help="of each run")
+    parser.add_argument("--instructions", action="store_true", help="count them, too (valgrind)")
+    args = parser.parse_args()
+    if not os.access(args.weir, os.X_OK):
+        sys.exit(f"no binary at {args.weir}; build it with: cargo build --release")
+    return args
+
+
+if __name__ == "__main__":
+    main()
