@@ -5,7 +5,7 @@ Target on core 0, generator on core 1, interleaved in a random order; peers that
 and system time of the generator's whole process tree; for tools with a long start (Node, Go) that of a run of one
 request is taken off.
 
-    python3 bench/load.py --weir target/release/weir [--only get,script,hook,ws,socketio,socketio-full,memory]
+    python3 bench/load.py --weir target/release/weir [--only get,script,hook,ws,socketio,socketio-full,h2,h2-tls,memory]
         [--rounds 5] [--seconds 3] [--old PATH] [--artillery DIR] [--k6 PATH] [--origin PATH]
 
 DIR is where `npm i artillery@2.0.34 node@22` was run. `ws` asks `weir origin`, `socketio` a node application
@@ -36,7 +36,7 @@ worker_rlimit_nofile {files};
 events {{ worker_connections 25000; }}
 http {{ access_log off; keepalive_requests 100000000; client_body_temp_path {dir}/b; proxy_temp_path {dir}/p;
 fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u; scgi_temp_path {dir}/s;
-server {{ listen 127.0.0.1:{port} backlog=8192; location / {{ default_type application/json; return 200 '{body}'; }} }} }}
+server {{ listen 127.0.0.1:{port}{spoken} backlog=8192; {tls} location / {{ default_type application/json; return 200 '{body}'; }} }} }}
 """
 
 
@@ -79,9 +79,18 @@ def target(kind, directory, args):
         environment = {**os.environ, "NODE_ENV": "production", "HOST": "127.0.0.1", "PORT": str(port)}
         return Target(port, ["node", str(ROOT / "labs/apps/socketio.mjs")], env=environment)
     conf = os.path.join(directory, "nginx.conf")
+    spoken, tls = {"h2": (" http2", ""), "h2-tls": (" ssl http2", certificate(directory))}.get(kind, ("", ""))
     body = '{"token":"abc","rest":"' + "x" * 1000 + '"}'
-    Path(conf).write_text(NGINX.format(dir=directory, port=port, body=body, files=FILES))
+    Path(conf).write_text(NGINX.format(dir=directory, port=port, body=body, files=FILES, spoken=spoken, tls=tls))
     return Target(port, ["nginx", "-p", directory, "-c", conf])
+
+
+def certificate(directory):
+    """What nginx is told of a certificate made for this run."""
+    key, own = os.path.join(directory, "key.pem"), os.path.join(directory, "certificate.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                    key, "-out", own, "-subj", "/CN=localhost", "-days", "2"], check=True, capture_output=True)
+    return f"ssl_certificate {own}; ssl_certificate_key {key};"
 
 
 def raise_files():
@@ -127,12 +136,13 @@ def measure(kind, args, directory):
 def table(kind, runs):
     median = lambda name, key: statistics.median(one[key] for one in runs[name])
     print(f"\n{scripts.TITLES[kind]}; medians of {len(next(iter(runs.values())))} rounds, range in brackets\n")
-    print("| tool | CPU µs | range | / wrk | a second | busy |\n|---|--:|--:|--:|--:|--:|")
+    base = "h2load" if "h2load" in runs else "wrk"
+    print(f"| tool | CPU µs | range | / {base} | a second | busy |\n|---|--:|--:|--:|--:|--:|")
     for name in sorted(runs, key=lambda name: median(name, "us")):
         values = [one["us"] for one in runs[name]]
         ratio = "–"
-        if "wrk" in runs:
-            ratio = f"{statistics.median(one['us'] / other['us'] for one, other in zip(runs[name], runs['wrk'])):.2f}"
+        if base in runs:
+            ratio = f"{statistics.median(one['us'] / other['us'] for one, other in zip(runs[name], runs[base])):.2f}"
         print(f"| {name} | {median(name, 'us'):.1f} | {min(values):.1f} to {max(values):.1f} | {ratio} "
               f"| {median(name, 'rps'):,.0f} | {median(name, 'busy') * 100:.0f} % |", flush=True)
 
@@ -165,7 +175,7 @@ def main():
     parser.add_argument("--artillery", type=Path, help="where npm installed artillery and node")
     parser.add_argument("--k6", default=shutil.which("k6"))
     parser.add_argument("--origin", default=str(ROOT / "target/release/examples/socketio_origin"))
-    parser.add_argument("--only", default="get,script,hook,ws,socketio,socketio-full,memory")
+    parser.add_argument("--only", default="get,script,hook,ws,socketio,socketio-full,h2,h2-tls,memory")
     parser.add_argument("--users", type=lambda text: [int(part) for part in text.split(",")], default=[10_000, 20_000])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)

@@ -19,8 +19,13 @@ TITLES = {
     "hook": "The same GET with a function in JavaScript before it that sets one header; wrk plain",
     "ws": "One WebSocket message and its echo, 64 connections",
     "socketio": "One Socket.IO emit and its acknowledgement, 64 connections",
+    "h2": "GET of 1 KiB over HTTP/2, 16 connections of 32 streams",
+    "h2-tls": "The same over TLS",
     "socketio-full": "The same against a cheaper origin, so that the generator does not wait",
 }
+# HTTP/2: the scheme, and how many at once.
+H2 = {"h2": "http", "h2-tls": "https"}
+H2_CONNECTIONS, H2_STREAMS = 16, 32
 STEPS = {
     "get": [{"get": {"url": "/"}}],
     "script": [{"get": {"url": "/", "capture": {"json": "$.token", "as": "token"}, "expect": [{"statusCode": 200}]}}],
@@ -66,6 +71,8 @@ class Tool:
 def tools(kind, args, port, directory):
     """What can do this kind of work here, by name."""
     url, seconds = f"http://127.0.0.1:{port}/", args.seconds
+    if kind in H2:
+        return http2(args, f"{H2[kind]}://127.0.0.1:{port}/", seconds)
     found = {"weir, script": scripted("weir", [args.weir, "load"], kind, port, directory, seconds)}
     if args.old:
         found["weir before, script"] = scripted("weir", [args.old, "load"], kind, port, directory, seconds, "old")
@@ -81,6 +88,18 @@ def tools(kind, args, port, directory):
         command = [args.weir, "load", url, "-c", str(CONNECTIONS), "-d", f"{seconds}s", "--workers", "1"]
         found["weir, URL"] = Tool(command, number(r"(\d[\d ,]*) requests"))
     return found
+
+
+def http2(args, url, seconds):
+    """h2load, and weir with the same flags."""
+    flags = [f"-c{H2_CONNECTIONS}", f"-m{H2_STREAMS}"]
+
+    def weir(path):
+        command = [path, "load", url, "--http2", "-k", *flags, "-d", f"{seconds}s", "--workers", "1"]
+        return Tool(command, number(r"(\d[\d ,]*) requests in"))
+
+    return {"h2load": Tool(["h2load", "-t1", *flags, f"-D{seconds}", url], number(r"(\d+) 2xx")), "weir": weir(args.weir),
+            **({"weir before": weir(args.old)} if args.old else {})}
 
 
 def number(pattern):
