@@ -388,9 +388,11 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
     let (host, port) = if authority.starts_with("unix:") {
         ("localhost".to_owned(), String::new())
     } else {
+        let usual = if secret.is_some() { 443 } else { 80 };
         match split_host_port(authority) {
-            (_, Some(port)) => (authority.to_owned(), port.to_owned()),
-            (host, None) => (host.to_owned(), if secret.is_some() { "443" } else { "80" }.to_owned()),
+            // nginx: a port that is the scheme's is no part of `$proxy_host`, though it was written.
+            (_, Some(port)) if port.parse() != Ok(usual) => (authority.to_owned(), port.to_owned()),
+            (host, _) => (host.to_owned(), usual.to_string()),
         }
     };
     if authority.is_empty() {
