@@ -34,6 +34,7 @@ class Workload:
     tuning_matters: bool = True
     cached: bool = False    # the answer comes out of the peer's cache
     secure: bool = False    # clients speak TLS
+    origin: str | None = None   # nginx as the origin: "h1" or "h2" is what it is asked in
     unit: str = "CPU us/request"
 
 
@@ -51,6 +52,8 @@ WORKLOADS = [
     Workload("tls-1k", "proxied 1 KiB over TLS, 64 conns, keep-alive", "wrk", secure=True),
     Workload("h2", "proxied 1 KiB, HTTP/2 without TLS, 16 conns of 32 streams", "h2", conns=16),
     Workload("h2-tls", "proxied 1 KiB, HTTP/2 over TLS, 16 conns of 32 streams", "h2", conns=16, secure=True),
+    Workload("origin-h1", "proxied 1 KiB, 64 conns, nginx as the origin over HTTP/1.1", "wrk", origin="h1"),
+    Workload("origin-h2", "proxied 1 KiB, 64 conns, nginx as the origin over HTTP/2 without TLS", "wrk", origin="h2"),
     Workload("tls-full", "full TLS handshake, RSA-2048, and one request", "shake", secure=True, unit="CPU us/handshake"),
     Workload("tls-resumed", "resumed TLS 1.2 handshake and one request", "shake", header="-reuse", secure=True,
              unit="CPU us/handshake"),
@@ -65,6 +68,8 @@ def takes_part(workload, peer):
     """Whether a workload says anything about a peer."""
     if workload.cached:
         return peer.cache is not None
+    if workload.origin == "h2":
+        return peer.name in ("weir", "weir-tuned", "haproxy")    # nginx 1.22 and Varnish ask in HTTP/1.1
     if workload.secure or workload.kind == "h2":
         return peer.tls is not None
     return bool(peer.argv) and (workload.tuning_matters or not peer.tuned)

@@ -103,9 +103,11 @@ def certificate(work):
 
 # What the files say where clients speak HTTP/2.
 HTTP2 = {"@http2@": " http2", "@proto@": " proto h2", "@alpn@": " alpn h2,http/1.1"}
+# What becomes of what they say where origins are asked over HTTP/2.
+ORIGIN_HTTP2 = {"proxy_http_version 1.1": "proxy_http_version 2", "server origin @origin@": "server origin @origin@ proto h2"}
 
 
-def start(peer, listen, origin, work, cached=False, secure=False, http2=False):
+def start(peer, listen, origin, work, cached=False, secure=False, http2=False, origin_http2=False):
     """Starts a peer on its core with its own prefix directory below `work`."""
     prefix = Path(work) / peer.name
     (prefix / "logs").mkdir(parents=True, exist_ok=True)
@@ -118,6 +120,8 @@ def start(peer, listen, origin, work, cached=False, secure=False, http2=False):
             text = text.replace("@certificate@", str(certificate(work)))
         for place, words in HTTP2.items():
             text = text.replace(place, words if http2 else "")
+        for said, instead in ORIGIN_HTTP2.items() if origin_http2 else ():
+            text = text.replace(said, instead)
         conf.write_text(text.replace("@listen@", listen).replace("@origin@", origin))
     values = dict(program=peer.program, conf=conf, prefix=f"{prefix}/", listen=listen, origin=origin)
     argv = [part.format(**values) for part in argv]
@@ -128,6 +132,19 @@ def start(peer, listen, origin, work, cached=False, secure=False, http2=False):
 
 def start_origin(listen, work):
     return Running("origin", [str(FLOOR), "origin", "--listen", listen], LOAD_CORE, listen, Path(work) / "origin.log")
+
+
+def start_nginx_origin(listen, work, http2):
+    """nginx as the origin: 1 KiB over HTTP/1.1, or over HTTP/2 without TLS."""
+    prefix = Path(work) / "nginx-origin"
+    (prefix / "logs").mkdir(parents=True, exist_ok=True)
+    text = (HERE / "conf" / "origin.conf").read_text()
+    places = {"@listen@": listen, "@http2@": " http2" if http2 else "", "@body@": "x" * 1024}
+    for place, words in places.items():
+        text = text.replace(place, words)
+    (prefix / "nginx.conf").write_text(text)
+    argv = [_find("nginx"), "-c", str(prefix / "nginx.conf"), "-p", f"{prefix}/"]
+    return Running("nginx-origin", argv, LOAD_CORE, listen, prefix / "output.log")
 
 
 def versions(peers):

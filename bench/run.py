@@ -20,6 +20,7 @@ import peers
 import stats
 
 ORIGIN = "127.0.0.1:18000"
+NGINX_ORIGIN = "127.0.0.1:17999"
 FIRST_PORT = 18001
 ATTEMPTS = 3            # a run with errors or strangers is tried again
 MEMORY_ROUNDS = 2       # resident memory hardly varies
@@ -52,8 +53,15 @@ def measure(workload, chosen, args, work, origin, results):
                 listen = f"127.0.0.1:{FIRST_PORT + chosen.index(peer)}"
 
                 def once():
-                    with peers.start(peer, listen, ORIGIN, work, workload.cached, workload.secure, workload.kind == "h2") as running:
-                        return loads.run(workload, running, origin, args.seconds)
+                    with contextlib.ExitStack() as stack:
+                        place, behind = ORIGIN, origin
+                        if workload.origin:
+                            place = NGINX_ORIGIN
+                            behind = stack.enter_context(peers.start_nginx_origin(place, work, workload.origin == "h2"))
+                        running = stack.enter_context(peers.start(
+                            peer, listen, place, work, workload.cached, workload.secure, workload.kind == "h2",
+                            workload.origin == "h2"))
+                        return loads.run(workload, running, behind, args.seconds)
 
                 attempt(workload, peer, number, once, results)
 
