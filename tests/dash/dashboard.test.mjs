@@ -80,6 +80,7 @@ test("the page is followed by the keyboard alone", async () => {
   await page.waitForSelector("th button");
   await page.focus("th button");
   await page.keyboard.press("Enter");
+  await page.waitForSelector("th[aria-sort=ascending]", { timeout: 5000 });
   assert.equal(await page.$eval("th[aria-sort=ascending]", (th) => th.textContent.slice(0, 4)), "Zone");
   // A redraw each second leaves the focus where it is.
   await new Promise((done) => setTimeout(done, 1500));
@@ -103,6 +104,58 @@ test("a token is asked for, and opens", async () => {
   await page.waitForFunction(() => document.querySelector(".purge + .answer").textContent.includes("Purged on 1"), { timeout: 5000 });
   assert.deepEqual(await violations(page), []);
   await page.close();
+});
+
+test("servers are drained, disabled, enabled and weighed by buttons, and only with the token", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 1440 });
+  assert.equal((await fetch(`${edge.url}/open/upstreams/app/servers/0`, { method: "PATCH", body: '{"down":true}' })).status, 403);
+  await page.setCookie(...(await signIn()));
+  await page.goto(`${edge.url}/weir/#/upstreams`);
+  await page.waitForSelector(".buttons");
+  const press = async (label) => {
+    await page.$$eval(".buttons button", (all, label) => all.find((one) => one.getAttribute("aria-label").startsWith(label)).focus(), label);
+    await page.keyboard.press("Enter");
+  };
+  const says = (word) => page.waitForFunction((word) => document.querySelector(".answer .mark.good")?.textContent.includes(word), { timeout: 5000 }, word);
+  const stands = (word) => page.waitForFunction((word) => document.querySelector(".buttons").closest("tr").querySelector(".mark")?.textContent.includes(word), { timeout: 5000 }, word);
+  await press("Drain"); await says("drains"); await stands("draining");
+  await press("Enable"); await says("enabled"); await stands("up");
+  await press("Disable"); await says("disabled"); await stands("down");
+  await press("Enable"); await says("enabled"); await stands("up");
+  await press("More weight"); await says("weight 2");
+  await page.waitForFunction(() => document.querySelector(".buttons").closest("tr").textContent.includes("weight 2"), { timeout: 5000 });
+  await press("Less weight"); await says("weight 1");
+  assert.deepEqual(await violations(page), []);
+  if (shots) await page.screenshot({ path: `${shots}/servers-light-1440.webp`, type: "webp", quality: 55 });
+  const elsewhere = await page.evaluate(() => fetch("upstreams/app/servers/0", { method: "DELETE" }).then((answer) => answer.status));
+  assert.equal(elsewhere, 405);
+  await page.close();
+});
+
+/** The cookie that the token gives. */
+async function signIn() {
+  const answer = await fetch(`${edge.url}/weir/token`, { method: "POST", body: TOKEN });
+  const [name, value] = answer.headers.get("set-cookie").split(";")[0].split("=");
+  return [{ name, value, url: `${edge.url}/weir/`, path: "/weir/" }];
+}
+
+test("the day is drawn, and a marked moment divides before from after", async () => {
+  for (const [size, theme, language] of [["1440", "light", "en"], ["390", "dark", "ko"]]) {
+    const page = await open(browser, `${edge.url}/open/`, { size, theme, language });
+    await page.click(".choices button:nth-of-type(2)");
+    await page.waitForFunction(() => document.querySelectorAll(".chart svg path.line").length >= 8, { timeout: 5000 });
+    assert.deepEqual(await violations(page), [], "day");
+    if (shots) await page.screenshot({ path: `${shots}/day-${theme}-${size}.webp`, type: "webp", quality: 55, fullPage: true });
+    await page.click(".choices button:nth-of-type(3)");
+    await (await page.waitForSelector(".card.wide .primary", { timeout: 5000 })).click();
+    await page.waitForFunction(() => document.querySelector(".compared").textContent.includes("→"), { timeout: 15_000 });
+    assert.ok((await page.$$(".chart")).length >= 4);
+    assert.deepEqual(await violations(page), [], "compare");
+    assert.ok((await overflow(page)) <= 0);
+    if (shots) await page.screenshot({ path: `${shots}/compare-${theme}-${size}.webp`, type: "webp", quality: 55, fullPage: true });
+    assert.deepEqual(page.said, []);
+    await page.close();
+  }
 });
 
 test("a feed that breaks comes back by itself", async () => {

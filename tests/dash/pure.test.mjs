@@ -10,7 +10,8 @@ import { WORDS, choose, translator } from "../../crates/dash/web/i18n.js";
 import * as model from "../../crates/dash/web/model.js";
 import { sorted } from "../../crates/dash/web/table.js";
 import * as units from "../../crates/dash/web/units.js";
-import { order } from "../../crates/dash/web/views/caches.js";
+import { confirmed, order } from "../../crates/dash/web/views/caches.js";
+import { changes, possible } from "../../crates/dash/web/views/upstreams.js";
 import { isNearTimeout } from "../../crates/dash/web/views/websockets.js";
 import { document } from "./fixture.mjs";
 
@@ -118,4 +119,28 @@ test("closing at the timeout is noticed", () => {
 
 test("a description of elements is flat and holds no nothing", () => {
   assert.deepEqual(h("p", null, "a", [null, [1, false]], h("b")).children, ["a", "1", { tag: "b", props: {}, children: [] }]);
+});
+
+test("a day has a place for each minute, and stretches are as long as each other", () => {
+  const now = 86_400_000 * 20_000;
+  const day = model.dayOf([{ at: now - 30_000, rps: 3, p99: null }, { at: now - 20_000, rps: 5, p99: 7 }, { at: now - 3_600_000, rps: 1 }, { at: now - 90_000_000, rps: 9 }], now);
+  assert.equal(day.length, 1440);
+  assert.deepEqual([day[1439].rps, day[1439].p99, day[1379].rps], [5, 7, 1]);
+  assert.equal(day.filter(Boolean).length, 2);
+  const past = Array.from({ length: 10 }, (_, at) => ({ at, rps: at }));
+  assert.deepEqual(model.stretches(past, 6, 300), { seconds: 3, before: past.slice(4, 7), after: past.slice(7, 10) });
+  assert.equal(model.stretches(past, 99, 300).seconds, 0);
+  assert.deepEqual([model.middle([3, undefined, 1, 2]), model.middle([1, 2]), model.middle([])], [2, 1.5, undefined]);
+});
+
+test("what can be done to a server follows from its state", () => {
+  assert.deepEqual(possible({ state: "up", weight: 1 }), ["drain", "disable", "more"]);
+  assert.deepEqual(possible({ state: "down", weight: 3 }), ["enable", "less", "more"]);
+  assert.deepEqual(changes({ state: "draining", weight: 1 }).enable, { down: false, drain: false });
+  assert.deepEqual(changes({ state: "down", weight: 1 }).less, { weight: 1 });
+});
+
+test("an order to purge is confirmed edge by edge", () => {
+  assert.deepEqual(confirmed({ applied_on: ["a", "b"], behind: ["c"] }), [{ edge: "a", has: true }, { edge: "b", has: true }, { edge: "c", has: false }]);
+  assert.deepEqual(confirmed({ applied: "everywhere", edges: 1, behind: [] }), []);
 });

@@ -41,7 +41,7 @@ http {
   dashboard_history day;
   limit_req_zone $binary_remote_addr zone=login:1m rate=20r/s;
   proxy_cache_path cache keys_zone=assets:4m max_size=32m;
-  upstream app { server 127.0.0.1:${one} max_conns=256; server 127.0.0.1:${two}; keepalive 32; }
+  upstream app { zone app 64k; server 127.0.0.1:${one} max_conns=256; server 127.0.0.1:${two}; keepalive 32; }
   upstream reports { server 127.0.0.1:${dead} max_fails=2 fail_timeout=3s; server 127.0.0.1:${two} backup; }
   server {
     listen 127.0.0.1:${edge}; server_name shop.example;

@@ -120,10 +120,20 @@ pub fn view(snapshot: &Snapshot) -> Value {
         for times in ["connect", "header", "response"] {
             let Some(times) = peer.get_mut(times) else { continue };
             recent_only(times);
-            ["/rate", "/rate_max"].iter().for_each(|path| remove(times, path));
+            ["/rate", "/rate_max", "/recent/p50_us", "/recent/p99_us"].iter().for_each(|path| remove(times, path));
+        }
+        if let Some(Value::String(line)) = peer.get_mut("last_error") {
+            *line = gist(line).to_owned();
         }
     }
     value
+}
+
+/// What a line of the error log says, without when, by whom and about whom: that is in the samples of the errors, and
+/// changes with each.
+fn gist(line: &str) -> &str {
+    let said = line.split_once(": *").and_then(|(_, rest)| rest.split_once(' ')).map_or(line, |(_, said)| said);
+    said.split(", client:").next().unwrap_or(said)
 }
 
 fn members<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut Value> {
@@ -234,6 +244,14 @@ mod tests {
             }
         }
         Value::Object(members)
+    }
+
+    #[test]
+    fn the_gist_of_a_line_stays_the_same() {
+        let line = "2026/11/22 20:09:17 [error] 20#3: *51 connect() failed (111: Connection refused) while connecting to \
+                    upstream, client: 127.0.0.1, server: shop.example";
+        assert_eq!(gist(line), "connect() failed (111: Connection refused) while connecting to upstream");
+        assert_eq!((gist("no such form"), gist("")), ("no such form", ""));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub const RECENT_MAX: usize = 11;
 pub struct May {
     /// Purge caches: the dashboard asks for a token.
     pub purge: bool,
+    /// Change the servers of groups with a zone: the same.
+    pub servers: bool,
 }
 
 /// Everything that is kept between two seconds.
@@ -104,7 +106,7 @@ fn document(second: &Second, may: May) -> Value {
         "v": feed::VERSION,
         "at": point.at,
         "thresholds": {"near": verdict::NEAR, "limited": verdict::LIMITED},
-        "may": {"purge": may.purge},
+        "may": {"purge": may.purge, "servers": may.servers},
         "verdict": verdict,
         "point": point,
         "waterlines": lines.iter().map(line).collect::<Vec<_>>(),
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_second_says_what_the_snapshot_says() {
-        let mut dashboard = Dashboard::new(May { purge: true });
+        let mut dashboard = Dashboard::new(May { purge: true, servers: true });
         assert!(dashboard.frame(true).is_none());
         let mut snapshot = Snapshot::example();
         dashboard.observe(Arc::new(snapshot.clone()));

@@ -44,6 +44,10 @@ const ui = {
   samples: {},
   evidence: false,
   token: { wrong: false },
+  changed: {},
+  history: "minutes",
+  marked: 0,
+  day: { points: null, asked: 0 },
   purge: { what: "tag", text: "", zone: "", soft: false, sure: false, working: false, answer: null },
   set(change) {
     Object.assign(ui, change);

@@ -109,3 +109,34 @@ export function caches(doc, before) {
     };
   });
 }
+
+/** Places of a day's chart: one a minute. */
+export const DAY_SLOTS = 1440;
+
+/** A day of points as one a minute up to now, each with the highest of its minute; where none was kept, nothing. */
+export function dayOf(points, now) {
+  const out = Array(DAY_SLOTS).fill(null);
+  for (const point of points) {
+    const at = DAY_SLOTS - 1 - Math.floor((now - point.at) / 60_000);
+    if (at < 0 || at >= DAY_SLOTS) continue;
+    const most = (out[at] ??= {});
+    for (const name in point) {
+      if (Number.isFinite(point[name]) && !(most[name] >= point[name])) most[name] = point[name];
+    }
+  }
+  return out;
+}
+
+/** The seconds before a moment and those since, as many of each. */
+export function stretches(past, marked, most) {
+  const first = past.findIndex((point) => point && point.at > marked);
+  const at = first < 0 ? past.length : first;
+  const seconds = Math.min(at, past.length - at, most);
+  return { seconds, before: past.slice(at - seconds, at), after: past.slice(at, at + seconds) };
+}
+
+/** The one in the middle of those that are there. */
+export function middle(values) {
+  const there = values.filter(Number.isFinite).sort((a, b) => a - b);
+  return there.length ? (there[(there.length - 1) >> 1] + there[there.length >> 1]) / 2 : undefined;
+}

@@ -97,6 +97,13 @@ function purge(list, doc, t, ui) {
       h("button", { type: "submit", class: "primary" }, form.working ? t("purge.working") : form.sure ? t("purge.sure") : t("purge.send")),
     ),
     h("p", { class: "answer", role: "status" }, form.answer ? mark(form.answer.tone, form.answer.text) : ""),
+    confirmed(form.answer?.said).length > 0
+      ? h(
+          "ul",
+          { class: "edges", "aria-label": t("purge.edges") },
+          confirmed(form.answer.said).map(({ edge, has }) => h("li", { key: edge }, mark(has ? "good" : "warn", edge), " ", h("span", { class: "sub" }, t(has ? "purge.has" : "purge.notYet")))),
+        )
+      : null,
   );
 }
 
@@ -108,13 +115,19 @@ export function order({ what, text, zone, soft }) {
   return order;
 }
 
+/** The edges of an answer, and whether each has applied the order; none where there is no log of several edges. */
+export const confirmed = (said) => [
+  ...(said?.applied_on ?? []).map((edge) => ({ edge, has: true })),
+  ...(said?.behind ?? []).map((edge) => ({ edge, has: false })),
+];
+
 async function send(form, set, t) {
   set({ working: true });
   try {
     const answer = await fetch("purge", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order(form)) });
     const said = await answer.json();
-    if (answer.status === 200) set({ working: false, answer: { tone: "good", text: t("purge.done", said.edges ?? 1, units.time(said.ms)) } });
-    else if (answer.status === 202) set({ working: false, answer: { tone: "warn", text: t("purge.behind", (said.behind ?? []).join(", ")) } });
+    if (answer.status === 200) set({ working: false, answer: { tone: "good", said, text: t("purge.done", said.edges ?? 1, units.time(said.ms)) } });
+    else if (answer.status === 202) set({ working: false, answer: { tone: "warn", said, text: t("purge.behind", (said.behind ?? []).join(", ")) } });
     else set({ working: false, answer: { tone: "bad", text: t("purge.failed", said.message ?? answer.status) } });
   } catch (error) {
     set({ working: false, answer: { tone: "bad", text: t("purge.failed", String(error.message ?? error)) } });

@@ -2,15 +2,15 @@
 
 import { chart, spark } from "../chart.js";
 import { h } from "../dom.js";
-import { ms, part, toneOf, waterlines } from "../model.js";
+import { dayOf, middle, ms, part, stretches, toneOf, waterlines } from "../model.js";
 import { card, empty, stacked } from "../parts.js";
 import * as units from "../units.js";
 
-export function overview({ doc, past, t }) {
+export function overview({ doc, past, t, ui }) {
   return [
     figures(doc, past, t),
     h("div", { class: "grid two" }, water(doc, t), path(doc, t)),
-    h("div", { class: "grid two" }, charts(past, t)),
+    history(doc, past, t, ui),
   ];
 }
 
@@ -159,10 +159,65 @@ function path(doc, t) {
   );
 }
 
-function charts(past, t) {
+/** Longest stretch that is set beside another, in seconds. */
+const STRETCH = 300;
+/** How old a day may be before it is asked for again, in milliseconds. */
+const DAY_FRESH = 60_000;
+
+function history(doc, past, t, ui) {
+  const choices = ["minutes", "day", "compare"];
+  const bar = h(
+    "div",
+    { class: "choices", role: "group", "aria-label": t("day.last") },
+    choices.map((name) =>
+      h("button", { key: name, type: "button", class: "quiet", "aria-pressed": ui.history === name ? "true" : "false", onclick: () => ui.set({ history: name }) }, t(`day.${name}`)),
+    ),
+  );
+  return [bar, h("div", { class: "grid two" }, { minutes: () => charts(past, 600, t), day: () => dayCharts(doc, t, ui), compare: () => compared(doc, past, t, ui) }[ui.history]())];
+}
+
+/** The history that the edge keeps on disk; asked for when it is looked at. */
+function dayCharts(doc, t, ui) {
+  if (Date.now() - ui.day.asked > DAY_FRESH) {
+    ui.day.asked = Date.now();
+    fetch("day.json", { cache: "no-store" })
+      .then((answer) => (answer.ok ? answer.json() : null))
+      .then((points) => ui.set({ day: { ...ui.day, points: points ?? [] } }))
+      .catch(() => {});
+  }
+  if (!ui.day.points) return card(t("day.day"), null, empty(t("wait")));
+  if (ui.day.points.length === 0) return card(t("day.day"), null, empty(t("day.none")));
+  return charts(dayOf(ui.day.points, doc.at), 86_400, t);
+}
+
+/** Before and after a moment that somebody marked: what was seen, which is no experiment. */
+function compared(doc, past, t, ui) {
+  const set = h("button", { type: "button", class: "primary", onclick: () => ui.set({ marked: doc.at }) }, t(ui.marked ? "compare.again" : "compare.mark"));
+  const both = ui.marked ? stretches(past, ui.marked, STRETCH) : null;
+  const words = !ui.marked ? t("compare.how") : both.seconds < 5 ? t("compare.wait") : said(both, t);
+  const top = h("section", { class: "card wide" }, h("header", null, h("h2", null, t("day.compare")), set), h("p", { class: "compared", role: "status" }, words), h("p", { class: "hint" }, t("compare.lab")));
+  if (!both || both.seconds < 5) return top;
+  const times = ["0 s", units.span(both.seconds)];
+  const one = (title, format, name) =>
+    h("section", { class: "card" }, chart({
+      title, format, times, window: both.seconds,
+      series: [
+        { name: t("compare.before"), tone: "soft", values: both.before.map((point) => point?.[name]) },
+        { name: t("compare.after"), tone: "deep", values: both.after.map((point) => point?.[name]) },
+      ],
+    }));
+  return [top, one(t("chart.requests"), units.si, "rps"), one("p99", units.time, "p99"), one(t("chart.failed"), units.si, "failed"), one(t("chart.cpu"), units.percent, "cpu")];
+}
+
+function said(both, t) {
+  const of = (name, format) => [both.before, both.after].map((points) => format(middle(points.map((point) => point?.[name]))));
+  return t("compare.said", units.span(both.seconds), ...of("rps", units.rate), ...of("p99", units.time), ...of("failed", units.rate));
+}
+
+function charts(past, seconds, t) {
   const of = (name) => past.map((point) => point?.[name]);
-  const window = 600;
-  const times = [t("chart.ago", units.span(window)), t("chart.now")];
+  const window = past.length > 600 ? past.length : 600;
+  const times = [t("chart.ago", units.span(seconds)), t("chart.now")];
   const one = (title, format, series) => h("section", { class: "card" }, chart({ title, format, series, times, window }));
   return [
     one(t("chart.requests"), units.si, [

@@ -18,7 +18,18 @@ export function upstreams({ doc, before, t, ui }) {
       notes.push(t("up.queue", units.count(group.queue.size), units.count(group.queue.max_size)));
       if (group.queue.overflows > 0) notes.push(t("up.overflows", units.count(group.queue.overflows)));
     }
-    return h("div", { key: name }, card(name, notes.join(" · "), peerTable(name, peers, t, ui)));
+    const may = Boolean(doc.may?.servers) && (doc.snapshot.weir.changeable ?? []).includes(name);
+    const why = may ? null : t(doc.may?.servers ? "up.static" : "up.locked");
+    return h(
+      "div",
+      { key: name },
+      card(
+        name,
+        notes.join(" · "),
+        peerTable(name, peers, may, t, ui),
+        may ? h("p", { class: "answer", role: "status" }, ui.changed[name] ? mark(ui.changed[name].tone, ui.changed[name].text) : "") : h("p", { class: "hint" }, why),
+      ),
+    );
   });
 }
 
@@ -28,7 +39,63 @@ function failures(row) {
   return h("span", { class: "codes" }, reasons.slice(0, 4).map(([reason, count]) => h("span", { key: reason, class: "code c5" }, h("b", null, reason), " ", units.si(count))));
 }
 
-function peerTable(name, peers, t, ui) {
+/** What a press changes: the words of NGINX Plus' API. */
+export const changes = (peer) => ({
+  drain: { drain: true },
+  disable: { down: true },
+  // A server that drains comes back with its first words.
+  enable: { down: false, ...(peer.state === "draining" ? { drain: false } : {}) },
+  less: { weight: Math.max(1, peer.weight - 1) },
+  more: { weight: peer.weight + 1 },
+});
+
+/** Which of them there are for a peer in its state. */
+export function possible(peer) {
+  const weights = peer.weight > 1 ? ["less", "more"] : ["more"];
+  if (peer.state === "down") return ["enable", ...weights];
+  if (peer.state === "draining") return ["enable", "disable", ...weights];
+  return ["drain", "disable", ...weights];
+}
+
+const SIGNS = { less: "−", more: "+" };
+
+function buttons(group, peer, t, ui) {
+  return h(
+    "span",
+    { class: "buttons" },
+    possible(peer).map((what) =>
+      h(
+        "button",
+        {
+          key: what,
+          type: "button",
+          class: "quiet",
+          "aria-label": t(`up.do.${what}`, peer.server),
+          onclick: () => change(group, peer, what, t, ui),
+        },
+        SIGNS[what] ?? t(`up.${what}`),
+      ),
+    ),
+  );
+}
+
+async function change(group, peer, what, t, ui) {
+  const say = (tone, text) => ui.set({ changed: { ...ui.changed, [group]: { tone, text } } });
+  try {
+    const answer = await fetch(`upstreams/${encodeURIComponent(group)}/servers/${peer.id}`, {
+      method: "PATCH",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(changes(peer)[what]),
+    });
+    const said = answer.ok ? null : await answer.json().catch(() => null);
+    if (answer.ok) say("good", t(`up.done.${what}`, peer.server, changes(peer)[what].weight));
+    else say("bad", t("up.refused", said?.error?.text ?? answer.status));
+  } catch (error) {
+    say("bad", t("up.refused", String(error.message ?? error)));
+  }
+}
+
+function peerTable(name, peers, may, t, ui) {
   const columns = [
     {
       key: "peer",
@@ -57,6 +124,7 @@ function peerTable(name, peers, t, ui) {
     { key: "fails", label: t("up.fails"), text: true, get: (row) => row.peer.fails, show: failures },
     { key: "last", label: t("up.last"), text: true, get: (row) => row.cost?.last_error ?? "", show: (row) => h("span", { class: "said" }, row.cost?.last_error || units.NOTHING) },
   ];
+  if (may) columns.splice(2, 0, { key: "change", label: t("up.change"), text: true, get: (row) => row.state, show: (row) => buttons(name, row.peer, t, ui) });
   const tone = (row) => (TONES[row.state] === "bad" ? "failing" : "");
   return table(ui, { id: `peers ${name}`, caption: name, columns, rows: peers, rowKey: (row) => String(row.peer.id), tone });
 }

@@ -19,6 +19,7 @@ use crate::conn::{Conn, Gone};
 use crate::dash::hall::{VIEWERS_MAX, Viewer};
 use crate::dash::token::{self, Token};
 use crate::exchange::Exchange;
+use crate::live::api;
 use crate::phase::Outcome;
 use crate::purge;
 use crate::respond::{self, Body, Framing};
@@ -50,7 +51,8 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
     if name == b"token" {
         return sign_in(exchange, conn, token).await;
     }
-    if !matches!(name.as_slice(), b"feed" | b"doc.json" | b"day.json" | b"samples.json" | b"purge") {
+    let is_server = name.starts_with(b"upstreams/");
+    if !is_server && !matches!(name.as_slice(), b"feed" | b"doc.json" | b"day.json" | b"samples.json" | b"purge") {
         return Ok(Outcome::Status(404));
     }
     if token.is_some_and(|token| !token.is_brought(exchange)) {
@@ -58,6 +60,15 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         return Ok(refuse(exchange, 401, "send the token as Authorization: Bearer, or open the page and sign in\n"));
     }
     match name.as_slice() {
+        _ if is_server && token.is_none() => {
+            Ok(refuse(exchange, 403, "changing the servers of upstreams needs a dashboard_token\n"))
+        }
+        _ if is_server && exchange.request.method() != b"PATCH" => Ok(method_not_allowed(exchange, b"PATCH")),
+        name if is_server => {
+            let path = format!("9/http/{}", String::from_utf8_lossy(name));
+            common(exchange);
+            api::change(exchange, conn, path).await
+        }
         b"purge" if token.is_none() => Ok(refuse(exchange, 403, "purging needs a dashboard_token\n")),
         b"purge" => {
             common(exchange);

@@ -99,7 +99,7 @@ pub fn open(conf: &Conf) -> Result<(), String> {
         drop(declared.tokens.set(tokens));
         return Ok(());
     }
-    let may = May { purge: !tokens.is_empty() };
+    let may = May { purge: !tokens.is_empty(), servers: !tokens.is_empty() };
     let hall = declared.hall.get_or_init(|| Arc::new(Hall::new(may)));
     hall.allow(may);
     let path = declared.history.as_deref();

@@ -49,7 +49,17 @@ const HTTP: &[(&str, u32)] = &[
 
 /// Answers a request to a location with `api` or `metrics`.
 pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phase::Outcome, Gone> {
-    let mut question = question(exchange);
+    let question = question(exchange);
+    carry(exchange, conn, question).await
+}
+
+/// Changes a server of a group for a dashboard's page: the same write, under the same conditions. `path` is the API's.
+pub async fn change(exchange: &mut Exchange<'_>, conn: &mut Conn, path: String) -> Result<phase::Outcome, Gone> {
+    let question = Question { path: Some(path), may_write: true, ..question(exchange) };
+    carry(exchange, conn, question).await
+}
+
+async fn carry(exchange: &mut Exchange<'_>, conn: &mut Conn, mut question: Question) -> Result<phase::Outcome, Gone> {
     let writes = writes::is_write(exchange.request.method()) && question.may_write;
     let refused = if writes { writes::objection(exchange) } else { None };
     if writes && refused.is_none() {

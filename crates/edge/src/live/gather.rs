@@ -164,6 +164,9 @@ impl Gatherer {
         self.limit_zones(live, &conf, &mut snapshot);
         self.cache_zones(live, &conf, &mut snapshot);
         for upstream in &conf.declared.upstream.groups {
+            if upstream.live.is_some() {
+                snapshot.weir.changeable.push(upstream.name.clone());
+            }
             let zombies = upstream.live.as_ref().map_or(0, |live| live.zombies());
             self.upstream(live, &current(upstream), zombies, now_ms, &mut snapshot);
         }

@@ -73,15 +73,15 @@ async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
 }
 
 fn of_outcome(bus: Option<&Bus>, outcome: Option<Outcome>) -> (u16, Value) {
-    let of = |edges: usize, behind: &[String], id: String| json!({"edges": edges, "behind": behind, "id": id});
+    let of = |applied: &[String], behind: &[String], id: String| json!({"edges": applied.len() + behind.len(), "applied_on": applied, "behind": behind, "id": id});
     match outcome {
         None if bus.is_some() => (200, json!({"applied": "here"})),
         None => (200, json!({"applied": "everywhere", "edges": 1, "behind": []})),
-        Some(Outcome::Everywhere { id, edges }) => {
-            (200, with(of(edges, &[], id.to_string()), "applied", json!("everywhere")))
+        Some(Outcome::Everywhere { id, applied }) => {
+            (200, with(of(&applied, &[], id.to_string()), "applied", json!("everywhere")))
         }
-        Some(Outcome::Behind { id, edges, behind }) => {
-            let value = with(of(edges, &behind, id.to_string()), "applied", json!("here"));
+        Some(Outcome::Behind { id, applied, behind }) => {
+            let value = with(of(&applied, &behind, id.to_string()), "applied", json!("here"));
             let names = behind.join(", ");
             (202, with(value, "message", json!(format!("logged; {names} will apply it when the log can be reached"))))
         }

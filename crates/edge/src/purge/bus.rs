@@ -60,16 +60,16 @@ pub enum Outcome {
     Everywhere {
         /// Its entry, the last if there are several.
         id: Id,
-        /// How many edges, this one included.
-        edges: usize,
+        /// Their names, this one's included.
+        applied: Vec<String>,
     },
     /// These have not said so in time.
     Behind {
         /// Its entry.
         id: Id,
-        /// How many edges, this one included.
-        edges: usize,
-        /// Their names.
+        /// The names of those that have, this one's included.
+        applied: Vec<String>,
+        /// The names of those that have not.
         behind: Vec<String>,
     },
     /// It is not in the log, or nobody knows: why.
@@ -234,12 +234,12 @@ impl Shared {
         let mut book = self.book();
         let own = self.settings.edge.as_str();
         let behind = book.edges.behind(id, own);
-        let edges = book.edges.len().max(1);
+        let applied = book.edges.applied(id, own);
         if behind.is_empty() {
-            return Poll::Ready(Outcome::Everywhere { id, edges });
+            return Poll::Ready(Outcome::Everywhere { id, applied });
         }
         if !book.edges.is_worth_waiting(id, own) || deadline.poll_expired().is_ready() {
-            return Poll::Ready(Outcome::Behind { id, edges, behind });
+            return Poll::Ready(Outcome::Behind { id, applied, behind });
         }
         if !book.wakers.iter().any(|known| known.will_wake(context.waker())) {
             // As many as there are orders under way.

@@ -100,6 +100,20 @@ impl Edges {
         behind.map(|(name, _)| name.clone()).collect()
     }
 
+    /// The edges that have applied an entry, `own` among them.
+    pub fn applied(&self, id: Id, own: &str) -> Vec<String> {
+        let mut applied: Vec<String> = self
+            .all
+            .iter()
+            .filter(|(name, beat)| *name == own || beat.applied >= id)
+            .map(|(name, _)| name.clone())
+            .collect();
+        if !applied.iter().any(|name| name == own) {
+            applied.push(own.to_owned());
+        }
+        applied
+    }
+
     /// Whether any of those behind may still be heard of soon.
     pub fn is_worth_waiting(&self, id: Id, but: &str) -> bool {
         self.all.iter().any(|(name, beat)| *name != but && beat.applied < id && !self.is_silent(beat))

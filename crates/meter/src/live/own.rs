@@ -24,6 +24,8 @@ pub struct Weir {
     pub location_zones: BTreeMap<String, ZoneTimes>,
     /// By group, then peers in the order of `http.upstreams[].peers`.
     pub upstreams: BTreeMap<String, Vec<PeerTimes>>,
+    /// Groups whose servers can be changed while it runs: those with a `zone`.
+    pub changeable: Vec<String>,
     /// By cache.
     pub caches: BTreeMap<String, CacheAccount>,
     /// Upgraded connections.
