@@ -46,18 +46,20 @@ SECONDS = (2, 8)            # of a short and of a long run under callgrind
 def main():
     args = arguments()
     with tempfile.TemporaryDirectory(prefix="weir-watched-") as work, peers.start_origin(ORIGIN, work) as origin:
-        values, disturbed = {mode: {} for mode in MODES}, 0
+        values, observed, disturbed = {mode: {} for mode in MODES}, {mode: [] for mode in MODES}, 0
         for number in range(args.rounds):
             for mode in random.sample(list(MODES), len(MODES)):
                 run = quiet(mode, args, Path(work), origin)
                 values[mode][number] = run["value"]
+                observed[mode].append(run["observer"])
                 disturbed += run["foreign"] > FOREIGN_SHARE
         print(f"{WORKLOAD.title}, {args.rounds} rounds of {args.seconds} s: {WORKLOAD.unit}"
               f" ({disturbed} of {args.rounds * len(MODES)} runs disturbed)")
         for mode in MODES:
             median, low, high = stats.spread(values[mode].values())
             ratio = stats.ratio(values[mode], values["off"])
-            print(f"  {mode:8} {median:7.2f}  {low:.2f}..{high:.2f}  / off {ratio.median:.3f} [{ratio.low:.3f} {ratio.high:.3f}]")
+            print(f"  {mode:8} {median:7.2f}  {low:.2f}..{high:.2f}  / off {ratio.median:.3f} [{ratio.low:.3f} {ratio.high:.3f}]"
+                  f"  observer {stats.spread(observed[mode])[0]:.3%} of a core")
         if args.instructions:
             print("user instructions, under callgrind:")
             for mode in MODES:
@@ -70,12 +72,22 @@ def quiet(mode, args, work, origin):
     best = None
     for _ in range(ATTEMPTS):
         with started(mode, args.weir, work) as peer, Watching(mode):
+            before, begun = observer_ns(peer.pid), time.monotonic_ns()
             run = loads.run(WORKLOAD, peer, origin, args.seconds)
+            run["observer"] = (observer_ns(peer.pid) - before) / (time.monotonic_ns() - begun)
         if best is None or run["foreign"] < best["foreign"]:
             best = run
         if best["foreign"] <= FOREIGN_SHARE:
             break
     return best
+
+
+def observer_ns(pid):
+    """What the observer's thread has used so far."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == "observer":
+            return int((task / "schedstat").read_text().split()[0])
+    raise peers.PeerFailed("there is no thread called observer")
 
 
 def started(mode, weir, work, under=()):

@@ -8,6 +8,9 @@ use std::process::Command;
 /// Rounds of each fuzz target in one run of `ci`, in a release build; about ten seconds.
 const FUZZ_ROUNDS: &str = "300000";
 
+/// The browser that looks at the dashboard.
+const CHROMIUM: &str = "/usr/bin/chromium";
+
 pub fn ci(root: &Path) -> Result<(), String> {
     run(&mut cargo("fmt --all --check"))?;
     tidy::tidy(root)?;
@@ -19,6 +22,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     run(&mut cargo("build --release"))?;
     smoke(root)?;
     fuzz()?;
+    dashboard(root)?;
     labs::labs(root)?;
     if Path::new(end_to_end::NGINX).exists() {
         end_to_end::oracle(&[])?;
@@ -31,6 +35,20 @@ fn smoke(root: &Path) -> Result<(), String> {
     let weir = root.join("target/release/weir");
     run(Command::new(&weir).arg("--version"))?;
     run(Command::new(&weir).args(["edge", "-V"]))
+}
+
+/// The page: what needs no browser, then Chromium on a loaded edge, a minute. Where Chromium is missing it says so.
+fn dashboard(root: &Path) -> Result<(), String> {
+    let tests = root.join("tests/dash");
+    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(&tests))?;
+    run(Command::new("node").arg("--test").arg(tests.join("pure.test.mjs")))?;
+    if !Path::new(CHROMIUM).exists() {
+        println!("skipped: tests/dash/dashboard.test.mjs needs {CHROMIUM}: apt install chromium");
+        return Ok(());
+    }
+    let mut node = Command::new("node");
+    node.arg("--test").arg(tests.join("dashboard.test.mjs")).env("WEIR", root.join("target/release/weir"));
+    run(&mut node)
 }
 
 fn fuzz() -> Result<(), String> {

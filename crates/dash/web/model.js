@@ -103,6 +103,7 @@ export function caches(doc, before) {
       cache,
       account,
       off: (account.requests ?? 0) - sum,
+      underway: sum > (account.requests ?? 0) && sum - (account.requests ?? 0) <= (doc.snapshot.http.requests?.current ?? 0),
       requests: grew(account.requests, old?.requests, seconds),
       fetches: grew(account.fetches, old?.fetches, seconds),
       saved: account.requests > 0 ? 1 - Math.min(1, account.fetches / account.requests) : undefined,

@@ -39,7 +39,7 @@ function one(row, doc, t) {
     h(
       "div",
       { class: "books" },
-      h("h3", null, t("cache.books"), " ", row.off === 0 ? mark("good", t("cache.adds")) : mark("bad", t("cache.off", units.count(row.off)))),
+      h("h3", null, t("cache.books"), " ", balance(row, t)),
       stacked(t("cache.books"), pieces, account.requests),
       h(
         "p",
@@ -54,6 +54,12 @@ function one(row, doc, t) {
       ? h("p", { class: "hint" }, t("cache.noReasons"))
       : keys(reasons.slice(0, 12).map(([reason, count]) => ({ key: reason, name: reason.replaceAll("_", " "), text: units.count(count), tone: "plain" }))),
   );
+}
+
+/** Whether the books add up: what is counted by its status already, and not yet as ended, is under way. */
+function balance(row, t) {
+  if (row.off === 0) return mark("good", t("cache.adds"));
+  return row.underway ? mark("good", t("cache.underway", units.count(-row.off))) : mark("bad", t("cache.off", units.count(row.off)));
 }
 
 const WHATS = ["key", "prefix", "tag", "all"];

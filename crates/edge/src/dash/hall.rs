@@ -99,6 +99,11 @@ impl Hall {
         Ok(())
     }
 
+    /// Whether one is kept.
+    pub fn keeps_day(&self) -> bool {
+        self.studio().day.is_some()
+    }
+
     /// The history on disk: points ten seconds apart. Empty where none is kept; reads the file.
     pub fn day(&self) -> Vec<Point> {
         let Some(file) = self.studio().day.as_ref().and_then(|day| day.file.try_clone().ok()) else {

@@ -95,6 +95,10 @@ pub fn open(conf: &Conf) -> Result<(), String> {
         }
     }
     if !all().any(|values| values.dashboard.is_on) {
+        // Nobody is shown anything any more, and nothing is kept of it.
+        if let Some(hall) = declared.hall.get() {
+            drop(hall.keep_day(None));
+        }
         // Nobody else opens this configuration; testing one opens it and ends.
         drop(declared.tokens.set(tokens));
         return Ok(());
@@ -187,5 +191,21 @@ mod tests {
         let (conf, _) = of_text("events {} http { server { listen 1; location /w/ { dashboard; } } }");
         let conf = conf.unwrap();
         assert!(open(&conf).is_ok() && conf.declared.dashboard.watched().is_some());
+    }
+
+    #[test]
+    fn a_history_is_closed_with_the_last_dashboard() {
+        let directory = std::env::temp_dir().join(format!("weir-dashboard-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("day").display().to_string();
+        let with = format!("events {{}} http {{ dashboard_history {path}; server {{ listen 1; location /w/ {{ dashboard; }} }} }}");
+        let (before, _) = of_text(&with);
+        let before = before.unwrap();
+        assert!(open(&before).is_ok() && before.declared.dashboard.hall().keeps_day());
+        let (after, _) = of_text("events {} http { server { listen 1; } }");
+        let mut after = after.unwrap();
+        after.declared.dashboard.adopt(&before.declared.dashboard);
+        assert!(open(&after).is_ok() && !after.declared.dashboard.hall().keeps_day());
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

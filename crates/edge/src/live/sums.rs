@@ -167,15 +167,9 @@ pub(super) fn limit_sums(live: &Live, cell: u32) -> Vec<u64> {
 
 /// Four of each status; requests, errors; refreshes stored, confirmed, failed; then reasons.
 pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
-    let mut sums = Vec::new();
-    for status in Status::ALL {
-        let Served { responses, bytes, responses_written, bytes_written } = zone.counters().read(status);
-        sums.extend([responses, bytes, responses_written, bytes_written]);
-    }
-    let refreshes = zone.counters().refreshes();
-    let extra = sums.len();
-    sums.extend([0, 0, refreshes.stored, refreshes.confirmed, refreshes.failed]);
-    sums.extend(Reason::ALL.iter().map(|_| 0));
+    let extra = Status::ALL.len() * 4;
+    let mut sums = vec![0; extra + 5 + Reason::ALL.len()];
+    // Requests first: each has had its status counted before it ends, so what is under way is all that is ever amiss.
     for (_, board) in live.taken_boards() {
         let Some(cell) = board.known_cache(cell) else { continue };
         let counts: Vec<(usize, &Count)> = [(0, &cell.requests), (1, &cell.errors)]
@@ -187,6 +181,14 @@ pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
                 *sum += count.get();
             }
         }
+    }
+    for (status, place) in Status::ALL.into_iter().zip(sums.chunks_exact_mut(4)) {
+        let Served { responses, bytes, responses_written, bytes_written } = zone.counters().read(status);
+        place.copy_from_slice(&[responses, bytes, responses_written, bytes_written]);
+    }
+    let refreshes = zone.counters().refreshes();
+    if let Some(places) = sums.get_mut(extra + 2..extra + 5) {
+        places.copy_from_slice(&[refreshes.stored, refreshes.confirmed, refreshes.failed]);
     }
     sums
 }

@@ -1,0 +1,157 @@
+//! `weir top` on terminals of `script(1)`, in front of a running edge: it draws what the dashboard says, takes its
+//! keys, and gives the terminal back.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const ALTERNATE: &str = "\x1b[?1049h";
+const BACK: &str = "\x1b[?1049l";
+
+#[test]
+fn it_draws_and_takes_keys() {
+    let edge = Edge::start();
+    for (size, key, verdict) in [
+        ((100, 30), "q", "nothing near a limit"),
+        ((40, 10), "\x03", "nothing near"),
+        ((100, 30), "\x1b", "한계에 가까운 것 없음"),
+    ] {
+        let more = if verdict.is_ascii() { "" } else { "--korean" };
+        let Some(mut top) = Top::start(size, &edge.url, more) else { return };
+        let shown = top.until(|text| text.contains(ALTERNATE) && words(text).contains(&squeezed(verdict)));
+        assert!(!shown.contains(BACK), "{shown:?}");
+        top.press(key);
+        let (status, all) = top.end();
+        assert!(status.success(), "{size:?} {key:?}: {status} {all:?}");
+        assert!(all.contains(BACK) && all.contains("\x1b[?25h"), "the terminal is as it was: {all:?}");
+    }
+}
+
+#[test]
+fn without_a_terminal_it_prints_once() {
+    let edge = Edge::start();
+    let out = Command::new(WEIR).args(["top", &edge.url]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success() && !text.contains('\x1b'), "{text}");
+    assert!(text.contains("nothing near a limit") && text.contains("Open files"), "{text}");
+    let nobody = format!("http://127.0.0.1:{}/", support::free_port());
+    let out = Command::new(WEIR).args(["top", "--once", &nobody]).output().unwrap();
+    assert!(out.status.code() == Some(1) && !out.stderr.is_empty() && out.stdout.is_empty());
+}
+
+/// What was written, without what moves and colours, and without spaces: those may be movements.
+fn words(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\x1b' {
+            chars.by_ref().skip(1).find(|c| c.is_ascii_alphabetic());
+        } else if !c.is_whitespace() {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+struct Edge {
+    url: String,
+    child: Child,
+    dir: std::path::PathBuf,
+}
+
+impl Edge {
+    fn start() -> Edge {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let (dir, port) = (support::scratch(&format!("top-{number}")), support::free_port());
+        std::fs::create_dir_all(dir.join("logs")).unwrap();
+        let text = format!(
+            "daemon off; dashboard 127.0.0.1:{port}; pid p; error_log e; worker_processes 1;\nevents {{}} http {{}}"
+        );
+        std::fs::write(dir.join("nginx.conf"), text).unwrap();
+        let prefix = format!("{}/", dir.display());
+        let child =
+            Command::new(WEIR).args(["edge", "-p", &prefix, "-c", "nginx.conf"]).stdout(Stdio::null()).spawn().unwrap();
+        within("the dashboard answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Edge { url: format!("http://127.0.0.1:{port}/"), child, dir }
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// `weir top` on a terminal.
+struct Top {
+    script: Child,
+    screen: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+    reader: std::thread::JoinHandle<()>,
+}
+
+impl Top {
+    /// `None`, said so, without script(1).
+    fn start((columns, rows): (u32, u32), url: &str, more: &str) -> Option<Top> {
+        let command = format!("stty cols {columns} rows {rows}; exec {WEIR} top {url} {more}");
+        let mut script = Command::new("script");
+        script.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm-256color");
+        let Ok(mut script) = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+            eprintln!("skipped: script(1) is not installed");
+            return None;
+        };
+        let screen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (mut out, written): (ChildStdout, _) = (script.stdout.take().unwrap(), screen.clone());
+        let reader = std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = out.read(&mut piece) {
+                written.lock().unwrap().extend_from_slice(&piece[..count]);
+            }
+        });
+        Some(Top { script, screen, reader })
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
+    }
+
+    fn until(&self, is_so: impl Fn(&str) -> bool) -> String {
+        within("the screen shows it", || is_so(&self.text()));
+        self.text()
+    }
+
+    fn press(&mut self, key: &str) {
+        let stdin = self.script.stdin.as_mut().unwrap();
+        stdin.write_all(key.as_bytes()).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    fn end(mut self) -> (ExitStatus, String) {
+        within("it ends", || self.script.try_wait().unwrap().is_some());
+        let status = self.script.wait().unwrap();
+        self.reader.join().unwrap();
+        let text = String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned();
+        (status, text)
+    }
+}
+
+fn within(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
