@@ -2,6 +2,7 @@
 
 mod ab;
 mod capacity;
+mod experiment;
 mod flags;
 mod progress;
 mod tune;
@@ -40,6 +41,8 @@ pub fn main(args: LabArgs) -> ExitCode {
         What::Tune(args) => tune::run(&args),
         What::Apply { run, store } => tune::write(&store, &run, false),
         What::Undo { run, store } => tune::write(&store, &run, true),
+        What::Run(args) => experiment::run(&args),
+        What::List { labs } => Ok(experiment::list(&labs)),
         What::Report { run, store, html } => show(&store, &run, html.as_deref()),
         What::Runs { store } => Ok(list(&store)),
         What::Words => {

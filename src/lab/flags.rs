@@ -52,6 +52,14 @@ pub enum What {
         #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
         store: PathBuf,
     },
+    /// Experiments as data: labs/NAME/lab.yml, run by nginx and by weir, and what is expected of them
+    Run(Box<RunArgs>),
+    /// List the experiments
+    List {
+        /// Their folder
+        #[arg(long, value_name = "DIR", default_value = LABS)]
+        labs: PathBuf,
+    },
     /// Show a stored run
     Report {
         /// Its id, the beginning of one, its file, or `last`
@@ -115,6 +123,44 @@ pub struct StackArgs {
     pub store: PathBuf,
     /// Write the report as a page to read
     #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+}
+
+/// Where experiments are, unless said.
+pub const LABS: &str = "labs";
+
+/// `weir lab run`.
+#[derive(Args)]
+pub struct RunArgs {
+    /// Experiments: names of folders in --labs, or paths of folders
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// All there are; those that lack something that is not installed are named and left out
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// With --all: only those that CI runs, in about a minute and a half
+    #[arg(long, requires = "all")]
+    pub ci: bool,
+    /// Only this edge; else each experiment's own, nginx and weir
+    #[arg(long, value_name = "nginx|weir", value_parser = ["nginx", "weir"])]
+    pub edge: Option<String>,
+    /// The nginx
+    #[arg(long, value_name = "PATH", default_value = "/usr/sbin/nginx")]
+    pub nginx: PathBuf,
+    /// Use compared blocks although others worked on this machine; the report says so
+    #[arg(long)]
+    pub noisy: bool,
+    /// What chance begins with
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Their folder
+    #[arg(long, value_name = "DIR", default_value = LABS)]
+    pub labs: PathBuf,
+    /// Where runs are kept
+    #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
+    pub store: PathBuf,
+    /// Write the last report as a page to read
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
 

@@ -345,10 +345,10 @@ fn fresh(survey: &Survey) -> Vec<String> {
 }
 
 /// Where Debian's nginx, and weir, log unless told otherwise.
-const LOGS: &str = "/var/log/nginx";
+pub(crate) const LOGS: &str = "/var/log/nginx";
 
 /// What `-g` has to say so that the process stays in the foreground, and writes nowhere that matters.
-fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>, String> {
+pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>, String> {
     let said = |name: &str| survey.process.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     let mut globals = Vec::new();
     match said("daemon") {

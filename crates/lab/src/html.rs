@@ -8,9 +8,13 @@ use crate::verdict::{plain, signed};
 
 /// The page of a run.
 pub fn page(run: &Value) -> String {
-    let body =
-        [head(run), notes(run), forest(run), blocks(run), table(run), steps(run), tries(run), rest(run)].concat();
+    let body = if run["kind"] == "lab" { crate::experiment::report::html(run, &escape) } else { one_of_two(run) };
     TEMPLATE.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
+}
+
+/// The body of a comparison or a search.
+fn one_of_two(run: &Value) -> String {
+    [head(run), notes(run), forest(run), blocks(run), table(run), steps(run), tries(run), rest(run)].concat()
 }
 
 const TEMPLATE: &str = include_str!("html/template.html");

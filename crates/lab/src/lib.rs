@@ -11,6 +11,7 @@ pub mod ask;
 pub mod block;
 pub mod capacity;
 pub mod change;
+pub mod experiment;
 pub mod html;
 pub mod metric;
 pub mod origin;

@@ -15,6 +15,9 @@ pub fn text(run: &Value) -> String {
         Some("tune") => return crate::tune::text(run),
         _ => {}
     }
+    if run["kind"] == "lab" {
+        return crate::experiment::report::text(run);
+    }
     let mut out = String::new();
     let mut line = |text: String| {
         out.push_str(&text);

@@ -5,6 +5,7 @@
 //! file, line and column. Not here: running anything.
 
 mod build;
+mod document;
 mod dotenv;
 mod files;
 mod keys;
@@ -31,6 +32,7 @@ mod scalar;
 
 use std::path::{Path, PathBuf};
 
+pub use document::{Document, Entry};
 pub use keys::reference;
 pub use steps::times;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -127,7 +127,7 @@ pub(super) fn start_all(spec: &Spec, end: Instant) -> Result<Vec<Started>, Strin
     let mut waiting: Vec<&Process> = Vec::new();
     for role in &spec.processes {
         if !role.is_together {
-            wait_for(&std::mem::take(&mut waiting), &mut started, &spec.dir, end)?;
+            wait_for(&std::mem::take(&mut waiting), &mut started, &spec.dir, spec.is_isolated, end)?;
         }
         let mut process = Started::start(spec, role)?;
         if role.is_step {
@@ -139,18 +139,26 @@ pub(super) fn start_all(spec: &Spec, end: Instant) -> Result<Vec<Started>, Strin
         started.push(process);
         waiting.push(role);
     }
-    wait_for(&waiting, &mut started, &spec.dir, end)?;
+    wait_for(&waiting, &mut started, &spec.dir, spec.is_isolated, end)?;
     Ok(started)
 }
 
 /// Waits until all of these are there; fails when one of the processes has ended.
-fn wait_for(roles: &[&Process], started: &mut [Started], dir: &Path, end: Instant) -> Result<(), String> {
+///
+/// In namespaces the kernel is asked who listens: a connection would take a port of the host, and be counted by who is asked.
+fn wait_for(
+    roles: &[&Process],
+    started: &mut [Started],
+    dir: &Path,
+    is_isolated: bool,
+    end: Instant,
+) -> Result<(), String> {
     for role in roles {
         let patience = if role.patience_s == 0 { PATIENCE } else { Duration::from_secs(role.patience_s) };
         let give_up = (clock::precise() + patience).min(end);
         loop {
             // First, so that whoever answers is asked afterwards whether it is still there.
-            let missing = missing(role, dir);
+            let missing = missing(role, dir, is_isolated.then(|| pid_of(started, &role.name)));
             for process in started.iter_mut() {
                 if let Some(how) = process.ended(dir) {
                     return Err(format!("{} did not start {how}", process.name));
@@ -167,12 +175,20 @@ fn wait_for(roles: &[&Process], started: &mut [Started], dir: &Path, end: Instan
     Ok(())
 }
 
-/// What a process still lacks to be there.
-fn missing(role: &Process, dir: &Path) -> Option<String> {
+fn pid_of(started: &[Started], name: &str) -> u32 {
+    started.iter().find(|process| process.name == name).map_or(0, |process| process.child.id())
+}
+
+/// What a process still lacks to be there; one whose network is its own is known by its id.
+fn missing(role: &Process, dir: &Path, own: Option<u32>) -> Option<String> {
+    let is_there = |address: &SocketAddr| match own {
+        Some(pid) => listens(Path::new(&format!("/proc/{pid}/net")), *address),
+        None => answers(*address),
+    };
     match &role.ready {
         Ready::Started => None,
         Ready::Answers(addresses) => {
-            addresses.iter().find(|address| !answers(**address)).map(|address| format!("nobody listens at {address}"))
+            addresses.iter().find(|address| !is_there(address)).map(|address| format!("nobody listens at {address}"))
         }
         Ready::Prints(text) => {
             let wrote = ["out", "err"].map(|end| head(&dir.join(format!("{}.{end}", role.name)), LOOKED_MAX));
@@ -184,6 +200,29 @@ fn missing(role: &Process, dir: &Path) -> Option<String> {
 /// Whether somebody accepts connections there.
 pub(super) fn answers(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+}
+
+/// Whether the kernel has a listening socket for an address, of the network that `net` (`/proc/PID/net`) is about.
+fn listens(net: &Path, address: SocketAddr) -> bool {
+    let port = format!("{:04X}", address.port());
+    ["tcp", "tcp6"].into_iter().any(|file| {
+        let text = fs::read_to_string(net.join(file)).unwrap_or_default();
+        text.lines().skip(1).any(|line| {
+            let mut words = line.split_ascii_whitespace().skip(1);
+            let (local, state) = (words.next().unwrap_or_default(), words.nth(1));
+            let Some((at, at_port)) = local.split_once(':') else { return false };
+            state == Some("0A") && at_port == port && (at.bytes().all(|digit| digit == b'0') || at == hex(address.ip()))
+        })
+    })
+}
+
+/// An address as `/proc/net/tcp` writes it: words of four bytes, each the wrong way round.
+fn hex(ip: IpAddr) -> String {
+    let bytes = match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    bytes.chunks(4).flat_map(|word| word.iter().rev()).map(|byte| format!("{byte:02X}")).collect()
 }
 
 fn head(path: &Path, most: u64) -> String {
@@ -204,4 +243,24 @@ pub(super) fn tail(path: &Path, most: u64) -> String {
     // A file that is not there says nothing.
     let _ = read;
     String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_who_listens() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let net = Path::new("/proc/self/net");
+        assert!(listens(net, at));
+        assert!(!listens(net, SocketAddr::new("127.0.0.9".parse().unwrap(), at.port())));
+        let any = std::net::TcpListener::bind("[::]:0").unwrap();
+        assert!(listens(net, SocketAddr::new("10.1.2.3".parse().unwrap(), any.local_addr().unwrap().port())));
+        drop(listener);
+        assert!(!listens(net, at));
+        assert_eq!(hex("::1".parse().unwrap()), "00000000000000000000000001000000");
+    }
 }

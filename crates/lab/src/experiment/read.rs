@@ -1,0 +1,423 @@
+//! A lab's file to a [`Lab`]; what is wrong with it is said with its place.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use weir_load::script::{Document, Entry};
+
+use super::{Compare, Expect, FILE, Front, Lab, Need, Places, Prepare, Sent, Variant, What, name_of};
+use crate::metric;
+use crate::stack::credits::Credits;
+use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
+
+/// The keys of a lab's file, each with what it means: the guide is checked against them.
+pub const KEYS: &[(&str, &str)] = &[
+    ("title", "the experiment in a line"),
+    ("prior", "what one was led to expect"),
+    ("ci", "true: `--ci` runs it"),
+    ("needs", "what has to be installed: a list of `program: install command`, a path being one of the lab's folder"),
+    ("prepare", "what is made once and kept: a list of `makes` (a path) and `run` (a command)"),
+    ("edges", "which edges it is for, nginx and weir if not said"),
+    (
+        "hosts",
+        "machines by name: addresses, sysctls, rate (kbit/s), cpus, memory (MiB), credits; the edge's is called edge",
+    ),
+    (
+        "processes",
+        "by name, in the order they start: run, host, env, cwd, files, cpus, ready, within, together, step, late, skip",
+    ),
+    ("edge", "conf, port, globals, files, cpus, scheme"),
+    ("load", "script, or path, or run; flags, host, cpus, env"),
+    ("warm", "the same, before anything is measured"),
+    (
+        "at",
+        "what happens: `after` (a time, or end) with stop, continue, kill, restart or reload (a process), or run, as, host",
+    ),
+    ("count", "lines that are counted, by name: file, text"),
+    ("fresh", "directories that begin empty, beside logs and caches"),
+    ("overlay", "directories whose changes are forgotten"),
+    ("may_end", "true: processes may end by themselves"),
+    ("limit", "how long a block may take, 60s if not said"),
+    ("variants", "by name: any of the keys above from hosts on, put over those"),
+    ("compare", "metric, threshold (per cent), pairs: the two variants in alternating blocks"),
+    ("expect", "a list: that, of, edge, variant, against, is, least, most, verdict, says"),
+];
+
+/// Variants and edges of a lab.
+const VARIANTS_MAX: usize = 32;
+/// What a block may take, unless said.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Most CPUs a list may name.
+const CPUS_MAX: u64 = 1023;
+
+/// Reads the lab in a folder.
+pub fn read(dir: &Path, places: &Places) -> Result<Lab, String> {
+    let dir = std::path::absolute(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let file = dir.join(FILE);
+    let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let document = Document::read(&file.display().to_string(), &text)?;
+    let reader = Reader { dir: &dir, places };
+    let root = document.root();
+    let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
+    root.members(&known)?;
+    let text = |name: &str| root.get(name).map_or(Ok(String::new()), |entry| entry.text());
+    let edges = names(root.get("edges"))?;
+    Ok(Lab {
+        name: name_of(&dir),
+        title: root.want("title")?.text()?,
+        prior: text("prior")?,
+        is_ci: root.get("ci").map_or(Ok(false), |entry| entry.flag())?,
+        needs: needs(&root)?,
+        prepare: reader.prepare(&root)?,
+        edges: if edges.is_empty() { vec!["nginx".to_owned(), "weir".to_owned()] } else { edges },
+        variants: reader.variants(&document)?,
+        compare: root.get("compare").map(|entry| compare(&entry)).transpose()?,
+        expect: expect(&root)?,
+        dir: dir.clone(),
+    })
+}
+
+/// The texts of a list, or the one text.
+fn names(entry: Option<Entry<'_>>) -> Result<Vec<String>, String> {
+    entry.map_or(Ok(Vec::new()), |entry| entry.list().iter().map(Entry::text).collect())
+}
+
+fn time(entry: &Entry<'_>) -> Result<Duration, String> {
+    let text = entry.text()?;
+    let ms = weir_load::duration::ms(&text).filter(|ms| *ms >= 0.0 && *ms <= LIMIT_MAX.as_secs_f64() * 1000.0);
+    ms.map(|ms| Duration::from_secs_f64(ms / 1000.0))
+        .ok_or_else(|| entry.wrong("a time is wanted here, as 500ms or 20s"))
+}
+
+fn needs(root: &Entry<'_>) -> Result<Vec<Need>, String> {
+    let mut needs = Vec::new();
+    for entry in root.get("needs").map(|entry| entry.list()).unwrap_or_default() {
+        for (what, install) in entry.members(&[])? {
+            needs.push(Need { what: what.to_owned(), install: install.text()? });
+        }
+    }
+    Ok(needs)
+}
+
+fn compare(entry: &Entry<'_>) -> Result<Compare, String> {
+    entry.members(&["metric", "threshold", "pairs"])?;
+    let named = entry.want("metric")?;
+    let metric = metric::of(&named.text()?).ok_or_else(|| {
+        let known: Vec<&str> = metric::METRICS.iter().map(|metric| metric.key).collect();
+        named.wrong(&format!("one of {}", known.join(", ")))
+    })?;
+    let threshold = entry.get("threshold").map(|entry| entry.number(0.01, 99.0)).transpose()?;
+    let pairs = entry.want("pairs")?.number(2.0, 24.0)?;
+    Ok(Compare {
+        metric,
+        threshold: threshold.map_or(metric.threshold, |percent| percent / 100.0),
+        pairs: pairs as usize,
+    })
+}
+
+fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, String> {
+    let known = ["that", "of", "edge", "variant", "against", "is", "least", "most", "verdict", "says"];
+    let one = |entry: Entry<'_>| {
+        entry.members(&known)?;
+        let number = |name: &str| entry.get(name).map(|entry| entry.number(-1e15, 1e15)).transpose();
+        let text = |name: &str| entry.get(name).map(|entry| entry.text()).transpose();
+        let is = number("is")?;
+        let range =
+            (is.or(number("least")?).unwrap_or(f64::NEG_INFINITY), is.or(number("most")?).unwrap_or(f64::INFINITY));
+        let verdicts = names(entry.get("verdict"))?;
+        let that = names(entry.get("that"))?;
+        if that.is_empty() == verdicts.is_empty()
+            || (verdicts.is_empty() && range.0 == f64::NEG_INFINITY && range.1 == f64::INFINITY)
+        {
+            return Err(entry.wrong("either \"that\" with is, least or most, or \"verdict\" is wanted here"));
+        }
+        Ok(Expect {
+            that,
+            of: names(entry.get("of"))?,
+            edge: text("edge")?,
+            variant: text("variant")?,
+            against: text("against")?,
+            range,
+            verdicts,
+            says: entry.want("says")?.text()?,
+            place: entry.wrong("").lines().next().unwrap_or_default().trim_end_matches([':', ' ']).to_owned(),
+        })
+    };
+    root.get("expect").map(|entry| entry.list()).unwrap_or_default().into_iter().map(one).collect()
+}
+
+/// What a file's texts may stand for.
+struct Reader<'a> {
+    dir: &'a Path,
+    places: &'a Places,
+}
+
+impl Reader<'_> {
+    /// A text with its `${…}` written out; `${host:NAME}` is a host's address, later, when hosts have some.
+    fn text(&self, entry: &Entry<'_>) -> Result<String, String> {
+        let mut text = entry.text()?;
+        let labs = self.dir.parent().unwrap_or(self.dir);
+        let known: [(&str, &Path); 5] = [
+            ("lab", self.dir),
+            ("labs", labs),
+            ("weir", &self.places.weir),
+            ("nginx", &self.places.nginx),
+            ("cache", &self.places.cache),
+        ];
+        for (name, path) in known {
+            text = text.replace(&format!("${{{name}}}"), &path.display().to_string());
+        }
+        Ok(text)
+    }
+
+    fn path(&self, entry: &Entry<'_>) -> Result<PathBuf, String> {
+        Ok(self.dir.join(self.text(entry)?))
+    }
+
+    /// A command: a list of words, or a line for the shell.
+    fn command(&self, entry: &Entry<'_>) -> Result<Vec<String>, String> {
+        if entry.is_list() {
+            return entry.list().iter().map(|word| self.text(word)).collect();
+        }
+        Ok(vec!["sh".to_owned(), "-c".to_owned(), self.text(entry)?])
+    }
+
+    fn pairs(&self, entry: Option<Entry<'_>>) -> Result<Vec<(String, String)>, String> {
+        let Some(entry) = entry else { return Ok(Vec::new()) };
+        entry.members(&[])?.into_iter().map(|(name, value)| Ok((name.to_owned(), self.text(&value)?))).collect()
+    }
+
+    fn prepare(&self, root: &Entry<'_>) -> Result<Vec<Prepare>, String> {
+        let one = |entry: Entry<'_>| {
+            entry.members(&["makes", "run"])?;
+            Ok(Prepare { makes: self.path(&entry.want("makes")?)?, run: self.text(&entry.want("run")?)? })
+        };
+        root.get("prepare").map(|entry| entry.list()).unwrap_or_default().into_iter().map(one).collect()
+    }
+
+    fn variants(&self, document: &Document) -> Result<Vec<Variant>, String> {
+        let root = document.root();
+        let from = KEYS.iter().position(|(key, _)| *key == "hosts").unwrap_or(0);
+        let to = KEYS.iter().position(|(key, _)| *key == "variants").unwrap_or(from);
+        let known: Vec<&str> = KEYS.get(from..to).unwrap_or_default().iter().map(|(key, _)| *key).collect();
+        let Some(listed) = root.get("variants") else { return Ok(vec![self.variant("", document)?]) };
+        let members = listed.members(&[])?;
+        if members.len() > VARIANTS_MAX {
+            return Err(listed.wrong(&format!("more than {VARIANTS_MAX} variants")));
+        }
+        let one = |(name, entry): (&str, Entry<'_>)| {
+            entry.members(&known)?;
+            // A variant of nothing but its name has nothing to put over.
+            if entry.is_map() { self.variant(name, &document.with(&entry)) } else { self.variant(name, document) }
+        };
+        members.into_iter().map(one).collect()
+    }
+
+    fn variant(&self, name: &str, document: &Document) -> Result<Variant, String> {
+        let root = document.root();
+        let hosts = self.hosts(&root)?;
+        let (mut processes, mut late) = (Vec::new(), Vec::new());
+        for (name, entry) in root.get("processes").map_or(Ok(Vec::new()), |entry| entry.members(&[]))? {
+            if entry.get("skip").map_or(Ok(false), |entry| entry.flag())? {
+                continue;
+            }
+            let is_late = entry.get("late").map_or(Ok(false), |entry| entry.flag())?;
+            let process = self.process(name, &entry, &hosts)?;
+            if is_late { late.push(process) } else { processes.push(process) }
+        }
+        let after_edge = late.len();
+        processes.extend(late);
+        Ok(Variant {
+            name: name.to_owned(),
+            processes,
+            after_edge,
+            front: self.front(&root.want("edge")?)?,
+            load: root.get("load").map(|entry| self.sent(&entry)).transpose()?,
+            warm: root.get("warm").map(|entry| self.sent(&entry)).transpose()?,
+            actions: self.actions(&root)?,
+            watches: self.watches(&root)?,
+            fresh: names(root.get("fresh"))?,
+            overlaid: names(root.get("overlay"))?,
+            may_end: root.get("may_end").map_or(Ok(false), |entry| entry.flag())?,
+            limit: root.get("limit").map_or(Ok(LIMIT), |entry| time(&entry))?,
+            hosts,
+        })
+    }
+
+    fn hosts(&self, root: &Entry<'_>) -> Result<Vec<Host>, String> {
+        let Some(entry) = root.get("hosts") else { return Ok(Vec::new()) };
+        let mut hosts = Vec::new();
+        for (name, entry) in entry.members(&[])? {
+            entry.members(&["addresses", "sysctls", "rate", "cpus", "memory", "credits"])?;
+            let mut host = Host::named(name);
+            for text in names(entry.get("addresses"))? {
+                host.addresses.push(text.parse().map_err(|_| entry.wrong(&format!("{text} is no address")))?);
+            }
+            host.sysctls = self.pairs(entry.get("sysctls"))?;
+            host.rate_kbit = entry.get("rate").map(|entry| entry.whole(100_000_000)).transpose()?;
+            host.cpus = entry.get("cpus").map(|entry| entry.number(0.01, 1024.0)).transpose()?;
+            host.memory_mb = entry.get("memory").map(|entry| entry.whole(1 << 20)).transpose()?;
+            host.credits = entry.get("credits").map(|entry| credits(&entry)).transpose()?;
+            // Whatever else is wrong with a host is known where hosts are made; here it has a place.
+            let spec = Spec {
+                hosts: vec![host.clone()],
+                client: Process { host: HUB.into(), argv: vec!["x".into()], ..Process::default() },
+                ..Spec::default()
+            };
+            spec.check().map_err(|why| entry.wrong(&why))?;
+            hosts.push(host);
+        }
+        Ok(hosts)
+    }
+
+    fn process(&self, name: &str, entry: &Entry<'_>, hosts: &[Host]) -> Result<Process, String> {
+        entry.members(&[
+            "run", "host", "env", "cwd", "files", "cpus", "ready", "within", "together", "step", "late", "skip", "free",
+        ])?;
+        let flag = |name: &str| entry.get(name).map_or(Ok(false), |entry| entry.flag());
+        let host = host(entry, hosts)?;
+        Ok(Process {
+            name: name.to_owned(),
+            ready: entry.get("ready").map_or(Ok(Ready::Started), |ready| self.ready(&ready, &host, hosts))?,
+            host,
+            argv: self.command(&entry.want("run")?)?,
+            env: self.pairs(entry.get("env"))?,
+            cwd: entry.get("cwd").map(|entry| self.path(&entry)).transpose()?,
+            cpus: cpus(entry)?,
+            files: files(entry)?,
+            patience_s: entry.get("within").map_or(Ok(Duration::ZERO), |entry| time(&entry))?.as_secs(),
+            is_together: flag("together")?,
+            is_unlimited: flag("free")?,
+            is_step: flag("step")?,
+        })
+    }
+
+    /// `3000`, `10.0.0.1:3000`, a list of them; or `prints: text`.
+    fn ready(&self, entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<Ready, String> {
+        if entry.is_map() {
+            entry.members(&["prints"])?;
+            return Ok(Ready::Prints(entry.want("prints")?.text()?));
+        }
+        let spec = Spec { hosts: hosts.to_vec(), ..Spec::default() };
+        let one = |entry: &Entry<'_>| {
+            let text = entry.text()?;
+            let text = if text.contains(':') { text } else { format!("{host}:{text}") };
+            let (name, port) = text.rsplit_once(':').unwrap_or(("", &text));
+            let address = spec.address_of(name).map(|ip| format!("{ip}:{port}")).unwrap_or_else(|| text.clone());
+            address.parse().map_err(|_| entry.wrong("a port, HOST:PORT, or {prints: TEXT} is wanted here"))
+        };
+        entry.list().iter().map(one).collect::<Result<_, _>>().map(Ready::Answers)
+    }
+
+    fn front(&self, entry: &Entry<'_>) -> Result<Front, String> {
+        entry.members(&["conf", "port", "globals", "files", "cpus", "scheme"])?;
+        let text = |name: &str| entry.get(name).map_or(Ok(String::new()), |entry| entry.text());
+        Ok(Front {
+            conf: self.path(&entry.want("conf")?)?,
+            port: entry
+                .get("port")
+                .map(|entry| entry.whole(65535))
+                .transpose()?
+                .and_then(|port| u16::try_from(port).ok()),
+            globals: text("globals")?,
+            files: files(entry)?,
+            cpus: cpus(entry)?,
+            scheme: entry.get("scheme").map_or(Ok("http".to_owned()), |entry| entry.text())?,
+        })
+    }
+
+    fn sent(&self, entry: &Entry<'_>) -> Result<Sent, String> {
+        entry.members(&["script", "path", "run", "flags", "host", "cpus", "env"])?;
+        let flags = names(entry.get("flags"))?;
+        let what = match (entry.get("script"), entry.get("path"), entry.get("run")) {
+            (Some(script), None, None) => What::Script(self.path(&script)?, flags),
+            (None, Some(path), None) => What::Path(self.text(&path)?, flags),
+            (None, None, Some(run)) => What::Command(self.command(&run)?, self.pairs(entry.get("env"))?),
+            _ => return Err(entry.wrong("one of script, path and run is wanted here")),
+        };
+        let host = entry.get("host").map_or(Ok(HUB.to_owned()), |entry| entry.text())?;
+        Ok(Sent { host, cpus: cpus(entry)?, what })
+    }
+
+    fn actions(&self, root: &Entry<'_>) -> Result<Vec<Action>, String> {
+        let mut actions = Vec::new();
+        for entry in root.get("at").map(|entry| entry.list()).unwrap_or_default() {
+            entry.members(&["after", "stop", "continue", "kill", "restart", "reload", "run", "as", "host", "env"])?;
+            let after = entry.want("after")?;
+            let at_ms = match after.text()?.as_str() {
+                "end" => None,
+                _ => Some(u64::try_from(time(&after)?.as_millis()).unwrap_or(u64::MAX)),
+            };
+            let named = |name: &str| entry.get(name).map(|entry| entry.text()).transpose();
+            let deed = if let Some(run) = entry.get("run") {
+                Deed::Run(Process {
+                    name: named("as")?.unwrap_or_else(|| format!("run{}", actions.len())),
+                    host: named("host")?.unwrap_or_else(|| HUB.to_owned()),
+                    argv: self.command(&run)?,
+                    env: self.pairs(entry.get("env"))?,
+                    ..Process::default()
+                })
+            } else {
+                let deeds: [(&str, fn(String) -> Deed); 5] = [
+                    ("stop", Deed::Stop),
+                    ("continue", Deed::Continue),
+                    ("kill", Deed::Kill),
+                    ("restart", Deed::Restart),
+                    ("reload", Deed::Reload),
+                ];
+                let found = deeds.into_iter().find_map(|(name, deed)| Some((entry.get(name)?, deed)));
+                let (of, deed) = found.ok_or_else(|| {
+                    entry.wrong("one of stop, continue, kill, restart, reload and run is wanted here")
+                })?;
+                deed(of.text()?)
+            };
+            actions.push(Action { at_ms, deed });
+        }
+        Ok(actions)
+    }
+
+    fn watches(&self, root: &Entry<'_>) -> Result<Vec<Watch>, String> {
+        let members = root.get("count").map_or(Ok(Vec::new()), |entry| entry.members(&[]))?;
+        let one = |(name, entry): (&str, Entry<'_>)| {
+            entry.members(&["file", "text"])?;
+            let file =
+                entry.get("file").map_or(Ok("/var/log/nginx/error.log".to_owned()), |entry| self.text(&entry))?;
+            Ok(Watch { name: name.to_owned(), file: file.into(), text: entry.want("text")?.text()? })
+        };
+        members.into_iter().map(one).collect()
+    }
+}
+
+fn host(entry: &Entry<'_>, hosts: &[Host]) -> Result<String, String> {
+    let Some(named) = entry.get("host") else { return Ok(HUB.to_owned()) };
+    let name = named.text()?;
+    if name == HUB || hosts.iter().any(|host| host.name == name) {
+        return Ok(name);
+    }
+    Err(named.wrong(&format!("there is no host {name}: name it under hosts")))
+}
+
+fn cpus(entry: &Entry<'_>) -> Result<Vec<usize>, String> {
+    let Some(list) = entry.get("cpus") else { return Ok(Vec::new()) };
+    list.list().iter().map(|cpu| cpu.whole(CPUS_MAX).map(|cpu| cpu as usize)).collect()
+}
+
+/// One number for both limits, or soft and hard.
+fn files(entry: &Entry<'_>) -> Result<Option<(u64, u64)>, String> {
+    let Some(limits) = entry.get("files") else { return Ok(None) };
+    let numbers = limits.list().iter().map(|limit| limit.whole(1 << 30)).collect::<Result<Vec<_>, _>>()?;
+    match numbers.as_slice() {
+        [both] => Ok(Some((*both, *both))),
+        [soft, hard] if soft <= hard => Ok(Some((*soft, *hard))),
+        _ => Err(limits.wrong("one number, or [soft, hard], is wanted here")),
+    }
+}
+
+fn credits(entry: &Entry<'_>) -> Result<Credits, String> {
+    entry.members(&["instance", "initial", "speed"])?;
+    let instance = entry.want("instance")?;
+    let initial = entry.want("initial")?.number(0.0, 1e6)?;
+    let speed = entry.get("speed").map_or(Ok(1.0), |entry| entry.number(0.1, 10_000.0))?;
+    let known = "t2.micro, t2.small, t2.medium, t2.large and t2.xlarge are known";
+    Credits::of(&instance.text()?, initial, speed).ok_or_else(|| instance.wrong(known))
+}

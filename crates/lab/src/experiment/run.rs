@@ -1,0 +1,398 @@
+//! Runs a lab: a block for each edge and variant, or alternating blocks of two variants, and what came of what was expected.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use weir_conf::Files;
+use weir_net::clock;
+
+use super::facts::Judged;
+use super::{Compare, Lab, Places, Sent, Variant, What, edge_of};
+use crate::ab::{Tell, now_ms, version};
+use crate::analysis::{Question, analyse};
+use crate::ask::{self, Cpus};
+use crate::block::{Asked, Block};
+use crate::schedule::{AGAIN_MAX, Arm, Looks, blocks};
+use crate::stack::{self, Failed, HUB, Place, Process, Ready, Spec};
+use crate::store;
+use crate::survey::survey;
+
+/// What the edge is called among the processes.
+pub const EDGE: &str = "edge";
+/// Bytes of what a preparation complains of.
+const SAID_MAX: usize = 2000;
+
+/// How a lab is run.
+#[derive(Clone, Debug)]
+pub struct How {
+    /// Which of its edges; all if none is named.
+    pub edges: Vec<String>,
+    /// Other work on this machine only warns, where variants are compared.
+    pub is_noisy: bool,
+    /// What chance begins with.
+    pub seed: u64,
+}
+
+/// What was run of one edge.
+struct Ran {
+    edge: String,
+    version: String,
+    /// Answers by variant.
+    answers: HashMap<String, Value>,
+    comparison: Option<Value>,
+}
+
+/// Runs it and gives the run as it is kept. The error is for the user: something could not be run.
+pub fn run(
+    lab: &Lab,
+    places: &Places,
+    how: &How,
+    files: &dyn Files,
+    stop: &AtomicBool,
+    tell: &mut dyn Tell,
+) -> Result<Value, String> {
+    let missing = lab.missing();
+    if !missing.is_empty() {
+        let list: Vec<String> = missing.iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
+        return Err(format!("lab {}: not installed here: {}", lab.name, list.join("; ")));
+    }
+    if !stack::can_isolate() {
+        return Err(format!(
+            "lab {}: its hosts are namespaces: run it as root, on Linux, with unshare and ip",
+            lab.name
+        ));
+    }
+    prepare(lab, tell)?;
+    stack::sweep().iter().for_each(|line| tell.line(line));
+    let (id, started_ms, place) = (store::new_id(), now_ms(), Place::new()?);
+    let wanted = |edge: &&String| how.edges.is_empty() || how.edges.contains(edge);
+    let mut all = Vec::new();
+    for edge in lab.edges.iter().filter(wanted) {
+        let mut bench = Bench { lab, places, how, files, place: &place, stop, edge, number: all.len() * 10_000 };
+        let ran = match &lab.compare {
+            Some(compare) => bench.compared(compare, tell)?,
+            None => bench.each(tell)?,
+        };
+        all.push(ran);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let judged: Vec<Value> = all.iter().flat_map(|ran| judge(lab, ran)).collect();
+    let broken = judged.iter().filter(|one| one["holds"] != true).count();
+    let is_interrupted = stop.load(Ordering::Relaxed);
+    let (name, text) = match (is_interrupted, broken) {
+        (true, _) => ("no verdict", "stopped before its end".to_owned()),
+        (false, 0) => ("holds", format!("all {} that was expected holds", judged.len())),
+        (false, broken) => ("fails", format!("{broken} of {} that was expected does not hold", judged.len())),
+    };
+    Ok(json!({
+        "version": 1,
+        "id": id,
+        "kind": "lab",
+        "name": lab.name,
+        "title": lab.title,
+        "prior": lab.prior,
+        "started_ms": started_ms,
+        "ended_ms": now_ms(),
+        "seed": how.seed,
+        "is_interrupted": is_interrupted,
+        "edges": all.iter().map(|ran| json!({"edge": ran.edge, "version": ran.version})).collect::<Vec<_>>(),
+        "environment": json!({
+            "weir": env!("CARGO_PKG_VERSION"),
+            "cpus": ask::allowed_cpus().len(),
+            "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        }),
+        "expected": judged,
+        "comparisons": all.iter().filter_map(|ran| ran.comparison.clone()).collect::<Vec<_>>(),
+        "blocks": all.iter().flat_map(answers).collect::<Vec<_>>(),
+        "verdict": {"name": name, "text": format!("{}: {text}", lab.name)},
+    }))
+}
+
+/// The answers of an edge's blocks, without what is long and nobody's fact.
+fn answers(ran: &Ran) -> Vec<Value> {
+    let one = |(variant, answer): (&String, &Value)| {
+        let mut answer = answer.clone();
+        if let Some(report) = answer["load"].as_object_mut() {
+            report.remove("intermediate");
+            if let Some(own) = report.get_mut("weir").and_then(Value::as_object_mut) {
+                own.remove("series");
+            }
+        }
+        json!({"edge": ran.edge, "variant": variant, "answer": answer})
+    };
+    ran.answers.iter().map(one).collect()
+}
+
+/// Makes what is made once, where it is not there yet.
+fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), String> {
+    for one in lab.prepare.iter().filter(|one| !one.makes.exists()) {
+        tell.line(&format!("{}: {}", lab.name, one.run));
+        let output = Command::new("sh").args(["-c", &one.run]).current_dir(&lab.dir).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("{}: {error}", one.run))?;
+        if !output.status.success() || !one.makes.exists() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+            let said: String = said.trim().chars().rev().take(SAID_MAX).collect::<Vec<_>>().into_iter().rev().collect();
+            return Err(format!("lab {}: {} did not make {}: {said}", lab.name, one.run, one.makes.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Everything expected of what one edge ran.
+fn judge(lab: &Lab, ran: &Ran) -> Vec<Value> {
+    let mut judged = Vec::new();
+    for expect in lab.expect.iter().filter(|expect| expect.edge.as_ref().is_none_or(|edge| *edge == ran.edge)) {
+        let mut keep = |variant: &str, one: Judged| {
+            judged.push(json!({
+                "edge": ran.edge, "variant": variant, "says": expect.says, "place": expect.place, "wanted": expect.wanted(),
+                "found": one.found, "value": one.value, "holds": one.holds,
+            }));
+        };
+        if !expect.verdicts.is_empty() {
+            let name = ran.comparison.as_ref().and_then(|it| it["verdict"]["name"].as_str()).unwrap_or("not compared");
+            let text = ran.comparison.as_ref().and_then(|it| it["verdict"]["text"].as_str()).unwrap_or(name);
+            let holds = expect.verdicts.iter().any(|wanted| wanted == name);
+            keep("", Judged { holds, found: text.to_owned(), value: None });
+            continue;
+        }
+        let wanted = |variant: &&Variant| {
+            expect.variant.as_ref().is_none_or(|name| *name == variant.name)
+                && expect.against.as_ref() != Some(&variant.name)
+        };
+        for variant in lab.variants.iter().filter(wanted) {
+            let Some(answer) = ran.answers.get(&variant.name) else { continue };
+            let other = expect.against.as_ref().and_then(|name| ran.answers.get(name));
+            keep(&variant.name, expect.judge(answer, other));
+        }
+    }
+    // By variant, as they were run; what compares them comes last.
+    let place = |one: &Value| {
+        lab.variants.iter().position(|variant| one["variant"] == variant.name.as_str()).unwrap_or(usize::MAX)
+    };
+    judged.sort_by_key(place);
+    judged
+}
+
+/// One edge of a lab, being run.
+struct Bench<'a> {
+    lab: &'a Lab,
+    places: &'a Places,
+    how: &'a How,
+    files: &'a dyn Files,
+    place: &'a Place,
+    stop: &'a AtomicBool,
+    edge: &'a str,
+    number: usize,
+}
+
+impl Bench<'_> {
+    fn ran(&self) -> Ran {
+        let version = version(&edge_of(self.edge, self.places));
+        Ran { edge: self.edge.to_owned(), version, answers: HashMap::new(), comparison: None }
+    }
+
+    /// A block for each variant.
+    fn each(&mut self, tell: &mut dyn Tell) -> Result<Ran, String> {
+        let mut ran = self.ran();
+        for (done, variant) in self.lab.variants.iter().enumerate() {
+            tell.progress(done, self.lab.variants.len(), &format!("{} {} {}", self.lab.name, self.edge, variant.name));
+            match self.block(variant, self.how.seed) {
+                Ok(answer) => ran.answers.insert(variant.name.clone(), answer),
+                Err(Failed::Stopped) => break,
+                Err(Failed::Broken(why)) => {
+                    return Err(format!("lab {}, {} {}: {why}", self.lab.name, self.edge, variant.name));
+                }
+            };
+        }
+        Ok(ran)
+    }
+
+    /// The first two variants in alternating blocks.
+    fn compared(&mut self, compare: &Compare, tell: &mut dyn Tell) -> Result<Ran, String> {
+        let [before, after] = self.lab.variants.as_slice() else {
+            return Err(format!("lab {}: compare takes two variants, before and after", self.lab.name));
+        };
+        let (mut ran, looks) = (self.ran(), Looks::one(compare.pairs));
+        let turns = blocks(self.how.seed, compare.pairs);
+        let (mut measured, mut gate, began): (Vec<Block>, Option<String>, _) = (Vec::new(), None, clock::precise());
+        'all: for turn in &turns {
+            let variant = if turn.arm == Arm::Before { before } else { after };
+            for attempt in 0..=AGAIN_MAX {
+                let what = format!("{} {} {}, pair {}", self.lab.name, self.edge, variant.name, turn.pair + 1);
+                tell.progress(turn.index, turns.len(), &what);
+                let answer = match self.block(variant, self.how.seed.wrapping_add(turn.pair as u64)) {
+                    Ok(answer) => answer,
+                    Err(Failed::Stopped) => break 'all,
+                    Err(Failed::Broken(why)) => {
+                        return Err(format!("lab {}, {} {}: {why}", self.lab.name, self.edge, variant.name));
+                    }
+                };
+                let asked = Asked { is_steady: false, is_noisy: self.how.is_noisy, is_search: false };
+                let block = Block::of(&answer, turn.pair, turn.arm, attempt, asked);
+                ran.answers.insert(variant.name.clone(), answer);
+                let why = block.spoiled.first().cloned();
+                measured.push(block);
+                let Some(why) = why else { break };
+                tell.line(&format!("{what}: not used: {why}"));
+                if attempt == AGAIN_MAX {
+                    gate = Some(format!("{why} ({} times in a row)", AGAIN_MAX + 1));
+                    break 'all;
+                }
+            }
+        }
+        let minutes_a_pair = (clock::precise() - began).as_secs_f64() / 60.0 / measured.len().max(1) as f64 * 2.0;
+        let question = Question {
+            primary: compare.metric,
+            threshold: compare.threshold,
+            looks: &looks,
+            no_effect: &[],
+            gate,
+            minutes_a_pair,
+        };
+        let analysis = analyse(&measured, &question);
+        ran.comparison = Some(json!({
+            "edge": self.edge,
+            "before": before.name,
+            "after": after.name,
+            "metrics": analysis.metrics,
+            "blocks": measured.iter().map(Block::to_json).collect::<Vec<_>>(),
+            "verdict": {"name": analysis.verdict.name, "text": analysis.verdict.text},
+        }));
+        Ok(ran)
+    }
+
+    fn block(&mut self, variant: &Variant, seed: u64) -> Result<Value, Failed> {
+        self.number += 1;
+        let dir = self.place.path().join(self.number.to_string());
+        fs::create_dir_all(&dir).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
+        let spec = self.spec(variant, &dir, seed).map_err(Failed::Broken)?;
+        let answer = stack::run(&spec, &self.places.weir, self.stop);
+        // What is left of a block is its answer, which the run keeps.
+        let _ = fs::remove_dir_all(&dir);
+        answer
+    }
+
+    fn spec(&self, variant: &Variant, dir: &Path, seed: u64) -> Result<Spec, String> {
+        let conf = variant.front.conf.display().to_string();
+        let prefix = variant.front.conf.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
+        if !variant.front.conf.is_file() {
+            return Err(format!("{conf}: there is no such file"));
+        }
+        let (tree, _) = weir_conf::load(self.files, &conf, &prefix, &|name| name.ends_with("_by_lua_block"));
+        let survey = survey(&tree);
+        let listens = survey.listens.iter().filter(|at| variant.front.port.is_none_or(|port| at.port() == port));
+        let at = listens.min_by_key(|at| !at.ip().is_unspecified()).copied();
+        let at = at.ok_or_else(|| format!("{conf}: it does not listen on that port"))?;
+        let mut spec = Spec { hosts: variant.hosts.clone(), ..Spec::default() };
+        let hub = spec.address_of(HUB).ok_or("a stack without a hub")?;
+        let target = if at.ip().is_unspecified() { (hub, at.port()).into() } else { at };
+        let share = if self.lab.compare.is_some() { Cpus::of(&ask::allowed_cpus()) } else { Cpus::default() };
+        let globals = ask::globals(&survey, true)?.join(" ").replace("@DIR@", &dir.display().to_string());
+        let mut argv = match self.edge {
+            "weir" => vec![self.places.weir.display().to_string(), "edge".to_owned()],
+            _ => vec![self.places.nginx.display().to_string()],
+        };
+        argv.extend(["-c".to_owned(), conf, "-g".to_owned(), format!("{globals} {}", variant.front.globals)]);
+        let edge = Process {
+            name: EDGE.to_owned(),
+            host: HUB.to_owned(),
+            argv,
+            files: variant.front.files,
+            cpus: if variant.front.cpus.is_empty() { share.edge } else { variant.front.cpus.clone() },
+            ready: Ready::Answers(vec![target]),
+            ..Process::default()
+        };
+        spec.processes = variant.processes.clone();
+        let before = spec.processes.len().saturating_sub(variant.after_edge);
+        spec.processes.insert(before, edge);
+        let edge_program = if self.edge == "weir" {
+            self.places.weir.display().to_string()
+        } else {
+            self.places.nginx.display().to_string()
+        };
+        let to = |sent: &Sent, name: &str, out: &str| Process {
+            name: name.to_owned(),
+            host: sent.host.clone(),
+            argv: client_argv(
+                sent,
+                &self.places.weir,
+                &format!("{}://{target}", variant.front.scheme),
+                &dir.join(out),
+                seed,
+            ),
+            env: [("TARGET".to_owned(), target.to_string())].into_iter().chain(env_of(sent)).collect(),
+            cpus: if sent.cpus.is_empty() { share.client.clone() } else { sent.cpus.clone() },
+            ..Process::default()
+        };
+        let load = variant.load.as_ref().ok_or_else(|| format!("lab {}: \"load\" is missing", self.lab.name))?;
+        spec.client = to(load, "load", "load.json");
+        spec.warm = variant.warm.as_ref().map(|warm| to(warm, "warm", "warm.json"));
+        spec.is_report_printed = matches!(load.what, What::Command(..));
+        let fresh = survey.caches.iter().chain(&variant.fresh).cloned().chain([ask::LOGS.to_owned()]);
+        let mut spec = Spec {
+            dir: dir.to_owned(),
+            is_isolated: true,
+            edge: EDGE.to_owned(),
+            actions: variant.actions.clone(),
+            watches: variant.watches.clone(),
+            fresh: fresh.filter(|path| path.starts_with('/') && path.len() > 1).collect(),
+            overlaid: variant.overlaid.clone(),
+            may_end: variant.may_end,
+            limit_ms: u64::try_from(variant.limit.as_millis()).unwrap_or(u64::MAX),
+            ..spec
+        };
+        fill_in(&mut spec, &dir.display().to_string(), &edge_program);
+        Ok(spec)
+    }
+}
+
+/// What is known only when a block is made: `${dir}`, its directory, `${edge}`, the program of its edge, and `${edge.is}`.
+fn fill_in(spec: &mut Spec, dir: &str, edge: &str) {
+    let is = if edge.ends_with("nginx") { "nginx" } else { "weir" };
+    let fill = |text: &mut String| {
+        if text.contains("${") {
+            *text = text.replace("${dir}", dir).replace("${edge}", edge).replace("${edge.is}", is);
+        }
+    };
+    let errands = spec.actions.iter_mut().filter_map(|action| match &mut action.deed {
+        stack::Deed::Run(process) => Some(process),
+        _ => None,
+    });
+    for process in spec.processes.iter_mut().chain([&mut spec.client]).chain(&mut spec.warm).chain(errands) {
+        process.argv.iter_mut().for_each(fill);
+        process.env.iter_mut().for_each(|(_, value)| fill(value));
+    }
+}
+
+fn env_of(sent: &Sent) -> Vec<(String, String)> {
+    match &sent.what {
+        What::Command(_, env) => env.clone(),
+        What::Path(..) | What::Script(..) => Vec::new(),
+    }
+}
+
+fn client_argv(sent: &Sent, weir: &Path, target: &str, out: &Path, seed: u64) -> Vec<String> {
+    let mut argv = vec![weir.display().to_string(), "load".to_owned()];
+    let flags = match &sent.what {
+        What::Command(argv, _) => return argv.clone(),
+        What::Path(path, flags) => {
+            argv.push(format!("{target}{path}"));
+            flags
+        }
+        What::Script(file, flags) => {
+            argv.extend([file.display().to_string(), "-t".to_owned(), target.to_owned()]);
+            argv.extend(["--seed".to_owned(), seed.to_string()]);
+            flags
+        }
+    };
+    argv.extend(flags.iter().cloned());
+    argv.extend(["--interval", "250ms", "-q", "-o"].map(str::to_owned));
+    argv.push(out.display().to_string());
+    argv
+}

@@ -1,0 +1,164 @@
+//! YAML for whoever else has files of it: values that know their place, and refusals that show it.
+
+use std::sync::Arc;
+
+use super::merge::{Lists, deep};
+use super::near::nearest;
+use super::node::{Kind, Node};
+use super::source::{Problem, Sources};
+use super::yaml;
+
+/// Bytes of a document.
+const TEXT_MAX: usize = 1 << 20;
+
+/// A document that was read.
+#[derive(Debug)]
+pub struct Document {
+    sources: Arc<Sources>,
+    root: Node,
+}
+
+/// A value in a document.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'d> {
+    sources: &'d Sources,
+    node: &'d Node,
+}
+
+impl Document {
+    /// Reads the text of a file; the error names the place in it.
+    pub fn read(name: &str, text: &str) -> Result<Document, String> {
+        if text.len() > TEXT_MAX {
+            return Err(format!("{name}: more than {TEXT_MAX} bytes"));
+        }
+        let mut sources = Sources::default();
+        let file = sources.add(name, text);
+        let root = yaml::read(text, file).map_err(|problem| sources.render(&problem).trim_end().to_owned())?;
+        Ok(Document { sources: sources.into(), root })
+    }
+
+    /// The same with a value of it put over it: objects are merged, the rest replaced. Places stay.
+    pub fn with(&self, over: &Entry<'_>) -> Document {
+        let mut root = self.root.clone();
+        deep(&mut root, over.node, Lists::Replace);
+        Document { sources: self.sources.clone(), root }
+    }
+
+    /// All of it.
+    pub fn root(&self) -> Entry<'_> {
+        Entry { sources: &self.sources, node: &self.root }
+    }
+}
+
+impl<'d> Entry<'d> {
+    /// What is wrong with this value, with its place and its line.
+    pub fn wrong(&self, what: &str) -> String {
+        self.sources.render(&Problem::new(self.node.at, what)).trim_end().to_owned()
+    }
+
+    /// Its members by name, in order; a name that is not `known` is refused. An empty `known` takes all.
+    pub fn members(&self, known: &[&str]) -> Result<Vec<(&'d str, Entry<'d>)>, String> {
+        if self.node.kind == Kind::Null {
+            return Ok(Vec::new());
+        }
+        let members = self.node.map().ok_or_else(|| self.wrong("names and values are wanted here"))?;
+        for (name, member) in members.iter().filter(|(name, _)| !known.is_empty() && !known.contains(&&***name)) {
+            let hint = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("known are {}", known.join(", ")),
+            };
+            let what = format!("\"{name}\" is unknown here; {hint}");
+            return Err(self.sources.render(&Problem::new(member.at, what)).trim_end().to_owned());
+        }
+        Ok(members.iter().map(|(name, member)| (&**name, self.at(&member.value))).collect())
+    }
+
+    /// A member; none if its value is null.
+    pub fn get(&self, name: &str) -> Option<Entry<'d>> {
+        self.node.get(name).filter(|node| node.kind != Kind::Null).map(|node| self.at(node))
+    }
+
+    /// A member that has to be there.
+    pub fn want(&self, name: &str) -> Result<Entry<'d>, String> {
+        self.get(name).ok_or_else(|| self.wrong(&format!("\"{name}\" is missing here")))
+    }
+
+    /// Its elements; of a single value, that one.
+    pub fn list(&self) -> Vec<Entry<'d>> {
+        self.node.one_or_more().iter().map(|node| self.at(node)).collect()
+    }
+
+    /// Whether it is a list.
+    pub fn is_list(&self) -> bool {
+        self.node.list().is_some()
+    }
+
+    /// Whether it has members.
+    pub fn is_map(&self) -> bool {
+        self.node.map().is_some()
+    }
+
+    /// A text; a number or a boolean as it is written.
+    pub fn text(&self) -> Result<String, String> {
+        match &self.node.kind {
+            Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) => Ok(self.node.shown()),
+            _ => Err(self.wrong("a text is wanted here")),
+        }
+    }
+
+    /// A number from `least` to `most`.
+    pub fn number(&self, least: f64, most: f64) -> Result<f64, String> {
+        match self.node.kind {
+            Kind::Number(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(self.wrong(&format!("a number from {least} to {most} is wanted here"))),
+        }
+    }
+
+    /// A whole number from 0 to `most`.
+    pub fn whole(&self, most: u64) -> Result<u64, String> {
+        let number = self.number(0.0, most as f64)?;
+        if number.fract() == 0.0 { Ok(number as u64) } else { Err(self.wrong("a whole number is wanted here")) }
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&self) -> Result<bool, String> {
+        match self.node.kind {
+            Kind::Bool(flag) => Ok(flag),
+            _ => Err(self.wrong("true or false is wanted here")),
+        }
+    }
+
+    fn at(&self, node: &'d Node) -> Entry<'d> {
+        Entry { sources: self.sources, node }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn values_know_their_place() {
+        let document = Document::read("lab.yml", "name: x\nhosts:\n  app: {cpus: 0.5, many: [1, b]}\n").unwrap();
+        let root = document.root();
+        assert_eq!(root.want("name").unwrap().text(), Ok("x".to_owned()));
+        let app = root.get("hosts").unwrap().get("app").unwrap();
+        assert_eq!(app.get("cpus").unwrap().number(0.0, 1.0), Ok(0.5));
+        assert_eq!(app.get("many").unwrap().list().len(), 2);
+        assert!(app.get("many").unwrap().list()[1].whole(9).unwrap_err().starts_with("lab.yml:3:26: a number"));
+        assert!(
+            app.members(&["cpu", "many"])
+                .unwrap_err()
+                .starts_with("lab.yml:3:9: \"cpus\" is unknown here; did you mean cpu?")
+        );
+        assert!(root.want("load").unwrap_err().contains("\"load\" is missing"));
+        assert!(root.get("hosts").unwrap().text().unwrap_err().contains("a text"));
+        let over = Document::read("lab.yml", "v: {a: {b: 2}}\na: {b: 1, c: 1}").unwrap();
+        let both = over.with(&over.root().get("v").unwrap());
+        let number = |name| both.root().get("a").unwrap().get(name).unwrap().whole(9).unwrap();
+        assert_eq!((number("b"), number("c")), (2, 1));
+        assert!(Document::read("lab.yml", "a: [").unwrap_err().starts_with("lab.yml:"));
+        assert!(Document::read("lab.yml", "").unwrap().root().members(&[]).is_err());
+    }
+}

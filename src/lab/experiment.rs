@@ -1,0 +1,112 @@
+//! `weir lab run` and `weir lab list`: experiments that are data.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use weir_lab::experiment::run::How;
+use weir_lab::experiment::{self, Lab, Places};
+use weir_lab::{html, report, store};
+use weir_load::random;
+
+use super::flags::RunArgs;
+use super::progress::Progress;
+use super::{exit, stop_on_signal, write};
+use crate::files::Disk;
+
+/// Lists the experiments below a folder.
+pub(super) fn list(labs: &Path) -> u8 {
+    let Ok(places) = places(Path::new("/usr/sbin/nginx")) else { return exit::FAILED };
+    let mut code = 0;
+    for (name, lab) in experiment::list(labs, &places) {
+        match lab {
+            Ok(lab) => {
+                let missing: Vec<String> =
+                    lab.missing().iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
+                let ci = if lab.is_ci { "  [ci]" } else { "" };
+                println!("{name:<8}  {}{ci}", lab.title);
+                if !missing.is_empty() {
+                    println!("{:<8}  not installed here: {}", "", missing.join("; "));
+                }
+            }
+            Err(why) => {
+                eprintln!("{why}");
+                code = exit::FAILED;
+            }
+        }
+    }
+    code
+}
+
+/// Runs experiments, prints and keeps what came of each.
+pub(super) fn run(args: &RunArgs) -> Result<u8, String> {
+    let places = places(&args.nginx)?;
+    let stop = stop_on_signal()?;
+    // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
+    let _ = weir_net::process::raise_nofile();
+    let seed = args.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
+    let how = How { edges: args.edge.iter().cloned().collect(), is_noisy: args.noisy, seed };
+    let (mut code, mut last) = (0, None);
+    for lab in wanted(args, &places)? {
+        if args.all && !lab.missing().is_empty() {
+            let missing: Vec<&str> = lab.missing().iter().map(|need| need.install.as_str()).collect();
+            println!("Lab {}: left out, not installed here: {}", lab.name, missing.join("; "));
+            continue;
+        }
+        let mut progress = Progress::new();
+        let outcome = experiment::run::run(&lab, &places, &how, &Disk, &stop, &mut progress);
+        progress.end();
+        match outcome {
+            Ok(run) => {
+                let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
+                print!("{}", report::text(&run));
+                println!("Kept: {}", kept.display());
+                if run["verdict"]["name"] != "holds" {
+                    code = exit::REGRESSION;
+                }
+                last = Some(run);
+            }
+            Err(why) if args.all => {
+                println!("{why}");
+                code = exit::FAILED;
+            }
+            Err(why) => return Err(why),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(exit::INTERRUPTED);
+        }
+    }
+    if let (Some(path), Some(run)) = (&args.html, &last) {
+        write(path, &html::page(run))?;
+    }
+    Ok(code)
+}
+
+fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
+    if args.all {
+        let all = experiment::list(&args.labs, places).into_values().collect::<Result<Vec<_>, _>>()?;
+        if all.is_empty() {
+            return Err(format!("{}: no experiments there (--labs names their folder)", args.labs.display()));
+        }
+        return Ok(all.into_iter().filter(|lab| !args.ci || lab.is_ci).collect());
+    }
+    let place = |name: &String| {
+        let own = PathBuf::from(name);
+        let dir = if own.join(experiment::FILE).is_file() { own } else { args.labs.join(name) };
+        if dir.join(experiment::FILE).is_file() {
+            return experiment::read(&dir, places);
+        }
+        Err(format!(
+            "{}: there is no such file (weir lab list names the experiments of --labs)",
+            dir.join(experiment::FILE).display()
+        ))
+    };
+    args.names.iter().map(place).collect()
+}
+
+fn places(nginx: &Path) -> Result<Places, String> {
+    let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).unwrap_or_else(std::env::temp_dir);
+    let nginx = std::path::absolute(nginx).map_err(|error| format!("{}: {error}", nginx.display()))?;
+    Ok(Places { weir, nginx, cache: cache.join("weir-labs") })
+}
