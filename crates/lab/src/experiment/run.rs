@@ -347,17 +347,16 @@ impl Bench<'_> {
             limit_ms: u64::try_from(variant.limit.as_millis()).unwrap_or(u64::MAX),
             ..spec
         };
-        fill_in(&mut spec, &dir.display().to_string(), &edge_program);
+        fill_in(&mut spec, &dir.display().to_string(), &edge_program, &variant.front.conf.display().to_string());
         Ok(spec)
     }
 }
 
-/// What is known only when a block is made: `${dir}`, its directory, `${edge}`, the program of its edge, and `${edge.is}`.
-fn fill_in(spec: &mut Spec, dir: &str, edge: &str) {
-    let is = if edge.ends_with("nginx") { "nginx" } else { "weir" };
+/// What is known only when a block is made: `${dir}`, its directory, `${edge}`, the program of its edge, and `${conf}`, its file.
+fn fill_in(spec: &mut Spec, dir: &str, edge: &str, conf: &str) {
     let fill = |text: &mut String| {
         if text.contains("${") {
-            *text = text.replace("${dir}", dir).replace("${edge}", edge).replace("${edge.is}", is);
+            *text = text.replace("${dir}", dir).replace("${edge}", edge).replace("${conf}", conf);
         }
     };
     let errands = spec.actions.iter_mut().filter_map(|action| match &mut action.deed {
