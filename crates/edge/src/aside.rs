@@ -18,6 +18,7 @@ use crate::fields::Fields;
 use crate::head;
 use crate::regex::Captures;
 use crate::respond::{Body, BodyFilter};
+use crate::trace::context::Trace;
 use crate::variable::VariableId;
 use crate::worker::{Generation, Worker};
 
@@ -59,6 +60,7 @@ struct Rare {
     body: RequestBody,
     reader: Option<Reader>,
     told_address: Option<SocketAddress>,
+    trace: Option<Box<Trace>>,
     held: Vec<Held>,
     captures: Captures,
     sent: Body,
@@ -76,7 +78,7 @@ macro_rules! plain {
                 let Exchange {
                     conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
                     proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    held: _, cache: _, upload: _, is_counted: _, $($field,)*
+                    trace: _, held: _, cache: _, upload: _, is_counted: _, $($field,)*
                 } = exchange;
                 Plain { $($field: *$field,)* }
             }
@@ -244,6 +246,7 @@ impl Rare {
         let is_usual = matches!(exchange.body, RequestBody::Gone)
             && exchange.reader.is_none()
             && exchange.told_address.is_none()
+            && exchange.trace.is_none()
             && exchange.held.is_empty()
             && exchange.slots.captures.is_empty()
             && matches!(exchange.response.body, Body::Empty)
@@ -255,6 +258,7 @@ impl Rare {
             body: std::mem::take(&mut exchange.body),
             reader: exchange.reader.take(),
             told_address: exchange.told_address.take(),
+            trace: exchange.trace.take(),
             held: std::mem::take(&mut exchange.held),
             captures: std::mem::take(&mut exchange.slots.captures),
             sent: std::mem::take(&mut exchange.response.body),
@@ -266,6 +270,7 @@ impl Rare {
         exchange.body = self.body;
         exchange.reader = self.reader;
         exchange.told_address = self.told_address;
+        exchange.trace = self.trace;
         exchange.held = self.held;
         exchange.slots.captures = self.captures;
         exchange.response.body = self.sent;

@@ -25,6 +25,7 @@ use crate::family::cache::Use;
 use crate::family::{dashboard, purge};
 use crate::log::{self, Level};
 use crate::relay;
+use crate::trace;
 
 /// Where a configuration comes from: what `-c`, `-p`, `-g` and `-e` said.
 #[derive(Clone, Debug, Default)]
@@ -183,6 +184,7 @@ impl Running {
         log::install(conf.main.error_log.main.clone());
         conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         purge::open(&conf);
+        trace::open(&conf, count, identity.as_ref());
         let (mut conf, mut crew) = (conf, Crew::new());
         crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
@@ -234,6 +236,7 @@ impl Running {
             log::global(Level::Notice, format_args!("start {} workers, {count} in all", hired.len()));
         }
         purge::open(&conf);
+        trace::open(&conf, count, identity.as_ref());
         self.crew.take_over(&conf, hired, &sockets);
         show(&self.crew, &conf, &sockets);
         purge::close(&self.conf, Some(&conf));
@@ -306,6 +309,7 @@ impl Running {
             }
         }
         self.crew.stop_all();
+        trace::close(&self.conf);
         // A successor goes by the same name.
         if self.successor.is_none() {
             purge::close(&self.conf, None);

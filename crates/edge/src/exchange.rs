@@ -20,6 +20,7 @@ use crate::fields::Fields;
 use crate::log::Level;
 use crate::respond::Body;
 pub use crate::slots::SlotStore;
+use crate::trace::context::Trace;
 use crate::variable::{Definition, VariableId};
 use crate::worker::{Generation, Worker};
 
@@ -437,6 +438,8 @@ pub struct Exchange<'c> {
     pub is_part: bool,
     /// The rest of the request, on its way to an upstream that answers already.
     pub upload: Option<Box<Upload>>,
+    /// The trace it is part of, once something asked.
+    pub trace: Option<Box<Trace>>,
     /// Its beginning was counted; its end is to be.
     pub is_counted: bool,
     /// Places taken under `limit_conn`, given back with the end of the exchange.
@@ -505,6 +508,7 @@ impl<'c> Exchange<'c> {
             slice_start: None,
             is_part: false,
             upload: None,
+            trace: None,
             is_counted: false,
             held: Vec::new(),
         }
@@ -544,6 +548,7 @@ impl<'c> Exchange<'c> {
         self.uri_changed = whole.uri_changed;
         self.internal = whole.internal;
         self.told_address = whole.told_address.clone();
+        self.trace = whole.trace.clone();
         self.body = RequestBody::Gone;
         self.slice_start = Some(start);
         self.is_part = true;

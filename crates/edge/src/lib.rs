@@ -50,6 +50,7 @@ pub mod secure;
 pub mod settings;
 mod slots;
 pub mod special;
+pub mod trace;
 pub mod tunnel;
 pub mod value;
 pub mod variable;

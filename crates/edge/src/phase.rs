@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::exchange::Exchange;
-use crate::family::{realip, rewrite};
+use crate::family::{otel, realip, rewrite};
 use crate::route::{self, Place};
 
 /// Where a handler runs. Rewrites are rules of a location and run before all of these.
@@ -250,6 +250,9 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
         && !methods.has(exchange.request.method())
     {
         exchange.enter(*other);
+    }
+    if exchange.location.values.otel.is_active {
+        otel::enter(exchange);
     }
     let location = exchange.location;
     if !location.rules.is_empty() {

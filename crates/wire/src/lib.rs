@@ -26,6 +26,7 @@ pub mod head;
 pub mod host;
 pub mod known;
 pub mod parse;
+pub mod protobuf;
 pub mod proxy_protocol;
 pub mod target;
 pub mod violation;

@@ -189,6 +189,7 @@ families! {
     ssl
     live
     dashboard
+    otel
 }
 
 impl Values {

@@ -4,6 +4,8 @@ use weir_wire::{Known, KnownSet, Version, encode, escape};
 
 use super::Pass;
 use crate::exchange::Exchange;
+use crate::family::otel;
+use crate::trace::context::Trace;
 use crate::variable::{Names, Template};
 
 /// What a location sends, compiled once: fields it sets, and the client's fields it leaves out.
@@ -182,9 +184,11 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
         let request = &exchange.request;
         let tokens = request.tokens;
         let holds_back = exchange.cache.holds_conditions_back();
+        let told = otel::injected(exchange);
         for field in request.fields() {
             let name = request.text(field.name);
             if plan.skips(field.known, name)
+                || (told.is_some() && field.known.is_none() && otel::is_told(name))
                 || (holds_back && field.known.is_some_and(|known| CONDITIONS.contains(&known)))
                 || (tokens.names && weir_wire::ConnectionTokens::lists(&request.bytes, request.fields(), name))
             {
@@ -192,8 +196,21 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
             }
             encode::push_field(out, name, request.text(field.value));
         }
+        if let Some(trace) = told {
+            push_trace(trace, plan, out);
+        }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// The trace, where `proxy_set_header` does not say something else.
+fn push_trace(trace: &Trace, plan: &Plan, out: &mut Vec<u8>) {
+    if !plan.skips(None, b"traceparent") {
+        encode::push_field(out, b"traceparent", &trace.current.text());
+    }
+    if !trace.state.is_empty() && !plan.skips(None, b"tracestate") {
+        encode::push_field(out, b"tracestate", &trace.state);
+    }
 }
 
 /// Whether the client takes trailers, as it says (nginx: `$grpc_internal_trailers`).

@@ -3,13 +3,17 @@
 use weir_wire::Version;
 
 use crate::exchange::Exchange;
+use crate::family::otel;
 use crate::variable::Argument;
 
 use super::{decimal, text};
 
 /// `$http_NAME`: the values of all such fields, joined by `, `.
 pub fn http(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    request_fields(exchange, &argument.name, b", ", out)
+    match otel::told(exchange, &argument.name, out) {
+        Some(is_told) => is_told,
+        None => request_fields(exchange, &argument.name, b", ", out),
+    }
 }
 
 /// `$http_cookie`: joined by `; `.

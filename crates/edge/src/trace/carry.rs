@@ -1,0 +1,370 @@
+//! Carries an export to the collector: gRPC over HTTP/2, or a POST over HTTP/1.1, on a connection that is kept.
+
+use std::fmt;
+use std::io;
+use std::net::ToSocketAddrs;
+use std::time::Duration;
+
+use weir_net::tls::Client;
+use weir_net::{ConnectOptions, Deadline, SocketAddress, Stream, TlsStream, Transport};
+use weir_wire::framing::content_length;
+use weir_wire::h2::connection::{Connection, Event, Limits, Role, Step};
+use weir_wire::{Known, Parser, Progress, ResponseHead};
+
+use super::endpoint::{At, Endpoint, GRPC_PATH};
+use super::exporter::Settings;
+
+/// How long connecting may take, and how long an export: OpenTelemetry's own default.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const EXPORT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 16 << 10;
+/// Bytes of a collector's answer that are read to its end; a longer one ends the connection.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a collector's own words that the log shows.
+const WORDS_BYTES_MAX: usize = 256;
+
+/// Why an export came to nothing.
+#[derive(Debug)]
+pub enum Failed {
+    /// It may be tried again.
+    Passing(String),
+    /// It would come to nothing again.
+    Refused(String),
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Failed::Passing(what) | Failed::Refused(what)) = self;
+        f.write_str(what)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Passing(error.to_string())
+    }
+}
+
+impl From<weir_net::TimedOut> for Failed {
+    fn from(_: weir_net::TimedOut) -> Failed {
+        Failed::Passing("the collector did not answer in time".to_owned())
+    }
+}
+
+/// The way to a collector.
+pub struct Carrier {
+    endpoint: Endpoint,
+    headers: Vec<(String, String)>,
+    tls: Option<Client>,
+    link: Option<Link>,
+}
+
+/// A connection.
+struct Link {
+    stream: Transport,
+    /// What came and was not read yet.
+    input: Vec<u8>,
+    /// HTTP/2, where that is spoken.
+    h2: Option<Connection>,
+    /// It may carry another export.
+    is_kept: bool,
+}
+
+impl Carrier {
+    pub(super) fn new(settings: &Settings) -> Carrier {
+        let Settings { endpoint, headers, tls, .. } = settings;
+        Carrier { endpoint: endpoint.clone(), headers: headers.clone(), tls: tls.clone(), link: None }
+    }
+
+    /// Sends one; over a new connection where the kept one has ended meanwhile.
+    pub async fn send(&mut self, body: &[u8]) -> Result<(), Failed> {
+        let mut kept = self.link.take().filter(Link::is_alive);
+        let was_kept = kept.is_some();
+        let mut link = match kept.take() {
+            Some(link) => link,
+            None => self.connect().await?,
+        };
+        let mut sent = self.exchange(&mut link, body).await;
+        if was_kept && matches!(sent, Err(Failed::Passing(_))) && link.input.is_empty() {
+            link = self.connect().await?;
+            sent = self.exchange(&mut link, body).await;
+        }
+        if link.is_kept && !matches!(sent, Err(Failed::Passing(_))) {
+            self.link = Some(link);
+        }
+        sent
+    }
+
+    async fn exchange(&self, link: &mut Link, body: &[u8]) -> Result<(), Failed> {
+        let deadline = Deadline::new();
+        deadline.set(EXPORT_PATIENCE);
+        match link.h2.take() {
+            Some(mut h2) => {
+                let called = self.call(link, &mut h2, body, &deadline).await;
+                link.h2 = Some(h2);
+                called
+            }
+            None => self.post(link, body, &deadline).await,
+        }
+    }
+
+    async fn connect(&self) -> Result<Link, Failed> {
+        let deadline = Deadline::new();
+        deadline.set(CONNECT_PATIENCE);
+        let mut failed = io::Error::other("its name has no address");
+        for address in self.addresses()? {
+            let connected = async {
+                let stream = Stream::connect(&address, &ConnectOptions::default())?;
+                stream.connected(&deadline).await?;
+                io::Result::Ok(stream)
+            };
+            match connected.await {
+                Ok(stream) => return self.begin(stream, &deadline).await,
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed.into())
+    }
+
+    /// This thread may wait for the system's resolver: it serves nobody else.
+    fn addresses(&self) -> Result<Vec<SocketAddress>, Failed> {
+        match &self.endpoint.at {
+            At::Unix(path) => Ok(vec![SocketAddress::Unix(path.clone())]),
+            At::Host(host, port) => {
+                let found = (host.as_str(), *port).to_socket_addrs();
+                found
+                    .map(|all| all.map(SocketAddress::Tcp).collect())
+                    .map_err(|error| Failed::Passing(format!("host not found: {error}")))
+            }
+        }
+    }
+
+    async fn begin(&self, stream: Stream, deadline: &Deadline) -> Result<Link, Failed> {
+        let stream = match &self.tls {
+            None => Transport::from(stream),
+            Some(client) => {
+                let secure = TlsStream::client(stream, client, self.endpoint.host(), None).map_err(io::Error::from)?;
+                secure.handshake(deadline).await?;
+                Transport::from(secure)
+            }
+        };
+        let is_grpc = self.endpoint.path.is_none();
+        let limits = Limits { streams: 0, ..Limits::default() };
+        let h2 = is_grpc.then(|| Connection::new(Role::Client, limits));
+        Ok(Link { stream, input: Vec::new(), h2, is_kept: true })
+    }
+
+    /// `TraceService/Export` (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+    async fn call(&self, link: &mut Link, h2: &mut Connection, body: &[u8], deadline: &Deadline) -> Result<(), Failed> {
+        let stream = h2.open().ok_or_else(|| Failed::Passing("the collector takes no more streams".to_owned()))?;
+        let scheme: &[u8] = if self.endpoint.is_tls { b"https" } else { b"http" };
+        h2.head(stream, false, |encoder, out| {
+            encoder.pseudo(":method", b"POST", out);
+            encoder.pseudo(":scheme", scheme, out);
+            encoder.pseudo(":path", GRPC_PATH.as_bytes(), out);
+            encoder.pseudo(":authority", self.endpoint.authority.as_bytes(), out);
+            for (name, value) in self.fields("application/grpc").chain([("te", "trailers")]) {
+                encoder.field(name.as_bytes(), value.as_bytes(), Known::of(name.as_bytes()), out);
+            }
+        });
+        let length = u32::try_from(body.len()).map_err(|_| Failed::Refused("an export of more than 4 GiB".to_owned()))?;
+        let mut rest = Vec::with_capacity(body.len() + 5);
+        rest.push(0); // not compressed
+        rest.extend_from_slice(&length.to_be_bytes());
+        rest.extend_from_slice(body);
+        let mut sent = 0;
+        let mut answer = Answer::default();
+        loop {
+            let mut out = std::mem::take(h2.output());
+            while let count @ 1.. = h2.sendable(stream).min(rest.len() - sent) {
+                let head = h2.data(stream, count, sent + count == rest.len());
+                out.append(h2.output());
+                out.extend_from_slice(&head);
+                out.extend_from_slice(rest.get(sent..sent + count).unwrap_or_default());
+                sent += count;
+            }
+            link.write(&out, deadline).await?;
+            link.take_frames(h2, stream, &mut answer)?;
+            if let Some(outcome) = answer.outcome() {
+                // A stream that was answered before all of it went out is over for both.
+                if sent < rest.len() {
+                    h2.reset(stream, weir_wire::h2::Code::NoError);
+                }
+                return outcome;
+            }
+            if h2.output().is_empty() && h2.sendable(stream).min(rest.len() - sent) == 0 {
+                link.read(deadline).await?;
+            }
+        }
+    }
+
+    /// OTLP over HTTP (<https://opentelemetry.io/docs/specs/otlp/#otlphttp>).
+    async fn post(&self, link: &mut Link, body: &[u8], deadline: &Deadline) -> Result<(), Failed> {
+        let mut out = Vec::with_capacity(body.len() + 512);
+        let path = self.endpoint.path.as_deref().unwrap_or("/");
+        out.extend_from_slice(format!("POST {path} HTTP/1.1\r\nHost: {}\r\n", self.endpoint.authority).as_bytes());
+        for (name, value) in self.fields("application/x-protobuf") {
+            out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        }
+        out.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
+        out.extend_from_slice(body);
+        link.write(&out, deadline).await?;
+        let (mut parser, mut head) = (Parser::new(), ResponseHead::new());
+        loop {
+            match parser.response(&link.input, &mut head) {
+                Ok(Progress::Done) if head.is_interim() => {
+                    link.input.drain(..head.len.min(link.input.len()));
+                    parser.reset();
+                }
+                Ok(Progress::Done) => break,
+                Ok(Progress::Partial { .. }) => link.read(deadline).await?,
+                Err(violation) => return Err(Failed::Refused(format!("the collector answered no HTTP: {violation}"))),
+            }
+        }
+        let length = head.value(&link.input, Known::ContentLength).and_then(content_length);
+        let closes = head.value(&link.input, Known::Connection).is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
+        let whole = length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= ANSWER_BYTES_MAX);
+        link.is_kept = whole.is_some() && !closes;
+        let end = head.len + whole.unwrap_or(0);
+        while link.input.len() < end {
+            link.read(deadline).await?;
+        }
+        link.input.drain(..end);
+        match head.status {
+            200..=299 => Ok(()),
+            status @ (429 | 502 | 503 | 504) => Err(Failed::Passing(format!("the collector answered {status}"))),
+            status => Err(Failed::Refused(format!("the collector answered {status}"))),
+        }
+    }
+
+    /// The fields of every export.
+    fn fields<'f>(&'f self, content_type: &'f str) -> impl Iterator<Item = (&'f str, &'f str)> {
+        let own = [("content-type", content_type), ("user-agent", concat!("weir/", env!("CARGO_PKG_VERSION")))];
+        own.into_iter().chain(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+}
+
+/// What a call was answered.
+#[derive(Default)]
+struct Answer {
+    http_status: Option<Vec<u8>>,
+    grpc_status: Option<u32>,
+    message: String,
+    is_over: bool,
+    failed: Option<String>,
+}
+
+impl Answer {
+    fn take(&mut self, fields: impl Iterator<Item = (impl AsRef<[u8]>, impl AsRef<[u8]>)>) {
+        for (name, value) in fields {
+            let value = value.as_ref();
+            match name.as_ref() {
+                b":status" => self.http_status = Some(value.to_vec()),
+                b"grpc-status" => self.grpc_status = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()),
+                b"grpc-message" => {
+                    let shown = value.get(..value.len().min(WORDS_BYTES_MAX)).unwrap_or_default();
+                    self.message = shown.escape_ascii().to_string();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What it comes to, once it is over.
+    fn outcome(&self) -> Option<Result<(), Failed>> {
+        if let Some(failed) = &self.failed {
+            return Some(Err(Failed::Passing(failed.clone())));
+        }
+        if !self.is_over {
+            return None;
+        }
+        let said = || if self.message.is_empty() { String::new() } else { format!(": {}", self.message) };
+        Some(match (self.grpc_status, self.http_status.as_deref()) {
+            (Some(0), _) => Ok(()),
+            // Those that OTLP has tried again: cancelled, deadline exceeded, resource exhausted, aborted, out of range,
+            // unavailable, data loss.
+            (Some(code @ (1 | 4 | 8 | 10 | 11 | 14 | 15)), _) => {
+                Err(Failed::Passing(format!("the collector answered gRPC status {code}{}", said())))
+            }
+            (Some(code), _) => Err(Failed::Refused(format!("the collector answered gRPC status {code}{}", said()))),
+            (None, status) => {
+                let status = status.unwrap_or_default().escape_ascii();
+                Err(Failed::Passing(format!("the collector answered {status} without a gRPC status")))
+            }
+        })
+    }
+}
+
+impl Link {
+    /// Nothing says that it has ended: a collector that stops closes it while it lies idle.
+    fn is_alive(&self) -> bool {
+        !self.stream.peek_closed()
+    }
+
+    async fn write(&self, mut bytes: &[u8], deadline: &Deadline) -> Result<(), Failed> {
+        while !bytes.is_empty() {
+            match self.stream.try_write(bytes) {
+                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.writable(deadline).await?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self, deadline: &Deadline) -> Result<(), Failed> {
+        loop {
+            self.stream.readable(deadline).await?;
+            match self.stream.try_read_vec(&mut self.input, READ_BYTES) {
+                Ok(0) => return Err(Failed::Passing("the collector closed the connection".to_owned())),
+                Ok(_) => return Ok(()),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Acts on the frames that are here.
+    fn take_frames(&mut self, h2: &mut Connection, ours: u32, answer: &mut Answer) -> Result<(), Failed> {
+        let mut used = 0;
+        loop {
+            let rest = self.input.get(used..).unwrap_or_default();
+            let step = h2.next(rest).map_err(|fault| Failed::Refused(format!("the collector sent {fault}")))?;
+            let Step::Took { used: more, event } = step else { break };
+            used += more;
+            match event {
+                Event::Head { stream, ends, .. } if stream == ours => {
+                    answer.take(h2.block().iter());
+                    answer.is_over |= ends;
+                    let is_interim = answer.http_status.as_ref().is_some_and(|status| status.starts_with(b"1"));
+                    if !is_interim {
+                        h2.answered(stream, None);
+                    }
+                }
+                Event::Data { stream, counted, ends, .. } => {
+                    h2.consumed(stream, counted);
+                    answer.is_over |= ends && stream == ours;
+                }
+                Event::Trailers { stream } if stream == ours => {
+                    answer.take(h2.block().iter());
+                    answer.is_over = true;
+                }
+                Event::Reset { stream, code, .. } if stream == ours && !answer.is_over => {
+                    answer.failed = Some(format!("the collector reset the stream with error {code}"));
+                }
+                Event::GoAway { last, code } => {
+                    self.is_kept = false;
+                    if last < ours {
+                        answer.failed = Some(format!("the collector went away with error {code}"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.input.drain(..used);
+        Ok(())
+    }
+}
