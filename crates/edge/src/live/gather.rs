@@ -15,7 +15,7 @@ use super::ceilings;
 use super::machine::Machine;
 use super::sums::{
     Flow, Sums, cache_sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums,
-    websockets,
+    traces, websockets,
 };
 use super::trends::Trends;
 use super::{Live, Scene, lock, peer_name};
@@ -176,6 +176,7 @@ impl Gatherer {
         snapshot.weir.names_merged =
             live.zones.merged() + live.peers.merged() + live.limits.merged() + live.caches.merged();
         snapshot.weir.websockets = websockets(live, &conf);
+        snapshot.weir.traces = traces(&conf);
         snapshot.weir.host = self.machine.host.clone();
         snapshot.weir.errors = self.errors(live, now_ms, &snapshot);
         snapshot.weir.limits = ceilings::limits(live, &scene, &self.machine, &snapshot);

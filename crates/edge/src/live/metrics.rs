@@ -284,6 +284,15 @@ metrics! {
                 f.line(&[("zone", name), ("verdict", &verdict)], count as f64);
             }
         };
+    "weir_trace_spans" Counter "`outcome`" "Spans of recorded requests: exported, dropped for want of room, failed at the collector."
+        |f, s| {
+            let traces = &s.weir.traces;
+            for (outcome, count) in
+                [("exported", traces.exported), ("dropped", traces.dropped), ("failed", traces.failed)]
+            {
+                f.line(&[("outcome", &outcome)], count as f64);
+            }
+        };
     "weir_websockets_opened" Counter "" "Connections upgraded."
         |f, s| f.line(&[], s.weir.websockets.opened as f64);
     "weir_websockets" Gauge "" "Upgraded connections open."

@@ -194,6 +194,18 @@ pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
 }
 
 /// Connections that became tunnels.
+pub(super) fn traces(conf: &Conf) -> shown::Traces {
+    let otel = &conf.declared.otel;
+    let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let counts = &otel.counts;
+    shown::Traces {
+        endpoint: otel.endpoint(),
+        exported: read(&counts.exported),
+        dropped: read(&counts.dropped),
+        failed: read(&counts.failed),
+    }
+}
+
 pub(super) fn websockets(live: &Live, conf: &Conf) -> shown::WebSockets {
     let mut all = shown::WebSockets::default();
     let mut age = Tally::default();

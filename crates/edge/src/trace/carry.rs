@@ -58,6 +58,8 @@ pub struct Carrier {
     endpoint: Endpoint,
     headers: Vec<(String, String)>,
     tls: Option<Client>,
+    /// The authorities are the user's own, and judged as nginx judges those of upstreams.
+    has_own_trust: bool,
     link: Option<Link>,
 }
 
@@ -74,8 +76,9 @@ struct Link {
 
 impl Carrier {
     pub(super) fn new(settings: &Settings) -> Carrier {
-        let Settings { endpoint, headers, tls, .. } = settings;
-        Carrier { endpoint: endpoint.clone(), headers: headers.clone(), tls: tls.clone(), link: None }
+        let Settings { endpoint, headers, tls, trusted, .. } = settings;
+        let (endpoint, headers, has_own_trust) = (endpoint.clone(), headers.clone(), trusted.is_some());
+        Carrier { endpoint, headers, tls: tls.clone(), has_own_trust, link: None }
     }
 
     /// Sends one; over a new connection where the kept one has ended meanwhile.
@@ -145,8 +148,13 @@ impl Carrier {
         let stream = match &self.tls {
             None => Transport::from(stream),
             Some(client) => {
-                let secure = TlsStream::client(stream, client, self.endpoint.host(), None).map_err(io::Error::from)?;
+                let host = self.endpoint.host();
+                let begin = if self.has_own_trust { TlsStream::to_origin } else { TlsStream::client };
+                let secure = begin(stream, client, host, None).map_err(io::Error::from)?;
                 secure.handshake(deadline).await?;
+                if self.has_own_trust && !secure.is_for(host) {
+                    return Err(Failed::Passing(format!("the collector's certificate does not match \"{host}\"")));
+                }
                 Transport::from(secure)
             }
         };

@@ -45,7 +45,7 @@ pub struct Settings {
     pub resource: Vec<(String, String)>,
     /// Whom to trust, as read; `None` for whom the system trusts.
     pub trusted: Option<Vec<u8>>,
-    /// TLS, where it is spoken.
+    /// TLS, where it is spoken: with whom `trusted` vouches for, else with whom the system trusts.
     pub tls: Option<Client>,
 }
 

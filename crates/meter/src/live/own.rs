@@ -30,6 +30,8 @@ pub struct Weir {
     pub caches: BTreeMap<String, CacheAccount>,
     /// Upgraded connections.
     pub websockets: WebSockets,
+    /// Spans for OpenTelemetry.
+    pub traces: Traces,
     /// Each limit beside its use.
     pub limits: Vec<Limit>,
     /// What the machine does.
@@ -177,6 +179,20 @@ pub struct WebSockets {
     pub age: Times,
     /// The timeout that ends an idle one, in milliseconds (`proxy_read_timeout`), the shortest in the configuration.
     pub timeout_ms: u64,
+}
+
+/// What became of the spans of recorded requests (`otel_trace`), since the start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Traces {
+    /// Where they go; `None` without an `otel_exporter`.
+    pub endpoint: Option<String>,
+    /// The collector has them.
+    pub exported: u64,
+    /// There was no room for them while they waited for the collector.
+    pub dropped: u64,
+    /// The collector refused them.
+    pub failed: u64,
 }
 
 /// A limit beside its use.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use weir_conf::Statement;
-use weir_net::tls::{Client, ClientOptions};
+use weir_net::tls::ciphers::{Ciphers, Protocols};
+use weir_net::tls::{Client, ClientOptions, OriginOptions, Trust, certificates};
 
 use crate::build::Build;
 use crate::directive::Refusal;
@@ -14,6 +15,9 @@ use crate::value;
 
 /// Spans that may wait for each worker, at most: their room is taken when the exporter starts, 16 bytes each.
 const SPANS_MAX: u64 = 1 << 20;
+
+/// Authorities between those trusted and the collector, at most.
+const DEPTH_MAX: usize = 8;
 
 /// The statements of the block, and how many arguments they take.
 const STATEMENTS: &[(&str, usize)] = &[
@@ -58,12 +62,25 @@ pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn tls(trusted: &Option<Vec<u8>>, is_grpc: bool) -> Result<Client, Refusal> {
     let alpn: &[u8] = if is_grpc { b"h2" } else { b"http/1.1" };
-    let options = ClientOptions {
-        authorities: trusted.iter().cloned().collect(),
-        alpn: vec![alpn.to_vec()],
-        ..ClientOptions::default()
+    let alpn = vec![alpn.to_vec()];
+    let Some(text) = trusted else {
+        let options = ClientOptions { alpn, ..ClientOptions::default() };
+        return Client::new(&options).map_err(|error| Refusal::whole(format!("the system's authorities: {error}")));
     };
-    Client::new(&options).map_err(|error| Refusal::whole(format!("\"trusted_certificate\": {error}")))
+    let bad = |why: String| said("trusted_certificate", &format!("names a file that holds no authority: {why}"));
+    let all = certificates(text).map_err(bad)?;
+    let trust = if all.is_empty() { None } else { Trust::new(all) };
+    let trust = trust.ok_or_else(|| bad("no certificate that can be read".to_owned()))?;
+    let options = OriginOptions {
+        protocols: Protocols::default(),
+        ciphers: Ciphers::default(),
+        trust: Some((trust, DEPTH_MAX)),
+        sends_name: true,
+        resumes: false,
+        alpn,
+        key_log: None,
+    };
+    Client::for_origins(options).map_err(Refusal::whole)
 }
 
 #[derive(Default)]
