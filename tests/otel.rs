@@ -38,9 +38,15 @@ fn a_request_is_a_span_with_what_the_module_says() {
     edge.get("/a/b?x=%ff", "X: y\r\nUser-Agent: me\r\n");
     let export = collector.next();
     assert_eq!(export["resource"], json!({"deployment.environment": "test", "service.name": "shop"}));
-    assert_eq!((&export["by"], &export["scope"], &export["fields"]["x-key"]), (&json!("grpc"), &json!("weir"), &json!("s e")));
+    assert_eq!(
+        (&export["by"], &export["scope"], &export["fields"]["x-key"]),
+        (&json!("grpc"), &json!("weir"), &json!("s e"))
+    );
     let span = only_span(&export);
-    assert_eq!((&span["name"], &span["kind"], &span["status"], &span["parent"]), (&json!("/a/"), &json!(2), &json!(0), &json!("")));
+    assert_eq!(
+        (&span["name"], &span["kind"], &span["status"], &span["parent"]),
+        (&json!("/a/"), &json!(2), &json!(0), &json!(""))
+    );
     let port = span["attributes"]["net.sock.peer.port"].as_u64().unwrap();
     assert!(port > 1023 && span["end"].as_u64() >= span["start"].as_u64());
     let expected = json!({
@@ -77,11 +83,17 @@ fn a_trace_goes_on_through_the_upstream_and_each_try_is_told() {
     let span = only_span(&export);
     let (trace, id) = (text(&span["trace"]), text(&span["span"]));
     assert_eq!((trace, text(&span["parent"]), text(&span["state"])), (&PARENT[3..35], &PARENT[36..52], "congo=t61"));
-    assert!(head.contains(&format!("traceparent: 00-{trace}-{id}-01\r\n")) && head.contains("tracestate: congo=t61\r\n"), "{head}");
+    assert!(
+        head.contains(&format!("traceparent: 00-{trace}-{id}-01\r\n")) && head.contains("tracestate: congo=t61\r\n"),
+        "{head}"
+    );
     assert_eq!(head.matches("traceparent").count(), 1);
     let events = span["events"].as_array().unwrap();
     let (first, last) = (&events[0]["attributes"], &events[1]["attributes"]);
-    assert_eq!((events.len(), &first["error.type"], &last["http.response.status_code"]), (2, &json!("refused"), &json!(200)));
+    assert_eq!(
+        (events.len(), &first["error.type"], &last["http.response.status_code"]),
+        (2, &json!("refused"), &json!(200))
+    );
     assert!(last["weir.upstream.connect_us"].is_u64() && last["weir.upstream.header_us"].is_u64());
 
     edge.get("/spans", &asked);
@@ -92,7 +104,9 @@ fn a_trace_goes_on_through_the_upstream_and_each_try_is_told() {
     assert!(!tries.is_empty() && server["events"] == json!([]), "{spans:?}");
     for attempt in &tries {
         assert_eq!((&attempt["parent"], &attempt["trace"]), (&server["span"], &server["trace"]));
-        assert!(attempt["start"].as_u64() >= server["start"].as_u64() && attempt["end"].as_u64() <= server["end"].as_u64());
+        assert!(
+            attempt["start"].as_u64() >= server["start"].as_u64() && attempt["end"].as_u64() <= server["end"].as_u64()
+        );
     }
     let last = tries.last().unwrap();
     assert_eq!(last["attributes"]["server.address"], json!(format!("127.0.0.1:{origin}")));
@@ -101,13 +115,19 @@ fn a_trace_goes_on_through_the_upstream_and_each_try_is_told() {
 
     edge.get("/extract", &asked);
     let (export, head) = (collector.next(), heads.recv_timeout(PATIENCE).unwrap());
-    assert!(text(&only_span(&export)["trace"]) == &PARENT[3..35] && head.contains(&format!("traceparent: {PARENT}\r\n")), "{head}");
+    assert!(
+        text(&only_span(&export)["trace"]) == &PARENT[3..35] && head.contains(&format!("traceparent: {PARENT}\r\n")),
+        "{head}"
+    );
 
     edge.get("/own", &asked);
     let (export, head) = (collector.next(), heads.recv_timeout(PATIENCE).unwrap());
     let span = only_span(&export);
     assert!(text(&span["trace"]) != &PARENT[3..35] && span["parent"] == "" && span["state"] == "");
-    assert!(head.contains(&format!("00-{}-", text(&span["trace"]))) && head.contains("tracestate: mine=1\r\n"), "{head}");
+    assert!(
+        head.contains(&format!("00-{}-", text(&span["trace"]))) && head.contains("tracestate: mine=1\r\n"),
+        "{head}"
+    );
 }
 
 #[test]
@@ -129,7 +149,11 @@ fn an_export_goes_over_tls_and_over_http() {
             assert_eq!(collector.next()["by"], by);
         }
     }
-    let edge = room.edge(&format!("endpoint https://localhost:{port}; interval 20ms;"), "otel_trace on;", "location / { return 200; }");
+    let edge = room.edge(
+        &format!("endpoint https://localhost:{port}; interval 20ms;"),
+        "otel_trace on;",
+        "location / { return 200; }",
+    );
     edge.get("/", "");
     edge.await_log("OTel export failure: ");
 }
@@ -297,7 +321,7 @@ impl Room {
     fn edge(&self, exporter: &str, http: &str, server: &str) -> Edge {
         let port = support::free_port();
         self.write(port, exporter, http, server);
-        for old in ["nginx.pid", "error.log"] {
+        for old in ["nginx", "nginx.pid", "error.log"] {
             std::fs::remove_file(self.path.join(old)).ok();
         }
         let child = Command::new(support::binary(&self.path))
@@ -360,7 +384,11 @@ impl Edge {
     fn await_log(&self, line: &str) {
         let until = Instant::now() + PATIENCE;
         while !std::fs::read_to_string(&self.log).unwrap_or_default().contains(line) {
-            assert!(Instant::now() < until, "no \"{line}\" in:\n{}", std::fs::read_to_string(&self.log).unwrap_or_default());
+            assert!(
+                Instant::now() < until,
+                "no \"{line}\" in:\n{}",
+                std::fs::read_to_string(&self.log).unwrap_or_default()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }

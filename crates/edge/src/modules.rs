@@ -53,6 +53,10 @@ pub fn configure_arguments() -> String {
     if has("realip") {
         words.push("--with-http_realip_module".to_owned());
     }
+    // nginx has it as a module of its own.
+    if has("otel") {
+        words.push("--add-module=nginx-otel".to_owned());
+    }
     if !has("cache") {
         words.push("--without-http-cache".to_owned());
     }

@@ -93,7 +93,7 @@ pub static FAMILY: Family = Family::new("process", &[
         "weir has no such points", |_, _| Ok(())),
     Directive::idle("thread_pool", MAIN, Arity::Between(2, 3), "",
         "weir reads files without one", |_, _| Ok(())).many(),
-    Directive::new("load_module", MAIN, ONE, "Refused: weir loads no modules.", load_module).many(),
+    Directive::new("load_module", MAIN, ONE, "Refused, for weir loads no modules, but for ngx_otel_module.so, whose directives are built in.", load_module).many(),
     Directive::new("events", MAIN, NONE, "Holds the connection processing directives.", events).block(),
     Directive::new("worker_connections", EVENTS, ONE,
         "Connections of a worker, both sides counted; without it the limit on open files decides.",
@@ -161,6 +161,10 @@ fn events(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn load_module(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = b.path(statement.text(0));
+    // Its directives are built in: a file written for it needs no change.
+    if path.ends_with("/ngx_otel_module.so") {
+        return Ok(());
+    }
     Err(Refusal::whole(format!("module \"{path}\" cannot be loaded: weir has no modules"))
         .todo("remove the line; `weir edge -V` lists what is built in"))
 }

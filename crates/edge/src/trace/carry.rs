@@ -177,7 +177,8 @@ impl Carrier {
                 encoder.field(name.as_bytes(), value.as_bytes(), Known::of(name.as_bytes()), out);
             }
         });
-        let length = u32::try_from(body.len()).map_err(|_| Failed::Refused("an export of more than 4 GiB".to_owned()))?;
+        let length =
+            u32::try_from(body.len()).map_err(|_| Failed::Refused("an export of more than 4 GiB".to_owned()))?;
         let mut rest = Vec::with_capacity(body.len() + 5);
         rest.push(0); // not compressed
         rest.extend_from_slice(&length.to_be_bytes());
@@ -232,7 +233,8 @@ impl Carrier {
             }
         }
         let length = head.value(&link.input, Known::ContentLength).and_then(content_length);
-        let closes = head.value(&link.input, Known::Connection).is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
+        let closes =
+            head.value(&link.input, Known::Connection).is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
         let whole = length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= ANSWER_BYTES_MAX);
         link.is_kept = whole.is_some() && !closes;
         let end = head.len + whole.unwrap_or(0);

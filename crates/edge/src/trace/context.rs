@@ -68,7 +68,13 @@ impl Place {
     pub fn text(&self) -> [u8; PARENT_BYTES] {
         let mut out = *b"00-00000000000000000000000000000000-0000000000000000-00";
         let digits = out.iter_mut().skip(3);
-        let ids = self.trace.iter().map(Some).chain([None]).chain(self.span.iter().map(Some)).chain([None, Some(&self.flags)]);
+        let ids = self
+            .trace
+            .iter()
+            .map(Some)
+            .chain([None])
+            .chain(self.span.iter().map(Some))
+            .chain([None, Some(&self.flags)]);
         let letters = ids.flat_map(|byte| match byte {
             Some(byte) => [Some(digit(byte >> 4)), Some(digit(byte & 15))],
             None => [Some(b'-'), None],
@@ -227,7 +233,8 @@ mod tests {
 
     #[test]
     fn a_state_is_whole_or_none() {
-        let of = |fields: &[&str]| String::from_utf8(state(fields.iter().map(|field| field.as_bytes())).to_vec()).unwrap();
+        let of =
+            |fields: &[&str]| String::from_utf8(state(fields.iter().map(|field| field.as_bytes())).to_vec()).unwrap();
         assert_eq!(of(&["congo=ucfJifl5GOE,rojo=00f067aa0ba902b7"]), "congo=ucfJifl5GOE,rojo=00f067aa0ba902b7");
         assert_eq!(of(&["a=1", " b@c=2 ,, "]), "a=1, b@c=2 ,, ");
         assert_eq!(of(&[]), "");

@@ -40,7 +40,11 @@ impl Endpoint {
             let path = path.strip_prefix("//").unwrap_or(path);
             let at = At::Unix(PathBuf::from(path));
             let authority = "localhost".to_owned();
-            return if path.is_empty() { Err("no path") } else { Ok(Endpoint { is_tls: false, at, authority, path: None }) };
+            return if path.is_empty() {
+                Err("no path")
+            } else {
+                Ok(Endpoint { is_tls: false, at, authority, path: None })
+            };
         }
         let is_scheme = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
         let (is_tls, rest) = match () {

@@ -102,8 +102,12 @@ impl Exporter {
     ) -> io::Result<Arc<Exporter>> {
         let room = settings.batch_size.saturating_mul(settings.batch_count).saturating_mul(workers.max(1));
         let (send, receive) = sync_channel(room);
-        let shared =
-            Arc::new(Shared { counts, is_closing: AtomicBool::new(false), remote: OnceLock::new(), has_ended: Default::default() });
+        let shared = Arc::new(Shared {
+            counts,
+            is_closing: AtomicBool::new(false),
+            remote: OnceLock::new(),
+            has_ended: Default::default(),
+        });
         let (inside, settings) = (shared.clone(), settings.clone());
         let batch_size = settings.batch_size;
         let remote = worker::start("traces", None, move || {
@@ -195,7 +199,8 @@ impl Drop for Ends {
 
 async fn run(receive: Receiver<Box<[u8]>>, settings: Settings, shared: Arc<Shared>) {
     let _ends = Ends(shared.clone());
-    let mut delivery = Delivery { carrier: Carrier::new(&settings), settings: &settings, shared: &shared, says: Says::default() };
+    let mut delivery =
+        Delivery { carrier: Carrier::new(&settings), settings: &settings, shared: &shared, says: Says::default() };
     let mut batch: Vec<Box<[u8]>> = Vec::new();
     let mut next = clock::precise() + settings.interval;
     loop {
@@ -254,7 +259,10 @@ impl Delivery<'_> {
                 Ok(()) => {
                     counts.exported.fetch_add(count, Ordering::Relaxed);
                     if std::mem::take(&mut self.says.is_failing) {
-                        log::global(Level::Notice, format_args!("OTel export to {} works again", self.settings.endpoint));
+                        log::global(
+                            Level::Notice,
+                            format_args!("OTel export to {} works again", self.settings.endpoint),
+                        );
                     }
                     return;
                 }

@@ -224,12 +224,7 @@ fn weir(now: Timestamp) -> Weir {
             age: times(24, 61_000_000, 300_000_000, 600_000_000, 612_000_000),
             timeout_ms: 60_000,
         },
-        traces: Traces {
-            endpoint: Some("http://127.0.0.1:4317".to_owned()),
-            exported: 1_204,
-            dropped: 0,
-            failed: 0,
-        },
+        traces: Traces { endpoint: Some("http://127.0.0.1:4317".to_owned()), exported: 1_204, dropped: 0, failed: 0 },
         limits: limits(),
         host: host(),
         workers: vec![
