@@ -3,7 +3,7 @@
 //!
 //! `otel_peer.py` is the collector, run by a Python of its own: `INSTALL` below makes it, as `cargo xtask ci` does.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 mod support;
 

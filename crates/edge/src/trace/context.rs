@@ -243,6 +243,6 @@ mod tests {
         for bad in ["a", "=1", "A=1", "a=", "a=1,b", "a=\u{7f}", "a=b=c", many.as_str(), long.as_str()] {
             assert_eq!(of(&[bad]), "", "{bad}");
         }
-        assert_eq!(of(&vec!["a=1".repeat(1).as_str(); 2000]), "");
+        assert_eq!(of(&vec!["a=1"; 2000]), "");
     }
 }
