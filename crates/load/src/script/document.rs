@@ -62,7 +62,8 @@ impl<'d> Entry<'d> {
             return Ok(Vec::new());
         }
         let members = self.node.map().ok_or_else(|| self.wrong("names and values are wanted here"))?;
-        for (name, member) in members.iter().filter(|(name, _)| !known.is_empty() && !known.contains(&&***name)) {
+        let unknown = members.iter().find(|(name, _)| !known.is_empty() && !known.contains(&&**name));
+        if let Some((name, member)) = unknown {
             let hint = match nearest(name, known.iter().copied()) {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("known are {}", known.join(", ")),
