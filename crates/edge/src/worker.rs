@@ -20,6 +20,7 @@ use crate::counters::{self, AllCounters, Counters};
 use crate::dns::{Client, Servers};
 use crate::exchange::{Origin, Parts};
 use crate::family::proxy_ssl::handshake::AllSessions;
+use crate::family::ssl::flight::Flights;
 use crate::family::ssl::stapling;
 use crate::family::upstream::line::Lines;
 use crate::family::upstream::live::{self, AllSeen};
@@ -184,6 +185,8 @@ pub struct Worker {
     spare_origins: RefCell<Vec<Box<Origin>>>,
     random: Cell<u64>,
     places_taken: Rc<Cell<usize>>,
+    /// Statuses of clients' certificates that are asked for.
+    pub statuses: Flights,
     /// Second in which the log last heard that connections are closed to make room.
     noted_reuse: Cell<u64>,
 }
@@ -252,6 +255,7 @@ impl Worker {
             spare_origins: RefCell::new(Vec::new()),
             random: Cell::new(seed | 1),
             places_taken: Rc::new(Cell::new(0)),
+            statuses: Flights::default(),
             noted_reuse: Cell::new(0),
         });
         colleagues::is_here(&worker);

@@ -9,6 +9,7 @@ pub mod assemble;
 pub mod certificate;
 mod command;
 pub mod files;
+pub mod flight;
 mod responder;
 mod sessions;
 pub mod stapling;

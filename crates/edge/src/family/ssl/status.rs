@@ -164,6 +164,12 @@ impl Checks {
         if let Some(status) = self.cache.as_ref().and_then(|cache| cache.find(question.id(), now)) {
             return Ok(status);
         }
+        let key = (std::ptr::from_ref(self) as usize, question.id().to_vec());
+        worker.statuses.hear(key, || self.ask(worker, trust, certificate, &question)).await
+    }
+
+    /// Asks, and keeps the answer for as long as it holds.
+    async fn ask(&self, worker: &Rc<Worker>, trust: &Trust, certificate: &[u8], question: &Question) -> Result<Status, String> {
         let response = match &self.responder {
             Some(responder) => responder.ask(worker, question.request()).await?,
             None => {
