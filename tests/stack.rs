@@ -1,7 +1,7 @@
 //! A stack of the lab's, from outside: hosts with limits, processes on them, and what is done to those. Root and `unshare` are
 //! needed; where they are not, nothing is claimed.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -111,5 +111,41 @@ fn an_end_that_nobody_asked_for_is_the_blocks() {
     spec.processes[0].is_step = true;
     let failed = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(failed, stack::Failed::Broken(why) if why.starts_with("short failed")));
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn a_lab_says_what_holds_what_does_not_and_what_is_missing() {
+    let place = std::env::temp_dir().join(format!("weir-test-labs-{}", std::process::id()));
+    let dir = place.join("labs/tiny");
+    std::fs::create_dir_all(&dir).unwrap();
+    let conf = "events { } http { server { listen 80; location / { return 200 ok; } location /no { return 404; } } }";
+    std::fs::write(dir.join("nginx.conf"), conf).unwrap();
+    let write = |more: &str| {
+        let text = format!(
+            "title: tiny\nedge: {{conf: nginx.conf}}\nload: {{path: /, flags: [-c, 2, -n, 10]}}\nvariants: {{one: {{}}, other: {{load: {{path: /no}}}}}}\nexpect:\n  - {{that: responses, is: 10, says: all are answered}}\n  - {{variant: one, that: codes.200, is: 10, says: by 200}}\n{more}"
+        );
+        std::fs::write(dir.join("lab.yml"), text).unwrap();
+    };
+    let run = |args: &[&str]| {
+        let output =
+            std::process::Command::new(WEIR).args(["lab", "run"]).args(args).current_dir(&place).output().unwrap();
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        (output.status.code(), text)
+    };
+    write("needs: [{no-such-program: apt-get install it}]\n");
+    let (code, said) = run(&["tiny", "--edge", "weir"]);
+    assert!(code == Some(2) && said.contains("not installed here: no-such-program (apt-get install it)"), "{said}");
+    assert!(run(&["--all"]).1.contains("left out, not installed here: apt-get install it"));
+    assert!(run(&["none"]).1.contains("there is no such file (weir lab list names the experiments"));
+    write("");
+    if stack::can_isolate() {
+        let (code, said) = run(&["tiny", "--edge", "weir", "--html", "page.html"]);
+        assert!(code == Some(0) && said.contains("tiny: all 3 that was expected holds"), "{said}");
+        assert!(std::fs::read_to_string(place.join("page.html")).unwrap().contains("all are answered"));
+        write("  - {variant: other, that: codes.200, is: 10, says: this cannot be}\n");
+        let (code, said) = run(&["tiny", "--edge", "weir"]);
+        assert!(code == Some(1) && said.contains("FAILS: this cannot be: 0 (wanted: 10)"), "{said}");
+    }
     std::fs::remove_dir_all(place).unwrap();
 }

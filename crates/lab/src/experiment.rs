@@ -216,3 +216,15 @@ fn name_of(dir: &Path) -> String {
 fn edge_of(name: &str, places: &Places) -> Edge {
     if name == "weir" { Edge::Weir } else { Edge::Nginx(places.nginx.clone()) }
 }
+
+/// The keys and the facts as the guide has them.
+pub fn tables() -> String {
+    let row = |(name, what): &(&str, &str)| format!("| `{name}` | {what} |\n");
+    let table = |head: &str, rows: &[(&str, &str)]| {
+        format!("| {head} | |\n|---|---|\n{}", rows.iter().map(row).collect::<String>())
+    };
+    format!("{}\n{}", table("key", KEYS), table("fact", facts::FACTS))
+}
+
+#[cfg(test)]
+mod tests;

@@ -211,7 +211,7 @@ mod tests {
             expect.judge(&answer(), None),
             Judged { holds: true, found: "0.667".into(), value: Some(2.0 / 3.0) }
         );
-        assert_eq!(expect.wanted(), "0.5 to 0.8");
+        assert_eq!(expect.wanted(), "0.500 to 0.800");
         let twice = Expect { against: Some("x".into()), range: (1.0, 1.0), ..expect.clone() };
         assert!(twice.judge(&answer(), Some(&answer())).holds && !twice.judge(&answer(), None).holds);
         let none = Expect { that: vec!["nothing".into()], ..expect };

@@ -50,6 +50,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Most CPUs a list may name.
 const CPUS_MAX: u64 = 1023;
 
+/// What is done, of the process with a name.
+type MakeDeed = fn(String) -> Deed;
+
 /// Reads the lab in a folder.
 pub fn read(dir: &Path, places: &Places) -> Result<Lab, String> {
     let dir = std::path::absolute(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
@@ -358,7 +361,7 @@ impl Reader<'_> {
                     ..Process::default()
                 })
             } else {
-                let deeds: [(&str, fn(String) -> Deed); 5] = [
+                let deeds: [(&str, MakeDeed); 5] = [
                     ("stop", Deed::Stop),
                     ("continue", Deed::Continue),
                     ("kill", Deed::Kill),

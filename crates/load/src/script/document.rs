@@ -62,8 +62,8 @@ impl<'d> Entry<'d> {
             return Ok(Vec::new());
         }
         let members = self.node.map().ok_or_else(|| self.wrong("names and values are wanted here"))?;
-        let unknown = members.iter().find(|(name, _)| !known.is_empty() && !known.contains(&&**name));
-        if let Some((name, member)) = unknown {
+        let mut unknown = members.iter().filter(|(name, _)| !known.is_empty() && !known.contains(&&***name));
+        if let Some((name, member)) = unknown.next() {
             let hint = match nearest(name, known.iter().copied()) {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("known are {}", known.join(", ")),
@@ -147,7 +147,7 @@ mod tests {
         let app = root.get("hosts").unwrap().get("app").unwrap();
         assert_eq!(app.get("cpus").unwrap().number(0.0, 1.0), Ok(0.5));
         assert_eq!(app.get("many").unwrap().list().len(), 2);
-        assert!(app.get("many").unwrap().list()[1].whole(9).unwrap_err().starts_with("lab.yml:3:26: a number"));
+        assert!(app.get("many").unwrap().list()[1].whole(9).unwrap_err().starts_with("lab.yml:3:30: a number"));
         assert!(
             app.members(&["cpu", "many"])
                 .unwrap_err()

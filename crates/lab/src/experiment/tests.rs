@@ -1,0 +1,98 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use crate::stack::{Deed, Ready};
+
+/// A lab's file in a folder of its own.
+fn lab(name: &str, text: &str) -> Result<Lab, String> {
+    let dir = std::env::temp_dir().join(format!("weir-test-experiment-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join(FILE), text).unwrap();
+    let places = Places { weir: "/w".into(), nginx: "/n".into(), cache: "/c".into() };
+    let lab = read(&dir, &places);
+    std::fs::remove_dir_all(dir).unwrap();
+    lab
+}
+
+const WHOLE: &str = "
+title: t
+ci: true
+needs: [{node: apt-get install nodejs}]
+hosts:
+  edge: {sysctls: {net.core.somaxconn: 8}}
+  app: {cpus: 0.5, rate: 1000, credits: null}
+processes:
+  db: {step: true, run: make}
+  app: {host: app, run: [\"${weir}\", origin], env: {PORT: 3000}, ready: 3000, files: [10, 20], within: 1m, cpus: [1]}
+  late: {late: true, run: x}
+edge: {conf: a.conf}
+load: {path: /, flags: [-c, 2]}
+at:
+  - {after: 1500ms, stop: edge}
+  - {after: end, as: seen, host: app, run: look}
+count: {alerts: {text: alert}}
+variants:
+  a: {}
+  b: {edge: {conf: b.conf}, processes: {app: {env: {PORT: 3001, MORE: 1}}, db: {skip: true}}}
+expect:
+  - {that: codes.200, is: 2, says: yes}
+  - {that: [a, b], of: c, least: 1, variant: b, against: a, says: more}
+";
+
+#[test]
+fn a_lab_is_read() {
+    let lab = lab("whole", WHOLE).unwrap();
+    assert!(lab.is_ci && lab.edges == ["nginx", "weir"] && lab.needs[0].what == "node");
+    let [a, b] = lab.variants.as_slice() else { unreachable!("two variants") };
+    assert_eq!((a.processes.len(), b.processes.len(), a.after_edge), (3, 2, 1));
+    let app = &a.processes[1];
+    assert_eq!((app.argv[0].as_str(), app.files, app.patience_s), ("/w", Some((10, 20)), 60));
+    assert_eq!(app.ready, Ready::Answers(vec!["10.99.0.2:3000".parse().unwrap()]));
+    assert!(a.front.conf.ends_with("a.conf") && b.front.conf.ends_with("b.conf"));
+    assert_eq!(b.processes[0].env, [("PORT".to_owned(), "3001".to_owned()), ("MORE".to_owned(), "1".to_owned())]);
+    assert_eq!((a.actions[0].at_ms, a.actions[1].at_ms), (Some(1500), None));
+    assert!(matches!(&a.actions[1].deed, Deed::Run(process) if process.host == "app"));
+    assert_eq!((lab.expect[0].range, lab.expect[1].range), ((2.0, 2.0), (1.0, f64::INFINITY)));
+    assert_eq!(lab.expect[1].against.as_deref(), Some("a"));
+}
+
+#[test]
+fn what_is_wrong_has_its_place() {
+    let table = [
+        ("ci: true", "ci: perhaps", "lab.yml:3:5: true or false"),
+        ("cpus: 0.5", "cpu: 0.5", "lab.yml:7:9: \"cpu\" is unknown here; did you mean cpus?"),
+        ("host: app, run: [", "host: apq, run: [", "there is no host apq: name it under hosts"),
+        ("net.core.somaxconn", "vm.swappiness", "vm.swappiness is the whole machine's"),
+        ("ready: 3000", "ready: soon", "a port, HOST:PORT, or {prints: TEXT}"),
+        ("after: 1500ms", "after: later", "a time is wanted here"),
+        ("stop: edge", "stab: edge", "\"stab\" is unknown here"),
+        ("files: [10, 20]", "files: [20, 10]", "[soft, hard]"),
+        ("is: 2, ", "", "either \"that\" with is, least or most"),
+        ("path: /, ", "path: /, script: x, ", "one of script, path and run"),
+        ("title: t", "", "\"title\" is missing here"),
+        ("b: {edge", "b: {edges: [weir], edge", "\"edges\" is unknown here"),
+        ("credits: null", "credits: {instance: m5, initial: 1}", "t2.micro, t2.small"),
+    ];
+    for (number, (old, new, words)) in table.into_iter().enumerate() {
+        let text = WHOLE.replacen(old, new, 1);
+        let why = lab(&format!("wrong-{number}"), &text).unwrap_err();
+        assert!(why.contains(words), "{new}: {why}");
+    }
+}
+
+#[test]
+fn the_guide_is_not_stale() {
+    assert!(include_str!("../../../../docs/guide/experiments.md").contains(&tables()), "{}", tables());
+}
+
+#[test]
+fn the_labs_of_this_repository_can_be_read() {
+    let labs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs");
+    let places = Places { weir: "/w".into(), nginx: "/n".into(), cache: "/c".into() };
+    let all = list(&labs, &places);
+    assert!(all.len() >= 16, "{}", all.len());
+    for (name, lab) in all {
+        let lab = lab.unwrap();
+        assert!(lab.variants.iter().all(|variant| variant.front.conf.is_file()), "{name}");
+        assert!(!lab.expect.is_empty(), "{name} expects nothing");
+    }
+}
