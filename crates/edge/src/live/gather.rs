@@ -14,8 +14,8 @@ use super::books::Book;
 use super::ceilings;
 use super::machine::Machine;
 use super::sums::{
-    Flow, Sums, cache_sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums,
-    traces, websockets,
+    Flow, Sums, cache_sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces,
+    websockets,
 };
 use super::trends::Trends;
 use super::{Live, Scene, lock, peer_name};
