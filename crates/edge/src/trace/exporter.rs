@@ -25,6 +25,9 @@ use crate::respond::VERSION;
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// The log hears of lost batches at most so often.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
 /// How long a stop waits for what is still to be sent.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -246,6 +249,22 @@ struct Delivery<'s> {
 struct Says {
     is_failing: bool,
     dropped: u64,
+    /// When a lost batch was last told of.
+    lost: Option<Instant>,
+}
+
+impl Says {
+    /// Whether the log is to hear of a failure: once of one that goes on, and of lost batches not too often.
+    fn may_tell(&mut self, is_over: bool, now: Instant) -> bool {
+        if !is_over {
+            return !std::mem::replace(&mut self.is_failing, true);
+        }
+        let is_due = self.lost.is_none_or(|last| now.saturating_duration_since(last) >= TELL_EVERY);
+        if is_due {
+            self.lost = Some(now);
+        }
+        is_due
+    }
 }
 
 impl Delivery<'_> {
@@ -269,7 +288,7 @@ impl Delivery<'_> {
                 Err(failed) => failed,
             };
             let is_over = matches!(failed, Failed::Refused(_)) || self.shared.is_closing();
-            if is_over || !std::mem::replace(&mut self.says.is_failing, true) {
+            if self.says.may_tell(is_over, clock::precise()) {
                 let then = if is_over { format!("{count} spans are lost") } else { "it is tried again".to_owned() };
                 log::global(
                     Level::Error,
