@@ -25,3 +25,4 @@ pub mod store;
 pub mod survey;
 pub mod tune;
 pub mod verdict;
+pub mod watch;

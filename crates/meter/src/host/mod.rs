@@ -12,6 +12,7 @@ mod process;
 mod running;
 mod sockets;
 mod strip;
+mod tcp;
 mod thread;
 #[cfg(test)]
 mod tree;
@@ -31,7 +32,8 @@ pub use sockets::{
 };
 pub use strip::{
     CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_under, pressure_under,
-    quota_under, resident_under, retransmitted_under, thread_times_under,
+    quota_under, resident_under, retransmitted_under, thread_times_of, thread_times_under,
 };
+pub use tcp::{Held, PEERS_MAX, SOCKETS_MAX, Sockets, counters_of, devices_of, local_port_range, sockets_of};
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};
 pub use unit::{Unit, unit_under};

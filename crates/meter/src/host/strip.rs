@@ -173,7 +173,16 @@ pub struct ThreadTimes {
 
 /// The times of this process's threads, at most [`THREADS_MAX`].
 pub fn thread_times_under(root: &Path) -> Vec<ThreadTimes> {
-    let Ok(tasks) = fs::read_dir(root.join("proc/self/task")) else { return Vec::new() };
+    thread_times_in(&root.join("proc/self/task"))
+}
+
+/// As [`thread_times_under`], of another process.
+pub fn thread_times_of(root: &Path, pid: u32) -> Vec<ThreadTimes> {
+    thread_times_in(&root.join(format!("proc/{pid}/task")))
+}
+
+fn thread_times_in(tasks: &Path) -> Vec<ThreadTimes> {
+    let Ok(tasks) = fs::read_dir(tasks) else { return Vec::new() };
     let read = |task: fs::DirEntry| {
         let id = task.file_name().to_str()?.parse().ok()?;
         if let Ok(text) = fs::read_to_string(task.path().join("schedstat")) {

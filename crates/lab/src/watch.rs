@@ -1,0 +1,190 @@
+//! What a block is watched by: who used what, every quarter of a second, on one clock, inside the block's own namespaces.
+//!
+//! ```text
+//!   keeper ── Watcher ──► /proc of every process and network   (meter::host)
+//!                    ├──► the edge's own account: weir's API, or stub_status and a private log   (edge, sink)
+//!                    └──► what the edge logged   (errors)
+//! ```
+//!
+//! What it needs of the edge is put into a copy of its configuration ([`tap`]), which is laid over the file within the block's
+//! mount namespace. Not here: any judgement; what comes out is data, [`Watched`].
+
+pub mod edge;
+pub mod errors;
+pub mod sink;
+pub mod tap;
+pub mod tick;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_net::{clock, worker};
+
+pub use edge::Account;
+pub use tick::{HostTick, ProcessTick, Tick};
+
+/// How often everything is looked at.
+const EVERY: Duration = Duration::from_millis(250);
+/// Ticks of a block; a longer one is thinned to every second tick, again and again.
+const TICKS_MAX: usize = 480;
+/// Every so many ticks the tables of sockets are read, which costs with many sockets.
+const SOCKETS_EVERY: u64 = 2;
+
+/// A process to look at, with its descendants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Its name in the stack.
+    pub name: String,
+    /// Its host.
+    pub host: String,
+    /// Its id.
+    pub pid: u32,
+}
+
+/// How a block is to be watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Plan {
+    /// The edge is weir, and not nginx.
+    pub is_weir: bool,
+    /// Where the edge's account is asked for, and its log goes; empty if its configuration could not be tapped.
+    pub at: PathBuf,
+    /// A file of the block that the edge logs to as well.
+    pub log: PathBuf,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Watched {
+    /// In order; the first at the load's beginning, the last after its end.
+    pub ticks: Vec<Tick>,
+    /// Kinds of lines of the edge's log, and how many.
+    pub said: BTreeMap<String, u64>,
+    /// How many connections may wait to be accepted, by the address listened on.
+    pub backlogs: BTreeMap<String, u64>,
+    /// Local ports an outgoing connection may have, by host.
+    pub ports: BTreeMap<String, u64>,
+}
+
+/// Watches on a thread of its own, from its start to [`Watcher::end`].
+pub struct Watcher {
+    targets: Arc<Mutex<Vec<Target>>>,
+    is_over: Arc<AtomicBool>,
+    ticks: mpsc::Receiver<Vec<Tick>>,
+    plan: Plan,
+    said_before: u64,
+}
+
+impl Watcher {
+    /// Begins; `sink` is where nginx logs to, opened before it was started.
+    pub fn start(plan: &Plan, targets: Vec<Target>, sink: Option<sink::Sink>) -> std::io::Result<Watcher> {
+        let targets = Arc::new(Mutex::new(targets));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (tell, ticks) = mpsc::channel();
+        let (known, over, told) = (targets.clone(), is_over.clone(), plan.clone());
+        let start = clock::precise();
+        worker::block_aside("watch", move || {
+            let mut ticks: Vec<Tick> = Vec::new();
+            let (mut number, mut step) = (0u64, 1u64);
+            loop {
+                let is_last = over.load(Ordering::Relaxed);
+                if number.is_multiple_of(step) || is_last {
+                    let who = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    let with_sockets = (number / step).is_multiple_of(SOCKETS_EVERY) || is_last;
+                    let at = clock::precise() - start;
+                    let mut tick = tick::look(Path::new("/"), &who, with_sockets);
+                    tick.at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+                    tick.account = edge::account(&told, sink.as_ref());
+                    ticks.push(tick);
+                }
+                if is_last {
+                    break;
+                }
+                if ticks.len() >= TICKS_MAX {
+                    ticks = ticks.into_iter().step_by(2).collect();
+                    step *= 2;
+                }
+                number += 1;
+                let next = start + EVERY * u32::try_from(number).unwrap_or(u32::MAX);
+                std::thread::sleep(next.saturating_duration_since(clock::precise()));
+            }
+            // Nobody waits any more: then nobody wants it.
+            let _ = tell.send(ticks);
+        })?;
+        let said_before = std::fs::metadata(&plan.log).map_or(0, |file| file.len());
+        Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before })
+    }
+
+    /// One more to look at, from now on.
+    pub fn add(&self, target: Target) {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner).push(target);
+    }
+
+    /// Looks once more, and ends.
+    pub fn end(self) -> Watched {
+        self.is_over.store(true, Ordering::Relaxed);
+        let ticks = self.ticks.recv().unwrap_or_default();
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = Watched { ticks, said: errors::count(&self.plan.log, self.said_before), ..Watched::default() };
+        let mut hosts: Vec<&str> = targets.iter().map(|target| target.host.as_str()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        for host in hosts {
+            let (backlogs, ports) = facts_of(host);
+            watched.backlogs.extend(backlogs);
+            watched.ports.extend(ports.map(|ports| (host.to_owned(), ports)));
+        }
+        watched
+    }
+}
+
+/// Backlogs and local ports of a host: `ss` alone tells the former without a netlink socket of our own.
+fn facts_of(host: &str) -> (BTreeMap<String, u64>, Option<u64>) {
+    let output = |words: &[&str]| {
+        let mut all = if host == "edge" { Vec::new() } else { vec!["ip", "netns", "exec", host] };
+        all.extend(words);
+        let (program, arguments) = all.split_first()?;
+        let output = Command::new(program).args(arguments).stdin(std::process::Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    // Recv-Q, Send-Q, local address: of a listener the second is how many may wait.
+    let listener = |line: &str| {
+        let mut words = line.split_ascii_whitespace().skip(2);
+        let (most, address) = (words.next()?.parse().ok()?, words.next()?);
+        Some((address.replace('*', "0.0.0.0"), most))
+    };
+    let backlogs = output(&["ss", "-Hlnt"]).unwrap_or_default().lines().filter_map(listener).collect();
+    let range = output(&["cat", "/proc/sys/net/ipv4/ip_local_port_range"]).unwrap_or_default();
+    let mut ends = range.split_ascii_whitespace().filter_map(|word| word.parse::<u64>().ok());
+    let ports = ends.next().zip(ends.next()).and_then(|(low, high)| Some(high.checked_sub(low)? + 1));
+    (backlogs, ports)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn this_process_is_watched_from_beginning_to_end() {
+        let own = Target { name: "own".into(), host: "edge".into(), pid: std::process::id() };
+        let watcher = Watcher::start(&Plan::default(), Vec::new(), None).unwrap();
+        watcher.add(own);
+        std::thread::sleep(Duration::from_millis(600));
+        let watched = watcher.end();
+        let last = watched.ticks.last().unwrap();
+        assert!(watched.ticks.len() >= 2 && last.at_ms >= 600);
+        assert_eq!((last.processes.len(), last.hosts.len()), (1, 1));
+        assert!(last.processes[0].fds > 0 && last.processes[0].threads.iter().any(|thread| thread.ran_ns > 0));
+        assert!(watched.ports["edge"] > 0 && !last.cpus.is_empty());
+        let json = serde_json::to_value(&watched).unwrap();
+        assert_eq!(serde_json::from_value::<Watched>(json).unwrap(), watched);
+    }
+}

@@ -1,0 +1,212 @@
+//! What an edge says of itself while it is loaded: weir's API, or nginx's `stub_status` and private log, in one form.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weir_meter::live::Snapshot;
+
+use super::Plan;
+use super::sink::Sink;
+
+/// How long an edge may take to say it: one that cannot is busy, and that is said by its silence.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Bytes of an answer.
+const ANSWER_MAX: u64 = 8 << 20;
+
+/// Totals since the edge's start, and levels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Account {
+    /// It answered.
+    pub is_there: bool,
+    /// Clients' connections accepted.
+    pub accepted: u64,
+    /// Of those, the ones that were dropped for want of a slot.
+    pub dropped: u64,
+    /// Clients' connections now; a level.
+    pub active: u64,
+    /// Of those, without a request; a level.
+    pub idle: u64,
+    /// Requests.
+    pub requests: u64,
+    /// TLS handshakes.
+    pub handshakes: u64,
+    /// Of those, resumed sessions.
+    pub resumed: u64,
+    /// Servers of upstreams by their addresses.
+    pub peers: BTreeMap<String, Peer>,
+    /// Requests that asked an upstream.
+    pub exchanges: u64,
+    /// How often one was asked, second tries among them.
+    pub tries: u64,
+    /// Caches together.
+    pub cache: Cache,
+    /// How long each step took: how many, and microseconds together.
+    pub steps: BTreeMap<String, (u64, u64)>,
+    /// Limits that the edge itself counts: used now, limit, how often it was met; by kind and whose.
+    pub limits: BTreeMap<String, (f64, f64, u64)>,
+    /// What failed, by the edge's own names.
+    pub errors: BTreeMap<String, u64>,
+}
+
+/// One server of an upstream.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Peer {
+    /// Tries.
+    pub requests: u64,
+    /// Connections opened; unknown of nginx.
+    pub opened: Option<u64>,
+    /// Tries that failed or were answered with 5xx.
+    pub bad: u64,
+    /// How long it took to the answer's head: how many, and microseconds together.
+    pub header: (u64, u64),
+}
+
+/// What a cache said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cache {
+    /// Answers by nginx's words: `HIT`, `MISS`, `EXPIRED`, `STALE`, `UPDATING`, `REVALIDATED`, `BYPASS`.
+    pub said: BTreeMap<String, u64>,
+    /// What the origin was asked; of nginx, what asked it.
+    pub fetches: u64,
+    /// Requests that waited for another's fetch; unknown of nginx.
+    pub waited: Option<u64>,
+    /// Why something was not kept, by weir's words.
+    pub reasons: BTreeMap<String, u64>,
+    /// Slow answers of a cache: those that took about a multiple of 500 ms.
+    pub polled: u64,
+}
+
+/// Asks.
+pub fn account(plan: &Plan, sink: Option<&Sink>) -> Account {
+    if plan.at.as_os_str().is_empty() {
+        return Account::default();
+    }
+    let Some(text) = get(&plan.at) else {
+        return sink.map(Sink::account).unwrap_or_default();
+    };
+    if plan.is_weir {
+        return Snapshot::from_json(&text).map(|snapshot| of_weir(&snapshot)).unwrap_or_default();
+    }
+    let mut account = sink.map(Sink::account).unwrap_or_default();
+    if let Some([active, accepted, handled, requests, waiting]) = stub(&text) {
+        account.is_there = true;
+        // The one that asks is one itself.
+        account.active = active.saturating_sub(1);
+        account.accepted = accepted;
+        account.dropped = accepted.saturating_sub(handled);
+        account.requests = requests;
+        account.idle = waiting;
+    }
+    account
+}
+
+fn get(socket: &Path) -> Option<String> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    stream.write_all(b"GET /weir HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_MAX).read_to_end(&mut answer).ok()?;
+    let text = String::from_utf8(answer).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    head.lines().next()?.contains(" 200").then(|| body.to_owned())
+}
+
+/// `Active connections: 1 \nserver accepts handled requests\n 1 1 1 \nReading: 0 Writing: 1 Waiting: 0`.
+fn stub(page: &str) -> Option<[u64; 5]> {
+    let numbers: Vec<u64> = page.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [active, accepted, handled, requests, _, _, waiting] = numbers.try_into().ok()?;
+    Some([active, accepted, handled, requests, waiting])
+}
+
+fn of_weir(snapshot: &Snapshot) -> Account {
+    let weir = &snapshot.weir;
+    let mut account = Account {
+        is_there: true,
+        accepted: snapshot.connections.accepted,
+        dropped: snapshot.connections.dropped,
+        active: snapshot.connections.active + snapshot.connections.idle,
+        idle: snapshot.connections.idle,
+        requests: snapshot.http.requests.total,
+        handshakes: snapshot.ssl.handshakes,
+        resumed: snapshot.ssl.session_reuses,
+        steps: weir.path.iter().map(|step| (step.step.clone(), (step.total.count, step.total.sum_us))).collect(),
+        errors: weir.errors.iter().map(|class| (class.class.clone(), class.count)).collect(),
+        ..Account::default()
+    };
+    for (group, peers) in &weir.upstreams {
+        let known = snapshot.http.upstreams.get(group);
+        for times in peers {
+            let plus = known.and_then(|group| group.peers.iter().find(|peer| peer.server == times.server));
+            let peer = account.peers.entry(times.server.clone()).or_default();
+            let failed: u64 = times.fails.values().sum();
+            let refused = plus.map_or(0, |plus| plus.responses.c5xx);
+            peer.requests += plus.map_or(times.opened + times.reused, |plus| plus.requests);
+            peer.opened = Some(peer.opened.unwrap_or(0) + times.opened);
+            peer.bad += failed + refused;
+            peer.header.0 += times.header.total.count;
+            peer.header.1 += times.header.total.sum_us;
+            for (why, count) in &times.fails {
+                *account.errors.entry(format!("upstream {why}")).or_default() += count;
+            }
+            account.tries += plus.map_or(0, |plus| plus.requests).max(times.header.total.count + failed);
+            account.exchanges += plus.map_or(0, |plus| plus.requests).max(times.header.total.count + failed);
+            account.exchanges = account.exchanges.saturating_sub(times.retries);
+        }
+    }
+    for cache in weir.caches.values() {
+        let said = [
+            ("HIT", cache.hit),
+            ("MISS", cache.miss),
+            ("EXPIRED", cache.expired),
+            ("STALE", cache.stale),
+            ("UPDATING", cache.updating),
+            ("REVALIDATED", cache.revalidated),
+            ("BYPASS", cache.bypass),
+        ];
+        for (word, count) in said.into_iter().filter(|(_, count)| *count > 0) {
+            *account.cache.said.entry(word.to_owned()).or_default() += count;
+        }
+        account.cache.fetches += cache.fetches;
+        account.cache.waited = Some(account.cache.waited.unwrap_or(0) + cache.waited);
+        for (why, count) in &cache.reasons {
+            *account.cache.reasons.entry(why.clone()).or_default() += count;
+        }
+    }
+    for limit in &weir.limits {
+        let name = format!("{} {}", limit.kind, limit.of);
+        account.limits.insert(name, (limit.used, limit.limit, limit.hits));
+    }
+    account
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_status_page_is_read() {
+        let page = "Active connections: 3 \nserver accepts handled requests\n 12 11 40 \nReading: 0 Writing: 1 Waiting: 2 \n";
+        assert_eq!(stub(page), Some([3, 12, 11, 40, 2]));
+        assert_eq!(stub("<html>"), None);
+    }
+
+    #[test]
+    fn weirs_own_account_is_put_into_the_same_form() {
+        let snapshot = Snapshot::example();
+        let account = of_weir(&snapshot);
+        assert!(account.is_there && account.requests == snapshot.http.requests.total);
+        assert_eq!(account.peers.len(), snapshot.weir.upstreams.values().map(Vec::len).sum::<usize>());
+        assert_eq!(account.steps.len(), snapshot.weir.path.len());
+        assert!(account.tries >= account.exchanges && account.exchanges > 0);
+        assert_eq!(account.cache.fetches, snapshot.weir.caches.values().map(|cache| cache.fetches).sum::<u64>());
+    }
+}

@@ -1,0 +1,180 @@
+//! Where nginx's private log goes: datagrams on a socket of the block's own, summed as they come.
+//!
+//! A datagram that finds the socket's queue full is lost, and nginx goes on: what is summed here is for shares and means; how
+//! many requests there were is told by the client and by `stub_status`.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use weir_net::worker;
+
+use super::edge::{Account, Peer};
+
+/// The longest line that is read; nginx cuts its own at 2048.
+const LINE_MAX: usize = 4096;
+/// Servers that are told apart.
+const PEERS_MAX: usize = 1024;
+/// What a line of the private log begins with, after syslog's head.
+pub const MARK: &str = "weirwhy|";
+/// The fields behind the mark, in nginx's words.
+pub const FIELDS: &str = "$status|$request_time|$upstream_addr|$upstream_status|$upstream_connect_time|$upstream_header_time|$upstream_response_time|$upstream_cache_status|$ssl_session_reused";
+/// nginx looks every 500 ms whether another's fetch has ended.
+// nginx: ngx_http_file_cache_lock(), `ngx_add_timer(&c->wait_event, (timer > 500) ? 500 : timer)`.
+const POLL_MS: u64 = 500;
+/// How near to a multiple of it counts.
+const POLL_NEAR_MS: u64 = 25;
+
+/// A socket that is read for as long as the process lives.
+#[derive(Clone, Debug, Default)]
+pub struct Sink {
+    sums: Arc<Mutex<Account>>,
+}
+
+impl Sink {
+    /// Binds the socket and begins to read.
+    pub fn open(path: &Path) -> std::io::Result<Sink> {
+        let socket = UnixDatagram::bind(path)?;
+        // Workers run as another user.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+        let sink = Sink::default();
+        let sums = sink.sums.clone();
+        worker::block_aside("log sink", move || {
+            let mut line = vec![0; LINE_MAX];
+            while let Ok(length) = socket.recv(&mut line) {
+                let text = String::from_utf8_lossy(line.get(..length).unwrap_or_default()).into_owned();
+                add(&mut sums.lock().unwrap_or_else(PoisonError::into_inner), &text);
+            }
+        })?;
+        Ok(sink)
+    }
+
+    /// What has come so far.
+    pub fn account(&self) -> Account {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Adds a line.
+fn add(sums: &mut Account, text: &str) -> Option<()> {
+    let (_, fields) = text.split_once(MARK)?;
+    let mut fields = fields.trim_end().split('|');
+    let mut next = || fields.next();
+    let (status, time) = (next()?.parse::<u16>().ok()?, micros(next()?)?);
+    let (addresses, statuses) = (list(next()?), list(next()?));
+    let (connects, headers, responses) = (list(next()?), list(next()?), list(next()?));
+    let cache = next()?;
+    let is_resumed = next()? == "r";
+    sums.resumed += u64::from(is_resumed);
+    step(sums, "total", time);
+    if !addresses.is_empty() {
+        sums.exchanges += 1;
+        sums.tries += addresses.len() as u64;
+    }
+    let mut upstream_us = 0;
+    for (at, address) in addresses.iter().enumerate() {
+        let is_known = sums.peers.contains_key(*address);
+        let answered = statuses.get(at).and_then(|status| status.parse::<u16>().ok());
+        let of = |list: &[&str]| list.get(at).and_then(|text| micros(text));
+        let (connect, header, response) = (of(&connects), of(&headers), of(&responses));
+        if is_known || sums.peers.len() < PEERS_MAX {
+            let peer: &mut Peer = sums.peers.entry((*address).to_owned()).or_default();
+            peer.requests += 1;
+            peer.bad += u64::from(answered.is_none_or(|status| status >= 500));
+            if let Some(header) = header {
+                peer.header.0 += 1;
+                peer.header.1 += header;
+            }
+        }
+        if let Some(connect) = connect {
+            step(sums, "connect", connect);
+        }
+        if let Some(header) = header {
+            step(sums, "wait", header.saturating_sub(connect.unwrap_or(0)));
+        }
+        if let Some((header, response)) = header.zip(response) {
+            step(sums, "body", response.saturating_sub(header));
+        }
+        upstream_us += response.unwrap_or(0);
+    }
+    if !cache.is_empty() && cache != "-" {
+        *sums.cache.said.entry(cache.to_owned()).or_default() += 1;
+        sums.cache.fetches += u64::from(!addresses.is_empty());
+        let (ms, waited_us) = (time / 1000, time.saturating_sub(upstream_us));
+        let near = ms % POLL_MS;
+        let is_near = near <= POLL_NEAR_MS || POLL_MS - near <= POLL_NEAR_MS;
+        // Without an origin's own time in it: it waited for a lock, and was looked at by the clock.
+        sums.cache.polled += u64::from(addresses.is_empty() && waited_us / 1000 >= POLL_MS - POLL_NEAR_MS && is_near);
+    }
+    step(sums, "write", time.saturating_sub(upstream_us));
+    if status >= 500 || status == 499 {
+        *sums.errors.entry(status.to_string()).or_default() += 1;
+    }
+    Some(())
+}
+
+fn step(sums: &mut Account, name: &str, micros: u64) {
+    let step = sums.steps.entry(name.to_owned()).or_default();
+    step.0 += 1;
+    step.1 += micros;
+}
+
+/// Seconds with milliseconds, as nginx writes them.
+fn micros(text: &str) -> Option<u64> {
+    text.parse::<f64>().ok().filter(|seconds| *seconds >= 0.0).map(|seconds| (seconds * 1e6).round() as u64)
+}
+
+/// Values of several tries: `,` between servers, `:` between groups.
+// nginx: ngx_http_upstream_addr_variable() and its neighbours.
+fn list(text: &str) -> Vec<&str> {
+    if text.is_empty() || text == "-" { Vec::new() } else { text.split(", ").flat_map(|part| part.split(" : ")).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn lines_are_summed() {
+        let mut sums = Account::default();
+        let head = "<190>Nov 22 19:00:00 nginx: ";
+        let lines = [
+            "weirwhy|200|0.020|10.0.0.1:80|200|0.001|0.018|0.019|-|.",
+            "weirwhy|200|0.030|10.0.0.1:80, 10.0.0.2:80|502, 200|-, 0.000|-, 0.020|0.001, 0.028||r",
+            "weirwhy|502|0.001|10.0.0.1:80|502|-|-|0.001||",
+            "weirwhy|200|0.503|-|-|-|-|-|HIT|",
+            "weirwhy|200|0.000|-|-|-|-|-|HIT|",
+            "weirwhy|200|0.300|10.0.0.1:80|200|0.000|0.300|0.300|MISS|",
+        ];
+        for line in lines {
+            add(&mut sums, &format!("{head}{line}")).unwrap();
+        }
+        assert_eq!((sums.exchanges, sums.tries, sums.resumed), (4, 5, 1));
+        let one = &sums.peers["10.0.0.1:80"];
+        assert_eq!((one.requests, one.bad, one.header), (4, 2, (2, 318_000)));
+        assert_eq!(sums.steps["connect"], (3, 1_000));
+        assert_eq!(sums.steps["total"], (6, 854_000));
+        assert_eq!((sums.cache.said["HIT"], sums.cache.fetches, sums.cache.polled), (2, 1, 1));
+        assert_eq!(sums.errors, [("502".to_owned(), 1)].into());
+        assert_eq!(add(&mut sums, "something else"), None);
+        assert_eq!(add(&mut sums, "weirwhy|2"), None);
+    }
+
+    #[test]
+    fn a_socket_takes_lines_from_anybody() {
+        let path = std::env::temp_dir().join(format!("weir-lab-sink-{}", std::process::id()));
+        let sink = Sink::open(&path).unwrap();
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.send_to(b"<190>x nginx: weirwhy|200|0.001|-|-|-|-|-||", &path).unwrap();
+        for _ in 0..500 {
+            if sink.account().steps.contains_key("total") {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert_eq!(sink.account().steps["total"], (1, 1_000));
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,141 @@
+//! A configuration with a way to watch it: an account on a socket of the block's own, and for nginx a private log.
+//!
+//! Nothing else changes: the copy is laid over the file within the block's mount namespace, so that relative paths stay right.
+
+use std::path::{Path, PathBuf};
+
+use weir_conf::edit::{self, Edit};
+use weir_conf::{Statement, Tree};
+
+use super::sink::{FIELDS, MARK};
+
+/// What the socket of the account is called in the block's own `/run`, and the one for nginx's log.
+pub const ACCOUNT: &str = "/run/weir-why.sock";
+/// See [`ACCOUNT`].
+pub const SINK: &str = "/run/weir-why-log.sock";
+
+/// A statement of the configuration that a counter-experiment gives another value: its name, and the value.
+pub type Change = (String, String);
+
+/// The files of a configuration that differ when it is watched, with their bytes; `log` gets what the edge logs.
+///
+/// # Errors
+/// There is no `http` block, or a change touches what the tap does.
+pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let http = tree.named("http").next().ok_or("the configuration has no http block: nothing to watch")?;
+    let mut edits = Vec::new();
+    let account = if is_weir { "location / { api; }" } else { "location / { stub_status; }" };
+    let server = format!("server {{ listen unix:{ACCOUNT}; access_log off; {account} }}");
+    edits.extend(into(tree, http, &server, false));
+    if !is_weir {
+        let access = access_log();
+        edits.extend(into(tree, http, &format!("log_format weirwhy '{MARK}{FIELDS}'"), true));
+        edits.extend(into(tree, http, &access, true));
+        // What has logs of its own does not inherit ours.
+        let mut open: Vec<&Statement> = vec![http];
+        while let Some(block) = open.pop() {
+            open.extend(block.children().iter().filter(|child| child.is_block()));
+            let own: Vec<&Statement> = block.named("access_log").collect();
+            let Some(first) = own.first() else { continue };
+            // `off` takes away every log of its level.
+            let off = own.iter().filter(|log| log.text(0) == "off");
+            edits.extend(off.filter(|_| block.name != "http").map(|log| edit::replace(log, &access)));
+            edits.extend(own.iter().filter(|log| log.text(0) == "off" && block.name == "http").filter_map(|log| edit::remove(tree, log)));
+            if block.name != "http" && own.iter().all(|log| log.text(0) != "off") {
+                edits.extend(edit::insert_after(tree, first, &access));
+            }
+        }
+    }
+    let level = format!("error_log {} warn", log.display());
+    match tree.root.first() {
+        Some(first) => edits.push(Edit {
+            file: first.at.file,
+            span: weir_conf::Span { start: first.at.span.start, end: first.at.span.start },
+            with: format!("{level}; ").into_bytes(),
+        }),
+        None => return Err("the configuration is empty".to_owned()),
+    }
+    for (name, value) in changes {
+        edits.extend(change(tree, name, value));
+    }
+    files(tree, &edits)
+}
+
+/// The configuration with a directive's value replaced wherever it is set; in its own block if it is nowhere.
+fn change(tree: &Tree, name: &str, value: &str) -> Vec<Edit> {
+    let mut found = Vec::new();
+    let mut open: Vec<&Statement> = tree.root.iter().collect();
+    while let Some(statement) = open.pop() {
+        open.extend(statement.children());
+        if statement.name == name {
+            found.push(edit::replace(statement, &format!("{name} {value}")));
+        }
+    }
+    if found.is_empty() && name == "worker_connections" {
+        found.extend(tree.named("events").next().and_then(|events| into(tree, events, &format!("{name} {value}"), true)));
+    }
+    found
+}
+
+fn access_log() -> String {
+    // Without a host name, which other systems put into places of their own.
+    format!("access_log syslog:server=unix:{SINK},nohostname weirwhy")
+}
+
+/// A first statement of a block; `ends` with a semicolon, or is a block itself.
+fn into(tree: &Tree, block: &Statement, line: &str, ends: bool) -> Option<Edit> {
+    let mut edit = edit::insert_into(tree, block, line)?;
+    if !ends {
+        edit.with.pop();
+    }
+    Some(edit)
+}
+
+fn files(tree: &Tree, edits: &[Edit]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let mut changed = Vec::new();
+    for (number, source) in tree.files.iter().enumerate() {
+        let own: Vec<&Edit> = edits.iter().filter(|edit| edit.file as usize == number).collect();
+        if !own.is_empty() {
+            let bytes = edit::apply(&source.bytes, &own).map_err(|error| format!("{}: {error}", source.name))?;
+            changed.push((PathBuf::from(&source.name), bytes));
+        }
+    }
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use weir_conf::MemoryFiles;
+
+    fn tree(text: &str) -> Tree {
+        weir_conf::load(&MemoryFiles::new().with("/n.conf", text), "/n.conf", "/", &|_| false).0
+    }
+
+    fn after(text: &str, is_weir: bool, changes: &[Change]) -> String {
+        let files = tapped(&tree(text), is_weir, Path::new("/b/edge.log"), changes).unwrap();
+        assert_eq!(files.len(), 1);
+        String::from_utf8(files[0].1.clone()).unwrap()
+    }
+
+    #[test]
+    fn an_nginx_gets_a_log_wherever_it_has_one() {
+        let text = "events { worker_connections 32; }\nhttp {\n    access_log off;\n    server {\n        access_log /x;\n        location /a { access_log off; }\n        location /b { }\n    }\n}\n";
+        let tapped = after(text, false, &[("worker_connections".into(), "26".into())]);
+        assert!(tapped.starts_with("error_log /b/edge.log warn; events { worker_connections 26; }"), "{tapped}");
+        assert_eq!(tapped.matches("syslog:server=unix:/run/weir-why-log.sock,nohostname weirwhy;").count(), 3, "{tapped}");
+        assert_eq!(tapped.matches("access_log off;").count(), 1, "only the account's own: {tapped}");
+        assert!(tapped.contains("access_log /x;\n        access_log syslog:"), "{tapped}");
+        assert!(tapped.contains("location / { stub_status; } }\n"), "{tapped}");
+        let (_, problems) = weir_conf::load(&MemoryFiles::new().with("/n.conf", tapped), "/n.conf", "/", &|_| false);
+        assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn a_weir_says_it_all_itself() {
+        let tapped = after("http { server { listen 80; } }", true, &[]);
+        assert!(tapped.contains("location / { api; } }") && !tapped.contains("weirwhy|"), "{tapped}");
+        assert!(super::tapped(&tree("events { }"), true, Path::new("/x"), &[]).is_err_and(|why| why.contains("no http")));
+    }
+}

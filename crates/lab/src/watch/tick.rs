@@ -1,0 +1,189 @@
+//! One look at everything: totals and levels as the kernel tells them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use weir_meter::host;
+
+use super::Target;
+use super::edge::Account;
+
+/// Threads of a process that are kept, the busiest.
+const THREADS_KEPT: usize = 32;
+/// Members of a family that are looked at.
+const FAMILY_MAX: usize = 256;
+
+/// The counters of a namespace that tell something (Documentation/networking/snmp_counter.rst).
+const COUNTERS: &[&str] = &[
+    "ListenOverflows",
+    "ListenDrops",
+    "TCPReqQFullDoCookies",
+    "TCPReqQFullDrop",
+    "SyncookiesSent",
+    "TCPTimeWaitOverflow",
+    "TCPAbortOnOverflow",
+    "TCPTimeouts",
+    "TCPSynRetrans",
+    "ActiveOpens",
+    "PassiveOpens",
+    "AttemptFails",
+    "EstabResets",
+    "OutRsts",
+    "RetransSegs",
+    "OutSegs",
+];
+
+/// One look.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tick {
+    /// Since the first, ms.
+    pub at_ms: u64,
+    /// Of each CPU: number, and ms of work, interrupts, nothing, and stolen.
+    pub cpus: Vec<(usize, u64, u64, u64, u64)>,
+    /// Tasks that run or want to.
+    pub runnable: u64,
+    /// The machine's pressure over 10 s, by `cpu`, `memory` and `io`, 0 to 1.
+    pub pressure: BTreeMap<String, f64>,
+    /// Every process that is watched.
+    pub processes: Vec<ProcessTick>,
+    /// Every network that one of them is in.
+    pub hosts: Vec<HostTick>,
+    /// What the edge says of itself.
+    pub account: Account,
+}
+
+/// A process with its descendants.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessTick {
+    /// Its name in the stack.
+    pub name: String,
+    /// Its host.
+    pub host: String,
+    /// The busiest threads of the family.
+    pub threads: Vec<ThreadTick>,
+    /// Of all of them.
+    pub ran_ns: u64,
+    /// Waited for a CPU, all of them.
+    pub waited_ns: u64,
+    /// Descriptors of the member that has the most, and its limit.
+    pub fds: u64,
+    /// See `fds`; 0 if unknown.
+    pub fds_max: u64,
+    /// Resident, all of them.
+    pub rss: u64,
+    /// Swapped out, all of them.
+    pub swapped: u64,
+    /// Periods of its CPU quota, and those in which it had to wait; none without a quota.
+    pub periods: Option<(u64, u64)>,
+}
+
+/// A thread's totals.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadTick {
+    /// The kernel's id.
+    pub id: u32,
+    /// The first thread of its process.
+    pub is_main: bool,
+    /// Ran.
+    pub ran_ns: u64,
+    /// Waited for a CPU.
+    pub waited_ns: u64,
+}
+
+/// A network namespace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostTick {
+    /// Its host's name.
+    pub name: String,
+    /// The kernel's counters.
+    pub counters: BTreeMap<String, u64>,
+    /// Received and sent, by device.
+    pub devices: BTreeMap<String, (u64, u64)>,
+    /// Of this tick are also the next two.
+    pub has_sockets: bool,
+    /// Connections that wait to be accepted, by address.
+    pub waiting: BTreeMap<String, u64>,
+    /// Local ports held towards an address, and those that rest.
+    pub held: BTreeMap<String, (u64, u64)>,
+}
+
+/// Looks.
+pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
+    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let cpus = host::cpu_times_under(root);
+    let pressures = ["cpu", "memory", "io"].into_iter();
+    Tick {
+        cpus: cpus.iter().map(|t| (t.cpu, ms(t.busy), ms(t.interrupts), ms(t.idle), ms(t.steal))).collect(),
+        runnable: host::cpu_kinds_under(root).map_or(0, |(_, runnable)| runnable),
+        pressure: pressures.filter_map(|what| Some((what.to_owned(), host::pressure_under(root, what)?))).collect(),
+        processes: targets.iter().filter_map(|target| process(root, target)).collect(),
+        hosts: hosts(root, targets, with_sockets),
+        ..Tick::default()
+    }
+}
+
+fn process(root: &Path, target: &Target) -> Option<ProcessTick> {
+    let family = host::family_under(root, target.pid);
+    let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
+    let mut is_there = false;
+    for pid in family.into_iter().take(FAMILY_MAX) {
+        for thread in host::thread_times_of(root, pid) {
+            is_there = true;
+            let waited_ns = thread.waited_ns.unwrap_or(0);
+            tick.ran_ns += thread.ran_ns;
+            tick.waited_ns += waited_ns;
+            let is_main = thread.id == pid;
+            tick.threads.push(ThreadTick { id: thread.id, is_main, ran_ns: thread.ran_ns, waited_ns });
+        }
+        let fds = std::fs::read_dir(root.join(format!("proc/{pid}/fd"))).map_or(0, |list| list.count() as u64);
+        if fds >= tick.fds {
+            tick.fds = fds;
+            tick.fds_max = host::file_limit_of(root, pid).map_or(0, |limit| limit.soft);
+        }
+        let status = std::fs::read_to_string(root.join(format!("proc/{pid}/status"))).unwrap_or_default();
+        let kib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        };
+        tick.rss += kib("VmRSS:").unwrap_or(0) * 1024;
+        tick.swapped += kib("VmSwap:").unwrap_or(0) * 1024;
+    }
+    tick.threads.sort_by_key(|thread| std::cmp::Reverse(thread.ran_ns));
+    tick.threads.truncate(THREADS_KEPT);
+    tick.periods = host::throttling_under(root, Some(target.pid));
+    is_there.then_some(tick)
+}
+
+fn hosts(root: &Path, targets: &[Target], with_sockets: bool) -> Vec<HostTick> {
+    let mut found: Vec<HostTick> = Vec::new();
+    for target in targets {
+        if found.iter().any(|host| host.name == target.host) {
+            continue;
+        }
+        let counters = host::counters_of(root, target.pid, COUNTERS);
+        if counters.is_empty() {
+            // It is gone: another process of its host may be there.
+            continue;
+        }
+        let mut tick = HostTick {
+            name: target.host.clone(),
+            counters,
+            devices: host::devices_of(root, target.pid),
+            has_sockets: with_sockets,
+            ..HostTick::default()
+        };
+        if with_sockets {
+            let sockets = host::sockets_of(root, target.pid);
+            tick.waiting = sockets.waiting.iter().map(|(address, count)| (address.to_string(), *count)).collect();
+            let held = sockets.held.iter().map(|(address, held)| (address.to_string(), (held.ports, held.resting)));
+            tick.held = held.collect();
+        }
+        found.push(tick);
+    }
+    found
+}
