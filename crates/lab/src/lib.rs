@@ -26,3 +26,4 @@ pub mod survey;
 pub mod tune;
 pub mod verdict;
 pub mod watch;
+pub mod why;

@@ -132,7 +132,8 @@ impl Watcher {
         self.is_over.store(true, Ordering::Relaxed);
         let ticks = self.ticks.recv().unwrap_or_default();
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut watched = Watched { ticks, said: errors::count(&self.plan.log, self.said_before), ..Watched::default() };
+        let mut watched =
+            Watched { ticks, said: errors::count(&self.plan.log, self.said_before), ..Watched::default() };
         let mut hosts: Vec<&str> = targets.iter().map(|target| target.host.as_str()).collect();
         hosts.sort_unstable();
         hosts.dedup();

@@ -15,6 +15,8 @@ use super::spec::{Deed, Process, Ready, Spec, Watch};
 use super::started::{self, ASK, Started, answers, start_all, tail};
 use super::usage::Usage;
 use crate::series::{self, Series};
+use crate::watch::sink::Sink;
+use crate::watch::{Target, Watcher, tap};
 
 /// Rounds of warming up before a block is given up.
 const ROUNDS_MAX: u32 = 3;
@@ -76,11 +78,17 @@ fn block(spec: &Spec) -> Result<Value, String> {
         network::make(spec, &mut made)?;
     }
     free(spec)?;
+    for (file, over) in &spec.overlays {
+        network::lay_over(file, over)?;
+    }
+    let sink = sink(spec)?;
     let mut running = Running::new(spec, start_all(spec, end)?);
     let warm = running.warm_up(end)?;
     running.is_measured = true;
     let before = Usage::now(spec, &running.started);
+    running.watcher = watch(spec, &running.started, sink)?;
     let report = running.client(&spec.client, "load.json", end)?;
+    let watched = running.watcher.take().map(Watcher::end);
     let after = Usage::now(spec, &running.started);
     running.afterwards(end)?;
     let ended = running.ended()?;
@@ -92,8 +100,30 @@ fn block(spec: &Spec) -> Result<Value, String> {
         "ended": ended,
         "told": running.told,
         "credits": running.credits(),
+        "watched": watched,
         "counts": spec.watches.iter().map(|watch| (watch.name.clone(), json!(count(spec, watch)))).collect::<Map<_, _>>(),
     }))
+}
+
+/// Where an nginx that is watched logs to; it has to be there before nginx is.
+fn sink(spec: &Spec) -> Result<Option<Sink>, String> {
+    let is_wanted = spec.watch.as_ref().is_some_and(|plan| !plan.is_weir && !plan.at.as_os_str().is_empty());
+    if !is_wanted {
+        return Ok(None);
+    }
+    // How many lines may wait for the sink; a kernel that does not let us say it has room for ten.
+    let _ = fs::write("/proc/sys/net/unix/max_dgram_qlen", "4096");
+    Sink::open(Path::new(tap::SINK)).map(Some).map_err(|error| format!("{}: {error}", tap::SINK))
+}
+
+fn watch(spec: &Spec, started: &[Started], sink: Option<Sink>) -> Result<Option<Watcher>, String> {
+    let Some(plan) = &spec.watch else { return Ok(None) };
+    let target =
+        |process: &Started| Target { name: process.name.clone(), host: process.host.clone(), pid: process.child.id() };
+    // The edge first: of a network, the first process of its host tells.
+    let mut targets: Vec<Target> = started.iter().map(target).collect();
+    targets.sort_by_key(|target| target.name != spec.edge);
+    Watcher::start(plan, targets, sink).map(Some).map_err(|error| format!("nobody to watch the block: {error}"))
 }
 
 /// Load goes to what this keeper started: whoever is at one of its addresses already is somebody else. In namespaces of its own there is
@@ -125,6 +155,7 @@ struct Running<'a> {
     buckets: Vec<(usize, Bucket)>,
     reckoned: Instant,
     used: Vec<Duration>,
+    watcher: Option<Watcher>,
     is_measured: bool,
 }
 
@@ -144,6 +175,7 @@ impl<'a> Running<'a> {
             killed: Vec::new(),
             errands: Vec::new(),
             told: Map::new(),
+            watcher: None,
             is_measured: false,
         }
     }
@@ -169,6 +201,9 @@ impl<'a> Running<'a> {
     fn client(&mut self, role: &Process, report: &str, end: Instant) -> Result<Value, String> {
         let spec = self.spec;
         let mut client = Started::start(spec, role)?;
+        if let Some(watcher) = &self.watcher {
+            watcher.add(Target { name: role.name.clone(), host: role.host.clone(), pid: client.child.id() });
+        }
         let began = clock::precise();
         let mut due: Vec<(u64, &Deed)> = Vec::new();
         if self.is_measured {

@@ -236,6 +236,11 @@ pub(super) fn sysctl(host: &str, name: &str, value: &str) -> Result<(), String> 
     done(&mut command).map_err(say)
 }
 
+/// Lays a file over another within this mount namespace: what is underneath stays as it is.
+pub(super) fn lay_over(file: &Path, over: &Path) -> Result<(), String> {
+    done(Command::new("mount").arg("--bind").arg(file).arg(over))
+}
+
 /// Takes away what [`make`] told of.
 pub(super) fn unmake(directory: &str) {
     let unmounted = done(Command::new("umount").args(["-l", directory]));

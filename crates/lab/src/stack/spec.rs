@@ -151,6 +151,10 @@ pub struct Spec {
     pub is_report_printed: bool,
     /// What happens while it is measured, and after.
     pub actions: Vec<Action>,
+    /// Files of the block that are laid over others while it lasts: the file, and what it is laid over. Only with namespaces.
+    pub overlays: Vec<(PathBuf, PathBuf)>,
+    /// How it is watched, if it is.
+    pub watch: Option<crate::watch::Plan>,
     /// Lines that are counted at the end.
     pub watches: Vec<Watch>,
     /// Directories that are to be empty: caches, logs. Only with namespaces.

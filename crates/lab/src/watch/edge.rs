@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_status_page_is_read() {
-        let page = "Active connections: 3 \nserver accepts handled requests\n 12 11 40 \nReading: 0 Writing: 1 Waiting: 2 \n";
+        let page =
+            "Active connections: 3 \nserver accepts handled requests\n 12 11 40 \nReading: 0 Writing: 1 Waiting: 2 \n";
         assert_eq!(stub(page), Some([3, 12, 11, 40, 2]));
         assert_eq!(stub("<html>"), None);
     }

@@ -66,7 +66,10 @@ mod tests {
             [info] something else\n";
         std::fs::write(&log, text).unwrap();
         let of = |kind: &str, count| (kind.to_owned(), count);
-        assert_eq!(count(&log, 0), [of("connections", 1), of("recycled", 1), of("no_port", 1), of("read_timeout", 1)].into());
+        assert_eq!(
+            count(&log, 0),
+            [of("connections", 1), of("recycled", 1), of("no_port", 1), of("read_timeout", 1)].into()
+        );
         assert_eq!(count(&log, text.len() as u64), BTreeMap::new());
         std::fs::remove_file(&log).unwrap();
     }

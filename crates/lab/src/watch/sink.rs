@@ -128,7 +128,11 @@ fn micros(text: &str) -> Option<u64> {
 /// Values of several tries: `,` between servers, `:` between groups.
 // nginx: ngx_http_upstream_addr_variable() and its neighbours.
 fn list(text: &str) -> Vec<&str> {
-    if text.is_empty() || text == "-" { Vec::new() } else { text.split(", ").flat_map(|part| part.split(" : ")).collect() }
+    if text.is_empty() || text == "-" {
+        Vec::new()
+    } else {
+        text.split(", ").flat_map(|part| part.split(" : ")).collect()
+    }
 }
 
 #[cfg(test)]

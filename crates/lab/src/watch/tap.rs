@@ -40,7 +40,11 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
             // `off` takes away every log of its level.
             let off = own.iter().filter(|log| log.text(0) == "off");
             edits.extend(off.filter(|_| block.name != "http").map(|log| edit::replace(log, &access)));
-            edits.extend(own.iter().filter(|log| log.text(0) == "off" && block.name == "http").filter_map(|log| edit::remove(tree, log)));
+            edits.extend(
+                own.iter()
+                    .filter(|log| log.text(0) == "off" && block.name == "http")
+                    .filter_map(|log| edit::remove(tree, log)),
+            );
             if block.name != "http" && own.iter().all(|log| log.text(0) != "off") {
                 edits.extend(edit::insert_after(tree, first, &access));
             }
@@ -61,6 +65,19 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
     files(tree, &edits)
 }
 
+/// The files of a configuration with changes and nothing else.
+///
+/// # Errors
+/// None of the changes is about anything in it.
+pub fn changed(tree: &Tree, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let edits: Vec<Edit> = changes.iter().flat_map(|(name, value)| change(tree, name, value)).collect();
+    if edits.is_empty() && !changes.is_empty() {
+        let names: Vec<&str> = changes.iter().map(|(name, _)| name.as_str()).collect();
+        return Err(format!("{}: nothing to change", names.join(", ")));
+    }
+    files(tree, &edits)
+}
+
 /// The configuration with a directive's value replaced wherever it is set; in its own block if it is nowhere.
 fn change(tree: &Tree, name: &str, value: &str) -> Vec<Edit> {
     let mut found = Vec::new();
@@ -72,7 +89,9 @@ fn change(tree: &Tree, name: &str, value: &str) -> Vec<Edit> {
         }
     }
     if found.is_empty() && name == "worker_connections" {
-        found.extend(tree.named("events").next().and_then(|events| into(tree, events, &format!("{name} {value}"), true)));
+        found.extend(
+            tree.named("events").next().and_then(|events| into(tree, events, &format!("{name} {value}"), true)),
+        );
     }
     found
 }
@@ -124,7 +143,11 @@ mod tests {
         let text = "events { worker_connections 32; }\nhttp {\n    access_log off;\n    server {\n        access_log /x;\n        location /a { access_log off; }\n        location /b { }\n    }\n}\n";
         let tapped = after(text, false, &[("worker_connections".into(), "26".into())]);
         assert!(tapped.starts_with("error_log /b/edge.log warn; events { worker_connections 26; }"), "{tapped}");
-        assert_eq!(tapped.matches("syslog:server=unix:/run/weir-why-log.sock,nohostname weirwhy;").count(), 3, "{tapped}");
+        assert_eq!(
+            tapped.matches("syslog:server=unix:/run/weir-why-log.sock,nohostname weirwhy;").count(),
+            3,
+            "{tapped}"
+        );
         assert_eq!(tapped.matches("access_log off;").count(), 1, "only the account's own: {tapped}");
         assert!(tapped.contains("access_log /x;\n        access_log syslog:"), "{tapped}");
         assert!(tapped.contains("location / { stub_status; } }\n"), "{tapped}");
@@ -136,6 +159,8 @@ mod tests {
     fn a_weir_says_it_all_itself() {
         let tapped = after("http { server { listen 80; } }", true, &[]);
         assert!(tapped.contains("location / { api; } }") && !tapped.contains("weirwhy|"), "{tapped}");
-        assert!(super::tapped(&tree("events { }"), true, Path::new("/x"), &[]).is_err_and(|why| why.contains("no http")));
+        assert!(
+            super::tapped(&tree("events { }"), true, Path::new("/x"), &[]).is_err_and(|why| why.contains("no http"))
+        );
     }
 }

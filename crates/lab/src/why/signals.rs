@@ -307,8 +307,7 @@ impl Signals {
     /// The share of answers between two latencies.
     pub fn share_between(&self, from: f64, to: f64) -> f64 {
         let all: u64 = self.load.shape.iter().map(|(_, count)| count).sum();
-        let near: u64 =
-            self.load.shape.iter().filter(|(ms, _)| (from..=to).contains(ms)).map(|(_, count)| count).sum();
+        let near: u64 = self.load.shape.iter().filter(|(ms, _)| (from..=to).contains(ms)).map(|(_, count)| count).sum();
         near as f64 / all.max(1) as f64
     }
 }

@@ -162,8 +162,7 @@ mod tests {
         let found = sockets_of(root.path(), 7);
         assert_eq!(found.waiting, [("127.0.0.1:8080".parse().unwrap(), 17)].into());
         let held = |ports, resting| Held { ports, resting };
-        let expected =
-            [("10.0.0.2:3000".parse().unwrap(), held(2, 1)), ("127.0.0.1:81".parse().unwrap(), held(1, 0))];
+        let expected = [("10.0.0.2:3000".parse().unwrap(), held(2, 1)), ("127.0.0.1:81".parse().unwrap(), held(1, 0))];
         assert_eq!(found.held, expected.into());
         assert_eq!((found.arriving, found.is_cut), (1, false));
         assert_eq!(sockets_of(Path::new("/nowhere"), 7), Sockets::default());

@@ -1,0 +1,498 @@
+//! From a keeper's answer to [`Signals`]: totals become what was used, levels their highest, files their facts.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use weir_conf::{Statement, Tree};
+use weir_load::record::Hdr;
+
+use super::signals::{Conf, Edge, Host, Load, Machine, Process, Role, Signals};
+use crate::block::{Asked, Block};
+use crate::schedule::Arm;
+use crate::series::Series;
+use crate::stack::{HUB, Spec};
+use crate::watch::edge::{Cache, Peer};
+use crate::watch::{Account, HostTick, ProcessTick, Tick, Watched};
+
+/// Bounds of latencies that are told apart: 5 % each, from 0.1 ms to 10 minutes.
+const BOUNDS: (f64, f64, usize) = (0.1, 1.05, 320);
+/// Parts of a block in which throttling is told apart.
+const QUARTERS: usize = 4;
+
+/// What a block was, and what is known of it besides.
+pub struct Known<'a> {
+    /// As the keeper was told.
+    pub spec: &'a Spec,
+    /// Its configuration.
+    pub tree: &'a Tree,
+    /// Requests a second that were asked for.
+    pub offered: Option<f64>,
+    /// A closed loop of so many connections.
+    pub connections: u64,
+    /// The load is a closed loop.
+    pub is_closed: bool,
+    /// Other work on this machine only warns.
+    pub is_noisy: bool,
+    /// Served by weir.
+    pub is_weir: bool,
+}
+
+/// Everything of one block.
+pub fn signals(answer: &Value, known: &Known<'_>) -> Signals {
+    let watched: Watched = serde_json::from_value(answer["watched"].clone()).unwrap_or_default();
+    let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
+    let block = Block::of(answer, 0, Arm::Before, 0, asked);
+    let seconds = answer["usage"]["seconds"].as_f64().unwrap_or(0.0);
+    let weir = &answer["load"]["weir"];
+    let measured =
+        weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map_or(seconds, |(to, from)| (to - from) / 1000.0);
+    let (first, last) =
+        (watched.ticks.first().cloned().unwrap_or_default(), watched.ticks.last().cloned().unwrap_or_default());
+    Signals {
+        seconds: measured,
+        load: load(answer, &block, known),
+        conf: conf(known.tree, known.is_weir),
+        edge: edge(&watched.ticks, &last, known, &block),
+        processes: processes(&watched.ticks, known.spec, answer),
+        hosts: hosts(&watched, &first, known.spec),
+        machine: machine(&watched.ticks, answer),
+        said: watched.said,
+    }
+}
+
+fn load(answer: &Value, block: &Block, known: &Known<'_>) -> Load {
+    let weir = &answer["load"]["weir"];
+    let counters = answer["load"]["aggregate"]["counters"].as_object().cloned().unwrap_or_default();
+    let statuses: BTreeMap<u16, u64> = counters
+        .iter()
+        .filter_map(|(name, count)| Some((name.strip_prefix("http.codes.")?.parse().ok()?, count.as_u64()?)))
+        .collect();
+    let of = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let below: u64 = statuses.iter().filter(|(status, _)| **status < 500).map(|(_, count)| count).sum();
+    let other = of("websocket.messages_received") + of("socketio.emit");
+    let (low, step, count) = BOUNDS;
+    let bounds: Vec<u64> = (0..=count).map(|n| (low * step.powi(i32::try_from(n).unwrap_or(0)) * 1e6) as u64).collect();
+    let hdr = Hdr::decode(weir["response"]["hdr_ns"].as_str().unwrap_or_default()).unwrap_or_default();
+    let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
+    let series = Series::of(&answer["load"]);
+    Load {
+        offered: known.offered,
+        is_closed: known.is_closed,
+        connections: known.connections,
+        sent: block.requests,
+        answered: below + other,
+        errors: block.errors.clone(),
+        statuses,
+        ms: ["mean", "p50", "p95", "p99", "max"].map(|key| weir["response"][key].as_f64().unwrap_or(0.0)),
+        shape: bars.map(|(count, bound)| (*bound as f64 / 1e6 * 1.025, count)).collect(),
+        first_error_s: first_error(&answer["load"]),
+        strip: series.map(|series| series.throughput).unwrap_or_default(),
+        incomplete: weir["incomplete"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        spoiled: block.spoiled.clone(),
+        cautions: block.cautions.clone(),
+        upgrades: (statuses_of_upgrades(&counters), of("vusers.created")),
+    }
+}
+
+fn statuses_of_upgrades(counters: &serde_json::Map<String, Value>) -> u64 {
+    counters.get("http.codes.101").and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// When the first window with a failure began.
+fn first_error(report: &Value) -> Option<f64> {
+    let series = &report["weir"]["series"];
+    let interval = series["interval_ms"].as_f64()? / 1000.0;
+    let failing = series["counts"].as_object()?.iter().filter(|(name, _)| {
+        name.starts_with("errors.") || name.strip_prefix("http.codes.").is_some_and(|code| code.starts_with('5'))
+    });
+    let first = failing.filter_map(|(_, counts)| {
+        counts.as_array()?.iter().position(|count| count.as_f64().is_some_and(|count| count > 0.0))
+    });
+    first.min().map(|window| window as f64 * interval)
+}
+
+fn edge(ticks: &[Tick], last: &Tick, known: &Known<'_>, block: &Block) -> Edge {
+    // The first that answered, and the last: what lies between is the load's.
+    let told: Vec<&Tick> = ticks.iter().filter(|tick| tick.account.is_there).collect();
+    let (Some(first), Some(end)) = (told.first(), told.last()) else {
+        return Edge::default();
+    };
+    let (then, now) = (&first.account, &end.account);
+    let since = |of: fn(&Account) -> u64| of(now).saturating_sub(of(then));
+    let most = |of: fn(&Account) -> u64| told.iter().map(|tick| of(&tick.account)).max().unwrap_or(0);
+    let peers: BTreeMap<String, Peer> =
+        now.peers.iter().map(|(name, peer)| (name.clone(), peer_since(peer, then.peers.get(name)))).collect();
+    let opened = if known.is_weir {
+        Some(peers.values().filter_map(|peer| peer.opened).sum())
+    } else {
+        // Whatever the edge's host opened, but for what the client opened where it is on that host.
+        let opened = grown(ticks, HUB, "ActiveOpens");
+        let clients = if known.spec.client.host == HUB { since(|a| a.accepted) } else { 0 };
+        opened.map(|opened| opened.saturating_sub(clients))
+    };
+    let _ = (last, block);
+    Edge {
+        is_known: told.len() > 1,
+        accepted: since(|a| a.accepted),
+        dropped: since(|a| a.dropped),
+        active_max: most(|a| a.active),
+        idle_max: most(|a| a.idle),
+        requests: since(|a| a.requests),
+        handshakes: since(|a| a.handshakes),
+        resumed: since(|a| a.resumed),
+        peers,
+        exchanges: since(|a| a.exchanges),
+        tries: since(|a| a.tries),
+        opened,
+        cache: cache_since(&now.cache, &then.cache),
+        steps: pairs_since(&now.steps, &then.steps),
+        limits: limits(&told),
+        errors: since_map(&now.errors, &then.errors),
+    }
+}
+
+fn peer_since(now: &Peer, then: Option<&Peer>) -> Peer {
+    let then = then.cloned().unwrap_or_default();
+    Peer {
+        requests: now.requests.saturating_sub(then.requests),
+        opened: now.opened.map(|opened| opened.saturating_sub(then.opened.unwrap_or(0))),
+        bad: now.bad.saturating_sub(then.bad),
+        header: (now.header.0.saturating_sub(then.header.0), now.header.1.saturating_sub(then.header.1)),
+    }
+}
+
+fn cache_since(now: &Cache, then: &Cache) -> Cache {
+    Cache {
+        said: since_map(&now.said, &then.said),
+        fetches: now.fetches.saturating_sub(then.fetches),
+        waited: now.waited.map(|waited| waited.saturating_sub(then.waited.unwrap_or(0))),
+        reasons: since_map(&now.reasons, &then.reasons),
+        polled: now.polled.saturating_sub(then.polled),
+    }
+}
+
+fn since_map(now: &BTreeMap<String, u64>, then: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let since =
+        |(name, count): (&String, &u64)| (name.clone(), count.saturating_sub(then.get(name).copied().unwrap_or(0)));
+    now.iter().map(since).filter(|(_, count)| *count > 0).collect()
+}
+
+fn pairs_since(
+    now: &BTreeMap<String, (u64, u64)>,
+    then: &BTreeMap<String, (u64, u64)>,
+) -> BTreeMap<String, (u64, u64)> {
+    let since = |(name, (count, sum)): (&String, &(u64, u64))| {
+        let (count_then, sum_then) = then.get(name).copied().unwrap_or_default();
+        (name.clone(), (count.saturating_sub(count_then), sum.saturating_sub(sum_then)))
+    };
+    now.iter().map(since).filter(|(_, (count, _))| *count > 0).collect()
+}
+
+fn limits(told: &[&Tick]) -> BTreeMap<String, (f64, f64, u64)> {
+    let mut found: BTreeMap<String, (f64, f64, u64)> = BTreeMap::new();
+    let before: BTreeMap<&String, u64> = told
+        .first()
+        .map(|tick| tick.account.limits.iter().map(|(name, (_, _, met))| (name, *met)).collect())
+        .unwrap_or_default();
+    for tick in told {
+        for (name, (used, limit, met)) in &tick.account.limits {
+            let entry = found.entry(name.clone()).or_insert((0.0, *limit, 0));
+            entry.0 = entry.0.max(*used);
+            entry.2 = met.saturating_sub(before.get(name).copied().unwrap_or(0));
+        }
+    }
+    found
+}
+
+/// By how much a counter of a host grew, as far as it was seen.
+fn grown(ticks: &[Tick], host: &str, counter: &str) -> Option<u64> {
+    let values: Vec<u64> = ticks
+        .iter()
+        .filter_map(|tick| tick.hosts.iter().find(|known| known.name == host)?.counters.get(counter).copied())
+        .collect();
+    Some(values.last()?.saturating_sub(*values.first()?))
+}
+
+fn processes(ticks: &[Tick], spec: &Spec, answer: &Value) -> Vec<Process> {
+    let roles = spec.processes.iter().chain([&spec.client]).filter(|process| !process.is_step);
+    roles
+        .filter_map(|process| {
+            let seen: Vec<(u64, &ProcessTick)> = ticks
+                .iter()
+                .filter_map(|tick| Some((tick.at_ms, tick.processes.iter().find(|known| known.name == process.name)?)))
+                .collect();
+            let (from, to) = (seen.first()?, seen.last()?);
+            let elapsed_ns = (to.0.saturating_sub(from.0)).max(1) as f64 * 1e6;
+            let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
+            let mut threads: Vec<(f64, f64, bool)> =
+                to.1.threads
+                    .iter()
+                    .map(|now| {
+                        let then = from.1.threads.iter().find(|then| then.id == now.id).cloned().unwrap_or_default();
+                        (share(now.ran_ns, then.ran_ns), share(now.waited_ns, then.waited_ns), now.is_main)
+                    })
+                    .collect();
+            threads.sort_by(|a, b| (b.0 + b.1).total_cmp(&(a.0 + a.1)));
+            let quota = if process.is_unlimited { None } else { quota_of(spec, &process.host) };
+            let pinned = if process.cpus.is_empty() { crate::ask::allowed_cpus().len() } else { process.cpus.len() };
+            let most = |of: fn(&ProcessTick) -> u64| seen.iter().map(|(_, tick)| of(tick)).max().unwrap_or(0);
+            let role = match process.name.as_str() {
+                name if name == spec.edge => Role::Edge,
+                name if name == spec.client.name => Role::Client,
+                _ => Role::App,
+            };
+            Some(Process {
+                name: process.name.clone(),
+                host: process.host.clone(),
+                role,
+                cpu: share(to.1.ran_ns, from.1.ran_ns),
+                cpus: quota.map_or(pinned as f64, |quota| quota.min(pinned as f64)),
+                quota,
+                is_main_busiest: threads.first().is_some_and(|(_, _, is_main)| *is_main),
+                threads: threads.iter().map(|(ran, waited, _)| (*ran, *waited)).collect(),
+                is_node: process.argv.iter().take(3).any(|word| {
+                    word.rsplit('/').next() == Some("node") || word.starts_with("node ") || word.contains("exec node ")
+                }),
+                fds: (most(|tick| tick.fds), most(|tick| tick.fds_max)),
+                throttled: throttled(&seen),
+                throttled_strip: throttled_strip(&seen),
+                swapped: to.1.swapped.saturating_sub(from.1.swapped),
+                memory_full: answer["usage"]["hosts"][&process.host]["memory_full"].as_u64().unwrap_or(0),
+            })
+        })
+        .collect()
+}
+
+fn quota_of(spec: &Spec, host: &str) -> Option<f64> {
+    let host = spec.hosts.iter().find(|known| known.name == host)?;
+    host.cpus.or(host.credits.as_ref().map(|credits| credits.cpus))
+}
+
+fn throttled(seen: &[(u64, &ProcessTick)]) -> f64 {
+    let periods: Vec<(u64, u64)> = seen.iter().filter_map(|(_, tick)| tick.periods).collect();
+    let (Some(first), Some(last)) = (periods.first(), periods.last()) else { return 0.0 };
+    let all = last.0.saturating_sub(first.0);
+    last.1.saturating_sub(first.1) as f64 / all.max(1) as f64
+}
+
+fn throttled_strip(seen: &[(u64, &ProcessTick)]) -> Vec<f64> {
+    let length = seen.len().div_ceil(QUARTERS).max(1);
+    // Neighbouring parts share an end.
+    (0..QUARTERS)
+        .filter_map(|part| seen.get(part * length..((part + 1) * length + 1).min(seen.len())))
+        .map(throttled)
+        .collect()
+}
+
+fn hosts(watched: &Watched, first: &Tick, spec: &Spec) -> Vec<Host> {
+    let last = watched.ticks.last().cloned().unwrap_or_default();
+    let mut names: Vec<&str> =
+        watched.ticks.iter().flat_map(|tick| tick.hosts.iter().map(|host| host.name.as_str())).collect();
+    names.sort_unstable();
+    names.dedup();
+    let _ = (first, last);
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let seen: Vec<(u64, &HostTick)> = watched
+                .ticks
+                .iter()
+                .filter_map(|tick| Some((tick.at_ms, tick.hosts.iter().find(|host| host.name == name)?)))
+                .collect();
+            let (from, to) = (seen.first()?, seen.last()?);
+            let mut host = Host {
+                name: name.to_owned(),
+                counters: since_map(&to.1.counters, &from.1.counters),
+                ports: watched.ports.get(name).copied().unwrap_or(0),
+                is_hub: name == HUB,
+                ..Host::default()
+            };
+            for (_, tick) in &seen {
+                for (address, waiting) in &tick.waiting {
+                    let most = watched.backlogs.get(address).copied().unwrap_or(0);
+                    let queue = host.queues.entry(address.clone()).or_insert((0, most));
+                    queue.0 = queue.0.max(*waiting);
+                }
+                for (address, held) in &tick.held {
+                    let most = host.held.entry(address.clone()).or_default();
+                    *most = (*most).max(*held);
+                }
+            }
+            let seconds = (to.0.saturating_sub(from.0)).max(1) as f64 / 1000.0;
+            let bits = to.1.devices.iter().filter_map(|(device, now)| {
+                let then = from.1.devices.get(device)?;
+                Some(now.0.saturating_sub(then.0).max(now.1.saturating_sub(then.1)) as f64 * 8.0 / seconds)
+            });
+            host.link_bits = bits.fold(0.0, f64::max);
+            let rate = spec.hosts.iter().find(|known| known.name == name).and_then(|known| known.rate_kbit);
+            host.link_max = rate.map(|kbit| kbit as f64 * 1000.0);
+            Some(host)
+        })
+        .collect()
+}
+
+fn machine(ticks: &[Tick], answer: &Value) -> Machine {
+    let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else { return Machine::default() };
+    let mut sums = [0u64; 4];
+    for (cpu, busy, interrupts, idle, steal) in &last.cpus {
+        let Some(then) = first.cpus.iter().find(|then| then.0 == *cpu) else { continue };
+        let parts = [(busy, then.1), (interrupts, then.2), (idle, then.3), (steal, then.4)];
+        sums.iter_mut().zip(parts).for_each(|(sum, (now, then))| *sum += now.saturating_sub(then));
+    }
+    let all = sums.iter().sum::<u64>().max(1) as f64;
+    let mut pressure: BTreeMap<String, f64> = BTreeMap::new();
+    for (what, share) in ticks.iter().flat_map(|tick| &tick.pressure) {
+        let most = pressure.entry(what.clone()).or_default();
+        *most = most.max(*share);
+    }
+    let share = |at: usize| sums.get(at).map_or(0.0, |sum| *sum as f64 / all);
+    let foreign = answer["usage"]["foreign"].as_f64().unwrap_or(0.0);
+    Machine { cpus: last.cpus.len() as f64, busy: share(0), interrupts: share(1), steal: share(3), foreign, pressure }
+}
+
+/// What a configuration says, as far as rules need it; of several values the one that binds first.
+pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
+    let mut found = Conf { is_weir, can_keep: is_weir, has_upgrade: is_weir, ..Conf::default() };
+    let mut all: Vec<&Statement> = tree.root.iter().collect();
+    let (mut speaks_11, mut clears) = (false, false);
+    while let Some(statement) = all.pop() {
+        all.extend(statement.children());
+        let (first, number) = (statement.text(0), statement.text(0).parse::<u64>().ok());
+        let has = |word: &str| statement.words().any(|given| given.text == word);
+        match statement.name.text.as_str() {
+            "worker_processes" => found.worker_processes = Some(first.to_owned()),
+            "worker_connections" => found.worker_connections = number,
+            "worker_rlimit_nofile" => found.worker_rlimit_nofile = number,
+            "keepalive" => found.keepalive = found.keepalive.max(number),
+            "proxy_http_version" => speaks_11 |= first == "1.1",
+            "proxy_set_header" if first.eq_ignore_ascii_case("connection") => {
+                clears |= statement.text(1).is_empty() || statement.text(1).starts_with('$')
+            }
+            "proxy_set_header" if first.eq_ignore_ascii_case("upgrade") => found.has_upgrade = true,
+            name @ ("proxy_connect_timeout" | "proxy_read_timeout" | "proxy_send_timeout") => {
+                if let Some(ms) = time_ms(first) {
+                    let known = found.timeouts.entry(name.to_owned()).or_insert(ms);
+                    *known = ms.min(*known);
+                }
+            }
+            "listen" => {
+                let backlog = statement.words().find_map(|word| word.text.strip_prefix("backlog=")?.parse().ok());
+                found.backlog = backlog.or(found.backlog);
+                found.has_tls |= has("ssl");
+            }
+            "proxy_cache" => found.has_cache |= first != "off",
+            "proxy_cache_lock" => found.has_lock |= first == "on",
+            "proxy_cache_use_stale" => found.has_stale_updating |= has("updating"),
+            "proxy_cache_background_update" => found.has_background_update |= first == "on",
+            "access_log" => {
+                found.has_buffered_log |=
+                    first == "off" || statement.words().any(|word| word.text.starts_with("buffer="))
+            }
+            "gzip" => found.has_gzip |= first == "on",
+            "server" if !statement.is_block() => {
+                found.names_localhost |= first == "localhost" || first.starts_with("localhost:")
+            }
+            "proxy_pass" => found.names_localhost |= first.contains("//localhost"),
+            _ => {}
+        }
+    }
+    found.can_keep |= speaks_11 && clears;
+    found
+}
+
+/// nginx's times, as far as timeouts use them.
+fn time_ms(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: u64 = number.parse().ok()?;
+    let factor = match unit {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+    use weir_conf::MemoryFiles;
+
+    fn tree(text: &str) -> Tree {
+        weir_conf::load(&MemoryFiles::new().with("/n.conf", text), "/n.conf", "/", &|_| false).0
+    }
+
+    #[test]
+    fn a_configuration_says_what_binds() {
+        let text = "worker_processes 1; events { worker_connections 32; } http {
+            upstream app { server localhost:3000; keepalive 64; }
+            proxy_cache_path /c keys_zone=one:1m; proxy_read_timeout 2m;
+            server { listen 80 backlog=8; listen 443 ssl; proxy_cache one; proxy_cache_lock on;
+              location / { proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_read_timeout 500ms; } } }";
+        let found = conf(&tree(text), false);
+        assert_eq!((found.worker_connections, found.keepalive, found.backlog), (Some(32), Some(64), Some(8)));
+        assert!(found.can_keep && found.has_cache && found.has_lock && found.names_localhost && found.has_tls);
+        assert!(!found.has_stale_updating && !found.has_upgrade);
+        assert_eq!(found.timeouts["proxy_read_timeout"], 500);
+        assert!(!conf(&tree("http { proxy_http_version 1.1; }"), false).can_keep);
+    }
+
+    #[test]
+    fn totals_become_what_was_used() {
+        let process = |name: &str| crate::stack::Process {
+            name: name.into(),
+            host: HUB.into(),
+            cpus: vec![0],
+            ..Default::default()
+        };
+        let spec = Spec {
+            processes: vec![process("origin0"), process("edge")],
+            edge: "edge".into(),
+            client: process("client"),
+            ..Spec::default()
+        };
+        let tick = |at_ms: u64, ran_ms: u64, accepted: u64| {
+            json!({"at_ms": at_ms, "cpus": [[0, ran_ms, 0, at_ms - ran_ms, 0]],
+                "processes": [{"name": "edge", "host": HUB, "ran_ns": ran_ms * 1_000_000, "fds": 7, "fds_max": 30, "periods": [at_ms / 100, at_ms / 200],
+                    "threads": [{"id": 5, "is_main": true, "ran_ns": ran_ms * 1_000_000, "waited_ns": 0}]}],
+                "hosts": [{"name": HUB, "counters": {"ActiveOpens": accepted * 3}, "has_sockets": true, "waiting": {"0.0.0.0:80": 4}, "held": {"10.0.0.1:1": [9, 3]}}],
+                "account": {"is_there": true, "accepted": accepted, "active": 6, "requests": accepted * 10, "steps": {"wait": [accepted, accepted * 100]}}})
+        };
+        let answer = json!({
+            "usage": {"seconds": 10.0, "edge_cpu_s": 5.0},
+            "watched": {"ticks": [tick(0, 0, 1), tick(10_000, 5_000, 101)], "backlogs": {"0.0.0.0:80": 8}, "ports": {"edge": 200}, "said": {"no_port": 3}},
+            "load": {"aggregate": {"counters": {"http.requests": 1000, "http.codes.200": 900, "http.codes.502": 100}},
+                "weir": {"started_ms": 1000, "ended_ms": 11_000, "response": {"count": 1000, "mean": 2.0, "p50": 1.0, "p95": 4.0},
+                    "series": {"interval_ms": 500, "length": 3, "counts": {"http.codes.200": [1, 2, 3], "http.codes.502": [0, 0, 4]}, "response": {"p50": [1, 1, 1]}}}},
+        });
+        let tree = tree("http { }");
+        let known = Known {
+            spec: &spec,
+            tree: &tree,
+            offered: Some(100.0),
+            connections: 8,
+            is_closed: false,
+            is_noisy: true,
+            is_weir: false,
+        };
+        let found = signals(&answer, &known);
+        assert_eq!((found.seconds, found.load.sent, found.load.answered, found.failed()), (10.0, 1000, 900, 100));
+        assert_eq!(found.load.first_error_s, Some(1.0));
+        let edge = found.edge_process().unwrap();
+        assert!((edge.cpu - 0.5).abs() < 1e-9 && (edge.throttled - 0.5).abs() < 1e-9 && edge.fds == (7, 30));
+        assert_eq!((found.edge.accepted, found.edge.opened, found.edge.steps["wait"]), (100, Some(200), (100, 10_000)));
+        let hub = found.hub().unwrap();
+        assert_eq!((hub.queues["0.0.0.0:80"], hub.held["10.0.0.1:1"], hub.ports), ((4, 8), (9, 3), 200));
+        assert_eq!(found.said("no_port"), 3);
+    }
+}

@@ -1,0 +1,356 @@
+//! The counter-experiment: each suspect has a fifth less, in blocks that take turns with blocks as they are. What limits is what
+//! the answers shrink with; what does not, is ruled out by a number.
+//!
+//! The elasticity of a resource is the relative change of answers a second over the relative change of the resource: 1 where it
+//! alone limits, 0 where it has room. (Coz's virtual speed-up the other way round, so that it works on any black box.)
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::rule::Squeeze;
+use super::rules::Finding;
+use super::signals::{Process, Role, Signals};
+use crate::stack::{Host, Spec};
+use crate::stats;
+use crate::watch::tap::Change;
+
+/// What is left of a resource that is squeezed.
+pub const LEFT: f64 = 0.8;
+/// Resources that are squeezed: suspects first, then those that should not matter.
+pub const ARMS_MAX: usize = 3;
+/// An elasticity whose interval lies above this is the bottleneck's.
+pub const PROVED: f64 = 0.3;
+/// And of every other it has to lie below this.
+pub const OTHERS: f64 = 0.2;
+/// An interval within this much of nothing rules a suspect out.
+pub const NOTHING: f64 = 0.1;
+
+/// A squeeze that can be carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// What is squeezed.
+    pub squeeze: Squeeze,
+    /// The number of the finding it tests; none of a control.
+    pub finding: Option<usize>,
+    /// What it is called.
+    pub name: String,
+    /// From how much to how much.
+    pub from: f64,
+    /// See `from`.
+    pub to: f64,
+}
+
+/// What came of an arm.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Elasticity {
+    /// What was squeezed.
+    pub name: String,
+    /// The number of the finding; none of a control.
+    pub finding: Option<usize>,
+    /// From how much to how much.
+    pub from: f64,
+    /// See `from`.
+    pub to: f64,
+    /// The estimate.
+    pub value: f64,
+    /// Its 95 % interval.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+    /// Rounds it rests on.
+    pub rounds: usize,
+}
+
+/// What all arms say together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Proof {
+    /// One finding, by its number, and nothing else.
+    Proved(usize),
+    /// Several matter.
+    Shared(Vec<usize>),
+    /// No suspect matters.
+    RuledOut,
+    /// The intervals are too wide, or nothing was there to compare with.
+    Unclear(String),
+}
+
+/// What there is to squeeze: suspects that can be, and controls beside them.
+pub fn arms(findings: &[Finding], signals: &Signals, spec: &Spec) -> Vec<Arm> {
+    let mut wanted: Vec<(Squeeze, Option<usize>)> = Vec::new();
+    for (number, finding) in findings.iter().enumerate() {
+        if let Some(squeeze) = &finding.found.squeeze
+            && !wanted.iter().any(|(known, _)| known == squeeze)
+        {
+            wanted.push((squeeze.clone(), Some(number)));
+        }
+    }
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut controls: Vec<&Process> = signals.processes.iter().filter(|process| process.role != Role::Client).collect();
+    controls.sort_by(|one, other| other.usage().total_cmp(&one.usage()));
+    wanted.extend(controls.into_iter().map(|process| (Squeeze::Cpu(process.name.clone()), None)));
+    let mut seen = BTreeSet::new();
+    wanted
+        .into_iter()
+        .filter_map(|(squeeze, finding)| arm(squeeze, finding, signals, spec))
+        .filter(|arm| seen.insert(arm.name.clone()))
+        .take(ARMS_MAX)
+        .collect()
+}
+
+fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec) -> Option<Arm> {
+    let (name, from) = match &squeeze {
+        Squeeze::Cpu(process) => (
+            format!("CPU of {process}"),
+            cpus_of(signals.processes.iter().find(|known| known.name == *process)?, spec)?,
+        ),
+        Squeeze::Ports(host) => {
+            (format!("local ports of {host}"), signals.hosts.iter().find(|known| known.name == *host)?.ports as f64)
+        }
+        Squeeze::Files(process) => (
+            format!("descriptors of {process}"),
+            signals.processes.iter().find(|known| known.name == *process)?.fds.1 as f64,
+        ),
+        Squeeze::Slots => ("worker_connections".to_owned(), signals.conf.worker_connections.unwrap_or(512) as f64),
+        Squeeze::Link(host) => {
+            (format!("link of {host}"), signals.hosts.iter().find(|known| known.name == *host)?.link_max? / 1000.0)
+        }
+    };
+    let to = if matches!(squeeze, Squeeze::Cpu(_)) { from * LEFT } else { (from * LEFT).round() };
+    (to >= 0.01 && to < from).then_some(Arm { squeeze, finding, name, from, to })
+}
+
+/// What a process can use at most; `None` where its share of a group cannot be told from others'.
+fn cpus_of(process: &Process, spec: &Spec) -> Option<f64> {
+    let host = spec.hosts.iter().find(|host| host.name == process.host);
+    if host.is_some_and(|host| host.credits.is_some()) {
+        return None;
+    }
+    if let Some(quota) = process.quota {
+        return Some(quota);
+    }
+    // The group that is there is somebody else's.
+    if host.is_some_and(|host| host.cpus.is_some()) {
+        return None;
+    }
+    let threads = process.threads.iter().filter(|(ran, waited)| ran + waited >= 0.05).count().max(1);
+    Some(process.cpus.min(threads as f64))
+}
+
+/// Makes a block's spec one in which the arm's resource has less; what the configuration has to say otherwise comes back.
+pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> {
+    match &arm.squeeze {
+        Squeeze::Cpu(name) => {
+            let Some(host) =
+                spec.processes.iter().find(|process| process.name == *name).map(|process| process.host.clone())
+            else {
+                return Vec::new();
+            };
+            if host_of(spec, &host).cpus.is_none() {
+                let all = spec.processes.iter_mut().chain([&mut spec.client]).chain(&mut spec.warm);
+                all.filter(|process| process.host == host && process.name != *name)
+                    .for_each(|process| process.is_unlimited = true);
+            }
+            host_of(spec, &host).cpus = Some(arm.to);
+        }
+        Squeeze::Ports(host) => {
+            let parameter = "net.ipv4.ip_local_port_range";
+            let host = host_of(spec, host);
+            let known = host.sysctls.iter().find(|(name, _)| name == parameter).map(|(_, range)| range.clone());
+            let low =
+                known.and_then(|range| range.split_ascii_whitespace().next()?.parse::<u64>().ok()).unwrap_or(32_768);
+            host.sysctls.retain(|(name, _)| name != parameter);
+            host.sysctls.push((parameter.to_owned(), format!("{low} {}", low + arm.to as u64 - 1)));
+        }
+        Squeeze::Files(name) => {
+            let limit = arm.to as u64;
+            if has_file_limit {
+                return vec![("worker_rlimit_nofile".to_owned(), limit.to_string())];
+            }
+            spec.processes
+                .iter_mut()
+                .filter(|process| process.name == *name)
+                .for_each(|process| process.files = Some((limit, limit)));
+        }
+        Squeeze::Slots => return vec![("worker_connections".to_owned(), (arm.to as u64).to_string())],
+        Squeeze::Link(host) => host_of(spec, host).rate_kbit = Some(arm.to as u64),
+    }
+    Vec::new()
+}
+
+fn host_of<'a>(spec: &'a mut Spec, name: &str) -> &'a mut Host {
+    let at = spec.hosts.iter().position(|host| host.name == name).unwrap_or_else(|| {
+        spec.hosts.push(Host::named(name));
+        spec.hosts.len() - 1
+    });
+    // It was found there, or put there.
+    #[allow(clippy::indexing_slicing)]
+    &mut spec.hosts[at]
+}
+
+/// The elasticity from answers a second of each round: as it is, and squeezed.
+pub fn elasticity(arm: &Arm, rounds: &[(f64, f64)]) -> Option<Elasticity> {
+    let logs: Vec<f64> =
+        rounds.iter().map(|(base, less)| (less.max(1e-3) / base.max(1e-3)).ln() / (arm.to / arm.from).ln()).collect();
+    let interval = stats::interval(&logs, 0.95)?;
+    Some(Elasticity {
+        name: arm.name.clone(),
+        finding: arm.finding,
+        from: arm.from,
+        to: arm.to,
+        value: stats::hodges_lehmann(&logs),
+        low: interval.low,
+        high: interval.high,
+        rounds: rounds.len(),
+    })
+}
+
+/// What the arms say together.
+pub fn judge(arms: &[Elasticity]) -> Proof {
+    let strong: Vec<&Elasticity> = arms.iter().filter(|arm| arm.low > PROVED).collect();
+    let mut suspects: Vec<usize> = strong.iter().filter_map(|arm| arm.finding).collect();
+    suspects.dedup();
+    match (strong.as_slice(), suspects.as_slice()) {
+        ([one], [finding]) => {
+            let mut others = arms.iter().filter(|arm| arm.name != one.name).peekable();
+            match others.peek() {
+                None => {
+                    Proof::Unclear("there was nothing else to squeeze, and so nothing it could be told from".to_owned())
+                }
+                Some(_) => match others.find(|other| other.high >= OTHERS) {
+                    None => Proof::Proved(*finding),
+                    Some(other) => {
+                        Proof::Unclear(format!("{} may matter too: elasticity up to {:.2}", other.name, other.high))
+                    }
+                },
+            }
+        }
+        ([], _)
+            if arms.iter().filter(|arm| arm.finding.is_some()).all(|arm| arm.low > -NOTHING && arm.high < NOTHING) =>
+        {
+            Proof::RuledOut
+        }
+        ([], _) => Proof::Unclear(
+            "no elasticity is surely above 0.3: more rounds (--rounds), or longer blocks (--block)".to_owned(),
+        ),
+        (_, []) => Proof::Unclear(format!(
+            "it shrinks with {}, of which nothing else says that it is full",
+            strong.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>().join(" and ")
+        )),
+        (_, several) => Proof::Shared(several.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::stack::{HUB, Process as Planned};
+    use crate::stats::chance::normal;
+    use crate::why::rules::find;
+
+    fn spec() -> Spec {
+        let process =
+            |name: &str| Planned { name: name.into(), host: HUB.into(), argv: vec!["x".into()], ..Planned::default() };
+        Spec {
+            processes: vec![process("app"), process("edge")],
+            edge: "edge".into(),
+            client: process("load"),
+            ..Spec::default()
+        }
+    }
+
+    fn arm(name: &str, finding: Option<usize>) -> Arm {
+        Arm { squeeze: Squeeze::Slots, finding, name: name.into(), from: 1.0, to: LEFT }
+    }
+
+    /// Blocks of a made-up system in which a resource has an elasticity, with noise of some per cent.
+    fn simulated(arm: &Arm, truth: f64, noise: f64, seed: u64) -> Elasticity {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let rounds: Vec<(f64, f64)> = (0..6)
+            .map(|_| {
+                (
+                    1000.0 * (noise * normal(&mut rng)).exp(),
+                    1000.0 * LEFT.powf(truth) * (noise * normal(&mut rng)).exp(),
+                )
+            })
+            .collect();
+        elasticity(arm, &rounds).unwrap()
+    }
+
+    #[test]
+    fn what_limits_is_proved_and_what_does_not_is_not() {
+        let (mut proved, mut wrong) = (0, 0);
+        for seed in 0..200 {
+            let of = |one: f64, other: f64| {
+                judge(&[
+                    simulated(&arm("one", Some(0)), one, 0.02, seed),
+                    simulated(&arm("other", None), other, 0.02, seed + 1000),
+                ])
+            };
+            proved += u32::from(of(1.0, 0.0) == Proof::Proved(0));
+            // Nothing limits; or what was not suspected does.
+            wrong += u32::from(matches!(of(0.0, 0.0), Proof::Proved(_)))
+                + u32::from(matches!(of(0.0, 1.0), Proof::Proved(_)));
+        }
+        assert!(proved >= 150, "{proved} of 200");
+        assert_eq!(wrong, 0);
+    }
+
+    #[test]
+    fn what_the_arms_say_together() {
+        let of = |name: &str, finding, low, high| Elasticity {
+            name: name.into(),
+            finding,
+            low,
+            high,
+            ..Elasticity::default()
+        };
+        assert_eq!(judge(&[of("a", Some(0), 0.8, 1.1), of("b", None, -0.1, 0.1)]), Proof::Proved(0));
+        assert_eq!(judge(&[of("a", Some(0), 0.8, 1.1), of("b", Some(1), 0.4, 0.9)]), Proof::Shared(vec![0, 1]));
+        assert_eq!(judge(&[of("a", Some(0), -0.05, 0.05), of("b", None, -0.1, 0.3)]), Proof::RuledOut);
+        for unclear in [
+            vec![of("a", Some(0), 0.8, 1.1)],
+            vec![of("a", Some(0), 0.8, 1.1), of("b", None, -0.1, 0.5)],
+            vec![of("a", Some(0), 0.1, 1.1), of("b", None, -0.1, 0.1)],
+            vec![of("a", Some(0), -0.1, 0.1), of("b", None, 0.6, 1.1)],
+        ] {
+            assert!(matches!(judge(&unclear), Proof::Unclear(_)), "{unclear:?}");
+        }
+    }
+
+    #[test]
+    fn a_squeeze_changes_what_it_is_about_and_nothing_else() {
+        let mut signals = Signals::quiet();
+        signals.processes[0].threads = vec![(0.98, 0.0)];
+        signals.processes[0].cpu = 0.98;
+        let findings = find(&signals, None);
+        let arms = arms(&findings, &signals, &spec());
+        assert_eq!(
+            arms.iter().map(|arm| (arm.name.as_str(), arm.finding)).collect::<Vec<_>>(),
+            [("CPU of edge", Some(0)), ("CPU of app", None)]
+        );
+        let mut squeezed = spec();
+        assert_eq!(squeeze(&arms[0], &mut squeezed, false), []);
+        assert_eq!((squeezed.hosts[0].name.as_str(), squeezed.hosts[0].cpus), (HUB, Some(0.8)));
+        assert!(
+            squeezed.processes[0].is_unlimited && squeezed.client.is_unlimited && !squeezed.processes[1].is_unlimited
+        );
+        let mut squeezed = spec();
+        squeezed.hosts.push(Host {
+            sysctls: vec![("net.ipv4.ip_local_port_range".into(), "50000 50199".into())],
+            ..Host::named(HUB)
+        });
+        let ports =
+            Arm { squeeze: Squeeze::Ports(HUB.into()), finding: None, name: "x".into(), from: 200.0, to: 160.0 };
+        squeeze(&ports, &mut squeezed, false);
+        assert_eq!(squeezed.hosts[0].sysctls, [("net.ipv4.ip_local_port_range".to_owned(), "50000 50159".to_owned())]);
+        let files =
+            Arm { squeeze: Squeeze::Files("edge".into()), finding: None, name: "x".into(), from: 30.0, to: 24.0 };
+        assert_eq!(squeeze(&files, &mut spec(), true), [("worker_rlimit_nofile".to_owned(), "24".to_owned())]);
+        squeeze(&files, &mut squeezed, false);
+        assert_eq!(squeezed.processes[1].files, Some((24, 24)));
+    }
+}

@@ -1,0 +1,121 @@
+//! All rules, and what they find in a block, the heaviest first.
+
+mod cache;
+mod cpu;
+mod limits;
+mod network;
+mod upstream;
+
+use super::rule::{Found, Rule, Segment};
+use super::signals::Signals;
+
+/// Findings that are kept.
+pub const FINDINGS_MAX: usize = 3;
+
+/// Every rule, family by family.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    [limits::RULES, cpu::RULES, upstream::RULES, cache::RULES, network::RULES].into_iter().flatten()
+}
+
+/// A rule's finding, and what it weighs.
+#[derive(Clone)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// What it found.
+    pub found: Found,
+    /// How full, how sure, and how much of the time it explains.
+    pub score: f64,
+}
+
+/// What the rules find. `grew` is which part of the way took longer from half the load to this one, in shares; without it, time
+/// weighs nothing.
+pub fn find(signals: &Signals, grew: Option<&[(Segment, f64)]>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = all()
+        .filter_map(|rule| {
+            let found = (rule.check)(signals)?;
+            let explained = match grew {
+                Some(grew) if !found.explains.is_empty() => grew
+                    .iter()
+                    .filter(|(segment, _)| found.explains.contains(segment))
+                    .map(|(_, share)| share.max(0.0))
+                    .sum::<f64>(),
+                // What makes requests fail need not make any longer.
+                _ => 1.0,
+            };
+            // Timing is by means over a block, and shares of little growth are noise: a suspect is halved, not dropped.
+            let score = rule.tier.weight() * found.degree.max(0.05) * (0.5 + 0.5 * explained.min(1.0));
+            Some(Finding { rule, found, score })
+        })
+        .collect();
+    findings.sort_by(|one, other| other.score.total_cmp(&one.score));
+    findings.truncate(FINDINGS_MAX);
+    findings
+}
+
+/// The rules as a table, for the guide.
+pub fn table() -> String {
+    let rows = all().map(|rule| format!("| {} | {} |\n", rule.id, rule.says));
+    format!("| rule | it speaks when |\n|---|---|\n{}", rows.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_speaks_and_is_silent_where_it_says() {
+        assert_eq!(
+            find(&Signals::quiet(), None).len(),
+            0,
+            "{:?}",
+            find(&Signals::quiet(), None).iter().map(|f| f.rule.id).collect::<Vec<_>>()
+        );
+        for rule in all() {
+            let mut signals = Signals::quiet();
+            (rule.fires)(&mut signals);
+            let found = (rule.check)(&signals);
+            assert!(found.is_some(), "{} is silent where it should speak", rule.id);
+            let found = found.unwrap_or_default();
+            assert!(!found.subject.is_empty() && !found.knob.is_empty() && !found.expect.is_empty(), "{}", rule.id);
+            assert!((1..=6).contains(&found.evidence.len()), "{}", rule.id);
+            assert!(
+                found.evidence.iter().any(|(_, text)| text.contains(|c: char| c.is_ascii_digit())),
+                "{}: no number",
+                rule.id
+            );
+            let mut signals = Signals::quiet();
+            (rule.silent)(&mut signals);
+            assert_eq!((rule.check)(&signals), None, "{} speaks where it should be silent", rule.id);
+        }
+    }
+
+    #[test]
+    fn the_heaviest_of_what_a_rules_own_case_shows_is_its_own() {
+        for rule in all() {
+            let mut signals = Signals::quiet();
+            (rule.fires)(&mut signals);
+            let first = find(&signals, None).first().map(|finding| finding.rule.id);
+            // A full core explains a full pool's wait, and an imbalance is a full core.
+            let also: &[&str] = match rule.id {
+                "B18" => &["B18", "B19"],
+                "B13" => &["B13", "B12"],
+                id => &[id],
+            };
+            assert!(
+                first.is_some_and(|first| also.contains(&first)) || first == Some(rule.id),
+                "{}: {first:?}",
+                rule.id
+            );
+        }
+    }
+
+    #[test]
+    fn ids_are_nobody_elses() {
+        let mut ids: Vec<&str> = all().map(|rule| rule.id).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!((ids.len(), count >= 28), (count, true));
+    }
+}

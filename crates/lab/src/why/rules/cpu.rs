@@ -1,0 +1,439 @@
+//! CPU that is used up: by one thread, by a quota, by neighbours, by handshakes.
+
+use crate::metric::digits;
+use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
+use crate::why::signals::{Process, Role, Signals};
+
+/// A thread that wants so much of its time never rests.
+const THREAD_FULL: f64 = 0.92;
+/// And ran at least so much of it: else it waits for others, which is another rule's.
+const THREAD_RAN: f64 = 0.6;
+/// Or so much, where other work of this machine is what it waits for.
+const THREAD_RAN_BESIDE: f64 = 0.3;
+/// CPUs used so much are full.
+const CPUS_FULL: f64 = 0.88;
+/// Periods of a quota in which a group had to wait.
+const THROTTLED: f64 = 0.05;
+/// A thread that waits so much of the time it wants has neighbours.
+const CROWDED: f64 = 0.35;
+/// Work of others, with which nothing is said of neighbours in the stack.
+const FOREIGN_MAX: f64 = 0.25;
+
+/// The rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "B12",
+        says: "one worker of the edge is full, and its other CPUs are idle",
+        tier: Tier::Full,
+        check: one_worker,
+        fires: |s| {
+            s.conf.worker_processes = Some("1".into());
+            s.processes[0].cpus = 2.0;
+            s.processes[0].cpu = 0.99;
+            s.processes[0].threads = vec![(0.98, 0.01), (0.01, 0.0)];
+        },
+        silent: |s| {
+            s.conf.worker_processes = Some("2".into());
+            s.processes[0].cpus = 2.0;
+            s.processes[0].cpu = 1.9;
+            s.processes[0].threads = vec![(0.96, 0.01), (0.94, 0.0)];
+        },
+    },
+    Rule {
+        id: "B13",
+        says: "one worker of the edge has most connections",
+        tier: Tier::Full,
+        check: imbalance,
+        fires: |s| {
+            s.conf.worker_processes = Some("2".into());
+            s.processes[0].cpus = 2.0;
+            s.processes[0].cpu = 1.2;
+            s.processes[0].threads = vec![(0.97, 0.02), (0.2, 0.0)];
+        },
+        silent: |s| {
+            s.processes[0].cpus = 2.0;
+            s.processes[0].threads = vec![(0.6, 0.02), (0.5, 0.0)];
+        },
+    },
+    Rule {
+        id: "B15",
+        says: "a CPU quota is used up",
+        tier: Tier::Limit,
+        check: quota,
+        fires: |s| {
+            s.processes[0].quota = Some(0.2);
+            s.processes[0].cpus = 0.2;
+            s.processes[0].throttled = 0.9;
+            s.processes[0].throttled_strip = vec![0.9, 0.9, 0.9, 0.9];
+        },
+        silent: |s| {
+            s.processes[0].quota = Some(0.5);
+            s.processes[0].cpus = 0.5;
+            s.processes[0].throttled = 0.02;
+        },
+    },
+    Rule {
+        id: "B16",
+        says: "CPU was taken away in the middle: credits ran out, or the host took it",
+        tier: Tier::Limit,
+        check: credits,
+        fires: |s| {
+            s.processes[1].quota = Some(1.0);
+            s.processes[1].throttled = 0.5;
+            s.processes[1].throttled_strip = vec![0.0, 0.0, 0.95, 0.98];
+            s.load.strip = (0..20).map(|at| if at < 10 { 200.0 } else { 30.0 }).collect();
+        },
+        silent: |s| {
+            s.processes[1].quota = Some(1.0);
+            s.processes[1].throttled = 0.9;
+            s.processes[1].throttled_strip = vec![0.9, 0.9, 0.95, 0.9];
+        },
+    },
+    Rule {
+        id: "B17",
+        says: "TLS handshakes are what the edge computes",
+        tier: Tier::Waste,
+        check: handshakes,
+        fires: |s| {
+            s.edge.handshakes = 1900;
+            s.processes[0].cpu = 0.97;
+            s.processes[0].threads = vec![(0.97, 0.01)];
+        },
+        silent: |s| {
+            s.edge.handshakes = 20;
+            s.processes[0].cpu = 0.97;
+            s.processes[0].threads = vec![(0.97, 0.01)];
+        },
+    },
+    Rule {
+        id: "B18",
+        says: "neighbours on the same CPUs make the edge or an application wait",
+        tier: Tier::Full,
+        check: neighbours,
+        fires: |s| {
+            s.processes[0].cpu = 0.45;
+            s.processes[0].threads = vec![(0.45, 0.5)];
+            s.processes[1].cpu = 0.5;
+            s.processes[1].threads = vec![(0.5, 0.48)];
+        },
+        silent: |s| {
+            s.processes[0].cpu = 0.45;
+            s.processes[0].threads = vec![(0.45, 0.1)];
+        },
+    },
+    Rule {
+        id: "B19",
+        says: "the edge's CPU is full",
+        tier: Tier::Full,
+        check: edge_full,
+        fires: |s| {
+            s.processes[0].cpu = 0.98;
+            s.processes[0].threads = vec![(0.98, 0.01)];
+        },
+        silent: |s| s.processes[0].threads = vec![(0.7, 0.01)],
+    },
+    Rule {
+        id: "B20",
+        says: "the application's CPU is full",
+        tier: Tier::Full,
+        check: app_full,
+        fires: |s| {
+            s.processes[1].cpus = 2.0;
+            s.processes[1].cpu = 1.93;
+            s.processes[1].threads = vec![(0.6, 0.02), (0.5, 0.02), (0.43, 0.0), (0.4, 0.0)];
+        },
+        silent: |s| {
+            s.processes[1].cpus = 2.0;
+            s.processes[1].cpu = 1.2;
+        },
+    },
+    Rule {
+        id: "B21",
+        says: "one thread of the application is full",
+        tier: Tier::Full,
+        check: one_thread,
+        fires: |s| {
+            s.processes[1].is_node = true;
+            s.processes[1].is_main_busiest = true;
+            s.processes[1].cpu = 1.02;
+            s.processes[1].threads = vec![(0.97, 0.02), (0.02, 0.0), (0.02, 0.0)];
+        },
+        silent: |s| {
+            s.processes[1].is_node = true;
+            s.processes[1].cpu = 0.5;
+            s.processes[1].threads = vec![(0.5, 0.02)];
+        },
+    },
+];
+
+/// The busiest thread never rests, and what it waits for is not other work.
+fn is_thread_full(s: &Signals, process: &Process) -> bool {
+    let least = if s.machine.foreign > FOREIGN_MAX { THREAD_RAN_BESIDE } else { THREAD_RAN };
+    process.wanted() >= THREAD_FULL && process.threads.first().is_some_and(|(ran, _)| *ran >= least)
+}
+
+/// Whether a quota holds it back: then it is not its CPU that is full.
+fn is_held_back(process: &Process) -> bool {
+    process.throttled > THROTTLED
+}
+
+fn busy_threads(process: &Process) -> usize {
+    process.threads.iter().filter(|(ran, waited)| ran + waited >= 0.6).count()
+}
+
+fn describe(process: &Process) -> String {
+    let (ran, waited) = process.threads.first().copied().unwrap_or_default();
+    format!("its busiest thread ran {} of the time and waited {} for a CPU", percent(ran), percent(waited))
+}
+
+fn squeeze(process: &Process) -> Squeeze {
+    Squeeze::Cpu(process.name.clone())
+}
+
+fn one_worker(s: &Signals) -> Option<Found> {
+    let edge = s.edge_process()?;
+    let idle = edge.cpus - edge.cpu;
+    let is_one = match s.conf.worker_processes.as_deref() {
+        Some("auto") => false,
+        Some(count) => count.parse::<f64>().is_ok_and(|count| count + 0.5 < edge.cpus),
+        None => !s.conf.is_weir,
+    };
+    if !is_thread_full(s, edge) || is_held_back(edge) || !is_one || edge.cpus < 1.5 || idle < 0.3 * edge.cpus {
+        return None;
+    }
+    let count = s.conf.worker_processes.clone().unwrap_or_else(|| "1, nginx's default".to_owned());
+    let found = Found::new("edge: one worker's core", edge.wanted())
+        .with("edge", describe(edge))
+        .with("workers", format!("{count}; {} CPUs used of {} it may run on", digits(edge.cpu), digits(edge.cpus)))
+        .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
+        .squeezed(squeeze(edge));
+    Some(
+        found
+            .knob("worker_processes auto;", format!("up to {} times as much, until the next limit", digits(edge.cpus))),
+    )
+}
+
+fn imbalance(s: &Signals) -> Option<Found> {
+    let edge = s.edge_process()?;
+    let (first, second) = (edge.threads.first()?, edge.threads.get(1)?);
+    let has_several =
+        s.conf.worker_processes.as_deref().map_or(s.conf.is_weir, |count| count != "1") && edge.cpus >= 1.5;
+    if !has_several || !is_thread_full(s, edge) || second.0 + second.1 > 0.5 || second.0 < 0.02 {
+        return None;
+    }
+    let found = Found::new("edge: one of its workers", edge.wanted())
+        .with("workers", format!("one ran {} of the time, the next {}", percent(first.0), percent(second.0)))
+        .slows(&[Segment::Outside, Segment::Edge])
+        .squeezed(squeeze(edge));
+    Some(found.knob("listen … reuseport;", "connections are spread by the kernel; the tail shortens"))
+}
+
+fn quota(s: &Signals) -> Option<Found> {
+    let held = s.processes.iter().filter(|process| process.role != Role::Client && is_held_back(process));
+    let process = held.max_by(|one, other| one.throttled.total_cmp(&other.throttled))?;
+    if stepped(process) {
+        return None;
+    }
+    let quota = process.quota.unwrap_or(process.cpus);
+    let found = Found::new(format!("{}: its CPU quota", subject(process)), process.throttled.max(process.usage()))
+        .with("throttled", format!("in {} of its periods it had to wait for the next one", percent(process.throttled)))
+        .with("cpu", format!("{} CPUs used of the {} that its group may use", digits(process.cpu), digits(quota)))
+        .slows(segments(process))
+        .squeezed(squeeze(process));
+    Some(found.knob(
+        format!("a larger quota for {} (cpu.max, CPUQuota=, docker --cpus)", subject(process)),
+        "answers a second grow with the quota, until the next limit",
+    ))
+}
+
+/// Throttling began in the middle of the block.
+fn stepped(process: &Process) -> bool {
+    let strip = &process.throttled_strip;
+    strip.first().is_some_and(|first| *first < 0.1) && strip.last().is_some_and(|last| *last > 0.5)
+}
+
+fn credits(s: &Signals) -> Option<Found> {
+    let process = s.processes.iter().find(|process| process.role != Role::Client && stepped(process))?;
+    let half = s.load.strip.len() / 2;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
+    let (before, after) = s.load.strip.split_at(half);
+    let from = process.throttled_strip.iter().position(|share| *share >= 0.5)?;
+    let since = from as f64 / process.throttled_strip.len() as f64 * s.seconds;
+    let found = Found::new(format!("{}: CPU credits", subject(process)), 0.98)
+        .with(
+            "throttled",
+            format!(
+                "from about {} s on, in {} of its periods; before, not at all",
+                digits(since),
+                percent(process.throttled_strip.last().copied().unwrap_or(0.0))
+            ),
+        )
+        .with(
+            "answers",
+            format!(
+                "{}/s in the first half, {}/s in the second, of the same load",
+                digits(mean(before)),
+                digits(mean(after))
+            ),
+        )
+        .slows(segments(process));
+    Some(found.knob(
+        "a machine whose baseline is enough (or unlimited credits); tests shorter than the credits last, in random order",
+        "the same load is served at the end as at the beginning",
+    ))
+}
+
+fn handshakes(s: &Signals) -> Option<Found> {
+    let edge = s.edge_process()?;
+    let share = s.edge.handshakes as f64 / s.edge.requests.max(1) as f64;
+    if share < 0.2 || edge.wanted() < 0.7 {
+        return None;
+    }
+    let resumed = s.edge.resumed as f64 / s.edge.handshakes.max(1) as f64;
+    let found = Found::new("edge: TLS handshakes", edge.wanted())
+        .with(
+            "handshakes",
+            format!("{} for {} requests, {} of them resumed", s.edge.handshakes, s.edge.requests, percent(resumed)),
+        )
+        .with("edge", describe(edge))
+        .slows(&[Segment::Outside])
+        .squeezed(squeeze(edge));
+    Some(found.knob(
+        "keepalive_timeout 65s for clients, ssl_session_cache shared:SSL:10m, an ECDSA certificate",
+        "the edge's CPU for a request falls by half or more",
+    ))
+}
+
+fn neighbours(s: &Signals) -> Option<Found> {
+    let waits = |process: &&Process| {
+        let (ran, waited) = process.threads.first().copied().unwrap_or_default();
+        process.role != Role::Client
+            && !is_held_back(process)
+            && process.wanted() >= 0.85
+            && waited / (ran + waited).max(1e-9) >= CROWDED
+    };
+    let process = s.processes.iter().find(waits)?;
+    let others: f64 = s
+        .processes
+        .iter()
+        .filter(|other| other.name != process.name && other.role != Role::Client)
+        .map(|other| other.cpu)
+        .sum();
+    // Whose work it is that it waits for: other work of this machine is the gate's to name.
+    if others < 0.3 || s.machine.foreign > FOREIGN_MAX {
+        return None;
+    }
+    let (ran, waited) = process.threads.first().copied().unwrap_or_default();
+    let found = Found::new(format!("{}: neighbours on its CPUs", subject(process)), process.wanted())
+        .with(
+            "waits",
+            format!("its busiest thread ran {} of the time and waited {} for a CPU", percent(ran), percent(waited)),
+        )
+        .with("neighbours", format!("others of the stack used {} CPUs meanwhile", digits(others)))
+        .slows(&[Segment::Outside, Segment::Edge, Segment::Wait])
+        .squeezed(squeeze(process));
+    Some(
+        found.knob(
+            "a machine, or CPUs, of its own; else more weight (cpu.weight, CPUWeight=)",
+            "it runs when it has work",
+        ),
+    )
+}
+
+fn edge_full(s: &Signals) -> Option<Found> {
+    let edge = s.edge_process()?;
+    let is_full = edge.usage() >= CPUS_FULL || (edge.cpus < 1.5 && is_thread_full(s, edge));
+    if !is_full || is_held_back(edge) || one_worker(s).is_some() {
+        return None;
+    }
+    let churn = s.opened_share().unwrap_or(0.0);
+    let accepted = s.edge.accepted as f64 / s.edge.requests.max(1) as f64;
+    let found = Found::new("edge: its CPUs", edge.usage().max(edge.wanted()))
+        .with("edge", format!("{} CPUs used of {}; {}", digits(edge.cpu), digits(edge.cpus), describe(edge)))
+        .with(
+            "cost",
+            format!("{} ms of CPU a request", digits(edge.cpu * s.seconds * 1000.0 / s.load.answered.max(1) as f64)),
+        )
+        .with(
+            "connections",
+            format!("{} new from clients and {} to upstreams a request", digits(accepted), digits(churn)),
+        )
+        .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
+        .squeezed(squeeze(edge));
+    let knob = match () {
+        () if churn > 0.5 => "upstream … { keepalive 64; }, with HTTP/1.1",
+        () if s.conf.has_gzip => "gzip_comp_level 1, or compressed once (gzip_static, a cache)",
+        () => "more CPUs for the edge",
+    };
+    Some(found.knob(knob, "answers a second grow as its CPU for a request falls"))
+}
+
+fn app_full(s: &Signals) -> Option<Found> {
+    let full = |app: &&Process| app.usage() >= CPUS_FULL && !is_held_back(app) && !is_single(s, app);
+    let app = s.apps().filter(full).max_by(|one, other| one.cpu.total_cmp(&other.cpu))?;
+    let found = Found::new(format!("{}: its CPUs", subject(app)), app.usage())
+        .with(
+            "application",
+            format!("{} CPUs used of {}, by {} threads", digits(app.cpu), digits(app.cpus), app.threads.len()),
+        )
+        .with("edge", format!("{} CPUs used", digits(s.edge_process().map_or(0.0, |edge| edge.cpu))))
+        .with(
+            "wait",
+            format!(
+                "{} ms of a request's {} ms are spent waiting for it",
+                digits(s.step_ms("wait")),
+                digits(s.load.ms[0])
+            ),
+        )
+        .slows(&[Segment::Wait, Segment::Connect])
+        .squeezed(squeeze(app));
+    Some(found.knob(
+        "proxy_cache with proxy_cache_valid 200 1s;   (or another application server)",
+        "what is cached does not ask it",
+    ))
+}
+
+/// One thread does all the work, and it is full.
+fn is_single(s: &Signals, app: &Process) -> bool {
+    is_thread_full(s, app)
+        && busy_threads(app) == 1
+        && app.threads.first().is_some_and(|(ran, _)| *ran >= 0.8 * app.cpu)
+}
+
+fn one_thread(s: &Signals) -> Option<Found> {
+    let app = s.apps().find(|app| is_single(s, app) && !is_held_back(app))?;
+    let found = Found::new(format!("{}: one thread", subject(app)), app.wanted())
+        .with("application", describe(app))
+        .with("threads", format!("{} CPUs used by the whole process of {}", digits(app.cpu), digits(app.cpus)))
+        .with(
+            "wait",
+            format!(
+                "{} ms of a request's {} ms are spent waiting for it",
+                digits(s.step_ms("wait")),
+                digits(s.load.ms[0])
+            ),
+        )
+        .slows(&[Segment::Wait, Segment::Connect])
+        .squeezed(squeeze(app));
+    let knob = if app.is_node {
+        "as many processes as CPUs (cluster, pm2 -i max; sticky for Socket.IO)"
+    } else {
+        "more processes or threads of it"
+    };
+    Some(found.knob(knob, "up to as many times as there are idle CPUs"))
+}
+
+fn subject(process: &Process) -> String {
+    match process.role {
+        Role::Edge => "edge".to_owned(),
+        Role::Client => "load generator".to_owned(),
+        Role::App => format!("application {}", process.name),
+    }
+}
+
+fn segments(process: &Process) -> &'static [Segment] {
+    match process.role {
+        Role::App => &[Segment::Wait, Segment::Connect],
+        Role::Edge | Role::Client => &[Segment::Outside, Segment::Edge, Segment::Body],
+    }
+}

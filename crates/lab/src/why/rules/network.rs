@@ -1,0 +1,205 @@
+//! What is carried and kept: links, memory, disks; and upgrades that are not forwarded.
+
+use crate::metric::digits;
+use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
+use crate::why::signals::{Role, Signals};
+
+/// A link so full is full: its rate counts headers that an interface does not.
+const LINK_FULL: f64 = 0.88;
+/// Pressure, over 10 s, that is not chance.
+const PRESSED: f64 = 0.10;
+
+/// The rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "B34",
+        says: "a link carries no more",
+        tier: Tier::Full,
+        check: link,
+        fires: |s| {
+            let mut client = s.hosts[0].clone();
+            client.is_hub = false;
+            client.name = "client".into();
+            client.link_bits = 9.7e6;
+            client.link_max = Some(10e6);
+            s.hosts.push(client);
+        },
+        silent: |s| {
+            s.hosts[0].link_bits = 2e6;
+            s.hosts[0].link_max = Some(10e6);
+        },
+    },
+    Rule {
+        id: "B43",
+        says: "memory is short",
+        tier: Tier::Limit,
+        check: memory,
+        fires: |s| s.processes[1].memory_full = 300,
+        silent: |s| {
+            s.machine.pressure.insert("memory".into(), 0.01);
+        },
+    },
+    Rule {
+        id: "B44",
+        says: "a disk is waited for",
+        tier: Tier::Full,
+        check: disk,
+        fires: |s| {
+            s.machine.pressure.insert("io".into(), 0.6);
+            s.said.insert("temporary".into(), 900);
+        },
+        silent: |s| {
+            s.machine.pressure.insert("io".into(), 0.6);
+        },
+    },
+    Rule {
+        id: "B40",
+        says: "WebSocket upgrades are not forwarded",
+        tier: Tier::Limit,
+        check: upgrade,
+        fires: |s| {
+            s.load.upgrades = (0, 300);
+            s.load.errors.insert("Unexpected server response: 426".into(), 300);
+        },
+        silent: |s| {
+            s.conf.has_upgrade = true;
+            s.load.upgrades = (0, 300);
+            s.load.errors.insert("ECONNREFUSED".into(), 300);
+        },
+    },
+    Rule {
+        id: "B41",
+        says: "requests of one Socket.IO session reach processes that do not know it",
+        tier: Tier::Limit,
+        check: stickiness,
+        fires: |s| {
+            s.load.errors.insert("xhr poll error".into(), 500);
+            s.load.statuses.insert(400, 500);
+        },
+        silent: |s| {
+            s.load.statuses.insert(400, 500);
+        },
+    },
+];
+
+fn link(s: &Signals) -> Option<Found> {
+    let full =
+        s.hosts.iter().filter_map(|host| Some((host, host.link_bits / host.link_max.filter(|most| *most > 0.0)?)));
+    let (host, share) = full.filter(|(_, share)| *share >= LINK_FULL).max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let edge = s.edge_process().map_or(0.0, |edge| edge.usage());
+    let bytes = host.link_bits / 8.0 * s.seconds / s.load.answered.max(1) as f64;
+    let found = Found::new(format!("the link of {}", host.name), share.min(1.0))
+        .with(
+            "link",
+            format!(
+                "{} of {} Mbit/s, {} of it",
+                digits(host.link_bits / 1e6),
+                digits(host.link_max.unwrap_or(0.0) / 1e6),
+                percent(share)
+            ),
+        )
+        .with("answers", format!("{} kB each, headers among them", digits(bytes / 1000.0)))
+        .with("edge", format!("its CPUs were {} used", percent(edge)))
+        .slows(&[Segment::Outside, Segment::Body])
+        .squeezed(Squeeze::Link(host.name.clone()));
+    let knob =
+        if s.conf.has_gzip { "smaller answers, or a faster link" } else { "gzip on; with gzip_types of what is text" };
+    Some(found.knob(knob, "answers a second grow as their bytes shrink: 3 to 5 times for HTML"))
+}
+
+fn memory(s: &Signals) -> Option<Found> {
+    let process = s
+        .processes
+        .iter()
+        .filter(|process| process.role != Role::Client)
+        .max_by_key(|process| (process.memory_full, process.swapped))?;
+    let pressed = s.machine.pressure.get("memory").copied().unwrap_or(0.0);
+    if process.memory_full < 20 && process.swapped == 0 && pressed < PRESSED {
+        return None;
+    }
+    let found = Found::new(format!("{}: its memory", process.name), 0.9)
+        .with(
+            "limit",
+            format!(
+                "{} times its group's memory was full; {} MB swapped out",
+                process.memory_full,
+                digits(process.swapped as f64 / 1e6)
+            ),
+        )
+        .with("pressure", format!("some task waited for memory {} of the time", percent(pressed)))
+        .slows(&[Segment::Wait, Segment::Outside]);
+    Some(
+        found.knob(
+            "a larger limit, or a smaller heap or fewer processes within it",
+            "no pauses of that kind; p99 falls",
+        ),
+    )
+}
+
+fn disk(s: &Signals) -> Option<Found> {
+    let pressed = s.machine.pressure.get("io").copied().unwrap_or(0.0);
+    let temporary = s.said("temporary");
+    if pressed < PRESSED || temporary == 0 {
+        return None;
+    }
+    let found = Found::new("edge: its disk", pressed.max(0.5))
+        .with("pressure", format!("some task waited for a disk {} of the time", percent(pressed)))
+        .with("files", format!("{temporary} bodies were written to temporary files"))
+        .slows(&[Segment::Body, Segment::Outside]);
+    let knob = if s.conf.has_buffered_log {
+        "proxy_buffers 16 32k; so that bodies stay in memory"
+    } else {
+        "access_log … buffer=64k flush=1s; proxy_buffers 16 32k;"
+    };
+    Some(found.knob(knob, "nothing waits for a disk"))
+}
+
+fn upgrade(s: &Signals) -> Option<Found> {
+    let named = |name: &str| {
+        name.contains("Unexpected server response")
+            || name.contains("websocket error")
+            || name.contains("Invalid status")
+    };
+    let refused: u64 = s.load.errors.iter().filter(|(name, _)| named(name)).map(|(_, count)| count).sum();
+    let (upgraded, tried) = s.load.upgrades;
+    if refused == 0 || s.conf.has_upgrade || upgraded > 0 {
+        return None;
+    }
+    let found = Found::new("edge: WebSocket upgrades are not forwarded", 0.95)
+        .with(
+            "failed",
+            format!("{refused} upgrades were refused, of {tried} virtual users; none was answered with 101"),
+        )
+        .with("configuration", "no proxy_set_header Upgrade, and HTTP/1.1 only where proxy_http_version says so");
+    Some(found.knob(
+        "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection \"upgrade\";",
+        "every upgrade is answered with 101",
+    ))
+}
+
+fn stickiness(s: &Signals) -> Option<Found> {
+    let polls: u64 = s
+        .load
+        .errors
+        .iter()
+        .filter(|(name, _)| name.contains("xhr poll error") || name.contains("Session ID unknown"))
+        .map(|(_, count)| count)
+        .sum();
+    let refused = s.load.statuses.get(&400).copied().unwrap_or(0);
+    if polls == 0 || s.edge.peers.len() < 2 && refused == 0 {
+        return None;
+    }
+    let found = Found::new("application: Socket.IO sessions without stickiness", 0.9)
+        .with(
+            "failed",
+            format!(
+                "{} of the virtual users: a request came where its session was not known",
+                of(polls, s.load.upgrades.1.max(polls))
+            ),
+        )
+        .with("statuses", format!("{refused} answers with 400"));
+    Some(found.knob(
+        "hash $remote_addr consistent; (or ip_hash; or a cookie) in the upstream; or transports: [\"websocket\"]",
+        "no session is unknown",
+    ))
+}

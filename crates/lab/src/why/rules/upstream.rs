@@ -1,0 +1,352 @@
+//! Between the edge and what it asks: connections that are not kept, servers that fail, time that runs out.
+
+use crate::metric::digits;
+use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
+use crate::why::signals::Signals;
+
+/// New connections for each try beyond which keeping them does not work.
+const INERT: f64 = 0.9;
+/// And beyond which the pool is too small.
+const SMALL: f64 = 0.1;
+/// Tries for each request beyond which retries matter.
+const AMPLIFIED: f64 = 1.05;
+/// Share of failed requests that is not chance.
+const FAILED: f64 = 0.005;
+
+/// The rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "B02",
+        says: "keepalive to the upstream is set and does nothing",
+        tier: Tier::Waste,
+        check: inert,
+        fires: |s| {
+            s.conf.can_keep = false;
+            s.edge.opened = Some(2000);
+        },
+        silent: |s| s.edge.opened = Some(20),
+    },
+    Rule {
+        id: "B03",
+        says: "the pool of kept connections is smaller than what is in use at once",
+        tier: Tier::Waste,
+        check: small,
+        fires: |s| {
+            s.conf.keepalive = Some(1);
+            s.edge.opened = Some(900);
+        },
+        silent: |s| {
+            s.conf.keepalive = Some(1);
+            s.edge.opened = Some(30);
+        },
+    },
+    Rule {
+        id: "B04",
+        says: "the upstream closes kept connections before the edge does",
+        tier: Tier::Limit,
+        check: closed,
+        fires: |s| {
+            s.said.insert("closed".into(), 60);
+            s.load.errors.insert("502".into(), 60);
+        },
+        silent: |s| {
+            s.said.insert("closed".into(), 60);
+        },
+    },
+    Rule {
+        id: "B27",
+        says: "one server of the upstream fails or is slow, and the others do not",
+        tier: Tier::Limit,
+        check: one_bad,
+        fires: |s| {
+            let mut other = s.edge.peers["127.0.0.1:3000"].clone();
+            other.bad = 300;
+            other.requests = 300;
+            s.edge.peers.insert("127.0.0.1:3001".into(), other);
+            s.said.insert("refused".into(), 300);
+        },
+        silent: |s| {
+            let other = s.edge.peers["127.0.0.1:3000"].clone();
+            s.edge.peers.insert("127.0.0.1:3001".into(), other);
+        },
+    },
+    Rule {
+        id: "B28",
+        says: "a request that fails is sent again, and again",
+        tier: Tier::Waste,
+        check: amplified,
+        fires: |s| {
+            s.edge.tries = 5200;
+            s.edge.peers.values_mut().for_each(|peer| peer.bad = 3000);
+        },
+        silent: |s| s.edge.tries = 2020,
+    },
+    Rule {
+        id: "B39",
+        says: "answers or sessions end at a configured time",
+        tier: Tier::Limit,
+        check: cut,
+        fires: |s| {
+            s.conf.timeouts.insert("proxy_read_timeout".into(), 3000);
+            s.load.shape.push((3050.0, 400));
+        },
+        silent: |s| {
+            s.conf.timeouts.insert("proxy_read_timeout".into(), 3000);
+            s.load.shape.push((2000.0, 400));
+        },
+    },
+    Rule {
+        id: "B42",
+        says: "the edge gave up on an upstream: its time to connect or to answer ran out",
+        tier: Tier::Limit,
+        check: timed_out,
+        fires: |s| {
+            s.said.insert("read_timeout".into(), 200);
+            s.load.errors.insert("504".into(), 200);
+        },
+        silent: |s| {
+            s.load.errors.insert("503".into(), 200);
+        },
+    },
+    Rule {
+        id: "B45",
+        says: "half of the connections go to an address where nobody listens",
+        tier: Tier::Limit,
+        check: dual,
+        fires: |s| {
+            s.conf.names_localhost = true;
+            let mut other = s.edge.peers["127.0.0.1:3000"].clone();
+            other.bad = 100;
+            other.requests = 100;
+            s.edge.peers.insert("[::1]:3000".into(), other);
+        },
+        silent: |s| s.conf.names_localhost = true,
+    },
+];
+
+fn inert(s: &Signals) -> Option<Found> {
+    let (share, size) = (s.opened_share()?, s.conf.keepalive?);
+    if share < INERT || size == 0 || s.edge.tries < 50 || s.conf.can_keep {
+        return None;
+    }
+    let found = Found::new("edge → upstream: connections are not kept", share)
+        .with(
+            "connections",
+            format!(
+                "{} opened for {} requests to the upstream: {} each",
+                s.edge.opened.unwrap_or(0),
+                s.edge.tries,
+                digits(share)
+            ),
+        )
+        .with(
+            "configuration",
+            format!("keepalive {size} is there; HTTP/1.0 and Connection: close, nginx's default, end each connection"),
+        )
+        .slows(&[Segment::Connect, Segment::Outside, Segment::Wait]);
+    Some(found.knob(
+        "proxy_http_version 1.1; proxy_set_header Connection \"\";",
+        "new connections a request → below 0.05; the edge's CPU in the kernel falls by a fifth or more",
+    ))
+}
+
+fn small(s: &Signals) -> Option<Found> {
+    let share = s.opened_share()?;
+    if !(SMALL..=1.0).contains(&share) || !s.conf.can_keep || s.edge.tries < 50 {
+        return None;
+    }
+    // Weir keeps connections unless told otherwise; an nginx that was told nothing has no pool.
+    let size = s.conf.keepalive.or((!s.conf.is_weir).then_some(0))?;
+    let in_flight = s.load.ms[0] / 1000.0 * s.goodput();
+    if s.said("no_port") > 0 || (s.conf.is_weir && size as f64 > 2.0 * in_flight.max(1.0)) {
+        return None;
+    }
+    let wanted = (s.load.connections.max(in_flight.ceil() as u64) as f64 * 1.2).ceil();
+    let found = Found::new("edge → upstream: the pool of kept connections", share)
+        .with(
+            "connections",
+            format!(
+                "{} opened for {} requests to the upstream: {} each",
+                s.edge.opened.unwrap_or(0),
+                s.edge.tries,
+                digits(share)
+            ),
+        )
+        .with("pool", format!("keepalive {size} a worker; about {} requests in flight", digits(in_flight)))
+        .slows(&[Segment::Connect, Segment::Outside, Segment::Wait]);
+    Some(found.knob(
+        format!("keepalive {wanted};   (what is in flight at once, and a fifth)"),
+        "new connections a request → below 0.05",
+    ))
+}
+
+fn closed(s: &Signals) -> Option<Found> {
+    let count = s.said("closed") + s.said("reset") + s.edge_errors("closed") + s.edge_errors("reset");
+    let failed = s.errors_of(&["502"]);
+    if count == 0
+        || (failed as f64) < FAILED * s.load.sent as f64
+        || s.said("no_port") + s.said("refused") + s.said("no_file") > count / 2
+    {
+        return None;
+    }
+    let found = Found::new("upstream: it closes connections that were kept", s.failed_share().max(0.5))
+        .with(
+            "failed",
+            format!("{} with 502; {count} connections ended before their answer began", of(failed, s.load.sent)),
+        )
+        .with("kept", format!("{} connections opened for {} requests", s.edge.opened.unwrap_or(0), s.edge.tries));
+    Some(found.knob(
+        "the upstream's keep-alive timeout above the edge's: keepalive_timeout 4s; in upstream … (Node.js closes after 5 s)",
+        "no 502 of this kind; else the application itself hangs up, and its log knows why",
+    ))
+}
+
+/// Failed tries and tries of each server; the worst first.
+fn worst(s: &Signals) -> Option<(&str, u64, u64, u64)> {
+    let all: u64 = s.edge.peers.values().map(|peer| peer.bad).sum();
+    let (name, peer) = s.edge.peers.iter().max_by_key(|(_, peer)| peer.bad)?;
+    Some((name, peer.bad, peer.requests, all - peer.bad))
+}
+
+fn one_bad(s: &Signals) -> Option<Found> {
+    if s.edge.peers.len() < 2 || dual(s).is_some() {
+        return None;
+    }
+    let (name, bad, tries, others) = worst(s)?;
+    let no_live = s.said("no_live");
+    let dead = bad >= 3 && bad > others * 4;
+    let header = |peer: &crate::watch::edge::Peer| peer.header.1 as f64 / 1000.0 / peer.header.0.max(1) as f64;
+    let slow = s
+        .edge
+        .peers
+        .iter()
+        .filter(|(_, peer)| peer.header.0 >= 20)
+        .max_by(|one, other| header(one.1).total_cmp(&header(other.1)));
+    let (slow_name, slow_ms) = slow.map_or(("", 0.0), |(name, peer)| (name.as_str(), header(peer)));
+    let rest = s
+        .edge
+        .peers
+        .iter()
+        .filter(|(name, peer)| *name != slow_name && peer.header.0 >= 20)
+        .map(|(_, peer)| header(peer))
+        .fold(0.0, f64::max);
+    let is_slow = rest > 0.0 && slow_ms > 4.0 * rest && slow_ms > rest + 20.0;
+    if !dead && !is_slow {
+        return None;
+    }
+    if dead {
+        let failed = of(s.failed(), s.load.sent);
+        let found = Found::new(format!("upstream: its server {name}"), 0.9)
+            .with("server", format!("{} of its tries failed; {others} of all the others'", of(bad, tries)))
+            .with("clients", format!("{failed} of their requests failed; {no_live} times no server was left"));
+        return Some(found.knob(
+            format!(
+                "mend or take out {name}; until then max_fails=1 fail_timeout=30s, and proxy_next_upstream_tries 2"
+            ),
+            "no request is sent where it fails",
+        ));
+    }
+    let found = Found::new(format!("upstream: its server {slow_name}"), 0.85)
+        .with("server", format!("{} ms to its answer; the slowest of the others {} ms", digits(slow_ms), digits(rest)))
+        .slows(&[Segment::Wait]);
+    Some(
+        found
+            .knob("least_conn; in the upstream, until that server is as fast as the others", "the tail is the others'"),
+    )
+}
+
+fn amplified(s: &Signals) -> Option<Found> {
+    let asked = s.edge.exchanges.max(1);
+    let factor = s.edge.tries as f64 / asked as f64;
+    let bad: u64 = s.edge.peers.values().map(|peer| peer.bad).sum();
+    if factor < AMPLIFIED
+        || s.edge.exchanges < 20
+        || bad * 2 < s.edge.tries.saturating_sub(asked)
+        || one_bad(s).is_some()
+        || dual(s).is_some()
+    {
+        return None;
+    }
+    let found = Found::new("upstream: requests that are tried again", (1.0 - 1.0 / factor).max(0.5))
+        .with("tries", format!("{} tries for {} requests: {} each", s.edge.tries, s.edge.exchanges, digits(factor)))
+        .with(
+            "failed",
+            format!("{} of the tries failed, and {} requests", of(bad, s.edge.tries), of(s.failed(), s.load.sent)),
+        )
+        .slows(&[Segment::Wait, Segment::Connect]);
+    Some(found.knob(
+        "proxy_next_upstream_tries 2; and no http_503 in proxy_next_upstream",
+        "at most as many tries as requests and a tenth, when it fails",
+    ))
+}
+
+fn cut(s: &Signals) -> Option<Found> {
+    let tunnels = s.said("tunnel_timeout");
+    let spike = s
+        .conf
+        .timeouts
+        .iter()
+        .map(|(name, ms)| (name, *ms, s.share_near(*ms as f64)))
+        .max_by(|one, other| one.2.total_cmp(&other.2));
+    let (name, ms, share) = spike?;
+    // What takes that long anyway is no spike.
+    let around = s.share_between(ms as f64 * 0.6, ms as f64 * 0.95);
+    if (share < 0.03 || share < 3.0 * around) && tunnels == 0 {
+        return None;
+    }
+    let found = Found::new(format!("{name} {ms} ms"), share.clamp(0.5, 1.0))
+        .with(
+            "spike",
+            format!(
+                "{} of answers took {ms} ms, within a few hundredths; {} took a little less",
+                percent(share),
+                percent(around)
+            ),
+        )
+        .with("tunnels", format!("{tunnels} upgraded connections ended by it"))
+        .slows(&[Segment::Wait]);
+    Some(found.knob(
+        format!("messages or pings more often than {ms} ms; or a longer {name}"),
+        "the spike moves with the timeout",
+    ))
+}
+
+fn timed_out(s: &Signals) -> Option<Found> {
+    let (connect, read) = (s.said("connect_timeout"), s.said("read_timeout") + s.said("send_timeout"));
+    let count = (connect + read).max(s.edge_errors("timeout")).max(s.errors_of(&["504"]));
+    if s.errors_of(&["504"]) == 0 || (count as f64) < FAILED * s.load.sent as f64 {
+        return None;
+    }
+    let which = if connect > read { "proxy_connect_timeout" } else { "proxy_read_timeout" };
+    let ms = s.conf.timeouts.get(which).copied().unwrap_or(60_000);
+    let how = if connect > read { "it did not take the connection" } else { "it took the request and did not answer" };
+    let found = Found::new(format!("upstream: {which} {ms} ms"), s.failed_share().max(0.6))
+        .with("failed", format!("{} with 504: {how}", of(s.errors_of(&["504"]), s.load.sent)))
+        .with("log", format!("{connect} timed out while connecting, {read} while waiting for an answer"))
+        .with("near", format!("{} of answers took {ms} ms", percent(s.share_near(ms as f64))));
+    let knob = if connect > read {
+        "find out why nobody answers at that address (firewall, host down, its queue full)".to_owned()
+    } else {
+        format!("find what the application waits for; {which} only decides when one gives up")
+    };
+    Some(found.knob(knob, "504 → 0"))
+}
+
+fn dual(s: &Signals) -> Option<Found> {
+    if !s.conf.names_localhost {
+        return None;
+    }
+    let is_six = |name: &str| name.starts_with("[::1]") || name.starts_with("::1");
+    let bad: u64 = s.edge.peers.iter().filter(|(name, _)| is_six(name)).map(|(_, peer)| peer.bad).sum();
+    let tries: u64 = s.edge.peers.iter().filter(|(name, _)| is_six(name)).map(|(_, peer)| peer.requests).sum();
+    if bad == 0 || bad * 2 < tries {
+        return None;
+    }
+    let found = Found::new("upstream: localhost is 127.0.0.1 and ::1", 0.9)
+        .with(
+            "server",
+            format!("{} of the tries at [::1] failed: the application listens on 127.0.0.1 alone", of(bad, tries)),
+        )
+        .with("clients", format!("{} of their requests failed", of(s.failed(), s.load.sent)));
+    Some(found.knob("server 127.0.0.1:…; instead of localhost", "no try is refused"))
+}

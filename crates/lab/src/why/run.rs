@@ -1,0 +1,490 @@
+//! The experiment: a block as asked, one at half of it, the knee between them, and what is squeezed.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use super::gather::{self, Known};
+use super::prove::{self, Elasticity, Proof};
+use super::rule::{Segment, Tier};
+use super::rules::{self, Finding};
+use super::say;
+use super::signals::{Role, Signals};
+use crate::ab::{Tell, environment_of, side_json};
+use crate::ask::{Ask, Edge, Load, Side, Stack};
+use crate::capacity::Objective;
+use crate::metric::digits;
+use crate::stack::{self, Failed, Place, Spec};
+use crate::store;
+use crate::watch::{Plan, tap};
+
+/// Answers below this part of what was offered: the rate was not reached.
+const REACHED_MIN: f64 = 0.99;
+/// Failures above this part: something is at an end.
+const FAILED_MAX: f64 = 0.001;
+/// Of a closed loop: half the connections give less than this part of the answers, while it is not full.
+const SCALES: f64 = 0.62;
+/// Steps on the way to the knee.
+const STEPS_MAX: usize = 6;
+/// How near the two ends of the knee have to be.
+const BRACKET: f64 = 1.05;
+/// Of the knee, where suspects are squeezed.
+const AT_KNEE: f64 = 0.95;
+/// A client whose quota held it back in so many of its periods was not on time.
+const CLIENT_THROTTLED: f64 = 0.05;
+/// Blocks that are run again because they were spoiled.
+const AGAIN_MAX: u32 = 2;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// The configuration.
+    pub side: Side,
+    /// What blocks share.
+    pub ask: Ask,
+    /// What has to hold beside that everything is answered.
+    pub objective: Option<Objective>,
+    /// Squeeze the suspects.
+    pub is_proving: bool,
+    /// Rounds of squeezing.
+    pub rounds: usize,
+    /// What chance begins with.
+    pub seed: u64,
+    /// Members of a block's spec that a test gives it: hosts, processes, actions.
+    pub inject: Value,
+}
+
+/// Why an experiment ended early.
+enum Ended {
+    Stopped,
+    Broken(String),
+}
+
+impl From<Failed> for Ended {
+    fn from(failed: Failed) -> Ended {
+        match failed {
+            Failed::Stopped => Ended::Stopped,
+            Failed::Broken(why) => Ended::Broken(why),
+        }
+    }
+}
+
+/// What is known while it runs.
+struct Lab<'a> {
+    it: &'a Why,
+    stack: Stack,
+    place: Place,
+    blocks: usize,
+    stop: &'a AtomicBool,
+    tell: &'a mut dyn Tell,
+}
+
+/// Runs it, and gives the run as it is kept. The error is for the user.
+pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
+    stack::sweep().iter().for_each(|line| tell.line(line));
+    if !it.ask.is_isolated {
+        tell.line("without root: the edge's own account and its log are not seen, and nothing can be squeezed");
+    }
+    let stack = it.ask.stack(&it.side)?;
+    let (id, started_ms) = (store::new_id(), say::now_ms());
+    let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell };
+    let outcome = match lab.experiment() {
+        Ok(outcome) => outcome,
+        Err(Ended::Broken(error)) => return Err(error),
+        Err(Ended::Stopped) => {
+            json!({"verdict": {"name": "no verdict", "text": "no verdict: stopped before its end", "is_regression": false}})
+        }
+    };
+    let mut run = json!({
+        "version": 1,
+        "id": id,
+        "kind": "why",
+        "started_ms": started_ms,
+        "ended_ms": say::now_ms(),
+        "seed": it.seed,
+        "asked": it.ask.to_json(),
+        "load": it.ask.load_in_words(),
+        "before": side_json(&it.side),
+        "objective": it.objective.map(|objective| objective.in_words()),
+        "environment": environment_of(&it.side, &it.side),
+        "is_interrupted": stop.load(Ordering::Relaxed),
+    });
+    if let (Some(run), Value::Object(outcome)) = (run.as_object_mut(), outcome) {
+        run.extend(outcome);
+    }
+    Ok(run)
+}
+
+impl Lab<'_> {
+    fn experiment(&mut self) -> Result<Value, Ended> {
+        let load = self.it.ask.load.clone();
+        let (full, spec) = self.step("the load as asked", &load)?;
+        let mut facts = say::Facts { full: full.clone(), ..say::Facts::default() };
+        if let Some(why) = gate(&full) {
+            return Ok(say::no_verdict(&facts, &why));
+        }
+        let half = match halved(&load) {
+            Some(half) => Some(self.step("half of it", &half)?.0),
+            None => None,
+        };
+        facts.is_saturated = self.is_saturated(&full, half.as_ref());
+        let grew = half.as_ref().map(|half| growth(half, &full));
+        facts.findings = rules::find(&full, grew.as_deref());
+        facts.grew = grew;
+        facts.half = half;
+        let is_named = facts.findings.first().is_some_and(|finding| finding.rule.tier == Tier::Limit);
+        let mut proving = load.clone();
+        if facts.is_saturated && !is_named {
+            self.knee(&mut facts, &mut proving)?;
+        }
+        if self.it.is_proving && facts.is_saturated && self.it.ask.is_isolated {
+            self.prove(&mut facts, &proving, &spec)?;
+        }
+        Ok(say::outcome(&facts, self.it))
+    }
+
+    /// Whether there is an end to speak of.
+    fn is_saturated(&self, full: &Signals, half: Option<&Signals>) -> bool {
+        let failed = full.failed_share() > FAILED_MAX;
+        let late = full.load.offered.is_some_and(|offered| full.goodput() < offered * REACHED_MIN);
+        let slow = self.it.objective.is_some_and(|objective| {
+            let at = ["mean", "p50", "p95", "p99", "max"].iter().position(|name| *name == objective.quantile);
+            at.and_then(|at| full.load.ms.get(at)).is_some_and(|ms| *ms > objective.limit_ms)
+        });
+        // A closed loop asks for all there is; it is full where more connections give no more.
+        let flat = full.load.is_closed && half.is_none_or(|half| half.goodput() > full.goodput() * SCALES);
+        failed || late || slow || flat || !full.load.incomplete.is_empty()
+    }
+
+    /// The largest rate that is answered, between half of what was asked and all of it; where that is what the suspects are
+    /// looked at and squeezed at.
+    fn knee(&mut self, facts: &mut say::Facts, proving: &mut Load) -> Result<(), Ended> {
+        let Load::Path { path, connections, rate: Some(asked) } = proving.clone() else {
+            facts.knee = facts.full.load.is_closed.then(|| facts.full.goodput());
+            return Ok(());
+        };
+        let holds = |lab: &Lab<'_>, signals: &Signals| !lab.is_saturated(signals, None);
+        let half_holds = facts.half.as_ref().is_some_and(|half| holds(self, half));
+        let (mut low, mut high) = if half_holds { (asked / 2.0, asked) } else { (asked / 16.0, asked / 2.0) };
+        let mut at_knee = None;
+        for _ in 0..STEPS_MAX {
+            if high / low <= BRACKET {
+                break;
+            }
+            let rate = ((low * high).sqrt() * 10.0).round() / 10.0;
+            let step = Load::Path { path: path.clone(), connections, rate: Some(rate) };
+            let (signals, _) = self.step(&format!("{}/s", digits(rate)), &step)?;
+            if gate(&signals).is_some() {
+                // A step that may not be used leaves the ends where they were.
+                break;
+            }
+            let passed = holds(self, &signals);
+            facts.steps.push((rate, passed));
+            if passed { low = rate } else { (high, at_knee) = (rate, Some(signals)) }
+        }
+        facts.knee = Some(low);
+        // What is full at the least rate that fails was full first: what fills up only beyond it is a consequence.
+        if let Some(at_knee) = at_knee {
+            let grew = facts.half.as_ref().filter(|_| half_holds).map(|half| growth(half, &at_knee));
+            let there = rules::find(&at_knee, grew.as_deref());
+            if !there.is_empty() {
+                facts.findings = there;
+            }
+        }
+        *proving = Load::Path { path, connections, rate: Some((low * AT_KNEE * 10.0).round() / 10.0) };
+        Ok(())
+    }
+
+    fn prove(&mut self, facts: &mut say::Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
+        let arms = prove::arms(&facts.findings, &facts.full, spec);
+        if arms.is_empty() {
+            facts.unproved = Some("none of the suspects can be squeezed by a lab".to_owned());
+            return Ok(());
+        }
+        let mut rounds: Vec<Vec<(f64, f64)>> = vec![Vec::new(); arms.len()];
+        for round in 0..self.it.rounds {
+            // What drifts within a round is the other way round in the next.
+            let mut order: Vec<Option<usize>> = std::iter::once(None).chain((0..arms.len()).map(Some)).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            let mut good: Vec<(Option<usize>, f64)> = Vec::new();
+            for which in order {
+                let name = which.and_then(|at| arms.get(at)).map_or("as it is", |arm| arm.name.as_str());
+                self.tell.progress(
+                    round * (arms.len() + 1) + good.len(),
+                    self.it.rounds * (arms.len() + 1),
+                    &format!("squeezing: {name}"),
+                );
+                let arm = which.and_then(|at| arms.get(at));
+                match self.squeezed(load, arm)? {
+                    Some(answers) => good.push((which, answers)),
+                    None => {
+                        facts.unproved =
+                            Some("blocks of the proof were spoiled: the load generator, or other work".to_owned());
+                        return Ok(());
+                    }
+                }
+            }
+            let base = good.iter().find(|(which, _)| which.is_none()).map_or(0.0, |(_, answers)| *answers);
+            for (which, answers) in good {
+                if let Some(list) = which.and_then(|at| rounds.get_mut(at)) {
+                    list.push((base, answers));
+                }
+            }
+        }
+        facts.elasticities = arms
+            .iter()
+            .zip(&rounds)
+            .filter_map(|(arm, rounds)| prove::elasticity(arm, rounds))
+            .collect::<Vec<Elasticity>>();
+        let proof = prove::judge(&facts.elasticities);
+        if let Proof::Unclear(why) = &proof {
+            facts.unproved = Some(why.clone());
+        }
+        facts.proof = Some(proof);
+        Ok(())
+    }
+
+    /// Good answers a second with an arm's resource squeezed; `None` where three blocks in a row were spoiled.
+    fn squeezed(&mut self, load: &Load, arm: Option<&prove::Arm>) -> Result<Option<f64>, Ended> {
+        for _ in 0..=AGAIN_MAX {
+            let (mut spec, dir) = self.spec(load)?;
+            // Ports that rest since the warm-up are gone when it is measured.
+            spec.warm = None;
+            let has_file_limit = gather::conf(&self.it.side.tree, false).worker_rlimit_nofile.is_some();
+            let changes = arm.map(|arm| prove::squeeze(arm, &mut spec, has_file_limit)).unwrap_or_default();
+            if !changes.is_empty() {
+                let files = tap::changed(&self.it.side.tree, &changes).map_err(Ended::Broken)?;
+                spec.overlays = write_overlays(&dir, &files).map_err(Ended::Broken)?;
+            }
+            let signals = self.block(&spec, load)?;
+            if gate(&signals).is_none() {
+                return Ok(Some(signals.goodput()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A block that is watched, and what it showed; run again while it is spoiled.
+    fn step(&mut self, what: &str, load: &Load) -> Result<(Signals, Spec), Ended> {
+        let mut attempt = 0;
+        loop {
+            self.tell.progress(self.blocks, 2 + STEPS_MAX, what);
+            let (mut spec, dir) = self.spec(load)?;
+            if self.it.ask.is_isolated {
+                let is_weir = self.it.side.edge == Edge::Weir;
+                let log = dir.join("edge.log");
+                let files = tap::tapped(&self.it.side.tree, is_weir, &log, &[]).map_err(Ended::Broken)?;
+                spec.overlays = write_overlays(&dir, &files).map_err(Ended::Broken)?;
+                spec.watch = Some(Plan { is_weir, at: tap::ACCOUNT.into(), log });
+            } else {
+                spec.watch = Some(Plan::default());
+            }
+            let signals = self.block(&spec, load)?;
+            self.tell.line(&format!(
+                "{what}: {}/s answered, {} failed, p95 {} ms",
+                digits(signals.goodput()),
+                signals.failed(),
+                digits(signals.load.ms[2])
+            ));
+            let spoiled = gate(&signals);
+            if spoiled.is_none() || attempt >= AGAIN_MAX {
+                return Ok((signals, spec));
+            }
+            self.tell.line(&format!("{what}: again: {}", spoiled.unwrap_or_default()));
+            attempt += 1;
+        }
+    }
+
+    fn spec(&mut self, load: &Load) -> Result<(Spec, std::path::PathBuf), Ended> {
+        let dir = self.place.path().join(self.blocks.to_string());
+        self.blocks += 1;
+        fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
+        let ask = Ask { load: load.clone(), ..self.it.ask.clone() };
+        let mut spec = ask.spec(&self.it.side, &self.stack, &dir, self.it.seed);
+        // What is full does not become warm: a round is a round.
+        spec.is_warm_judged = false;
+        inject(&mut spec, &self.it.inject).map_err(Ended::Broken)?;
+        Ok((spec, dir))
+    }
+
+    fn block(&mut self, spec: &Spec, load: &Load) -> Result<Signals, Ended> {
+        let answer = stack::run(spec, &self.it.ask.weir, self.stop)?;
+        let _ = fs::remove_dir_all(&spec.dir);
+        let (connections, offered) = match load {
+            Load::Path { connections, rate, .. } => (*connections as u64, *rate),
+            Load::Script { .. } => (0, None),
+        };
+        let known = Known {
+            spec,
+            tree: &self.it.side.tree,
+            offered,
+            connections,
+            is_closed: matches!(load, Load::Path { rate: None, .. }),
+            is_noisy: self.it.ask.is_noisy,
+            is_weir: self.it.side.edge == Edge::Weir,
+        };
+        Ok(gather::signals(&answer, &known))
+    }
+}
+
+/// Why nothing may be said of a block, if so.
+pub fn gate(signals: &Signals) -> Option<String> {
+    let client = signals.processes.iter().find(|process| process.role == Role::Client);
+    if let Some(client) = client.filter(|client| client.throttled > CLIENT_THROTTLED) {
+        return Some(format!(
+            "load generator held back by its CPU quota in {:.0} % of its periods",
+            client.throttled * 100.0
+        ));
+    }
+    if let Some(why) = signals.load.spoiled.first() {
+        return Some(why.clone());
+    }
+    (signals.load.sent == 0).then(|| "not one request was sent".to_owned())
+}
+
+/// Half of a load; a script cannot be halved.
+fn halved(load: &Load) -> Option<Load> {
+    match load {
+        Load::Path { path, connections, rate: Some(rate) } => {
+            Some(Load::Path { path: path.clone(), connections: *connections, rate: Some(rate / 2.0) })
+        }
+        Load::Path { path, connections, rate: None } if *connections >= 2 => {
+            Some(Load::Path { path: path.clone(), connections: connections / 2, rate: None })
+        }
+        Load::Path { .. } | Load::Script { .. } => None,
+    }
+}
+
+/// Which part of the way became longer, in shares of all that did. Means, because only means add up.
+fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
+    let grown: Vec<(Segment, f64)> = Segment::ALL
+        .iter()
+        .map(|segment| (*segment, (segment_ms(full, *segment) - segment_ms(half, *segment)).max(0.0)))
+        .collect();
+    let all: f64 = grown.iter().map(|(_, ms)| ms).sum::<f64>().max(1e-9);
+    grown.into_iter().map(|(segment, ms)| (segment, ms / all)).collect()
+}
+
+/// How long a request is in a part of its way, on the average, ms.
+pub fn segment_ms(signals: &Signals, segment: Segment) -> f64 {
+    let sum = |names: &[&str]| names.iter().map(|name| signals.step_ms(name)).sum::<f64>();
+    match segment {
+        Segment::Edge => sum(&["queue", "cache", "pool"]),
+        Segment::Connect => sum(&["connect"]),
+        Segment::Wait => sum(&["wait"]),
+        Segment::Body => sum(&["body", "write"]),
+        Segment::Outside => {
+            (signals.load.ms[0] - sum(&["queue", "cache", "pool", "connect", "wait", "body", "write"])).max(0.0)
+        }
+    }
+}
+
+/// Writes changed files into the block's directory, to be laid over their originals.
+fn write_overlays(
+    dir: &Path,
+    files: &[(std::path::PathBuf, Vec<u8>)],
+) -> Result<Vec<(std::path::PathBuf, std::path::PathBuf)>, String> {
+    let mut overlays = Vec::new();
+    for (number, (over, bytes)) in files.iter().enumerate() {
+        let file = dir.join(format!("conf.{number}"));
+        fs::write(&file, bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+        overlays.push((file, over.clone()));
+    }
+    Ok(overlays)
+}
+
+/// Gives a spec what a test wants it to have: hosts by name, processes by name, actions.
+fn inject(spec: &mut Spec, what: &Value) -> Result<(), String> {
+    let Some(members) = what.as_object() else { return Ok(()) };
+    let mut json = spec.to_json();
+    for (member, value) in members {
+        match (member.as_str(), value) {
+            ("hosts" | "processes", Value::Array(items)) => {
+                items.iter().for_each(|item| by_name(&mut json[member.as_str()], item))
+            }
+            ("client", Value::Object(fields)) => fields.iter().for_each(|(field, value)| {
+                json["client"][field] = value.clone();
+                if !json["warm"].is_null() {
+                    json["warm"][field] = value.clone();
+                }
+            }),
+            _ => json[member.as_str()] = value.clone(),
+        }
+    }
+    *spec = serde_json::from_value(json).map_err(|error| format!("what was injected: {error}"))?;
+    Ok(())
+}
+
+fn by_name(list: &mut Value, item: &Value) {
+    let Some(list) = list.as_array_mut() else { return };
+    let known = list.iter_mut().find(|known| known["name"] == item["name"]);
+    match (known, item.as_object()) {
+        (Some(known), Some(fields)) => fields.iter().for_each(|(field, value)| known[field] = value.clone()),
+        // Before the edge, which is last: it may need whoever it is.
+        _ => list.insert(0, item.clone()),
+    }
+}
+
+/// The findings as a run keeps them.
+pub(super) fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "rule": finding.rule.id,
+        "says": finding.rule.says,
+        "subject": finding.found.subject,
+        "score": (finding.score * 1000.0).round() / 1000.0,
+        "evidence": finding.found.evidence.iter().map(|(label, text)| json!([label, text])).collect::<Vec<_>>(),
+        "knob": finding.found.knob,
+        "expect": finding.found.expect,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_client_that_is_held_back_ends_it() {
+        assert_eq!(gate(&Signals::quiet()), None);
+        let mut signals = Signals::quiet();
+        signals.processes[2].throttled = 0.6;
+        assert!(gate(&signals).is_some_and(|why| why.contains("held back by its CPU quota in 60 %")));
+        let mut signals = Signals::quiet();
+        signals.load.spoiled.push("load generator saturated (core 97 %)".into());
+        assert!(gate(&signals).is_some_and(|why| why.contains("saturated")));
+        let mut signals = Signals::quiet();
+        signals.load.sent = 0;
+        assert!(gate(&signals).is_some());
+    }
+
+    #[test]
+    fn what_grew_is_told_in_shares() {
+        let half = Signals::quiet();
+        let mut full = Signals::quiet();
+        full.edge.steps.insert("wait".into(), (2000, 24_000_000));
+        full.load.ms[0] = 13.0;
+        let grew = growth(&half, &full);
+        let of = |segment: Segment| grew.iter().find(|(known, _)| *known == segment).map_or(0.0, |(_, share)| *share);
+        assert!((of(Segment::Wait) - 1.0).abs() < 1e-6, "{grew:?}");
+        assert!((segment_ms(&full, Segment::Wait) - 12.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_test_may_give_a_block_what_it_wants() {
+        let mut spec = Spec { edge: "edge".into(), ..Spec::default() };
+        spec.client.name = "client".into();
+        let what = json!({"hosts": [{"name": "edge", "cpus": 0.2}], "client": {"is_unlimited": true},
+            "processes": [{"name": "db", "host": "edge", "argv": ["x"]}], "actions": [{"at_ms": 5, "deed": {"Stop": "db"}}]});
+        inject(&mut spec, &what).unwrap();
+        assert_eq!(
+            (spec.hosts[0].cpus, spec.processes[0].name.as_str(), spec.client.is_unlimited),
+            (Some(0.2), "db", true)
+        );
+        assert_eq!((spec.actions.len(), spec.edge.as_str()), (1, "edge"));
+        assert!(inject(&mut spec, &json!({"processes": 5})).is_err());
+    }
+}

@@ -1,0 +1,363 @@
+//! What may be said: one of a few words, and what it rests on. Nothing else names a bottleneck.
+
+use std::time::UNIX_EPOCH;
+
+use serde_json::{Value, json};
+use weir_net::clock;
+
+use super::prove::{Elasticity, Proof};
+use super::rule::{Segment, Squeeze, percent};
+use super::rules::Finding;
+use super::run::{Why, finding_json, segment_ms};
+use super::signals::{Role, Signals};
+use crate::metric::digits;
+
+/// One row of the vocabulary: the word, and when it is said.
+pub const WORDS: &[(&str, &str)] = &[
+    ("no verdict", "the load generator, the host or the stack spoiled the blocks"),
+    (
+        "PROVED",
+        "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), and with nothing else (surely below 0.2)",
+    ),
+    ("SHARED", "answers shrink with two or more suspects, each surely above 0.3"),
+    ("SUSPECTED", "its count or its use says so; it was not squeezed, or squeezing did not settle it"),
+    (
+        "UNATTRIBUTED",
+        "something is at its end and no rule names it, or squeezing ruled every suspect out; where the time went is told",
+    ),
+    ("NOT SATURATED", "what was offered was answered in time: that is the load, and not a capacity"),
+];
+
+/// Everything that is known at the end.
+#[derive(Clone, Default)]
+pub struct Facts {
+    /// The block as asked.
+    pub full: Signals,
+    /// The one at half of it.
+    pub half: Option<Signals>,
+    /// Something is at its end.
+    pub is_saturated: bool,
+    /// Suspects, the heaviest first.
+    pub findings: Vec<Finding>,
+    /// Which part of the way became longer.
+    pub grew: Option<Vec<(Segment, f64)>>,
+    /// Rates on the way to the knee, and whether they held.
+    pub steps: Vec<(f64, bool)>,
+    /// The largest that held; of a closed loop, what it gave.
+    pub knee: Option<f64>,
+    /// What squeezing showed.
+    pub elasticities: Vec<Elasticity>,
+    /// What that means.
+    pub proof: Option<Proof>,
+    /// Why it means nothing.
+    pub unproved: Option<String>,
+}
+
+/// Nothing may be said.
+pub fn no_verdict(facts: &Facts, why: &str) -> Value {
+    json!({
+        "signals": facts.full,
+        "findings": [],
+        "verdict": {"name": "no verdict", "text": format!("no verdict: {why}"), "is_regression": false},
+    })
+}
+
+/// What a run keeps of it.
+pub fn outcome(facts: &Facts, it: &Why) -> Value {
+    let (name, text, lead) = sentence(facts);
+    let named = lead.and_then(|lead| facts.findings.get(lead));
+    json!({
+        "signals": facts.full,
+        "half": facts.half,
+        "grew": facts.grew.as_ref().map(|grew| grew.iter().map(|(segment, share)| json!([segment.name(), share])).collect::<Vec<_>>()),
+        "steps": facts.steps,
+        "knee": facts.knee,
+        "findings": facts.findings.iter().map(finding_json).collect::<Vec<_>>(),
+        "elasticities": facts.elasticities,
+        "ruled_out": ruled_out(facts),
+        "unproved": facts.unproved,
+        "next": next_limit(facts, named),
+        "lead": lead,
+        "verify": named.map(|finding| verify(finding, it)),
+        "cautions": facts.full.load.cautions,
+        "verdict": {"name": name, "text": text, "rule": named.map(|finding| finding.rule.id), "is_regression": false},
+    })
+}
+
+/// The word, the sentence, and which finding it is about.
+fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
+    let of = |at: usize| {
+        facts
+            .findings
+            .get(at)
+            .map(|finding| format!("{}   (rule {})", finding.found.subject, finding.rule.id))
+            .unwrap_or_default()
+    };
+    let elasticity = |at: usize| {
+        let found = facts.elasticities.iter().find(|arm| arm.finding == Some(at));
+        found.map_or_else(String::new, |arm| format!(", elasticity {:.2} [{:.2}, {:.2}]", arm.value, arm.low, arm.high))
+    };
+    if !facts.is_saturated {
+        let offered = match facts.full.load.offered {
+            Some(offered) => format!("{}/s offered and {}/s answered", digits(offered), digits(facts.full.goodput())),
+            None if facts.full.load.is_closed => {
+                format!(
+                    "{} connections gave {}/s, and more of them give more",
+                    facts.full.load.connections,
+                    digits(facts.full.goodput())
+                )
+            }
+            None => format!("the script was answered: {}/s", digits(facts.full.goodput())),
+        };
+        let noticed = if facts.findings.is_empty() { String::new() } else { format!("; noticed: {}", of(0)) };
+        let lead = (!facts.findings.is_empty()).then_some(0);
+        return (
+            "NOT SATURATED",
+            format!("NOT SATURATED  {offered}: capacity unknown (weir lab capacity finds it){noticed}"),
+            lead,
+        );
+    }
+    match &facts.proof {
+        Some(Proof::Proved(at)) => ("PROVED", format!("PROVED  {}{}", of(*at), elasticity(*at)), Some(*at)),
+        Some(Proof::Shared(several)) => {
+            let names: Vec<String> = several.iter().map(|at| format!("{}{}", of(*at), elasticity(*at))).collect();
+            ("SHARED", format!("SHARED  {}", names.join(" and ")), several.first().copied())
+        }
+        Some(Proof::RuledOut) => (
+            "UNATTRIBUTED",
+            format!("UNATTRIBUTED  no suspect matters when it is squeezed; {}", where_it_went(facts)),
+            None,
+        ),
+        Some(Proof::Unclear(_)) | None if !facts.findings.is_empty() => {
+            ("SUSPECTED", format!("SUSPECTED  {}{}", of(0), elasticity(0)), Some(0))
+        }
+        Some(Proof::Unclear(_)) | None => ("UNATTRIBUTED", format!("UNATTRIBUTED  {}", where_it_went(facts)), None),
+    }
+}
+
+/// Where the time went that nobody explains.
+fn where_it_went(facts: &Facts) -> String {
+    let grown = Segment::ALL.iter().map(|segment| {
+        let then = facts.half.as_ref().map_or(0.0, |half| segment_ms(half, *segment));
+        (*segment, segment_ms(&facts.full, *segment) - then)
+    });
+    let (segment, ms) = grown.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((Segment::Outside, 0.0));
+    let than = if facts.half.is_some() { " more than at half the load" } else { "" };
+    let look = match segment {
+        Segment::Wait | Segment::Connect => {
+            "; what the application does meanwhile is not seen from here: its own metrics, or a profiler"
+        }
+        Segment::Outside | Segment::Edge | Segment::Body => "",
+    };
+    format!(
+        "{} ms{than} in the segment \"{}\", {} of requests failed{look}",
+        digits(ms),
+        segment.name(),
+        percent(facts.full.failed_share())
+    )
+}
+
+/// Everything that was looked at and has room, with its number.
+fn ruled_out(facts: &Facts) -> Vec<String> {
+    let s = &facts.full;
+    let suspected =
+        |squeeze: &Squeeze| facts.findings.iter().any(|finding| finding.found.squeeze.as_ref() == Some(squeeze));
+    let mut list = Vec::new();
+    for process in s.processes.iter().filter(|process| process.usage() < 0.85 && process.throttled < 0.05) {
+        if !suspected(&Squeeze::Cpu(process.name.clone())) {
+            let name = if process.role == Role::Client { "client" } else { process.name.as_str() };
+            list.push(format!("{name} CPU {}", percent(process.usage())));
+        }
+        let (fds, limit) = process.fds;
+        if process.role == Role::Edge
+            && limit > 0
+            && fds * 10 < limit * 8
+            && !suspected(&Squeeze::Files(process.name.clone()))
+        {
+            list.push(format!("edge files {fds} of {limit}"));
+        }
+    }
+    if let Some(hub) = s.hub() {
+        let waiting = hub.queues.values().max_by_key(|(most, _)| *most);
+        if let Some((most, room)) = waiting.filter(|(most, room)| most * 2 < *room) {
+            list.push(format!("accept queues {most} of {room}"));
+        }
+        let held = hub.held.values().map(|(held, _)| *held).max().unwrap_or(0);
+        if hub.ports > 0 && held * 10 < hub.ports * 8 && !suspected(&Squeeze::Ports(hub.name.clone())) {
+            list.push(format!("ports {held} of {}", hub.ports));
+        }
+    }
+    if let Some(slots) = s.conf.worker_connections.filter(|slots| s.edge.is_known && s.edge.active_max * 2 < *slots) {
+        list.push(format!("connection table {} of {slots}", s.edge.active_max));
+    }
+    for host in &s.hosts {
+        if let Some(most) = host.link_max.filter(|most| host.link_bits < 0.8 * most) {
+            list.push(format!("link of {} {}", host.name, percent(host.link_bits / most)));
+        }
+    }
+    let squeezed = facts.elasticities.iter().filter(|arm| arm.high < super::prove::OTHERS);
+    list.extend(squeezed.map(|arm| {
+        format!("{} squeezed by a fifth: elasticity {:.2} [{:.2}, {:.2}]", arm.name, arm.value, arm.low, arm.high)
+    }));
+    list
+}
+
+/// Which other CPU is full next, and at what rate, if the answers cost what they cost at half the load (utilisation law).
+fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<String> {
+    let half = facts.half.as_ref()?;
+    let answers = half.goodput();
+    let taken = named.and_then(|finding| finding.found.squeeze.clone());
+    let bounds = half.processes.iter().filter(|process| process.role != Role::Client && process.cpu > 0.01).filter_map(
+        |process| {
+            let is_named = taken == Some(Squeeze::Cpu(process.name.clone()));
+            (!is_named && answers > 0.0).then(|| (process.name.clone(), answers * process.cpus / process.cpu))
+        },
+    );
+    let (name, bound) = bounds.min_by(|one, other| one.1.total_cmp(&other.1))?;
+    // What is less than is served already is no prediction.
+    (bound > facts.full.goodput()).then(|| format!("next limit: CPU of {name} at about {}/s", digits(bound)))
+}
+
+/// The command that compares before and after.
+fn verify(finding: &Finding, it: &Why) -> String {
+    let file = it.side.file.display();
+    let edge = match &it.side.edge {
+        crate::ask::Edge::Weir => String::new(),
+        edge => format!(" --edge {}", edge.name()),
+    };
+    let load = match &it.ask.load {
+        crate::ask::Load::Path { path, connections, rate: Some(rate) } => {
+            format!("--rate {rate} -c {connections} {path}")
+        }
+        crate::ask::Load::Path { path, connections, rate: None } => format!("-c {connections} {path}"),
+        crate::ask::Load::Script { file, .. } => format!("--load {}", file.display()),
+    };
+    let metric = if it.ask_is_about_errors(finding) { " --metric errors" } else { "" };
+    format!("weir lab ab{edge} {file} after.conf {load}{metric}   with that one change in after.conf")
+}
+
+impl Why {
+    fn ask_is_about_errors(&self, finding: &Finding) -> bool {
+        finding.rule.tier == super::rule::Tier::Limit && finding.found.explains.is_empty()
+    }
+}
+
+/// The verdict as it is printed: the word, the evidence, what was ruled out, one knob.
+pub fn text(run: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines = vec![word(&run["verdict"]["text"])];
+    let mut line = |label: &str, text: &str| {
+        if !text.is_empty() {
+            lines.push(format!("  {label:<11} {text}"));
+        }
+    };
+    let findings = run["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let lead = run["lead"].as_u64().and_then(|at| findings.get(usize::try_from(at).ok()?));
+    if let Some(lead) = lead {
+        for pair in lead["evidence"].as_array().into_iter().flatten() {
+            line(&word(&pair[0]), &word(&pair[1]));
+        }
+    }
+    if let Some(knee) = run["knee"].as_f64() {
+        line("knee", &format!("{}/s", digits(knee)));
+    }
+    let grew: Vec<String> = run["grew"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|pair| Some((pair[0].as_str()?, pair[1].as_f64()?)))
+        .filter(|(_, share)| *share >= 0.1)
+        .map(|(name, share)| format!("{name} {}", percent(share)))
+        .collect();
+    line("grew", &grew.join(", "));
+    let listed: Vec<String> = run["ruled_out"].as_array().into_iter().flatten().map(word).collect();
+    line("ruled out", &listed.join(", "));
+    for other in findings.iter().filter(|finding| Some(*finding) != lead) {
+        line("also", &format!("{}   (rule {})", word(&other["subject"]), word(&other["rule"])));
+    }
+    line("not proved", &word(&run["unproved"]));
+    if let Some(lead) = lead {
+        line("try", &word(&lead["knob"]));
+        let next = run["next"].as_str().map_or_else(String::new, |next| format!("; {next}"));
+        line("expect", &(word(&lead["expect"]) + &next));
+        line("verify", &word(&run["verify"]));
+        line("undo", "nothing was changed: your files are as they were");
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The vocabulary as a table, for the guide.
+pub fn table() -> String {
+    let rows = WORDS.iter().map(|(word, when)| format!("| {word} | {when} |\n"));
+    format!("| verdict | said when |\n|---|---|\n{}", rows.collect::<String>())
+}
+
+pub(super) fn now_ms() -> u64 {
+    u64::try_from(clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::why::rules::find;
+
+    fn facts() -> Facts {
+        let mut full = Signals::quiet();
+        full.said.insert("no_port".into(), 400);
+        full.load.errors.insert("502".into(), 400);
+        full.hosts.iter_mut().for_each(|host| {
+            host.ports = 200;
+            host.held.insert("127.0.0.1:3000".into(), (200, 190));
+        });
+        Facts {
+            findings: find(&full, None),
+            full,
+            half: Some(Signals::quiet()),
+            is_saturated: true,
+            ..Facts::default()
+        }
+    }
+
+    fn arm(finding: Option<usize>, value: f64) -> Elasticity {
+        Elasticity {
+            name: "x".into(),
+            finding,
+            from: 1.0,
+            to: 0.8,
+            value,
+            low: value - 0.05,
+            high: value + 0.05,
+            rounds: 6,
+        }
+    }
+
+    #[test]
+    fn each_word_has_its_case() {
+        let said = |facts: &Facts| sentence(facts).0;
+        assert_eq!(said(&facts()), "SUSPECTED");
+        assert_eq!(said(&Facts { is_saturated: false, ..facts() }), "NOT SATURATED");
+        assert_eq!(said(&Facts { findings: Vec::new(), ..facts() }), "UNATTRIBUTED");
+        assert_eq!(said(&Facts { proof: Some(Proof::RuledOut), ..facts() }), "UNATTRIBUTED");
+        assert_eq!(said(&Facts { proof: Some(Proof::Shared(vec![0, 0])), ..facts() }), "SHARED");
+        assert_eq!(said(&Facts { proof: Some(Proof::Unclear("x".into())), ..facts() }), "SUSPECTED");
+        let proved = Facts { proof: Some(Proof::Proved(0)), elasticities: vec![arm(Some(0), 0.97)], ..facts() };
+        let (name, text, lead) = sentence(&proved);
+        assert_eq!((name, lead), ("PROVED", Some(0)));
+        assert!(text.contains("127.0.0.1:3000: local ports   (rule B01), elasticity 0.97 [0.92, 1.02]"), "{text}");
+        assert_eq!(no_verdict(&facts(), "x")["verdict"]["name"], "no verdict");
+        let all = ["no verdict", "PROVED", "SHARED", "SUSPECTED", "UNATTRIBUTED", "NOT SATURATED"];
+        assert_eq!(WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>(), all);
+    }
+
+    #[test]
+    fn what_has_room_is_listed_with_its_number() {
+        let list = ruled_out(&Facts { elasticities: vec![arm(None, 0.02)], ..facts() });
+        assert!(
+            list.contains(&"edge CPU 20 %".to_owned()) && list.contains(&"accept queues 0 of 511".to_owned()),
+            "{list:?}"
+        );
+        assert!(list.iter().any(|text| text.starts_with("x squeezed by a fifth: elasticity 0.02")), "{list:?}");
+        assert!(!list.iter().any(|text| text.starts_with("ports")), "{list:?}");
+        assert_eq!(next_limit(&facts(), None), Some("next limit: CPU of app at about 667/s".to_owned()));
+    }
+}
