@@ -6,6 +6,7 @@ mod experiment;
 mod flags;
 mod progress;
 mod tune;
+mod why;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ pub fn main(args: LabArgs) -> ExitCode {
     let code = match args.what {
         What::Ab(args) => ab::run(&args),
         What::Capacity(args) => capacity::run(&args),
+        What::Why(args) => why::run(&args),
         What::Tune(args) => tune::run(&args),
         What::Apply { run, store } => tune::write(&store, &run, false),
         What::Undo { run, store } => tune::write(&store, &run, true),
@@ -46,7 +48,7 @@ pub fn main(args: LabArgs) -> ExitCode {
         What::Report { run, store, html } => show(&store, &run, html.as_deref()),
         What::Runs { store } => Ok(list(&store)),
         What::Words => {
-            print!("{}", weir_lab::verdict::table());
+            print!("{}\n{}", weir_lab::verdict::table(), weir_lab::why::say::table());
             Ok(0)
         }
         What::Block => Ok(stack::keeper::keep()),

@@ -34,6 +34,8 @@ pub enum What {
     Ab(Box<AbArgs>),
     /// The largest rate at which a latency and the errors stay within limits
     Capacity(Box<CapacityArgs>),
+    /// What limits: a bottleneck with its evidence, and with --prove by counter-experiment
+    Why(Box<WhyArgs>),
     /// One recommended knob after another, each compared; what is shown to help becomes a diff
     Tune(Box<TuneArgs>),
     /// Write what a run of `tune` found to help
@@ -280,6 +282,47 @@ pub struct CapacityArgs {
     pub block: Duration,
     /// How long each rate warms up
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
+    pub warmup: Duration,
+
+    #[command(flatten)]
+    pub stack: StackArgs,
+}
+
+/// `weir lab why`.
+#[derive(Args)]
+pub struct WhyArgs {
+    /// The configuration
+    pub conf: PathBuf,
+    /// The path that is loaded
+    #[arg(default_value = "/")]
+    pub path: String,
+    /// The limit of a quantile beyond which it counts as full: p50, p95 or p99, as p95=50ms
+    #[arg(long, value_name = "QUANTILE=TIME", value_parser = slo)]
+    pub slo: Option<(&'static str, Duration)>,
+    /// Squeeze each suspect by a fifth, in turns with blocks as they are, and say what the answers shrink with (needs root)
+    #[arg(long)]
+    pub prove: bool,
+    /// Rounds of squeezing; fewer than 6 have no interval
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(6..=24), help_heading = "Design")]
+    pub rounds: u16,
+    /// What a test gives a block: members of its spec, as JSON
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub inject: Option<PathBuf>,
+
+    /// An Artillery script is the load
+    #[arg(long = "load", value_name = "SCRIPT", conflicts_with_all = ["rate", "connections"], help_heading = "Load")]
+    pub script: Option<PathBuf>,
+    /// Requests a second, whatever happens (open model)
+    #[arg(short = 'R', long, value_name = "N", help_heading = "Load")]
+    pub rate: Option<f64>,
+    /// Connections; without --rate each asks as soon as it is answered (closed loop) [default: 32]
+    #[arg(short, long, value_name = "N", help_heading = "Load")]
+    pub connections: Option<usize>,
+    /// How long a block measures
+    #[arg(long, value_name = "TIME", default_value = "8s", value_parser = time, help_heading = "Load")]
+    pub block: Duration,
+    /// How long it warms up first; 0 not at all
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time, help_heading = "Load")]
     pub warmup: Duration,
 
     #[command(flatten)]

@@ -14,7 +14,7 @@ pub fn page(run: &Value) -> String {
 
 /// The body of a comparison or a search.
 fn one_of_two(run: &Value) -> String {
-    [head(run), notes(run), forest(run), blocks(run), table(run), steps(run), tries(run), rest(run)].concat()
+    [head(run), cause(run), notes(run), forest(run), blocks(run), table(run), steps(run), tries(run), rest(run)].concat()
 }
 
 const TEMPLATE: &str = include_str!("html/template.html");
@@ -49,6 +49,7 @@ fn head(run: &Value) -> String {
         match run["kind"].as_str() {
             Some("aa") => "A configuration beside itself",
             Some("capacity") => "Capacity",
+            Some("why") => "What limits",
             Some("tune") => "One knob after another",
             _ => "Before and after",
         },
@@ -59,6 +60,11 @@ fn head(run: &Value) -> String {
         word(&run["load"]),
         run["seed"],
     )
+}
+
+/// What limits, with what it rests on.
+fn cause(run: &Value) -> String {
+    if run["kind"] == "why" { format!("<pre>{}</pre>\n", escape(&crate::why::say::text(run))) } else { String::new() }
 }
 
 /// What makes the figures less than they seem.

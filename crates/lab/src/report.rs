@@ -12,6 +12,7 @@ const LISTED_MAX: usize = 8;
 pub fn text(run: &Value) -> String {
     match run["kind"].as_str() {
         Some("capacity") => return capacity(run),
+        Some("why") => return cause(run),
         Some("tune") => return crate::tune::text(run),
         _ => {}
     }
@@ -37,6 +38,20 @@ pub fn text(run: &Value) -> String {
         line(calibration(run));
     }
     out
+}
+
+/// What limits, with what it rests on.
+fn cause(run: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let head = format!(
+        "Run {} of {} ({}), {}\n",
+        word(&run["id"]),
+        word(&run["before"]["file"]),
+        word(&run["environment"]["before"]),
+        word(&run["load"])
+    );
+    let cautions: String = texts(&run["cautions"]).iter().map(|caution| format!("Caution: {caution}\n")).collect();
+    format!("{head}\n{}{cautions}", crate::why::say::text(run))
 }
 
 /// A search: what was tried, in order.

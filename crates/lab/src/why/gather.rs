@@ -27,6 +27,8 @@ pub struct Known<'a> {
     pub tree: &'a Tree,
     /// Requests a second that were asked for.
     pub offered: Option<f64>,
+    /// How long they were to be sent, s.
+    pub length_s: f64,
     /// A closed loop of so many connections.
     pub connections: u64,
     /// The load is a closed loop.
@@ -46,15 +48,13 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Signals {
     let weir = &answer["load"]["weir"];
     let measured =
         weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map_or(seconds, |(to, from)| (to - from) / 1000.0);
-    let (first, last) =
-        (watched.ticks.first().cloned().unwrap_or_default(), watched.ticks.last().cloned().unwrap_or_default());
     Signals {
         seconds: measured,
         load: load(answer, &block, known),
         conf: conf(known.tree, known.is_weir),
-        edge: edge(&watched.ticks, &last, known, &block),
+        edge: edge(&watched.ticks, known),
         processes: processes(&watched.ticks, known.spec, answer),
-        hosts: hosts(&watched, &first, known.spec),
+        hosts: hosts(&watched, known.spec),
         machine: machine(&watched.ticks, answer),
         said: watched.said,
     }
@@ -77,9 +77,11 @@ fn load(answer: &Value, block: &Block, known: &Known<'_>) -> Load {
     let series = Series::of(&answer["load"]);
     Load {
         offered: known.offered,
+        length_s: known.length_s,
         is_closed: known.is_closed,
         connections: known.connections,
-        sent: block.requests,
+        // What failed before it could be sent was wanted all the same.
+        sent: block.requests.max(block.errors.values().sum()),
         answered: below + other,
         errors: block.errors.clone(),
         statuses,
@@ -94,7 +96,8 @@ fn load(answer: &Value, block: &Block, known: &Known<'_>) -> Load {
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect(),
-        spoiled: block.spoiled.clone(),
+        // Where everything fails there are no figures to compare, and all the more to explain.
+        spoiled: block.spoiled.iter().filter(|why| !why.contains("are too few to say anything")).cloned().collect(),
         cautions: block.cautions.clone(),
         upgrades: (statuses_of_upgrades(&counters), of("vusers.created")),
     }
@@ -117,7 +120,7 @@ fn first_error(report: &Value) -> Option<f64> {
     first.min().map(|window| window as f64 * interval)
 }
 
-fn edge(ticks: &[Tick], last: &Tick, known: &Known<'_>, block: &Block) -> Edge {
+fn edge(ticks: &[Tick], known: &Known<'_>) -> Edge {
     // The first that answered, and the last: what lies between is the load's.
     let told: Vec<&Tick> = ticks.iter().filter(|tick| tick.account.is_there).collect();
     let (Some(first), Some(end)) = (told.first(), told.last()) else {
@@ -136,7 +139,6 @@ fn edge(ticks: &[Tick], last: &Tick, known: &Known<'_>, block: &Block) -> Edge {
         let clients = if known.spec.client.host == HUB { since(|a| a.accepted) } else { 0 };
         opened.map(|opened| opened.saturating_sub(clients))
     };
-    let _ = (last, block);
     Edge {
         is_known: told.len() > 1,
         accepted: since(|a| a.accepted),
@@ -227,7 +229,8 @@ fn processes(ticks: &[Tick], spec: &Spec, answer: &Value) -> Vec<Process> {
                 .iter()
                 .filter_map(|tick| Some((tick.at_ms, tick.processes.iter().find(|known| known.name == process.name)?)))
                 .collect();
-            let (from, to) = (seen.first()?, seen.last()?);
+            // Threads that have ended tell nothing any more: of one that ends, the look at which it had used most.
+            let (from, to) = (seen.first()?, seen.iter().rev().max_by_key(|(_, tick)| tick.ran_ns)?);
             let elapsed_ns = (to.0.saturating_sub(from.0)).max(1) as f64 * 1e6;
             let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
             let mut threads: Vec<(f64, f64, bool)> =
@@ -290,13 +293,11 @@ fn throttled_strip(seen: &[(u64, &ProcessTick)]) -> Vec<f64> {
         .collect()
 }
 
-fn hosts(watched: &Watched, first: &Tick, spec: &Spec) -> Vec<Host> {
-    let last = watched.ticks.last().cloned().unwrap_or_default();
+fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
     let mut names: Vec<&str> =
         watched.ticks.iter().flat_map(|tick| tick.hosts.iter().map(|host| host.name.as_str())).collect();
     names.sort_unstable();
     names.dedup();
-    let _ = (first, last);
     names
         .into_iter()
         .filter_map(|name| {
@@ -323,6 +324,12 @@ fn hosts(watched: &Watched, first: &Tick, spec: &Spec) -> Vec<Host> {
                     let most = host.held.entry(address.clone()).or_default();
                     *most = (*most).max(*held);
                 }
+            }
+            let looks = seen.iter().filter(|(_, tick)| tick.has_sockets).count().max(1) as f64;
+            for address in host.queues.keys() {
+                let waited =
+                    seen.iter().filter(|(_, tick)| tick.waiting.get(address).is_some_and(|waiting| *waiting >= 2));
+                host.lasting.insert(address.clone(), waited.count() as f64 / looks);
             }
             let seconds = (to.0.saturating_sub(from.0)).max(1) as f64 / 1000.0;
             let bits = to.1.devices.iter().filter_map(|(device, now)| {
@@ -480,6 +487,7 @@ mod tests {
             spec: &spec,
             tree: &tree,
             offered: Some(100.0),
+            length_s: 10.0,
             connections: 8,
             is_closed: false,
             is_noisy: true,

@@ -150,8 +150,8 @@ pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> 
             };
             if host_of(spec, &host).cpus.is_none() {
                 let all = spec.processes.iter_mut().chain([&mut spec.client]).chain(&mut spec.warm);
-                all.filter(|process| process.host == host && process.name != *name)
-                    .for_each(|process| process.is_unlimited = true);
+                all.filter(|process| process.host == host)
+                    .for_each(|process| process.is_unlimited = process.name != *name);
             }
             host_of(spec, &host).cpus = Some(arm.to);
         }

@@ -111,6 +111,13 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_has_the_tables() {
+        let guide = include_str!("../../../../docs/guide/why.md");
+        assert!(guide.contains(&table()), "docs/guide/why.md lacks:\n{}", table());
+        assert!(guide.contains(&crate::why::say::table()), "docs/guide/why.md lacks:\n{}", crate::why::say::table());
+    }
+
+    #[test]
     fn ids_are_nobody_elses() {
         let mut ids: Vec<&str> = all().map(|rule| rule.id).collect();
         let count = ids.len();

@@ -132,6 +132,9 @@ impl Lab<'_> {
         facts.is_saturated = self.is_saturated(&full, half.as_ref());
         let grew = half.as_ref().map(|half| growth(half, &full));
         facts.findings = rules::find(&full, grew.as_deref());
+        // As fast as it is answered: what is full then is what the answers wait for, however much noise is in their number.
+        let is_full = |finding: &Finding| finding.rule.tier != Tier::Waste;
+        facts.is_saturated |= full.load.is_closed && facts.findings.iter().any(is_full);
         facts.grew = grew;
         facts.half = half;
         let is_named = facts.findings.first().is_some_and(|finding| finding.rule.tier == Tier::Limit);
@@ -148,7 +151,7 @@ impl Lab<'_> {
     /// Whether there is an end to speak of.
     fn is_saturated(&self, full: &Signals, half: Option<&Signals>) -> bool {
         let failed = full.failed_share() > FAILED_MAX;
-        let late = full.load.offered.is_some_and(|offered| full.goodput() < offered * REACHED_MIN);
+        let late = full.reached() < REACHED_MIN;
         let slow = self.it.objective.is_some_and(|objective| {
             let at = ["mean", "p50", "p95", "p99", "max"].iter().position(|name| *name == objective.quantile);
             at.and_then(|at| full.load.ms.get(at)).is_some_and(|ms| *ms > objective.limit_ms)
@@ -322,6 +325,7 @@ impl Lab<'_> {
             spec,
             tree: &self.it.side.tree,
             offered,
+            length_s: self.it.ask.length().as_secs_f64(),
             connections,
             is_closed: matches!(load, Load::Path { rate: None, .. }),
             is_noisy: self.it.ask.is_noisy,

@@ -70,7 +70,7 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "signals": facts.full,
         "half": facts.half,
         "grew": facts.grew.as_ref().map(|grew| grew.iter().map(|(segment, share)| json!([segment.name(), share])).collect::<Vec<_>>()),
-        "steps": facts.steps,
+        "steps": facts.steps.iter().map(|(rate, passed)| json!({"rate": rate, "passed": passed, "why": (!passed).then_some("not all of it was answered in time")})).collect::<Vec<_>>(),
         "knee": facts.knee,
         "findings": facts.findings.iter().map(finding_json).collect::<Vec<_>>(),
         "elasticities": facts.elasticities,

@@ -34,6 +34,8 @@ pub struct Signals {
 pub struct Load {
     /// Requests a second that were asked for; none of a closed loop and of a script.
     pub offered: Option<f64>,
+    /// How long they were to be sent, s.
+    pub length_s: f64,
     /// Each asks again as soon as it is answered.
     pub is_closed: bool,
     /// Connections of a URL's load.
@@ -210,6 +212,8 @@ pub struct Host {
     pub counters: BTreeMap<String, u64>,
     /// The most that waited to be accepted, and how many may, by address.
     pub queues: BTreeMap<String, (u64, u64)>,
+    /// The share of looks at which two or more waited to be accepted, by address.
+    pub lasting: BTreeMap<String, f64>,
     /// Local ports held towards an address at most, and those that rested then.
     pub held: BTreeMap<String, (u64, u64)>,
     /// Local ports there are.
@@ -254,6 +258,14 @@ impl Signals {
     /// Answers below 500 a second.
     pub fn goodput(&self) -> f64 {
         self.load.answered as f64 / self.seconds.max(1e-9)
+    }
+
+    /// The part of what was offered that was answered below 500. The last answers take their time: that is not counted against
+    /// them. 1 of what has no rate.
+    pub fn reached(&self) -> f64 {
+        let Some(offered) = self.load.offered else { return 1.0 };
+        let seconds = self.load.length_s.max(self.seconds - self.load.ms[2] / 1000.0);
+        self.load.answered as f64 / (offered * seconds).max(1e-9)
     }
 
     /// The edge.
@@ -331,6 +343,7 @@ impl Signals {
             seconds: 10.0,
             load: Load {
                 offered: Some(200.0),
+                length_s: 10.0,
                 connections: 16,
                 sent: 2000,
                 answered: 2000,

@@ -98,6 +98,7 @@ fn stampede(s: &Signals) -> Option<Found> {
     let wait_s = (s.step_ms_of_wait() / 1000.0).max(0.001);
     let turns = s.seconds / (1.0_f64).max(wait_s) + 2.0;
     if !s.conf.has_cache
+        || s.conf.has_lock
         || answers(s) < ANSWERS_MIN
         || served == 0
         || (fetched as f64) < 2.0 * turns

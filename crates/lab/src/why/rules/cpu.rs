@@ -369,7 +369,12 @@ fn edge_full(s: &Signals) -> Option<Found> {
 }
 
 fn app_full(s: &Signals) -> Option<Found> {
-    let full = |app: &&Process| app.usage() >= CPUS_FULL && !is_held_back(app) && !is_single(s, app);
+    // Beside other work of this machine it is full when it wants all there is, and gets most of what is left.
+    let crowded = |app: &Process| {
+        let wanted: f64 = app.threads.iter().map(|(ran, waited)| (ran + waited).min(1.0)).sum();
+        s.machine.foreign > FOREIGN_MAX && wanted >= 0.95 * app.cpus && app.usage() >= 0.4
+    };
+    let full = |app: &&Process| (app.usage() >= CPUS_FULL || crowded(app)) && !is_held_back(app) && !is_single(s, app);
     let app = s.apps().filter(full).max_by(|one, other| one.cpu.total_cmp(&other.cpu))?;
     let found = Found::new(format!("{}: its CPUs", subject(app)), app.usage())
         .with(

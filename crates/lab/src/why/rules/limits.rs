@@ -2,12 +2,14 @@
 
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
-use crate::why::signals::Signals;
+use crate::why::signals::{Host, Signals};
 
 /// Linux keeps a port for a minute after the side that holds it closed first (TCP_TIMEWAIT_LEN).
 const TIME_WAIT_S: f64 = 60.0;
 /// A queue so full is near its end.
 const QUEUE_FULL: f64 = 0.9;
+/// Looks at which a queue of an application has to be there.
+const LASTING: f64 = 0.6;
 /// Listen overflows that may be anybody's.
 const OVERFLOWS_MIN: u64 = 3;
 
@@ -105,6 +107,7 @@ pub const RULES: &[Rule] = &[
         fires: |s| {
             s.hosts.iter_mut().for_each(|host| {
                 host.queues.insert("127.0.0.1:3000".into(), (40, 128));
+                host.lasting.insert("127.0.0.1:3000".into(), 0.9);
             });
         },
         silent: |s| {
@@ -114,6 +117,7 @@ pub const RULES: &[Rule] = &[
             });
             s.hosts.iter_mut().for_each(|host| {
                 host.queues.insert("127.0.0.1:3000".into(), (40, 128));
+                host.lasting.insert("127.0.0.1:3000".into(), 0.9);
             });
         },
     },
@@ -298,8 +302,11 @@ fn syns(s: &Signals) -> Option<Found> {
 
 fn pool(s: &Signals) -> Option<Found> {
     let apps: Vec<&str> = s.edge.peers.keys().map(|peer| port(peer)).collect();
-    let queues = s.hosts.iter().flat_map(|host| &host.queues).filter(|(address, _)| apps.contains(&port(address)));
-    let (address, (most, room)) = queues.max_by_key(|(_, (most, _))| *most)?;
+    // A queue of a moment is that of connections that come; one that lasts is of somebody who does not take them.
+    let lasts = |host: &Host, address: &String| host.lasting.get(address).is_some_and(|share| *share >= LASTING);
+    let queues = s.hosts.iter().flat_map(|host| host.queues.iter().filter(move |(address, _)| lasts(host, address)));
+    let (address, (most, room)) =
+        queues.filter(|(address, _)| apps.contains(&port(address))).max_by_key(|(_, (most, _))| *most)?;
     let busy = s.apps().map(|app| app.usage().max(app.wanted())).fold(0.0, f64::max);
     let throttled = s.apps().map(|app| app.throttled).fold(0.0, f64::max);
     if *most < 2 || busy >= 0.7 || throttled > 0.05 {
