@@ -14,7 +14,8 @@ pub fn page(run: &Value) -> String {
 
 /// The body of a comparison or a search.
 fn one_of_two(run: &Value) -> String {
-    [head(run), cause(run), notes(run), forest(run), blocks(run), table(run), steps(run), tries(run), rest(run)].concat()
+    [head(run), cause(run), notes(run), forest(run), blocks(run), table(run), steps(run), tries(run), rest(run)]
+        .concat()
 }
 
 const TEMPLATE: &str = include_str!("html/template.html");
