@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults that are put into a stack on purpose, and what `weir lab why` says of each: the confusion matrix.
 
-    bench/faults.py --weir target/debug/weir [--prove] [--only b15,b21-weir] [--block 4s]
+    bench/faults.py --weir target/debug/weir [--prove] [--only b15,b21-weir] [--block 8s]
 
 Needs root (namespaces, control groups), nginx, node and python3; on a quiet machine, else with --noisy (which is said by every
 run). A row is right when the first finding is one of the rules that may be said of that fault. "PROVED" by another rule is the worst
@@ -167,7 +167,7 @@ def main():
     parser.add_argument("--weir", required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--skip", default="")
-    parser.add_argument("--block", default="4s")
+    parser.add_argument("--block", default="8s")
     parser.add_argument("--prove", action="store_true")
     parser.add_argument("--noisy", action="store_true")
     parser.add_argument("--store", default="")
