@@ -29,7 +29,7 @@ def lab(chosen, place, files):
     """The name of the verdict of one lab, and its text."""
     store = place / 'runs'
     command = [chosen.weir, 'lab', 'ab', '--edge', chosen.edge, *files, '/', '--connections', '24', '--pairs', str(chosen.pairs),
-               '--block', chosen.block, '--warmup', '2s', '--store', str(store)]
+               '--block', chosen.block, '--warmup', chosen.warmup, '--store', str(store)]
     if chosen.noisy:
         command.append('--noisy')
     known = set(store.glob('*.json'))
@@ -50,6 +50,7 @@ def main():
     parser.add_argument('--slower', type=int, default=20)
     parser.add_argument('--pairs', type=int, default=8)
     parser.add_argument('--block', default='4s')
+    parser.add_argument('--warmup', default='2s', help='of each block')
     parser.add_argument('--noisy', action='store_true', help='use spoiled blocks: to try the script, not to believe it')
     parser.add_argument('--quick', action='store_true')
     chosen = parser.parse_args()

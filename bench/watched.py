@@ -83,11 +83,11 @@ def quiet(mode, args, work, origin):
 
 
 def observer_ns(pid):
-    """What the observer's thread has used so far."""
+    """What the observer's thread has used so far; nothing where nobody may ask, and it was not started."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         if (task / "comm").read_text().strip() == "observer":
             return int((task / "schedstat").read_text().split()[0])
-    raise peers.PeerFailed("there is no thread called observer")
+    return 0
 
 
 def started(mode, weir, work, under=()):
