@@ -11,7 +11,7 @@ use weir_net::{Instant, SocketAddress, buffer};
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
 use crate::body::{Reader, RequestBody};
-use crate::conf::{LocationId, ServerId};
+use crate::conf::{Location, LocationId, ServerId};
 use crate::exchange::{Client, Exchange, Origin, Parts, Request, Response, SlotStore, Try};
 use crate::family::limit_conn::Held;
 use crate::fields::Fields;
@@ -136,6 +136,11 @@ impl Aside {
         };
         exchange.request.used = exchange.request.bytes.len();
         (aside, exchange.into_parts())
+    }
+
+    /// The location it ended up in.
+    pub fn location(&self) -> &Location {
+        self.generation.conf.location(self.location)
     }
 
     /// Takes the exchange up again and ends it with `end`; its memory goes back to the worker.

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use weir_conf::{Problem, Tree};
 
@@ -34,6 +35,8 @@ pub struct LocationId(pub u32);
 pub struct Conf {
     /// 1 at start, one more with each reload.
     pub generation: u32,
+    /// Workers that have it.
+    pub holders: AtomicUsize,
     /// The settings outside all servers.
     pub main: Values,
     /// The sockets to listen on.
@@ -379,6 +382,7 @@ impl Compiler<'_> {
         let fails = problems.iter().any(|problem| matches!(problem.level, weir_conf::Level::Emerg));
         let conf = Conf {
             generation,
+            holders: AtomicUsize::new(0),
             main,
             sockets,
             listens,

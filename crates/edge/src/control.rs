@@ -191,6 +191,7 @@ impl Running {
         let hired = crew.hire(&conf, None)?;
         crew.take_over(&conf, hired, &sockets);
         show(&crew, &conf, &sockets);
+        dashboard::open_shelf(&conf, identity.as_ref())?;
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
         log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", crate::respond::VERSION));
         Ok(Running { origin, conf, sockets, crew, successor: None })
@@ -237,6 +238,10 @@ impl Running {
         }
         purge::open(&conf);
         trace::open(&conf, count, identity.as_ref());
+        if let Err(message) = dashboard::open_shelf(&conf, identity.as_ref()) {
+            // It serves all the same; the page says that nobody reads.
+            log::global(Level::Alert, format_args!("{message}"));
+        }
         self.crew.take_over(&conf, hired, &sockets);
         show(&self.crew, &conf, &sockets);
         purge::close(&self.conf, Some(&conf));
@@ -333,7 +338,9 @@ impl Running {
         let mut args = std::env::args_os();
         let program = args.next().unwrap_or_default();
         let args: Vec<_> = args.collect();
-        match process::exec_new_binary(&program, &args, &sockets) {
+        // The file does not name it: its socket alone would be one that nobody asked for.
+        let dashboard = self.origin.dashboard.map(|address| (place::ENV_ADDRESS, address.to_string()));
+        match process::exec_new_binary(&program, &args, &sockets, dashboard.as_slice()) {
             Ok(child) => {
                 log::global(Level::Notice, format_args!("start new binary process {}", child.id()));
                 self.successor = Some(child);

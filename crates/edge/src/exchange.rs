@@ -15,7 +15,7 @@ use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead,
 use crate::body::RequestBody;
 use crate::conf::{Conf, Location, LocationId, Server};
 use crate::family::cache::visit::Visit;
-use crate::family::upstream::attempt::Upload;
+use crate::family::upstream::sending::Upload;
 use crate::fields::Fields;
 use crate::log::Level;
 use crate::respond::Body;

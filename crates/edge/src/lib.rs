@@ -54,5 +54,6 @@ pub mod trace;
 pub mod tunnel;
 pub mod value;
 pub mod variable;
+pub mod whole_file;
 pub mod worker;
 pub mod zone;

@@ -139,21 +139,22 @@ async fn whole(
     if !unpaced || framing != Framing::Length || !exchange.response.body_filters.is_empty() {
         return None;
     }
-    let origin = exchange.origin.take()?;
+    let origin = exchange.origin.as_ref()?;
     let start = origin.head.len;
     let end = start.checked_add(usize::try_from(length).ok()?)?;
     if origin.bytes.len() < end {
-        exchange.origin = Some(origin);
         return None;
     }
+    let is_excessive = origin.bytes.len() > end;
     source.skip(length);
-    if origin.bytes.len() > end {
+    if is_excessive {
         source.forbid_reuse();
     }
     if let Some(attempt) = exchange.last_try() {
         attempt.response_length = length;
     }
     source.finish_early(exchange);
+    let origin = exchange.origin.as_ref()?;
     let body = origin.bytes.get(start..end).unwrap_or_default();
     exchange.cache.keep(body, true);
     let sent = head.len() as u64 + length;
@@ -167,7 +168,6 @@ async fn whole(
         exchange.body_bytes_sent = length;
         exchange.bytes_sent += sent;
     }
-    exchange.origin = Some(origin);
     Some(result)
 }
 

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::io;
 use std::rc::Rc;
 
-use weir_meter::live::cells::SslCell;
+use weir_meter::live::cells::{Distrust, SslCell};
 use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Context, Fault, Noted, Purpose, TlsStream, failure};
 use weir_net::{Transport, clock};
 
@@ -253,21 +253,18 @@ fn count_success(worker: &Worker, conf: &Conf, root: LocationId, conn: &Conn) {
         cell.reused.one();
     }
     if let (Some(_), Err(complaint)) = (&agreed.certificate, &agreed.verdict) {
-        // X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED, _REVOKED (OpenSSL's x509_vfy.h).
-        let kind = match complaint.code {
-            9 | 10 => 1,
-            23 => 2,
-            _ => 4,
-        };
-        if let Some(count) = cell.verify.get(kind) {
-            count.one();
-        }
+        cell.distrusted(Distrust::of(complaint.code));
     }
 }
 
 fn count_failure(worker: &Worker, conf: &Conf, root: LocationId, error: &io::Error) {
     let cell = cell(worker, conf, root);
     cell.failed.one();
+    count_fault(cell, error);
+}
+
+/// Counts why a handshake came to nothing, where there is a place for it.
+pub fn count_fault(cell: &SslCell, error: &io::Error) {
     let Some(failure) = failure(error) else {
         if error.kind() == io::ErrorKind::TimedOut {
             cell.timeout.one();
@@ -279,6 +276,9 @@ fn count_failure(worker: &Worker, conf: &Conf, root: LocationId, error: &io::Err
         Fault::NoCommonCipher => cell.no_common_cipher.one(),
         Fault::CertificateRejected => cell.rejected.one(),
         Fault::NoCommonProtocol | Fault::Other => {}
+    }
+    if let Some(complaint) = failure.distrust {
+        cell.distrusted(Distrust::of(complaint.code));
     }
 }
 

@@ -1,13 +1,16 @@
 //! Two connections joined after `101 Switching Protocols`: bytes both ways until one side ends.
 //!
+//! What a WebSocket carries is counted as it passes (`frames`); no byte waits for that or is changed by it.
+//!
 //! The idle budget is `proxy_read_timeout`, for both directions together, as in nginx; close codes are the
 //! peers' own bytes and pass through. An idle tunnel holds no buffer and no future but its connection's: its
 //! exchange is put aside until the log wants it.
 
+mod frames;
+
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use weir_net::{Deadline, Lease, Transport, buffer, clock};
 
@@ -20,10 +23,11 @@ use crate::family::log_phase;
 use crate::family::upstream::group::Outcome;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::Hold;
-use crate::live::board::Closer;
+use crate::live::tunnels::{Closer, Sender, TunnelCell};
 use crate::log::{self, Level};
 use crate::respond;
 use crate::worker::Worker;
+use frames::Frames;
 
 /// Bytes moved at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -36,14 +40,19 @@ pub struct Upgraded {
     pub hold: Hold,
 }
 
-/// One direction: what was read and not yet written. The buffer is held only while it is not empty.
+/// One direction. What was read and could not be written is held only while there is any.
 #[derive(Default)]
 struct Flow {
-    pending: Option<Lease>,
-    start: usize,
+    pending: Option<Box<Pending>>,
+    moved: u64,
     ended: bool,
     finished: bool,
-    moved: u64,
+}
+
+/// What was read, and how much of it is written.
+struct Pending {
+    bytes: Lease,
+    start: usize,
 }
 
 impl Flow {
@@ -52,35 +61,29 @@ impl Flow {
         if !bytes.is_empty() {
             let mut lease = buffer::lease(bytes.len());
             lease.extend_from_slice(bytes);
-            flow.pending = Some(lease);
+            flow.pending = Some(Box::new(Pending { bytes: lease, start: 0 }));
         }
         flow
     }
 
-    /// Moves what can be moved now; `true` when something did.
-    fn turn(&mut self, from: &Transport, to: &Transport) -> io::Result<bool> {
+    /// What came before this began.
+    fn early(&self) -> &[u8] {
+        self.pending.as_ref().map_or(&[], |pending| &pending.bytes)
+    }
+
+    /// Moves what can be moved now and shows it to `watch`; `true` when something did.
+    fn turn(&mut self, from: &Transport, to: &Transport, mut watch: impl FnMut(&[u8])) -> io::Result<bool> {
         let mut progress = false;
         loop {
-            if let Some(pending) = &self.pending {
-                match to.try_write(pending.get(self.start..).unwrap_or_default()) {
-                    Ok(count) => {
-                        progress = true;
-                        self.start += count;
-                        self.moved += count as u64;
-                        if self.start >= pending.len() {
-                            self.pending = None;
-                            self.start = 0;
-                        }
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        if to.poll_writable().is_pending() {
-                            return Ok(progress);
-                        }
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
+            if let Some(pending) = &mut self.pending {
+                let before = pending.start;
+                let written = write(to, &pending.bytes, &mut pending.start);
+                self.moved += (pending.start - before) as u64;
+                progress |= pending.start > before;
+                if !written? {
+                    return Ok(progress);
                 }
-                continue;
+                self.pending = None;
             }
             if self.ended {
                 if !self.finished {
@@ -94,18 +97,42 @@ impl Flow {
             if from.poll_readable().is_pending() {
                 return Ok(progress);
             }
-            let mut lease = buffer::lease(READ_BYTES);
-            match from.try_read_vec(&mut lease, READ_BYTES) {
+            let mut bytes = buffer::lease(READ_BYTES);
+            match from.try_read_vec(&mut bytes, READ_BYTES) {
                 Ok(0) => self.ended = true,
                 Ok(_) => {
                     progress = true;
-                    self.pending = Some(lease);
+                    watch(&bytes);
+                    let mut start = 0;
+                    let written = write(to, &bytes, &mut start);
+                    self.moved += start as u64;
+                    if !written? {
+                        self.pending = Some(Box::new(Pending { bytes, start }));
+                        return Ok(true);
+                    }
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Err(error),
             }
         }
     }
+}
+
+/// Writes what can be written from `start` on; `true` when that is all.
+fn write(to: &Transport, bytes: &[u8], start: &mut usize) -> io::Result<bool> {
+    while let Some(rest) = bytes.get(*start..).filter(|rest| !rest.is_empty()) {
+        match to.try_write(rest) {
+            Ok(count) => *start += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if to.poll_writable().is_pending() {
+                    return Ok(false);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// Two ends that have agreed, with what each sent too early to be read by the other.
@@ -143,9 +170,9 @@ pub struct Tunnel {
     hold: Hold,
     up: Flow,
     down: Flow,
-    idle: Duration,
+    frames: Option<Frames>,
     exchange: Aside,
-    _writing: Writing,
+    writing: Writing,
 }
 
 /// Counts as a connection that is written to until it is dropped, be it that its task panics.
@@ -168,24 +195,38 @@ impl Tunnel {
     /// Joins the two connections; the exchange's memory comes back.
     pub fn new(joined: Joined, exchange: Exchange<'_>, conn: &mut Conn) -> (Box<Tunnel>, Parts) {
         let Joined { upgraded: Upgraded { link, hold }, up, down } = joined;
-        let idle = exchange.location.values.proxy.read_timeout;
-        link.deadline.set(idle);
+        link.deadline.set(exchange.location.values.proxy.read_timeout);
         // One deadline is enough for two ends.
         conn.deadline = Deadline::new();
         let writing = Writing::new(exchange.worker);
-        exchange.worker.board.tunnels.opened.one();
+        let cell = &exchange.worker.board.tunnels;
+        cell.opened.one();
+        let mut frames = Frames::of(&exchange);
+        if let Some(frames) = &mut frames {
+            cell.watched.one();
+            frames.came(Sender::Client, up.early(), cell);
+            frames.came(Sender::Upstream, down.early(), cell);
+        }
         let (exchange, parts) = Aside::put(exchange);
-        (Box::new(Tunnel { link, hold, up, down, idle, exchange, _writing: writing }), parts)
+        (Box::new(Tunnel { link, hold, up, down, frames, exchange, writing }), parts)
     }
 
     /// Moves what can be moved, to the end.
     pub fn poll(&mut self, conn: &Conn) -> Poll<End> {
         let (client, upstream) = (conn.stream(), &self.link.stream);
+        let cell = &self.writing.0.board.tunnels;
         loop {
             if conn.shared.has_ended() {
                 return Poll::Ready(End::Closed);
             }
-            let moved = match (self.up.turn(client, upstream), self.down.turn(upstream, client)) {
+            let frames = &mut self.frames;
+            let mut watch = |from, bytes: &[u8]| {
+                if let Some(frames) = frames {
+                    frames.came(from, bytes, cell);
+                }
+            };
+            let up = self.up.turn(client, upstream, |bytes| watch(Sender::Client, bytes));
+            let moved = match (up, self.down.turn(upstream, client, |bytes| watch(Sender::Upstream, bytes))) {
                 (Ok(up), Ok(down)) => up | down,
                 (Err(error), _) | (_, Err(error)) => return Poll::Ready(End::Broken(error)),
             };
@@ -194,7 +235,7 @@ impl Tunnel {
                 return Poll::Ready(End::Closed);
             }
             if moved {
-                self.link.deadline.set(self.idle);
+                self.link.deadline.set(self.exchange.location().values.proxy.read_timeout);
                 continue;
             }
             return self.link.deadline.poll_expired().map(|()| End::TimedOut);
@@ -203,10 +244,16 @@ impl Tunnel {
 
     /// Ends the exchange, with its line in the log; tells what becomes of the client's connection.
     pub fn close(self: Box<Self>, end: End, conn: &Conn, worker: &Rc<Worker>) -> After {
-        let Tunnel { link, mut hold, up, down, idle: _, exchange, _writing: writing } = *self;
+        let Tunnel { link, mut hold, up, down, frames, exchange, writing } = *self;
         drop((link, writing));
         exchange.end(worker, &conn.client, |exchange| {
-            count_end(&end, &up, &down, exchange);
+            let cell = &exchange.worker.board.tunnels;
+            count_end(&end, &up, &down, cell);
+            cell.lived(clock::now().ms_since(exchange.started));
+            if let Some(frames) = &frames {
+                let (code, sender) = frames.closed();
+                cell.codes.count(code, sender);
+            }
             exchange.body_bytes_sent += down.moved;
             exchange.bytes_sent += down.moved;
             if let Some(attempt) = exchange.last_try() {
@@ -234,7 +281,7 @@ impl Tunnel {
 
 /// Counts the end of a tunnel. Where both sides have ended, the client is taken to have gone first: an upstream that
 /// goes first ends the tunnel at once.
-fn count_end(end: &End, up: &Flow, down: &Flow, exchange: &Exchange<'_>) {
+fn count_end(end: &End, up: &Flow, down: &Flow, cell: &TunnelCell) {
     let closer = match end {
         End::TimedOut => Closer::Timeout,
         End::Broken(_) => Closer::Error,
@@ -242,11 +289,9 @@ fn count_end(end: &End, up: &Flow, down: &Flow, exchange: &Exchange<'_>) {
         End::Closed if down.ended => Closer::Upstream,
         End::Closed => Closer::Edge,
     };
-    let cell = &exchange.worker.board.tunnels;
     if let Some(count) = cell.closed.get(closer as usize) {
         count.one();
     }
     cell.received.add(up.moved);
     cell.sent.add(down.moved);
-    cell.age.record(clock::now().us_since(exchange.started));
 }

@@ -204,6 +204,11 @@ impl Template {
         Template { parts }
     }
 
+    /// The value of one variable, of whatever letters its name is.
+    pub fn of_variable(name: &str, names: &mut Names) -> Template {
+        Template { parts: vec![Part::Variable(names.read(name))] }
+    }
+
     /// The text, when it holds no variable.
     pub fn literal(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {

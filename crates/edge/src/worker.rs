@@ -52,8 +52,12 @@ pub struct Generation {
 }
 
 impl Drop for Generation {
-    /// The last exchange of the generation is over on this worker: in nginx, its worker process exits.
+    /// The last exchange of the generation is over on this worker. Once it is on all of them, nothing is left of the
+    /// configuration: what in nginx is a worker process that exits.
     fn drop(&mut self) {
+        if self.conf.holders.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
         log::global(Level::Notice, format_args!("worker process {} exited with code 0", std::process::id()));
     }
 }
@@ -61,6 +65,7 @@ impl Drop for Generation {
 impl Generation {
     /// A configuration as one worker holds it.
     pub fn new(conf: Arc<Conf>, shelf: Shelf) -> Generation {
+        conf.holders.fetch_add(1, Ordering::AcqRel);
         Generation {
             conf,
             pools: Pools::new(shelf),

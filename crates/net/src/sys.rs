@@ -12,7 +12,7 @@ use rustix::event::epoll::Event;
 use rustix::io::Errno;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::{io, ptr};
 
@@ -91,6 +91,32 @@ pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) 
     // stack during the call; the descriptor is open because it is borrowed.
     let result = unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(&value).cast(), size_of::<i32>() as libc::socklen_t)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A packet socket's frames come and go with the kernel's note of what is not filled in yet, and without those sent here.
+pub(crate) fn keep_frames_whole(fd: &OwnedFd) -> io::Result<()> {
+    set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+    set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
+}
+
+/// How much may wait to be received, whatever the machine's limit is. Needs CAP_NET_ADMIN.
+pub(crate) fn receive_room(fd: &OwnedFd, bytes: i32) -> io::Result<()> {
+    set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+}
+
+/// Binds a packet socket to all protocols of one interface, by its index.
+pub(crate) fn bind_frames(fd: &OwnedFd, index: u32) -> io::Result<()> {
+    // SAFETY: `sockaddr_ll` is plain integers, for which zeroes are valid.
+    let mut address: libc::sockaddr_ll = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sll_family = libc::AF_PACKET as libc::sa_family_t;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = i32::try_from(index).map_err(io::Error::other)?;
+    // SAFETY: the pointer and the length describe `address`, which lives on our stack during the call; the descriptor is open
+    // because it is borrowed.
+    let result = unsafe {
+        libc::bind(fd.as_raw_fd(), ptr::from_ref(&address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -80,6 +80,17 @@ pub fn http_date(seconds: i64) -> [u8; 29] {
     line.bytes
 }
 
+/// `Sun, 06-Nov-94 08:49:37 GMT`: a cookie's, as nginx writes it; from 2038 on with four digits, since RFC 6265 §5.1.1
+/// takes two of them for years before 1970.
+pub fn cookie_date(seconds: i64) -> String {
+    let civil = Civil::of(seconds);
+    let year = if civil.year > 2037 { civil.year } else { civil.year % 100 };
+    let (week, month) = (civil.week_name().map(char::from), civil.month_name().map(char::from));
+    let (week, month): (String, String) = (week.iter().collect(), month.iter().collect());
+    let Civil { day, hour, minute, second, .. } = civil;
+    format!("{week}, {day:02}-{month}-{year:02} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
 /// `06/Nov/1994:09:49:37 +0100`: nginx's `$time_local`.
 pub fn common_log(seconds: i64, offset_minutes: i32) -> [u8; 26] {
     let civil = local(seconds, offset_minutes);

@@ -8,6 +8,8 @@
 //! A message that lies whole and unmasked in the input is a slice of it; only what is masked, in pieces or cut by the
 //! end of the input is copied. Compression itself is the caller's: a compressed message is handed over as such.
 //!
+//! [`Passing`] tells what a relayed connection carries, for whoever counts it.
+//!
 //! Invariant: what breaks the RFC is refused by name ([`Violation`]), each with its section and its close code.
 
 mod deflate;
@@ -15,6 +17,7 @@ mod encode;
 mod frame;
 mod handshake;
 mod messages;
+mod passing;
 mod violation;
 
 pub use deflate::{Deflate, DeflateOffer};
@@ -22,6 +25,7 @@ pub use encode::{close_payload, push_frame, push_masked_frame};
 pub use frame::{FRAME_HEAD_BYTES_MAX, FrameHead, Mask, Role};
 pub use handshake::{Agreed, HandshakeFault, Key, accept, check_answer};
 pub use messages::{CONTROL_BYTES_MAX, Event, Messages, check_text};
+pub use passing::{Mark, Passing, Seen};
 pub use violation::Violation;
 
 /// What a frame carries (RFC 6455 §5.2).

@@ -9,14 +9,19 @@ use std::net::IpAddr;
 use std::task::Poll;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use weir_dash::assets::{self, Asset};
 use weir_dash::feed;
+use weir_dash::logs::Logs;
+use weir_dash::runs;
+use weir_meter::live::{ErrorClass, Snapshot};
 use weir_net::clock;
 use weir_wire::{Known, encode};
 
 use crate::body::{self, Failed};
 use crate::conn::{Conn, Gone};
 use crate::dash::hall::{VIEWERS_MAX, Viewer};
+use crate::dash::shelf::{Want, WantedLog};
 use crate::dash::token::{self, Token};
 use crate::exchange::Exchange;
 use crate::live::api;
@@ -52,7 +57,12 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         return sign_in(exchange, conn, token).await;
     }
     let is_server = name.starts_with(b"upstreams/");
-    if !is_server && !matches!(name.as_slice(), b"feed" | b"doc.json" | b"day.json" | b"samples.json" | b"purge") {
+    if !is_server
+        && !matches!(
+            name.as_slice(),
+            b"feed" | b"doc.json" | b"day.json" | b"samples.json" | b"logs.json" | b"runs.json" | b"purge"
+        )
+    {
         return Ok(Outcome::Status(404));
     }
     if token.is_some_and(|token| !token.is_brought(exchange)) {
@@ -77,6 +87,8 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         _ if !is_get => Ok(method_not_allowed(exchange, b"GET, HEAD")),
         b"feed" => Ok(stream(exchange)),
         b"samples.json" => Ok(samples(exchange)),
+        b"logs.json" => Ok(logs(exchange).await),
+        b"runs.json" => Ok(lab_runs(exchange).await),
         b"day.json" => {
             let points = serde_json::to_vec(&declared.hall().day()).unwrap_or_default();
             Ok(text(exchange, 200, b"application/json", points))
@@ -186,12 +198,61 @@ fn stream(exchange: &mut Exchange<'_>) -> Outcome {
 
 /// The samples of one class of errors: its place in the list is the query.
 fn samples(exchange: &mut Exchange<'_>) -> Outcome {
-    let place = std::str::from_utf8(&exchange.args).ok().and_then(|text| text.parse::<usize>().ok());
     let snapshot = exchange.conf.declared.dashboard.hall().newest();
-    let class = place.and_then(|place| snapshot.as_ref()?.weir.errors.get(place));
+    let class = snapshot.as_ref().and_then(|snapshot| class_of(exchange, snapshot));
     match class.and_then(|class| serde_json::to_vec(class).ok()) {
         Some(json) => text(exchange, 200, b"application/json", json),
-        None => refuse(exchange, 404, "there is no class of errors with that number: samples.json?0 is the first\n"),
+        None => no_class(exchange),
+    }
+}
+
+fn class_of<'s>(exchange: &Exchange<'_>, snapshot: &'s Snapshot) -> Option<&'s ErrorClass> {
+    let place = std::str::from_utf8(&exchange.args).ok()?.parse::<usize>().ok()?;
+    snapshot.weir.errors.get(place)
+}
+
+fn no_class(exchange: &mut Exchange<'_>) -> Outcome {
+    refuse(exchange, 404, "there is no class of errors with that number: 0 is the first\n")
+}
+
+/// What logs of upstreams say about the samples of one class.
+async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
+    let declared = &exchange.conf.declared.dashboard;
+    let Some(snapshot) = declared.hall().newest() else { return no_class(exchange) };
+    let Some(class) = class_of(exchange, &snapshot) else { return no_class(exchange) };
+    let logs = declared.logs.iter().map(|log| WantedLog {
+        file: log.file.clone(),
+        of: log.upstream.clone().unwrap_or_default(),
+        samples: class.samples.iter().filter(|sample| log.is_of(&sample.upstream, &snapshot)).cloned().collect(),
+    });
+    let wanted: Vec<WantedLog> = logs.filter(|log| !log.samples.is_empty()).collect();
+    if wanted.is_empty() {
+        let none = serde_json::to_vec(&Logs::default()).unwrap_or_default();
+        return text(exchange, 200, b"application/json", none);
+    }
+    shelved(exchange, Want::Logs(wanted)).await
+}
+
+/// The runs of a lab, or the one that the query names.
+async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
+    let Some(lab) = exchange.conf.declared.dashboard.lab.clone() else {
+        return refuse(exchange, 404, "no lab's runs are shown here: dashboard_lab DIRECTORY; names them\n");
+    };
+    let id = String::from_utf8_lossy(&exchange.args).into_owned();
+    if id.is_empty() {
+        return shelved(exchange, Want::Runs(lab)).await;
+    }
+    if !runs::is_id(&id) {
+        return refuse(exchange, 400, "that is no name of a run: runs.json has those there are\n");
+    }
+    shelved(exchange, Want::Run(lab, id)).await
+}
+
+/// What is read from files.
+async fn shelved(exchange: &mut Exchange<'_>, want: Want) -> Outcome {
+    match exchange.conf.declared.dashboard.hall().shelf.ask(want).await {
+        Some((status, json)) => text(exchange, status, b"application/json", json),
+        None => refuse(exchange, 503, "files are being read for others: try again in a second\n"),
     }
 }
 
@@ -245,6 +306,8 @@ pub async fn send(
     exchange.step = weir_meter::Step::Tunnel;
     // So long a browser waits before it comes again.
     event(exchange, conn, framing, head, b"retry: 1000\n\n").await?;
+    let may = may(exchange);
+    event(exchange, conn, framing, head, format!("event: may\ndata: {may}\n\n").as_bytes()).await?;
     let mut quiet = 0;
     while goes_on(exchange) {
         match next(conn, &mut viewer).await? {
@@ -266,6 +329,14 @@ pub async fn send(
         head.extend_from_slice(b"0\r\n\r\n");
     }
     put(exchange, conn, head).await
+}
+
+/// What whoever looks here may do beyond looking: it takes a token, and whoever has none is not told otherwise.
+fn may(exchange: &Exchange<'_>) -> Value {
+    let declared = &exchange.conf.declared.dashboard;
+    let source = exchange.location.values.dashboard.token.as_ref();
+    let has_token = source.is_some_and(|source| declared.token(source).is_some());
+    json!({"purge": has_token, "servers": has_token, "lab": declared.lab.is_some()})
 }
 
 /// Whether the configuration the exchange began with is in force, and its worker too.

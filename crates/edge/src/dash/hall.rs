@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use weir_dash::Dashboard;
 use weir_dash::journal::{self, Journal};
 use weir_dash::point::Point;
-use weir_dash::{Dashboard, May};
 use weir_meter::live::Snapshot;
+
+use super::shelf::Shelf;
 
 /// Viewers of one edge, at most; one more is answered 503.
 pub const VIEWERS_MAX: usize = 64;
@@ -21,12 +23,15 @@ pub const VIEWERS_MAX: usize = 64;
 const DELTAS_MAX: usize = 8;
 
 /// What an edge shows. It outlives reloads.
+#[derive(Default)]
 pub struct Hall {
     /// Touched by the observer alone, but for the moment in which a day is read.
     studio: Mutex<Studio>,
     /// Held for a moment by whoever sends.
     board: Mutex<Board>,
     viewers: AtomicUsize,
+    /// Who reads files for viewers.
+    pub shelf: Shelf,
 }
 
 #[derive(Default)]
@@ -58,20 +63,6 @@ struct Board {
 }
 
 impl Hall {
-    /// One that nothing was shown in yet.
-    pub fn new(may: May) -> Hall {
-        Hall {
-            studio: Mutex::new(Studio { dashboard: Dashboard::new(may), day: None }),
-            board: Mutex::default(),
-            viewers: AtomicUsize::new(0),
-        }
-    }
-
-    /// What viewers may do from now on.
-    pub fn allow(&self, may: May) {
-        self.studio().dashboard.allow(may);
-    }
-
     /// Keeps a day of history in a file from now on, or in none: 24 hours at ten seconds, in a file of fixed size.
     ///
     /// # Errors
@@ -252,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_viewer_gets_the_whole_and_then_changes() {
-        let (hall, mut clock) = (Arc::new(Hall::new(May::default())), Clock(Snapshot::example()));
+        let (hall, mut clock) = (Arc::new(Hall::default()), Clock(Snapshot::example()));
         clock.tick(&hall);
         let mut first = hall.enter().unwrap();
         assert_eq!(next(&mut first), None);
@@ -270,7 +261,7 @@ mod tests {
 
     #[test]
     fn one_who_is_too_slow_gets_the_whole_again() {
-        let (hall, mut clock) = (Arc::new(Hall::new(May::default())), Clock(Snapshot::example()));
+        let (hall, mut clock) = (Arc::new(Hall::default()), Clock(Snapshot::example()));
         let mut slow = hall.enter().unwrap();
         assert_eq!(next(&mut slow), None);
         clock.tick(&hall);
@@ -286,7 +277,7 @@ mod tests {
 
     #[test]
     fn nothing_is_made_for_nobody() {
-        let (hall, mut clock) = (Arc::new(Hall::new(May::default())), Clock(Snapshot::example()));
+        let (hall, mut clock) = (Arc::new(Hall::default()), Clock(Snapshot::example()));
         drop(hall.enter().unwrap());
         clock.tick(&hall);
         assert_eq!(hall.board().newest, 0);
@@ -303,7 +294,7 @@ mod tests {
         let path = directory.join("day");
         let mut clock = Clock(Snapshot::example());
         {
-            let hall = Hall::new(May::default());
+            let hall = Hall::default();
             assert!(hall.day().is_empty());
             hall.keep_day(Some(&path)).unwrap();
             for _ in 0..25 {
@@ -311,12 +302,12 @@ mod tests {
             }
             assert_eq!(hall.day().len(), 2);
         }
-        let hall = Hall::new(May::default());
+        let hall = Hall::default();
         hall.keep_day(Some(&path)).unwrap();
         assert_eq!(hall.day().len(), 2);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), journal::FILE_BYTES as u64);
         std::fs::write(&path, "somebody's thesis").unwrap();
-        assert_eq!(Hall::new(May::default()).keep_day(Some(&path)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(Hall::default().keep_day(Some(&path)).unwrap_err().kind(), io::ErrorKind::InvalidData);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

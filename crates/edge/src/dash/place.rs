@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use weir_conf::{Source, Statement, Tree, Word};
-use weir_net::{Address, ListenOptions, Listening, listener};
+use weir_net::{Address, ListenOptions, Listening, listener, process};
 
 /// The first of the ports tried.
 pub const PORT: u16 = 9144;
@@ -14,6 +14,17 @@ pub const PORTS: u16 = 10;
 pub fn claim() -> Option<Listening> {
     let address = |port| Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     (PORT..PORT + PORTS).find_map(|port| listener::bind(&address(port), &ListenOptions::default()).ok())
+}
+
+/// The variable in which a binary tells its successor (USR2) where the dashboard is.
+pub const ENV_ADDRESS: &str = "WEIR_DASHBOARD";
+
+/// Where the dashboard of the binary is whose place we take; its socket is among those we inherit.
+pub fn inherited() -> Option<SocketAddr> {
+    if !process::is_successor() {
+        return None;
+    }
+    std::env::var(ENV_ADDRESS).ok()?.parse().ok()
 }
 
 /// What `dashboard` says at the top of a file.

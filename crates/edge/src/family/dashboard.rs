@@ -1,15 +1,18 @@
-//! `dashboard`, `dashboard_token`, `dashboard_history`: the page that says what limits the edge. weir's own.
+//! `dashboard`, `dashboard_token`, `dashboard_history`, `dashboard_upstream_log`, `dashboard_lab`: the page that says
+//! what limits the edge. weir's own.
 //!
 //! The work is in `crate::dash`; `docs/guide/dashboard.md` has the words for users.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use weir_conf::Statement;
-use weir_dash::May;
+use weir_conf::{At, Statement};
+use weir_meter::live::Snapshot;
+use weir_net::process::Identity;
 
-use crate::build::{Build, Kind};
+use crate::build::{Build, Kind, Scope};
 use crate::conf::Conf;
 use crate::dash::hall::Hall;
 use crate::dash::place;
@@ -32,8 +35,37 @@ crate::settings! {
 pub struct Declared {
     /// `dashboard_history`.
     pub history: Option<PathBuf>,
+    /// `dashboard_lab`: the folder of its runs.
+    pub lab: Option<PathBuf>,
+    /// `dashboard_upstream_log`, in the order of the file.
+    pub logs: Vec<UpstreamLog>,
     hall: OnceLock<Arc<Hall>>,
     tokens: OnceLock<HashMap<String, Token>>,
+}
+
+/// Logs of upstreams, at most: all are looked through when somebody opens a class of errors.
+pub const LOGS_MAX: usize = 8;
+
+/// A log that an upstream writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamLog {
+    /// The file, a full path.
+    pub file: PathBuf,
+    /// Whose: a group's name, a peer's address; `None` for all.
+    pub upstream: Option<String>,
+    at: At,
+}
+
+impl UpstreamLog {
+    /// Whether it may hold lines about a request whose last try went to that peer.
+    pub fn is_of(&self, peer: &str, snapshot: &Snapshot) -> bool {
+        let has_peer = |name: &str| {
+            let group = snapshot.http.upstreams.get(name);
+            group.is_some_and(|group| group.peers.iter().any(|known| known.server == peer))
+        };
+        let is_it = |name: &String| name == peer || has_peer(name);
+        !peer.is_empty() && self.upstream.as_ref().is_none_or(is_it)
+    }
 }
 
 /// The family.
@@ -48,13 +80,27 @@ pub static FAMILY: Family = Family::new("dashboard", &[
     Directive::new("dashboard_history", MAIN.or(HTTP), ONE,
         "weir's own: keeps 24 hours of history, ten seconds a point, in a FILE of half a megabyte.",
         |b, s| { let path = b.path(s.text(0)); b.declared.dashboard.history = Some(PathBuf::from(path)); Ok(()) }),
+    Directive::new("dashboard_upstream_log", MAIN.or(HTTP), Arity::Between(1, 2),
+        "weir's own: FILE [upstream=NAME|ADDRESS:PORT], a log that an upstream writes. Its lines about failed requests are \
+         shown beside them.",
+        upstream_log).many(),
+    Directive::new("dashboard_lab", MAIN.or(HTTP), ONE,
+        "weir's own: the DIRECTORY in which weir lab keeps its runs, .weir/runs unless told, is shown.",
+        |b, s| {
+            if s.text(0).is_empty() {
+                return Err(Refusal::directive("is empty").todo("the directory of weir lab --store"));
+            }
+            b.declared.dashboard.lab = Some(PathBuf::from(b.path(s.text(0))));
+            Ok(())
+        }),
 ])
+.finish(finish)
 .adopt(|new, old| { new.dashboard.adopt(&old.dashboard); Ok(()) });
 
 impl Declared {
     /// Where viewers wait.
     pub fn hall(&self) -> &Arc<Hall> {
-        self.hall.get_or_init(|| Arc::new(Hall::new(May::default())))
+        self.hall.get_or_init(Arc::default)
     }
 
     /// The token of that source, once the configuration is in force.
@@ -65,6 +111,11 @@ impl Declared {
     /// The hall, if anything shows a dashboard: for the observer.
     pub fn watched(&self) -> Option<&Arc<Hall>> {
         self.tokens.get().and(self.hall.get())
+    }
+
+    /// Whether it shows what is in files.
+    fn reads_files(&self) -> bool {
+        !self.logs.is_empty() || self.lab.is_some()
     }
 
     fn adopt(&mut self, old: &Declared) {
@@ -103,15 +154,23 @@ pub fn open(conf: &Conf) -> Result<(), String> {
         drop(declared.tokens.set(tokens));
         return Ok(());
     }
-    let may = May { purge: !tokens.is_empty(), servers: !tokens.is_empty() };
-    let hall = declared.hall.get_or_init(|| Arc::new(Hall::new(may)));
-    hall.allow(may);
+    let hall = declared.hall();
     let path = declared.history.as_deref();
     hall.keep_day(path).map_err(|error| {
         format!("open() \"{}\" failed {}", path.unwrap_or(Path::new("")).display(), log::Os(&error))
     })?;
     drop(declared.tokens.set(tokens));
     Ok(())
+}
+
+/// Starts the thread that reads what is shown of files, if the configuration names any; it reads as `identity`.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn open_shelf(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
+    let declared = &conf.declared.dashboard;
+    let Some(hall) = declared.watched().filter(|_| declared.reads_files()) else { return Ok(()) };
+    hall.shelf.open(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))
 }
 
 fn dashboard(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -151,6 +210,52 @@ fn token(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
+fn upstream_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let upstream = match statement.args.len() {
+        2.. => match statement.text(1).strip_prefix("upstream=") {
+            Some(name) if !name.is_empty() => Some(name.to_owned()),
+            _ => {
+                return Err(Refusal::whole(format!("invalid parameter \"{}\"", statement.text(1)))
+                    .todo("upstream=NAME, of an upstream block or as proxy_pass names it, or upstream=ADDRESS:PORT"));
+            }
+        },
+        _ => None,
+    };
+    if statement.text(0).is_empty() {
+        return Err(Refusal::directive("is empty").todo("a file"));
+    }
+    let log = UpstreamLog { file: PathBuf::from(b.path(statement.text(0))), upstream, at: b.at() };
+    let logs = &mut b.declared.dashboard.logs;
+    if logs.iter().any(|known| known.file == log.file && known.upstream == log.upstream) {
+        return Err(Refusal::directive("is duplicate"));
+    }
+    if logs.len() >= LOGS_MAX {
+        return Err(Refusal::directive(format!("is there {LOGS_MAX} times already"))
+            .todo("let servers of one application write to one file"));
+    }
+    logs.push(log);
+    Ok(())
+}
+
+/// Refuses the log of an upstream that is not there, once all upstreams are known.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    if scope.context != HTTP {
+        return;
+    }
+    let groups = &b.declared.upstream.groups;
+    let is_known = |name: &str| {
+        let is_address = name.parse::<SocketAddr>().is_ok() || name.starts_with("unix:");
+        is_address || groups.iter().any(|group| group.name == name)
+    };
+    let strange = b.declared.dashboard.logs.iter().filter_map(|log| Some((log.upstream.clone()?, log.at)));
+    let strange: Vec<_> = strange.filter(|(name, _)| !is_known(name)).collect();
+    for (name, at) in strange {
+        let refusal = Refusal::whole(format!("upstream \"{name}\" not found in \"dashboard_upstream_log\" directive"))
+            .todo("the name of an upstream block, what proxy_pass names, or ADDRESS:PORT of a server");
+        b.refuse_at("dashboard_upstream_log", refusal, Some(at));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -176,6 +281,58 @@ mod tests {
             let (_, said) = of_text(text);
             let said = said.join("\n");
             assert!(said.contains(said_of) && said.is_empty() == said_of.is_empty(), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_log_belongs_to_an_upstream_that_is_there() {
+        let with = |line: &str| {
+            format!(
+                "events {{}} http {{ {line} upstream app {{ server 127.0.0.1:1; }} server {{ listen 1; \
+                 location / {{ proxy_pass http://127.0.0.1:9; }} }} }}"
+            )
+        };
+        for (line, said_of) in [
+            ("dashboard_upstream_log a.log;", ""),
+            ("dashboard_upstream_log a.log upstream=app;", ""),
+            ("dashboard_upstream_log a.log upstream=127.0.0.1:9; dashboard_upstream_log a.log upstream=app;", ""),
+            ("dashboard_upstream_log a.log upstream=10.0.0.1:3000;", ""),
+            ("dashboard_upstream_log a.log upstream=ap;", "upstream \"ap\" not found"),
+            ("dashboard_upstream_log a.log app;", "invalid parameter \"app\""),
+            ("dashboard_upstream_log a.log upstream=;", "invalid parameter"),
+            ("dashboard_upstream_log \"\";", "is empty"),
+            ("dashboard_lab runs;", ""),
+            ("dashboard_lab \"\";", "is empty"),
+            ("dashboard_upstream_log a.log; dashboard_upstream_log a.log;", "is duplicate"),
+        ] {
+            let (conf, said) = of_text(&with(line));
+            let said = said.join("\n");
+            assert!(said.contains(said_of) && said.is_empty() == said_of.is_empty(), "{line}: {said}");
+            assert_eq!(conf.is_some(), said_of.is_empty(), "{line}");
+        }
+        let many: String = (0..=LOGS_MAX).map(|n| format!("dashboard_upstream_log {n}.log; ")).collect();
+        assert!(of_text(&with(&many)).1.join("").contains("is there 8 times already"));
+    }
+
+    #[test]
+    fn a_log_is_asked_about_its_own_peers() {
+        let snapshot = Snapshot::example();
+        let log = |upstream: Option<&str>| UpstreamLog {
+            file: PathBuf::from("/a.log"),
+            upstream: upstream.map(str::to_owned),
+            at: At::default(),
+        };
+        let (name, group) = snapshot.http.upstreams.iter().next().unwrap();
+        let peer = group.peers[0].server.as_str();
+        for (log, peer, is_of) in [
+            (log(None), peer, true),
+            (log(None), "", false),
+            (log(Some(name)), peer, true),
+            (log(Some(name)), name.as_str(), true),
+            (log(Some(name)), "192.0.2.1:1", false),
+            (log(Some(peer)), peer, true),
+        ] {
+            assert_eq!(log.is_of(peer, &snapshot), is_of, "{log:?} {peer}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! `docs/guide/live.md`. <https://nginx.org/en/docs/http/ngx_http_api_module.html>
 
 use weir_conf::Statement;
+use weir_dash::logs;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
 use weir_meter::live::histogram::Spot;
@@ -18,7 +19,7 @@ use crate::exchange::{Exchange, Try};
 use crate::family::Family;
 use crate::family::location::Pattern;
 use crate::family::server::ListenDraft;
-use crate::family::variables::push_address;
+use crate::family::variables::{push_address, push_request_id};
 use crate::live::board::{self, Leg};
 use crate::phase::Next;
 
@@ -232,10 +233,36 @@ fn tell(exchange: &mut Exchange<'_>, now: Instant) {
             upstream: exchange.tries.last().map(|last| last.peer.to_string()).unwrap_or_default(),
             took_us: now.us_since(exchange.started),
             line: board::line_of(exchange.client.number),
+            ids: ids(exchange),
+            ..ErrorSample::default()
         };
         (board::class(status, why), sample)
     });
 }
+
+/// Fields in which clients send an id that applications log.
+const ID_FIELDS: [&[u8]; 2] = [b"x-request-id", b"x-correlation-id"];
+
+/// What logs may know an exchange by: `$request_id`, its trace, what the client sent.
+fn ids(exchange: &Exchange<'_>) -> Vec<String> {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut own = Vec::new();
+    push_request_id(exchange, &mut own);
+    let mut ids = vec![lossy(&own)];
+    // Behind the version in a `traceparent`.
+    ids.extend(exchange.trace.as_ref().and_then(|trace| trace.current.text().get(3..35).map(lossy)));
+    let request = &exchange.request;
+    for field in request.fields() {
+        let (name, value) = (request.text(field.name), request.text(field.value));
+        if ids.len() < IDS_MAX && ID_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known)) && logs::is_id(value) {
+            ids.push(lossy(value));
+        }
+    }
+    ids
+}
+
+/// Ids kept in a sample.
+const IDS_MAX: usize = 4;
 
 /// Bytes of a path kept in a sample.
 const PATH_BYTES_MAX: usize = 256;

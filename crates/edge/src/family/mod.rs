@@ -183,6 +183,7 @@ families! {
     grpc
     grpc_ssl
     upstream
+    sticky
     resolver
     early_hints
     http2

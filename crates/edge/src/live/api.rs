@@ -403,7 +403,7 @@ fn servers(upstream: &Upstream) -> Vec<Value> {
             "max_fails": peer.max_fails,
             "fail_timeout": format!("{}s", peer.fail_timeout_s),
             "slow_start": "0s",
-            "route": "",
+            "route": peer.route,
             "backup": peer.backup,
             "down": peer.down,
             "drain": peer.drain,

@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, TryLockError};
 
+use weir_dash::logs::plain::without_queries;
 use weir_meter::live::cells::{PeerCell, Why, ZoneCell};
 use weir_meter::live::histogram::{Count, Histogram, Spot};
 use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 
+use super::tunnels::TunnelCell;
 use crate::cache::reason::Reason;
 
 /// The steps of a request's way, in the order of [`PATH`].
@@ -31,41 +33,6 @@ pub enum Leg {
     Body,
     /// From the end of the answer's source to the last byte sent.
     Write,
-}
-
-/// Who ended a tunnel.
-#[derive(Clone, Copy, Debug)]
-pub enum Closer {
-    /// The client.
-    Client,
-    /// The upstream.
-    Upstream,
-    /// `proxy_read_timeout`.
-    Timeout,
-    /// weir: a reload, a stop, a full table.
-    Edge,
-    /// A connection failed.
-    Error,
-}
-
-impl Closer {
-    /// The words in the order of their numbers.
-    pub const WORDS: [&str; 5] = ["client", "upstream", "timeout", "edge", "error"];
-}
-
-/// Tunnels of one worker.
-#[derive(Debug, Default)]
-pub struct TunnelCell {
-    /// Opened.
-    pub opened: Count,
-    /// Closed, by [`Closer`].
-    pub closed: [Count; Closer::WORDS.len()],
-    /// Bytes from clients.
-    pub received: Count,
-    /// Bytes to clients.
-    pub sent: Count,
-    /// How old those were that closed.
-    pub age: Histogram,
 }
 
 /// Counters of a zone of `limit_req` or `limit_conn`.
@@ -323,19 +290,6 @@ pub fn line_of(connection: u64) -> String {
     })
 }
 
-/// Takes what follows a question mark out of each word: of the request, the referrer and the upstream's URL alike.
-fn without_queries(line: &str) -> String {
-    let ends = |c: char| c == '"' || c == ',' || c.is_whitespace();
-    let mut shown = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, query)) = rest.split_once('?') {
-        shown.push_str(before);
-        rest = &query[query.find(ends).unwrap_or(query.len())..];
-        shown.push_str(if rest.len() < query.len() { "?…" } else { "?" });
-    }
-    shown + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,20 +318,6 @@ mod tests {
         assert!(board.take_samples().is_empty());
         keep_line(7, b"a line\n");
         assert_eq!((line_of(8), line_of(7)), (String::new(), "a line".to_owned()));
-    }
-
-    #[test]
-    fn a_sample_shows_no_query() {
-        for (line, shown) in [
-            (
-                "failed, request: \"GET /a?token=x&y=1 HTTP/1.1\", referrer: \"http://b/?s=2\"",
-                "failed, request: \"GET /a?… HTTP/1.1\", referrer: \"http://b/?…\"",
-            ),
-            ("cut off: \"GET /a?tok", "cut off: \"GET /a?…"),
-            ("what? nothing", "what? nothing"),
-        ] {
-            assert_eq!(without_queries(line), shown);
-        }
     }
 
     #[test]

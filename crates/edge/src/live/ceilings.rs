@@ -3,7 +3,7 @@
 use weir_meter::live::cells::Why;
 use weir_meter::live::{Limit, Snapshot};
 
-use super::machine::Machine;
+use super::machine::{Machine, STEAL_MIN};
 use super::{Live, Scene};
 
 /// The limits of this edge as they are now; `max` is for the caller to fill in.
@@ -62,6 +62,16 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     }
     if let Some(cpus) = machine.host.quota_cpus {
         push("cpu_quota", String::new(), "cores", machine.quota_used, cpus, machine.throttled_total, "cpu.max");
+    }
+    let (cpu, cpus) = (&machine.host.cpu, machine.host.cpus as f64);
+    if cpu.steal >= STEAL_MIN {
+        // What is left of the CPUs is what credits, or the neighbours, allow at this moment.
+        let used = (cpu.user + cpu.system + cpu.interrupts) * cpus;
+        let left = (1.0 - cpu.steal) * cpus;
+        push("cpu_credits", String::new(), "cores", used, left, machine.stolen_seconds, "the hypervisor (steal)");
+    }
+    for (name, (sent, most)) in &machine.links {
+        push("tx_link", name.clone(), "bytes", *sent, *most as f64, 0, "the link's speed");
     }
     for (name, cache) in &snapshot.http.caches {
         if let Some(most) = cache.max_size {

@@ -15,9 +15,9 @@ use super::ceilings;
 use super::machine::Machine;
 use super::sums::{
     Flow, Sums, cache_sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces,
-    websockets,
 };
 use super::trends::Trends;
+use super::tunnels::websockets;
 use super::{Live, Scene, lock, peer_name};
 use crate::cache::reason::Reason;
 use crate::cache::store::{Served, Status};
@@ -39,6 +39,8 @@ pub struct Gatherer {
     trends: Trends,
     machine: Machine,
     errors: HashMap<String, (Timestamp, VecDeque<ErrorSample>)>,
+    /// Samples taken so far.
+    samples: u64,
     counted: BTreeMap<String, u64>,
     pub(super) maxima: HashMap<String, f64>,
 }
@@ -86,6 +88,7 @@ impl Gatherer {
             trends: Trends::new(now_ms),
             machine: Machine::default(),
             errors: HashMap::new(),
+            samples: 0,
             counted: BTreeMap::new(),
             maxima: HashMap::new(),
         }
@@ -168,7 +171,8 @@ impl Gatherer {
                 snapshot.weir.changeable.push(upstream.name.clone());
             }
             let zombies = upstream.live.as_ref().map_or(0, |live| live.zombies());
-            self.upstream(live, &current(upstream), zombies, now_ms, &mut snapshot);
+            let is_tls = is_asked_over_tls(&conf, &upstream.name);
+            self.upstream(live, &current(upstream), is_tls, zombies, now_ms, &mut snapshot);
         }
         resolvers(&conf, &mut snapshot);
         snapshot.weir.uptime_ms = self.trends.uptime_ms(now_ms);
@@ -302,7 +306,7 @@ impl Gatherer {
                 discarded: net.discarded,
                 received: net.received,
                 sent: net.sent,
-                ssl: secure.contains(name.as_str()).then(|| net.ssl.clone()),
+                ssl: secure.contains(name.as_str()).then(|| net.ssl.clone().into()),
             };
             snapshot.weir.server_zones.insert(name.clone(), ZoneTimes { total: net.times.times(), ..times });
             snapshot.http.server_zones.insert(name, zone);
@@ -422,7 +426,15 @@ impl Gatherer {
         }
     }
 
-    fn upstream(&self, live: &Live, upstream: &Upstream, zombies: usize, now_ms: u64, snapshot: &mut Snapshot) {
+    fn upstream(
+        &self,
+        live: &Live,
+        upstream: &Upstream,
+        is_tls: bool,
+        zombies: usize,
+        now_ms: u64,
+        snapshot: &mut Snapshot,
+    ) {
         let (mut peers, mut times, mut idle) = (Vec::new(), Vec::new(), 0);
         let views = upstream.group.view(now_ms / 1000);
         for (peer, view) in upstream.group.peers().zip(views) {
@@ -462,7 +474,7 @@ impl Gatherer {
                     (false, false, false) => shown::PeerState::Up,
                 },
                 active: view.conns.into(),
-                ssl: None,
+                ssl: (is_tls || net.ssl != shown::Ssl::default()).then(|| net.ssl.clone().into()),
                 max_conns: (peer.max_conns > 0).then_some(peer.max_conns.into()),
                 requests: net.requests,
                 responses: net.responses(),
@@ -490,7 +502,9 @@ impl Gatherer {
         snapshot.weir.upstreams.insert(upstream.name.clone(), times);
     }
 
-    fn keep_sample(&mut self, class: String, sample: ErrorSample) {
+    fn keep_sample(&mut self, class: String, mut sample: ErrorSample) {
+        self.samples += 1;
+        sample.number = self.samples;
         let class =
             if self.errors.len() < CLASSES_MAX || self.errors.contains_key(&class) { class } else { OTHER.into() };
         let (last, samples) = self.errors.entry(class).or_default();
@@ -534,6 +548,15 @@ impl Gatherer {
         all.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.class.cmp(&other.class)));
         all
     }
+}
+
+/// Whether a location says `https://` of this group.
+fn is_asked_over_tls(conf: &Conf, group: &str) -> bool {
+    let passes = conf.locations.iter().filter_map(|location| location.values.proxy.pass.as_ref());
+    let groups = &conf.declared.upstream.groups;
+    passes
+        .filter(|pass| pass.is_tls)
+        .any(|pass| pass.group.and_then(|at| groups.get(at)).is_some_and(|one| one.name == group))
 }
 
 fn slab(used: u64, size: u64) -> shown::Slab {

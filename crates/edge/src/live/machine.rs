@@ -1,6 +1,6 @@
 //! What the machine says: CPUs, threads, memory, files, ports.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -26,6 +26,10 @@ pub(super) struct Machine {
     pub(super) overflows: u64,
     /// Ports that the kernel gives to connections, towards each peer.
     pub(super) port_range: Option<u64>,
+    /// By device that says how fast it is: bytes sent in a second, and how many it can.
+    pub(super) links: BTreeMap<String, (f64, u64)>,
+    /// Seconds in which the hypervisor gave a good part of the CPUs to others.
+    pub(super) stolen_seconds: u64,
     /// Local ports taken towards peers.
     pub(super) ports: HashMap<SocketAddr, u64>,
     /// Whose ports are looked at next.
@@ -40,6 +44,7 @@ struct Readings {
     threads: Vec<host::ThreadTimes>,
     quota: Option<host::Quota>,
     resent: Option<u64>,
+    links: BTreeMap<String, (u64, u64)>,
 }
 
 impl Machine {
@@ -56,6 +61,7 @@ impl Machine {
             threads: host::thread_times_under(root),
             quota: host::quota_under(root),
             resent: host::retransmitted_under(root),
+            links: host::links_under(root),
         };
         let mut host = Host {
             cpus: host::effective_cpus_under(root) as u64,
@@ -94,7 +100,13 @@ impl Machine {
         }
         if let (Some(then), Some(now)) = (before.times, now.times) {
             host.cpu = shares(&then, &now);
+            self.stolen_seconds += u64::from(host.cpu.steal >= STEAL_MIN);
         }
+        let sent = now.links.iter().filter_map(|(name, (sent, most))| {
+            let (then, _) = before.links.get(name)?;
+            Some((name.clone(), (sent.saturating_sub(*then) as f64 / seconds, *most)))
+        });
+        self.links = sent.collect();
         let known = |id| before.threads.iter().find(|thread| thread.id == id);
         let shares = now.threads.iter().filter_map(|now| Some((now.id, share(known(now.id)?, now, seconds))));
         self.shares = shares.collect();
@@ -141,6 +153,9 @@ fn share(then: &host::ThreadTimes, now: &host::ThreadTimes, seconds: f64) -> (f6
     (per_second(now.ran_ns, then.ran_ns), wait)
 }
 
+/// Less taken by the hypervisor is a neighbour's noise; this much is what a machine without CPU credits sees.
+pub(super) const STEAL_MIN: f64 = 0.05;
+
 /// Peers whose ports are counted, at most.
 const PORT_PEERS_MAX: usize = 64;
 
@@ -163,6 +178,22 @@ fn shares(then: &CpuKinds, now: &CpuKinds) -> CpuShares {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_and_stolen_time_are_measured_over_a_second() {
+        let reading = |at_ms, sent, steal, idle| Readings {
+            at_ms,
+            times: Some(CpuKinds { user: 0, system: 0, interrupts: 0, steal, idle, wait: 0 }),
+            links: [("eth0".to_owned(), (sent, 1000))].into(),
+            ..Readings::default()
+        };
+        let mut machine = Machine { before: reading(1000, 500, 0, 0), ..Machine::default() };
+        let mut host = Host::default();
+        machine.measure(&reading(3000, 2500, 6, 94), &mut host);
+        assert_eq!((machine.links.get("eth0"), machine.stolen_seconds), (Some(&(1000.0, 1000)), 1));
+        machine.measure(&reading(3000, 2500, 4, 96), &mut host);
+        assert_eq!(machine.stolen_seconds, 1);
+    }
 
     #[test]
     fn without_a_file_to_be_opened_all_are_in_use_and_the_rest_stays() {

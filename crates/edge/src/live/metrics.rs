@@ -299,6 +299,24 @@ metrics! {
         |f, s| f.line(&[], s.weir.websockets.open as f64);
     "weir_websockets_closed" Counter "`by`" "Upgraded connections that ended, by who ended them."
         |f, s| for (by, count) in &s.weir.websockets.closes { f.line(&[("by", by)], *count as f64); };
+    "weir_websocket_messages" Counter "`from`" "WebSocket messages, by who sent them: client or upstream."
+        |f, s| {
+            let all = &s.weir.websockets;
+            for (from, count) in [("client", all.messages_received), ("upstream", all.messages_sent)] {
+                f.line(&[("from", &from)], count.unwrap_or(0) as f64);
+            }
+        };
+    "weir_websocket_close_codes" Counter "`code`, `by`" "How WebSockets were closed, by code and who sent it first; 1005 without a code, 1006 without a Close."
+        |f, s| for close in &s.weir.websockets.codes {
+            f.line(&[("code", &close.code), ("by", &close.by)], close.count as f64);
+        };
+    "weir_websocket_age_seconds" Summary "" "How old upgraded connections were that ended."
+        |f, s| f.times(&[], &s.weir.websockets.age);
+    "weir_websocket_round_trip_seconds" Summary "`to`" "From a ping on its way to its pong: to clients, to upstreams."
+        |f, s| {
+            f.times(&[("to", &"client")], &s.weir.websockets.rtt_client);
+            f.times(&[("to", &"upstream")], &s.weir.websockets.rtt_upstream);
+        };
     "weir_errors" Counter "`class`" "What went wrong, by status and reason."
         |f, s| for class in &s.weir.errors { f.line(&[("class", &class.class)], class.count as f64); };
     "weir_limit_used" Gauge "`kind`, `of`" "How much of a limit is in use."

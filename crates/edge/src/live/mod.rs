@@ -22,7 +22,9 @@ mod names;
 pub mod observer;
 mod scene;
 mod sums;
+pub(crate) mod ticket;
 mod trends;
+pub mod tunnels;
 mod writes;
 
 use std::collections::VecDeque;
@@ -34,8 +36,11 @@ use weir_meter::live::Snapshot;
 use crate::counters::{AllCounters, SEATS_MAX};
 pub use board::Board;
 use names::Names;
-use observer::Errand;
+use observer::{Question, Reply};
 pub use scene::Scene;
+
+/// What the observer is asked.
+type Errand = ticket::Errand<Question, Reply>;
 
 /// What the workers' cells are found by, and whoever reads them.
 pub struct Live {

@@ -1,28 +1,24 @@
 //! The thread that reads what workers count: once a second, and when a request asks.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, Weak};
-use std::task::{Context, Poll, Waker};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use weir_meter::live::Snapshot;
 use weir_net::process::Identity;
-use weir_net::{Deadline, clock, worker};
+use weir_net::{clock, worker};
 
 use super::api;
 use super::gather::Gatherer;
+use super::ticket;
 use super::{Live, lock};
 use crate::control::crew::assume;
 
 /// Questions that wait for the observer, at most; one more is refused.
 pub const QUESTIONS_MAX: usize = 64;
-
-/// How long a request waits for an answer: building one takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often everything is read.
 const EVERY: Duration = Duration::from_secs(1);
@@ -67,39 +63,6 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// A question, and where its answer goes.
-pub struct Errand {
-    question: Question,
-    ticket: Arc<Ticket>,
-}
-
-/// An answer for a worker to wait for.
-#[derive(Default)]
-struct Ticket(Mutex<(Option<Reply>, Option<Waker>)>);
-
-impl Ticket {
-    fn poll(&self, context: &Context<'_>) -> Poll<Reply> {
-        let mut state = lock(&self.0);
-        match state.0.take() {
-            Some(reply) => Poll::Ready(reply),
-            None => {
-                state.1 = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-
-    fn settle(&self, reply: Reply) {
-        let mut state = lock(&self.0);
-        state.0 = Some(reply);
-        let waker = state.1.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
 impl Live {
     /// Starts the thread, as `identity`; it ends when nobody holds what it reads.
     ///
@@ -120,19 +83,7 @@ impl Live {
 
     /// Asks, and waits beside others for the answer; `None` when too many ask, or it takes too long.
     pub async fn ask(&self, question: Question) -> Option<Reply> {
-        let ticket = Arc::new(Ticket::default());
-        let errand = Errand { question, ticket: ticket.clone() };
-        match self.errands.get()?.try_send(errand) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => return None,
-        }
-        let deadline = Deadline::new();
-        deadline.set(PATIENCE);
-        poll_fn(|context| match ticket.poll(context) {
-            Poll::Ready(reply) => Poll::Ready(Some(reply)),
-            Poll::Pending => deadline.poll_expired().map(|()| None),
-        })
-        .await
+        ticket::ask(self.errands.get()?, question).await
     }
 
     /// The snapshots of the last minutes, oldest first.
@@ -176,7 +127,7 @@ impl Observer {
         Observer { gatherer: Gatherer::new(PathBuf::from("/"), clock::unix_ms()) }
     }
 
-    fn run(&mut self, live: &Weak<Live>, list: &Receiver<Errand>) {
+    fn run(&mut self, live: &Weak<Live>, list: &Receiver<super::Errand>) {
         let mut next = clock::precise();
         loop {
             let now = clock::precise();
@@ -195,8 +146,9 @@ impl Observer {
                 Ok(errand) => {
                     let Some(live) = live.upgrade() else { return };
                     // Whoever has left needs no answer.
-                    if Arc::strong_count(&errand.ticket) > 1 {
-                        errand.ticket.settle(self.reply(&live, &errand.question));
+                    if errand.is_awaited() {
+                        let reply = self.reply(&live, &errand.question);
+                        errand.settle(reply);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}

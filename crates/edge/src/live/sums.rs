@@ -9,7 +9,6 @@ use weir_meter::live::histogram::{Count, Tally};
 use weir_meter::live::{self as shown, OTHER, PATH};
 
 use super::Live;
-use super::board::Closer;
 use crate::cache::reason::Reason;
 use crate::cache::store::{Served, Status, Zone};
 use crate::conf::Conf;
@@ -193,7 +192,7 @@ pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
     sums
 }
 
-/// Connections that became tunnels.
+/// What became of spans.
 pub(super) fn traces(conf: &Conf) -> shown::Traces {
     let otel = &conf.declared.otel;
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -204,27 +203,4 @@ pub(super) fn traces(conf: &Conf) -> shown::Traces {
         dropped: read(&counts.dropped),
         failed: read(&counts.failed),
     }
-}
-
-pub(super) fn websockets(live: &Live, conf: &Conf) -> shown::WebSockets {
-    let mut all = shown::WebSockets::default();
-    let mut age = Tally::default();
-    for (_, board) in live.taken_boards() {
-        let cell = &board.tunnels;
-        for (word, count) in Closer::WORDS.iter().zip(&cell.closed) {
-            if count.get() > 0 {
-                *all.closes.entry((*word).to_owned()).or_default() += count.get();
-            }
-        }
-        all.opened += cell.opened.get();
-        all.received += cell.received.get();
-        all.sent += cell.sent.get();
-        age.add(&cell.age);
-    }
-    all.open = all.opened.saturating_sub(all.closes.values().sum());
-    all.age = age.times();
-    let proxies = conf.locations.iter().filter(|location| location.values.proxy.pass.is_some());
-    let timeouts = proxies.map(|location| location.values.proxy.read_timeout.as_millis() as u64);
-    all.timeout_ms = timeouts.min().unwrap_or(0);
-    all
 }

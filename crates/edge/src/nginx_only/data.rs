@@ -695,7 +695,6 @@ pub(super) static ENTRIES: &[Entry] = &[
     row("status", "NGINX Plus", "location"),
     row("status_format", "NGINX Plus", "http"),
     row("status_zone", "NGINX Plus", "server, location, if in location, stream server"),
-    row("sticky", "ngx_http_upstream_sticky_module", "upstream"),
     row("sticky_cookie_insert", "NGINX Plus", "upstream"),
     row("stream", "ngx_stream", "main"),
     row("stub_status", "ngx_http_stub_status_module", "server, location"),

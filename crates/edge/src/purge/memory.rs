@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::purge::entry::Id;
+use crate::whole_file;
 
 /// A longer file is not one of ours.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -23,10 +24,7 @@ impl Memory {
     /// Reads the file; `None` if there is none, if it is of another stream, or if it cannot be read: then nothing is
     /// known, and the edge must act so.
     pub fn read(path: &Path, stream: &str) -> Option<Memory> {
-        if std::fs::metadata(path).ok()?.len() > FILE_BYTES_MAX {
-            return None;
-        }
-        let value: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        let value: Value = serde_json::from_slice(&whole_file::read(path, FILE_BYTES_MAX).ok()?).ok()?;
         if value.get("stream")?.as_str()? != stream {
             return None;
         }
@@ -37,11 +35,8 @@ impl Memory {
 
     /// Writes the file anew: whole or not at all, under its name.
     pub fn write(&self, path: &Path, stream: &str) -> io::Result<()> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".new");
         let text = json!({"stream": stream, "applied": self.applied.to_string(), "zones": self.zones});
-        std::fs::write(&name, format!("{text}\n"))?;
-        std::fs::rename(&name, path)
+        whole_file::replace(path, format!("{text}\n").as_bytes())
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod cpu;
 mod limits;
+mod listen;
 mod machine;
 mod pam;
 mod process;
@@ -20,6 +21,7 @@ mod unit;
 
 pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under};
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
+pub use listen::listens_of;
 pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under};
 pub use pam::{PamLimit, pam_limits_under};
 pub use process::{
@@ -34,6 +36,8 @@ pub use strip::{
     CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_under, pressure_under,
     quota_under, resident_under, retransmitted_under, thread_times_of, thread_times_under,
 };
-pub use tcp::{Held, PEERS_MAX, SOCKETS_MAX, Sockets, counters_of, devices_of, local_port_range, sockets_of};
+pub use tcp::{
+    Held, PEERS_MAX, SOCKETS_MAX, Sockets, counters_of, devices_of, links_under, local_port_range, sockets_of,
+};
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};
 pub use unit::{Unit, unit_under};

@@ -13,7 +13,7 @@ pub const PEERS_MAX: usize = 1024;
 
 /// `st` in `/proc/net/tcp`: TIME_WAIT, LISTEN, SYN_RECV (Linux, include/net/tcp_states.h).
 const TIME_WAIT: u8 = 6;
-const LISTEN: u8 = 10;
+pub(super) const LISTEN: u8 = 10;
 const SYN_RECV: u8 = 3;
 
 /// The sockets of a namespace, summed.
@@ -69,21 +69,25 @@ pub fn sockets_of(root: &Path, pid: u32) -> Sockets {
     found
 }
 
-struct Row {
-    local: SocketAddr,
-    remote: SocketAddr,
-    state: u8,
+pub(super) struct Row {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub state: u8,
     /// Bytes that wait to be read; of a listener, connections that wait to be accepted.
-    received: u64,
+    pub received: u64,
+    /// The socket's number, by which descriptors name it.
+    pub inode: u64,
 }
 
 /// `sl: LOCAL REMOTE st tx:rx …` (Linux, net/ipv4/tcp_ipv4.c, `get_tcp4_sock`).
-fn row(line: &str) -> Option<Row> {
+pub(super) fn row(line: &str) -> Option<Row> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (local, remote) = (address(words.next()?)?, address(words.next()?)?);
     let state = u8::from_str_radix(words.next()?, 16).ok()?;
     let (_, received) = words.next()?.split_once(':')?;
-    Some(Row { local, remote, state, received: u64::from_str_radix(received, 16).ok()? })
+    // Timers, retransmissions, the owner's number and a timeout stand between.
+    let inode = words.nth(4).and_then(|inode| inode.parse().ok()).unwrap_or(0);
+    Some(Row { local, remote, state, received: u64::from_str_radix(received, 16).ok()?, inode })
 }
 
 /// An address in the kernel's hexadecimal: words of 32 bits as the machine holds them, then the port.
@@ -135,6 +139,20 @@ pub fn devices_of(root: &Path, pid: u32) -> BTreeMap<String, (u64, u64)> {
     text.lines().filter_map(device).filter(|(name, _)| name != "lo").take(PEERS_MAX).collect()
 }
 
+/// Network devices that say how fast they are: bytes sent so far, and bytes a second that they can send. Loopback and most
+/// virtual devices have no speed.
+pub fn links_under(root: &Path) -> BTreeMap<String, (u64, u64)> {
+    let text = fs::read_to_string(root.join("proc/self/net/dev")).unwrap_or_default();
+    let link = |line: &str| {
+        let (name, numbers) = line.split_once(':')?;
+        let (name, sent) = (name.trim(), numbers.split_ascii_whitespace().nth(8)?.parse().ok()?);
+        let speed = fs::read_to_string(root.join(format!("sys/class/net/{name}/speed"))).ok()?;
+        let megabits = speed.trim().parse::<u64>().ok().filter(|megabits| *megabits > 0)?;
+        Some((name.to_owned(), (sent, megabits.saturating_mul(125_000))))
+    };
+    text.lines().filter_map(link).take(PEERS_MAX).collect()
+}
+
 /// The lowest and the highest local port of outgoing connections, in this thread's namespace.
 pub fn local_port_range(root: &Path) -> Option<(u16, u16)> {
     let text = fs::read_to_string(root.join("proc/sys/net/ipv4/ip_local_port_range")).ok()?;
@@ -179,6 +197,10 @@ mod tests {
         let found = counters_of(root.path(), 7, &["ListenOverflows", "ActiveOpens", "MaxConn"]);
         assert_eq!(found, [("ListenOverflows".to_owned(), 4), ("ActiveOpens".to_owned(), 17)].into());
         assert_eq!(devices_of(root.path(), 7), [("eth0".to_owned(), (5, 6))].into());
+        let dev = " eth0: 5 1 0 0 0 0 0 0 600 2 0\n tun0: 1 1 0 0 0 0 0 0 7 1 0\n lo: 1 1 0 0 0 0 0 0 8 1 0\n";
+        let files =
+            [("proc/self/net/dev", dev), ("sys/class/net/eth0/speed", "1000\n"), ("sys/class/net/tun0/speed", "-1\n")];
+        assert_eq!(links_under(tree::made_up(&files).path()), [("eth0".to_owned(), (600, 125_000_000))].into());
         assert_eq!(local_port_range(root.path()), Some((50_000, 50_199)));
         assert_eq!(local_port_range(Path::new("/nowhere")), None);
     }

@@ -74,6 +74,60 @@ pub struct SslCell {
     pub verify: [Count; 5],
 }
 
+/// Places of [`SslCell::verify`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distrust {
+    /// No certificate was shown and one is required.
+    None,
+    /// It is not valid yet, or no more.
+    Expired,
+    /// It was revoked.
+    Revoked,
+    /// It is another host's.
+    Hostname,
+    /// Anything else.
+    Other,
+}
+
+impl Distrust {
+    /// By OpenSSL's number of what is wrong (`X509_V_ERR_CERT_NOT_YET_VALID`, `_HAS_EXPIRED`, `_REVOKED`,
+    /// `_HOSTNAME_MISMATCH` of x509_vfy.h).
+    pub fn of(code: u32) -> Distrust {
+        match code {
+            9 | 10 => Distrust::Expired,
+            23 => Distrust::Revoked,
+            62 => Distrust::Hostname,
+            _ => Distrust::Other,
+        }
+    }
+}
+
+impl SslCell {
+    /// Counts a certificate that is not trusted.
+    pub fn distrusted(&self, why: Distrust) {
+        if let Some(count) = self.verify.get(why as usize) {
+            count.one();
+        }
+    }
+
+    fn add_to(&self, sums: &mut Ssl) {
+        sums.handshakes += self.handshakes.get();
+        sums.handshakes_failed += self.failed.get();
+        sums.session_reuses += self.reused.get();
+        sums.no_common_protocol += self.no_common_protocol.get();
+        sums.no_common_cipher += self.no_common_cipher.get();
+        sums.handshake_timeout += self.timeout.get();
+        sums.peer_rejected_cert += self.rejected.get();
+        let [no_cert, expired, revoked, host, other] = &self.verify;
+        let verify = &mut sums.verify_failures;
+        verify.no_cert += no_cert.get();
+        verify.expired_cert += expired.get();
+        verify.revoked_cert += revoked.get();
+        verify.hostname_mismatch += host.get();
+        verify.other += other.get();
+    }
+}
+
 /// The sums of zone cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneSums {
@@ -116,21 +170,7 @@ impl ZoneSums {
         self.received += cell.received.get();
         self.sent += cell.sent.get();
         self.times.add(&cell.times);
-        let ssl = &cell.ssl;
-        self.ssl.handshakes += ssl.handshakes.get();
-        self.ssl.handshakes_failed += ssl.failed.get();
-        self.ssl.session_reuses += ssl.reused.get();
-        self.ssl.no_common_protocol += ssl.no_common_protocol.get();
-        self.ssl.no_common_cipher += ssl.no_common_cipher.get();
-        self.ssl.handshake_timeout += ssl.timeout.get();
-        self.ssl.peer_rejected_cert += ssl.rejected.get();
-        let [no_cert, expired, revoked, host, other] = &ssl.verify;
-        let verify = &mut self.ssl.verify_failures;
-        verify.no_cert += no_cert.get();
-        verify.expired_cert += expired.get();
-        verify.revoked_cert += revoked.get();
-        verify.hostname_mismatch += host.get();
-        verify.other += other.get();
+        cell.ssl.add_to(&mut self.ssl);
     }
 
     /// Adds other sums.
@@ -297,6 +337,8 @@ pub struct PeerCell {
     pub header: Histogram,
     /// Time to its end.
     pub response: Histogram,
+    /// TLS handshakes with it.
+    pub ssl: SslCell,
     /// Responses by the ends of Plus' buckets; those of the first are the rest of all.
     spread: [Count; RESPONSE_TIME_ENDS_MS.len() + 1],
 }
@@ -356,6 +398,8 @@ pub struct PeerSums {
     pub header: Tally,
     /// As in [`PeerCell`].
     pub response: Tally,
+    /// As in [`PeerCell`].
+    pub ssl: Ssl,
     spread: [u64; RESPONSE_TIME_ENDS_MS.len() + 1],
     codes: Box<[u64]>,
 }
@@ -376,6 +420,7 @@ impl Default for PeerSums {
             connect: Tally::default(),
             header: Tally::default(),
             response: Tally::default(),
+            ssl: Ssl::default(),
             spread: Default::default(),
             codes: vec![0; CODES + 1].into(),
         }
@@ -398,6 +443,7 @@ impl PeerSums {
         self.connect.add(&cell.connect);
         self.header.add(&cell.header);
         self.response.add(&cell.response);
+        cell.ssl.add_to(&mut self.ssl);
         add_counts(&mut self.spread, &cell.spread);
         cell.codes.add_to(&mut self.codes);
     }
@@ -419,6 +465,7 @@ impl PeerSums {
             connect: self.connect.since(&base.connect),
             header: self.header.since(&base.header),
             response: self.response.since(&base.response),
+            ssl: ssl_with(&self.ssl, &base.ssl, u64::saturating_sub),
             spread: less(self.spread, base.spread),
             codes: both.map(|(now, then)| now.saturating_sub(*then)).collect(),
         }

@@ -90,7 +90,7 @@ fn http(now: Timestamp) -> Http {
         responses: shop.clone(),
         received: 19_000_000,
         sent: 734_000_000,
-        ssl: Some(ssl()),
+        ssl: Some(ssl().into()),
     };
     let location = |share: u64| LocationZone {
         requests: 48_883 / share,
@@ -219,9 +219,14 @@ fn weir(now: Timestamp) -> Weir {
             closes: counts(&[("client", 15), ("upstream", 3), ("timeout", 6)]),
             received: 410_000,
             sent: 2_900_000,
-            messages_received: None,
-            messages_sent: None,
+            messages_received: Some(5_400),
+            messages_sent: Some(38_200),
+            lost: 0,
+            codes: closes(),
             age: times(24, 61_000_000, 300_000_000, 600_000_000, 612_000_000),
+            ages: ages(),
+            rtt_client: times(410, 38_000, 210_000, 640_000, 702_000),
+            rtt_upstream: times(12, 400, 900, 900, 880),
             timeout_ms: 60_000,
         },
         traces: Traces { endpoint: Some("http://127.0.0.1:4317".to_owned()), exported: 1_204, dropped: 0, failed: 0 },
@@ -234,6 +239,17 @@ fn weir(now: Timestamp) -> Weir {
         errors: errors(now),
         names_merged: 0,
     }
+}
+
+fn closes() -> Vec<CloseCode> {
+    let code = |code, by: &str, count| CloseCode { code, by: by.to_owned(), count };
+    vec![code(1000, "client", 4), code(1001, "client", 11), code(1001, "upstream", 3), code(1006, "nobody", 6)]
+}
+
+fn ages() -> Vec<AgeBucket> {
+    let counts = [0, 1, 1, 2, 0, 12, 2, 3, 3, 0, 0, 0, 0];
+    let ends = CLOSE_AGES_S.into_iter().map(Some).chain([None]);
+    ends.zip(counts).map(|(to_s, count)| AgeBucket { to_s, count }).collect()
 }
 
 fn peers() -> Vec<PeerTimes> {
@@ -336,6 +352,7 @@ fn host() -> Host {
 
 fn errors(now: Timestamp) -> Vec<ErrorClass> {
     let sample = ErrorSample {
+        number: 1,
         at: Timestamp(now.0 - 8_200),
         client: "203.0.113.9".to_owned(),
         server: "shop.example".to_owned(),
@@ -348,8 +365,9 @@ fn errors(now: Timestamp) -> Vec<ErrorClass> {
                to upstream, client: 203.0.113.9, server: shop.example, request: \"GET /api/cart HTTP/1.1\", \
                upstream: \"http://10.0.0.12:3000/api/cart\", host: \"shop.example\""
                 .to_owned(),
+        ids: vec!["5d41402abc4b2a76b9719d911017c592".to_owned()],
     };
-    let timeout = ErrorSample { status: 504, took_us: 60_000_100, line: String::new(), ..sample.clone() };
+    let timeout = ErrorSample { number: 2, status: 504, took_us: 60_000_100, line: String::new(), ..sample.clone() };
     vec![
         ErrorClass { class: "502".to_owned(), count: 260, last: sample.at, samples: vec![sample] },
         ErrorClass { class: "504".to_owned(), count: 50, last: timeout.at, samples: vec![timeout] },

@@ -11,6 +11,7 @@ mod example;
 pub mod histogram;
 pub mod own;
 pub mod plus;
+mod ssl;
 mod timestamp;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use own::*;
 pub use plus::*;
+pub use ssl::*;
 pub use timestamp::Timestamp;
 
 /// Zones, peers, limits and whatever else has a name, at most, of each kind; those beyond count into [`OTHER`].

@@ -171,15 +171,51 @@ pub struct WebSockets {
     pub received: u64,
     /// Bytes to clients.
     pub sent: u64,
-    /// Messages from clients; `None` where nobody looks into the frames.
+    /// Messages from clients; `None` where none of the upgraded ever was a WebSocket.
     pub messages_received: Option<u64>,
-    /// Messages to clients; `None` where nobody looks into the frames.
+    /// Messages to clients; `None` likewise.
     pub messages_sent: Option<u64>,
-    /// How old those were that have closed.
+    /// Directions of WebSockets in which something came that is no frame: nothing after that is counted as messages.
+    pub lost: u64,
+    /// How WebSockets were closed, by code and who said so first.
+    pub codes: Vec<CloseCode>,
+    /// How old those were that have closed; measured in milliseconds.
     pub age: Times,
+    /// The same by [`CLOSE_AGES_S`], exactly.
+    pub ages: Vec<AgeBucket>,
+    /// From a ping on its way to a client to that client's pong.
+    pub rtt_client: Times,
+    /// From a client's ping to the upstream's pong.
+    pub rtt_upstream: Times,
     /// The timeout that ends an idle one, in milliseconds (`proxy_read_timeout`), the shortest in the configuration.
     pub timeout_ms: u64,
 }
+
+/// How often WebSockets were closed with a code.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CloseCode {
+    /// As sent; 1005 for a Close without one, 1006 for an end without a Close (RFC 6455 §7.1.5), 0 for all those beyond
+    /// what is counted one by one.
+    pub code: u16,
+    /// Who sent the first Close: `client`, `upstream`, `nobody`.
+    pub by: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// How many were no older than this, and older than the bucket before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgeBucket {
+    /// Seconds; `None` for the last.
+    pub to_s: Option<u64>,
+    /// How many.
+    pub count: u64,
+}
+
+/// The ends of the buckets of [`WebSockets::ages`]: where timeouts use to be set, and up to a day.
+pub const CLOSE_AGES_S: [u64; 12] = [1, 5, 15, 30, 60, 65, 120, 300, 900, 3600, 21_600, 86_400];
 
 /// What became of the spans of recorded requests (`otel_trace`), since the start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -200,11 +236,11 @@ pub struct Traces {
 #[serde(default)]
 pub struct Limit {
     /// What is limited: `connections`, `fds`, `ports`, `accept_queue`, `pool`, `worker_cpu`, `cpu_quota`, `cache_size`,
-    /// `upstream_conns`, `memory`.
+    /// `upstream_conns`, `memory`, `cpu_credits`, `tx_link`.
     pub kind: String,
     /// Of what, where there are several: a worker, `ADDRESS` of a peer, a cache; else empty.
     pub of: String,
-    /// `count`, `bytes`, or `cores`.
+    /// `count`, `bytes` (of `tx_link` a second), or `cores`.
     pub unit: String,
     /// In use.
     pub used: f64,
@@ -308,6 +344,8 @@ pub const CLASSES_MAX: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorSample {
+    /// Its number, from 1 and never twice.
+    pub number: u64,
     /// When.
     pub at: Timestamp,
     /// Client's address.
@@ -324,4 +362,6 @@ pub struct ErrorSample {
     pub took_us: u64,
     /// The line in the error log; empty when nothing was logged.
     pub line: String,
+    /// What logs may know it by: `$request_id`, the trace's id, and an id that the client sent.
+    pub ids: Vec<String>,
 }

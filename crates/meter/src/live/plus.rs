@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Timestamp;
+use super::{PeerSsl, Timestamp, ZoneSsl};
 
 /// The process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,44 +49,6 @@ pub struct Connections {
     pub active: u64,
     /// Open without one.
     pub idle: u64,
-}
-
-/// TLS handshakes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Ssl {
-    /// Done.
-    pub handshakes: u64,
-    /// Failed, for whatever reason.
-    pub handshakes_failed: u64,
-    /// Of those done, resumed.
-    pub session_reuses: u64,
-    /// Failed: no common version.
-    pub no_common_protocol: u64,
-    /// Failed: no common cipher.
-    pub no_common_cipher: u64,
-    /// Failed: took too long.
-    pub handshake_timeout: u64,
-    /// Failed: the other side did not like the certificate.
-    pub peer_rejected_cert: u64,
-    /// Certificates refused, by reason.
-    pub verify_failures: VerifyFailures,
-}
-
-/// Certificates refused.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct VerifyFailures {
-    /// None was shown and one is required.
-    pub no_cert: u64,
-    /// Not yet or no more valid.
-    pub expired_cert: u64,
-    /// Revoked.
-    pub revoked_cert: u64,
-    /// For another host.
-    pub hostname_mismatch: u64,
-    /// Anything else.
-    pub other: u64,
 }
 
 /// Memory of a named zone.
@@ -195,7 +157,7 @@ pub struct ServerZone {
     pub sent: u64,
     /// TLS handshakes; only where a server of the zone speaks it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ssl: Option<Ssl>,
+    pub ssl: Option<ZoneSsl>,
 }
 
 /// A location's zone.
@@ -364,7 +326,7 @@ pub struct Peer {
     pub active: u64,
     /// TLS handshakes with it; only where TLS is spoken.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ssl: Option<Ssl>,
+    pub ssl: Option<PeerSsl>,
     /// How many connections it may have; left out where there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_conns: Option<u64>,

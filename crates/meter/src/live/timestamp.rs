@@ -33,15 +33,31 @@ impl Timestamp {
         let mut clock = clock.splitn(3, ':').map(str::parse::<u64>);
         let (hour, minute, second) = (clock.next()?.ok()?, clock.next()?.ok()?, clock.next()?.ok()?);
         let ms: u64 = ms.parse().ok()?;
+        if ms >= 1000 {
+            return None;
+        }
+        Timestamp::of_civil([year, month, day], [hour, minute, second]).map(|Timestamp(whole)| Timestamp(whole + ms))
+    }
+
+    /// The moment of a date (year, month, day) and a clock (hour, minute, second), in UTC; `None` where there is none.
+    pub fn of_civil([year, month, day]: [u64; 3], [hour, minute, second]: [u64; 3]) -> Option<Timestamp> {
         let fits = (1970..=9999).contains(&year)
             && (1..=12).contains(&month)
             && (1..=31).contains(&day)
             && hour < 24
             && minute < 60
-            && second < 61
-            && ms < 1000;
+            && second < 61;
+        if !fits {
+            return None;
+        }
         let days = u64::try_from(days(year as i64, month as i64, day as i64)).ok()?;
-        fits.then_some(Timestamp(days * MS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1000 + ms))
+        Some(Timestamp(days * MS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1000))
+    }
+
+    /// Its year, month and day in UTC.
+    pub fn date(self) -> [u64; 3] {
+        let (year, month, day) = civil((self.0.min(LAST_MS) / MS_PER_DAY) as i64);
+        [year, month, day].map(i64::unsigned_abs)
     }
 }
 

@@ -18,10 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The environment variable that lists inherited sockets.
 pub const ENV_SOCKETS: &str = "NGINX";
 
-/// Starts a new binary that inherits the sockets.
+/// Starts a new binary that inherits the sockets, with `more` variables in its environment.
 ///
 /// Returns at once; the child must be waited for when SIGCHLD tells of its end.
-pub fn exec_new_binary(program: &OsStr, args: &[OsString], sockets: &[Listening]) -> io::Result<Child> {
+pub fn exec_new_binary(
+    program: &OsStr,
+    args: &[OsString],
+    sockets: &[Listening],
+    more: &[(&str, String)],
+) -> io::Result<Child> {
     // Our own are close-on-exec; a dup is not. The copies live until the spawn.
     let copies = sockets.iter().map(|socket| rustix::io::dup(socket.as_fd())).collect::<Result<Vec<OwnedFd>, _>>()?;
     let mut list = String::new();
@@ -29,7 +34,7 @@ pub fn exec_new_binary(program: &OsStr, args: &[OsString], sockets: &[Listening]
         list.push_str(&format!("{};", copy.as_raw_fd()));
     }
     let mut command = Command::new(program);
-    command.args(args).env(ENV_SOCKETS, list);
+    command.args(args).env(ENV_SOCKETS, list).envs(more.iter().map(|(name, value)| (name, value)));
     unmark(&mut command);
     command.spawn()
 }
@@ -111,7 +116,7 @@ mod tests {
                 case $(readlink /proc/self/fd/$fd) in socket:*) ;; *) exit 3 ;; esac
             done"#;
         let args = ["-c".into(), script.into()];
-        let mut child = exec_new_binary("/bin/sh".as_ref(), &args, &[socket.clone(), socket]).unwrap();
+        let mut child = exec_new_binary("/bin/sh".as_ref(), &args, &[socket.clone(), socket], &[]).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::ban::{BANS_MAX, Ban, Force, Purge};
 use super::label::Tag;
+use crate::whole_file;
 
 /// The file's name in the cache directory.
 pub const PURGES_FILE: &str = ".weir-purges";
@@ -41,25 +42,20 @@ pub(super) struct Restored {
 /// Reads the record in a directory; nothing when there is none.
 pub(super) fn read(directory: &Path) -> io::Result<Restored> {
     let path = directory.join(PURGES_FILE);
-    let found = match std::fs::metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Restored::default()),
-        found => found?,
-    };
-    if found.len() > RECORD_BYTES_MAX {
-        return Ok(lost(0));
+    match whole_file::read(&path, RECORD_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Restored::default()),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(lost(0)),
+        read => Ok(parse(&String::from_utf8_lossy(&read?))),
     }
-    Ok(parse(&String::from_utf8_lossy(&std::fs::read(&path)?)))
 }
 
 impl Purges {
     /// Writes the record anew with these rules, and keeps it open.
     pub fn write(directory: &Path, bans: &[Ban], newest: u32) -> io::Result<Purges> {
         let path = directory.join(PURGES_FILE);
-        let temp = directory.join(format!("{PURGES_FILE}.new"));
         let mut text = format!("{FIRST_LINE}{newest}\n");
         bans.iter().for_each(|ban| text.push_str(&line(ban)));
-        std::fs::write(&temp, text)?;
-        std::fs::rename(&temp, &path)?;
+        whole_file::replace(&path, text.as_bytes())?;
         let file = OpenOptions::new().append(true).open(&path)?;
         Ok(Purges { path: directory.to_owned(), file, lines: bans.len() })
     }

@@ -1,7 +1,7 @@
 //! `state=`: a JSON object that keeps a zone's pairs over restarts: `{"KEY": "VALUE"}`, or where a pair ends,
 //! `{"KEY": {"value": "VALUE", "until": UNIX_MILLISECONDS}}`.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::pairs::{Misfit, Pair, Pairs};
 use crate::directive::Refusal;
 use crate::log::Os;
+use crate::whole_file;
 
 /// No larger file is read. Zones may be larger than what their files hold: names and values are written without what
 /// a pair is taken to cost in memory.
@@ -16,16 +17,13 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Reads a file's pairs; those that have ended stay out. A file that is not there yet has none.
 pub fn read(path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), Refusal> {
-    let failed = |error: &io::Error| Refusal::whole(format!("open() \"{path}\" failed {}", Os(error)));
-    let bytes = match std::fs::metadata(path).map(|known| known.len()) {
-        Ok(0) => return Ok(()),
-        Ok(length) if length > FILE_BYTES_MAX => {
-            return Err(Refusal::whole(format!("\"{path}\" is larger than {FILE_BYTES_MAX} bytes")));
-        }
-        Ok(_) => std::fs::read(path).map_err(|error| failed(&error))?,
+    let bytes = match whole_file::read(Path::new(path), FILE_BYTES_MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(&error)),
+        read => read.map_err(|error| Refusal::whole(format!("open() \"{path}\" failed {}", Os(&error))))?,
     };
+    if bytes.is_empty() {
+        return Ok(());
+    }
     let broken = |why: &str| {
         Refusal::whole(format!("\"{path}\" is no state of a keyval_zone: {why}"))
             .todo("the file is the API's to write: move it away to begin without pairs")
@@ -64,15 +62,9 @@ pub fn write(path: &str, pairs: &Pairs, now_ms: u64) -> io::Result<()> {
         (String::from_utf8_lossy(key).into_owned(), shown)
     };
     let all: Map<String, Value> = pairs.iter(now_ms).map(line).collect();
-    let target = Path::new(path);
-    let mut beside = target.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = std::fs::File::create(&beside)?;
     let mut text = serde_json::to_vec(&all)?;
     text.push(b'\n');
-    file.write_all(&text)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, target)
+    whole_file::replace(Path::new(path), &text)
 }
 
 #[cfg(test)]

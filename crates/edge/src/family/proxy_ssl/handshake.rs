@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use weir_meter::Step;
+use weir_meter::live::cells::Distrust;
 use weir_net::tls::{Client, Failure as TlsFailure, Sessions, failure};
 use weir_net::{Address, Deadline, Stream, TlsStream};
 
@@ -19,6 +20,7 @@ use crate::exchange::Exchange;
 use crate::family::ssl::certificate;
 use crate::family::upstream::attempt::Failure;
 use crate::log::{Level, Os};
+use crate::secure;
 
 /// TLS 1.3 tickets kept for one upstream and name: as many connections resume before the next full handshake.
 const TICKETS_MAX: usize = 8;
@@ -124,13 +126,28 @@ pub async fn shake_hands(
         })
         .await?
     };
+    let cell = &exchange.worker.board.peer(exchange.tries.last().map_or(0, |attempt| attempt.cell)).ssl;
     match shaken {
         Ok(()) if party.tls.verifies && !tls.is_for(&party.name) => {
+            cell.failed.one();
+            cell.distrusted(Distrust::Hostname);
             Err(Failure::Tls(Fault::OtherName(party.name.clone())))
         }
-        Ok(()) => Ok(tls),
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Failure::TimedOut),
-        Err(error) => Err(Failure::Tls(Fault::Handshake(error))),
+        Ok(()) => {
+            cell.handshakes.one();
+            if tls.is_resumed() {
+                cell.reused.one();
+            }
+            Ok(tls)
+        }
+        Err(error) => {
+            cell.failed.one();
+            secure::count_fault(cell, &error);
+            match error.kind() {
+                io::ErrorKind::TimedOut => Err(Failure::TimedOut),
+                _ => Err(Failure::Tls(Fault::Handshake(error))),
+            }
+        }
     }
 }
 

@@ -224,6 +224,12 @@ impl Group {
         self.slots.get(index).map(|slot| &slot.peer)
     }
 
+    /// What `sticky` calls a peer.
+    #[must_use]
+    pub fn name_of(&self, index: usize) -> &str {
+        self.slots.get(index).map_or("", |slot| &slot.name)
+    }
+
     /// Starts an exchange's selection; its tries are the peers not down, limited
     /// by `proxy_next_upstream_tries` (0 is no limit).
     #[must_use]
@@ -260,7 +266,7 @@ impl Group {
             self.release(selection, Outcome::Abandoned, now_s);
         }
         let picked = match self.single() {
-            Some(slot) => (slot.peer.may_serve() && slot.enter()).then_some(Picked {
+            Some(slot) => (slot.may_serve(affinity.bound) && slot.enter()).then_some(Picked {
                 peer: 0,
                 last_resort: false,
             }),

@@ -39,11 +39,12 @@ use crate::build::Build;
 use crate::directive::Refusal;
 use crate::dns::{Place, Servers};
 use crate::family::resolver;
+use crate::family::sticky::Sticky;
 use crate::log::{self, Level};
 use crate::variable::Template;
 
 /// What a group is made of, whoever its peers are at the moment.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Frame {
     /// The group's name.
     pub name: String,
@@ -53,6 +54,8 @@ pub struct Frame {
     pub pooling: PoolPolicy,
     /// The key of `hash`.
     pub hash_key: Option<Template>,
+    /// Which exchanges belong to which peer.
+    pub sticky: Option<Arc<Sticky>>,
     /// What may be spent on retries.
     pub budget: Arc<Budget>,
     /// The name of its `zone`.
@@ -106,10 +109,9 @@ impl Live {
 
     /// What stands for the group among those of a configuration.
     pub fn declared(self) -> Upstream {
-        let Frame { name, policy, pooling, hash_key, budget, zone } = self.frame.clone();
-        let group = Group::nobody(&name, policy);
-        let (addresses, live) = (Vec::new(), Some(Arc::new(self)));
-        Upstream { name, group, addresses, budget, pooling, hash_key, zone, is_implicit: false, pool_ids: None, live }
+        let frame = self.frame.clone();
+        let group = Group::nobody(&frame.name, frame.policy);
+        Upstream { live: Some(Arc::new(self)), ..Upstream::of(frame, group, Vec::new()) }
     }
 
     /// The peers of the moment.
@@ -198,18 +200,7 @@ fn assemble(frame: &Frame, peers: Vec<Peer>, known: &mut Known) -> Result<Upstre
         pool_ids.push(id);
     }
     known.pool_ids = ids;
-    Ok(Upstream {
-        name: frame.name.clone(),
-        group,
-        addresses,
-        budget: frame.budget.clone(),
-        pooling: frame.pooling,
-        hash_key: frame.hash_key.clone(),
-        zone: frame.zone.clone(),
-        is_implicit: false,
-        pool_ids: Some(pool_ids),
-        live: None,
-    })
+    Ok(Upstream { pool_ids: Some(pool_ids), ..Upstream::of(frame.clone(), group, addresses) })
 }
 
 /// Gives groups without a resolver of their own that of `http`, or refuses the file.
@@ -307,11 +298,8 @@ mod tests {
     fn live(service: Option<&str>, fixed: &[&str]) -> Live {
         let frame = Frame {
             name: "u".to_owned(),
-            policy: Policy::RoundRobin,
-            pooling: PoolPolicy::default(),
-            hash_key: None,
-            budget: Arc::default(),
             zone: Some("u".to_owned()),
+            ..Frame::default()
         };
         let named = Named {
             host: "a.example".to_owned(),

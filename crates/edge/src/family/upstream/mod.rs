@@ -1,14 +1,16 @@
 //! `upstream` and its `server`s: groups of peers, how one is chosen, and the connections kept to them.
 //!
 //! The deciding part (`group`, `balance`, `retry`, `budget`, `pool_policy`) is pure: no socket, no clock.
-//! `pool` keeps idle connections, `line` those that carry many exchanges at once, `attempt` makes one try, `forward` walks from try to try, `blame` says why one
-//! failed, `source` reads the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
+//! `pool` keeps idle connections, `line` those that carry many exchanges at once, `attempt` makes one try (`sending` its
+//! request, `reading` the head of its answer), `walk` goes from try to try, `blame` says why one failed, `answered` what a
+//! head means, `source` reads the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
 
+mod answered;
 pub mod attempt;
 pub mod balance;
 pub mod blame;
-mod choose;
 pub mod budget;
+mod choose;
 pub mod forward;
 pub mod group;
 mod lend;
@@ -17,9 +19,12 @@ pub mod live;
 pub mod peer;
 pub mod pool;
 pub mod pool_policy;
+mod reading;
 pub mod retry;
 pub mod selection;
+pub mod sending;
 pub mod source;
+mod walk;
 
 #[cfg(test)]
 mod simulation;
@@ -33,6 +38,7 @@ use weir_net::Address;
 
 use crate::build::{Build, Kind, Scope};
 use crate::directive::{Arity, Directive, HTTP, NONE, ONE, Refusal, UPSTREAM};
+use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
 use crate::family::{Family, resolver};
 use crate::value;
 use crate::variable::Template;
@@ -102,6 +108,8 @@ pub struct Upstream {
     pub pooling: PoolPolicy,
     /// The key of `hash`.
     pub hash_key: Option<Template>,
+    /// Which exchanges belong to which peer.
+    pub sticky: Option<Arc<Sticky>>,
     /// The name of its `zone`.
     pub zone: Option<String>,
     /// Named by a `proxy_pass`, not by a block.
@@ -123,18 +131,15 @@ impl Upstream {
         let peers = addresses.iter().map(|address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) }).collect();
         let group = Group::new(name, peers, Policy::RoundRobin)?;
         let pooling = PoolPolicy { max_idle: IDLE_MAX_DEFAULT, ..PoolPolicy::default() };
-        Ok(Upstream {
-            name: name.to_owned(),
-            addresses: addresses.to_vec(),
-            group,
-            budget: Arc::default(),
-            pooling,
-            hash_key: None,
-            zone: None,
-            is_implicit: true,
-            pool_ids: None,
-            live: None,
-        })
+        let frame = Frame { name: name.to_owned(), pooling, ..Frame::default() };
+        Ok(Upstream { is_implicit: true, ..Upstream::of(frame, group, addresses.to_vec()) })
+    }
+
+    /// These peers in this frame.
+    fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
+        let Frame { name, policy: _, pooling, hash_key, sticky, budget, zone } = frame;
+        let (is_implicit, pool_ids, live) = (false, None, None);
+        Upstream { name, group, addresses, budget, pooling, hash_key, sticky, zone, is_implicit, pool_ids, live }
     }
 }
 
@@ -146,7 +151,7 @@ const METHOD_NOTE: &str = "load balancing method redefined";
 pub static FAMILY: Family = Family::new("upstream", &[
     Directive::new("upstream", HTTP, ONE, "Defines a group of servers.", upstream).many().block(),
     Directive::new("server", UPSTREAM, Arity::AtLeast(1),
-        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down drain resolve service=.", server).many(),
+        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down drain route= resolve service=.", server).many(),
     Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
         "Names the group's state, which all workers share; its servers may be changed by the API.", zone),
     Directive::new("state", UPSTREAM, ONE, "The file that keeps the group's servers as the API has changed them; it stands for them.",
@@ -200,7 +205,11 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         is_written: is_keepalive_written,
     };
     let Values { policy, hash_key, zone, .. } = values;
-    let frame = Frame { name, policy, pooling, hash_key, budget: Arc::default(), zone };
+    let sticky = scope.settings.sticky.sticky.flatten();
+    if let Some(sticky) = &sticky {
+        b.declared.sticky.belongs(sticky, &name);
+    }
+    let frame = Frame { name, policy, pooling, hash_key, sticky, budget: Arc::default(), zone };
     let built = if frame.zone.is_some() {
         let resolver = scope.settings.resolver;
         let members = Members::new(values.servers, values.named);
@@ -233,8 +242,7 @@ fn fixed(frame: Frame, mut all: Vec<Peer>) -> Result<Upstream, Refusal> {
             None => return Err(Refusal::whole(format!("invalid address \"{}\"", peer.address))),
         }
     }
-    let Frame { name, pooling, hash_key, budget, zone, .. } = frame;
-    Ok(Upstream { name, group, addresses, budget, pooling, hash_key, zone, is_implicit: false, pool_ids: None, live: None })
+    Ok(Upstream::of(frame, group, addresses))
 }
 
 fn parse_address(text: &str) -> Option<Address> {
@@ -370,7 +378,8 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
         Some(("max_conns", text)) => peer.max_conns = number(text)?,
         Some(("max_fails", text)) => peer.max_fails = number(text)?,
         Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
-        Some(("slow_start" | "route", _)) => {
+        Some(("route", text)) => peer.route = route(text)?,
+        Some(("slow_start", _)) => {
             return Err(Refusal::whole(format!("the \"{word}\" parameter is one that weir does not have yet")));
         }
         None if word == "backup" => peer.backup = true,
@@ -379,6 +388,15 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
         _ => return Err(invalid()),
     }
     Ok(())
+}
+
+/// `route=`: what `sticky` calls the peer.
+fn route(text: &str) -> Result<String, Refusal> {
+    match text.len() {
+        0 => Err(Refusal::whole("route is empty")),
+        1..=ROUTE_BYTES_MAX => Ok(text.to_owned()),
+        _ => Err(Refusal::whole(format!("route is longer than {ROUTE_BYTES_MAX}"))),
+    }
 }
 
 /// The servers of the file, as if they stood here (NGINX Plus).

@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::family::sticky::name_of;
+
 /// `weight` of a `server` line that does not say.
 pub const DEFAULT_WEIGHT: u32 = 1;
 /// `max_fails` of a `server` line that does not say.
@@ -42,8 +44,10 @@ pub struct Peer {
     pub backup: bool,
     /// Never serves.
     pub down: bool,
-    /// Is given no more exchanges; those it has go on.
+    /// Is given no more exchanges but those that are bound to it; those it has go on.
     pub drain: bool,
+    /// What `sticky` calls it; empty where its address says.
+    pub route: String,
 }
 
 impl Peer {
@@ -62,6 +66,7 @@ impl Peer {
             backup: false,
             down: false,
             drain: false,
+            route: String::new(),
         }
     }
 
@@ -170,15 +175,24 @@ impl PeerState {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub peer: Peer,
+    /// What `sticky` calls it.
+    pub name: Box<str>,
     pub conns: Arc<AtomicU32>,
 }
 
 impl Slot {
     pub(super) fn new(peer: Peer) -> Self {
+        let name = if peer.route.is_empty() { name_of(&peer.address) } else { peer.route.clone() };
         Self {
             peer,
+            name: name.into(),
             conns: Arc::default(),
         }
+    }
+
+    /// Whether it may have an exchange that is bound to a peer of this name, or to none.
+    pub(super) fn may_serve(&self, bound: Option<&[u8]>) -> bool {
+        self.peer.may_serve() || (!self.peer.down && bound == Some(self.name.as_bytes()))
     }
 
     pub(super) fn conns(&self) -> u32 {

@@ -43,6 +43,12 @@ impl Selection {
         self.held.is_some()
     }
 
+    /// The peer that is held.
+    #[must_use]
+    pub fn peer(&self) -> Option<usize> {
+        self.held.map(|held| held.peer)
+    }
+
     /// Attempts made so far, the one under way included.
     #[must_use]
     pub fn picks(&self) -> u32 {

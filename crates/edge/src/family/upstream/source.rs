@@ -14,6 +14,7 @@ use super::live::Seen;
 use super::pool::Link;
 use super::selection::Selection;
 use crate::exchange::{Exchange, Try};
+use crate::family::sticky::Sticky;
 use crate::fields::Fields;
 use crate::live;
 use crate::worker::Generation;
@@ -79,6 +80,11 @@ pub struct Hold {
 }
 
 impl Hold {
+    /// Who keeps clients with their peers, and what it calls the one that is held; the group's own `upstream` is told.
+    pub fn bond<'u>(&self, upstream: &'u Upstream) -> Option<(&'u Sticky, &'u str)> {
+        Some((upstream.sticky.as_deref()?, upstream.group.name_of(self.selection.peer()?)))
+    }
+
     /// Gives the peer back; `true` when it is kept out from now on.
     pub fn release(&mut self, outcome: Outcome) -> bool {
         match self.group.get() {
@@ -325,6 +331,10 @@ impl Source {
     }
 
     fn end(&mut self, exchange: &mut Exchange<'_>, outcome: Outcome) {
+        let bond = self.hold.group.get().and_then(|upstream| self.hold.bond(upstream));
+        if let Some((sticky, peer)) = bond.filter(|(sticky, _)| outcome == Outcome::Ok && !sticky.learns_at_head()) {
+            sticky.learn(exchange, peer);
+        }
         self.hold.release(outcome);
         if let Some(attempt) = exchange.last_try() {
             attempt.end();

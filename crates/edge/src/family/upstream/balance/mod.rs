@@ -26,9 +26,10 @@ pub(super) use ring::Ring;
 const MAX_MISSES: u32 = 20;
 
 /// How a group spreads exchanges over its peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// Smooth weighted round robin, the default.
+    #[default]
     RoundRobin,
     /// `least_conn`: the fewest exchanges under way for the weight.
     LeastConn,
@@ -53,6 +54,8 @@ pub struct Affinity<'a> {
     pub key: &'a [u8],
     /// The client's address for `ip_hash`; `None` for a unix socket client.
     pub client: Option<IpAddr>,
+    /// The name of the peer it belongs to, as `sticky` knows it.
+    pub bound: Option<&'a [u8]>,
 }
 
 /// One list of a group as a policy sees it at one moment.
@@ -71,10 +74,19 @@ impl Field<'_> {
         let (Some(slot), Some(state)) = (self.slots.get(index), self.states.get(index)) else {
             return false;
         };
-        !self.tried.contains(index)
-            && slot.peer.may_serve()
-            && !state.ejected(&slot.peer, self.now_s)
-            && !slot.saturated()
+        slot.peer.may_serve() && self.is_able(index, slot, state)
+    }
+
+    /// Whether it could serve, whether or not it is to have anybody new.
+    fn is_able(&self, index: usize, slot: &Slot, state: &PeerState) -> bool {
+        !self.tried.contains(index) && !state.ejected(&slot.peer, self.now_s) && !slot.saturated()
+    }
+
+    /// The peer of that name, if it may be chosen: one that drains keeps those it has.
+    fn bound(&self, name: &[u8]) -> Option<usize> {
+        let index = self.slots.iter().position(|slot| slot.name.as_bytes() == name)?;
+        let (slot, state) = (self.slots.get(index)?, self.states.get(index)?);
+        (!slot.peer.down && self.is_able(index, slot, state)).then_some(index)
     }
 
     /// The peer that owns unit `unit` when each peer owns `weight` units in
@@ -100,6 +112,26 @@ impl Field<'_> {
         self.slots
             .get(index)
             .map_or(u64::MAX, |slot| u64::from(slot.conns()))
+    }
+
+    /// Charges a turn of round robin to a peer that was chosen otherwise, so that the others get theirs meanwhile; one that
+    /// is in debt for a whole round already is charged no more.
+    fn charge(&mut self, chosen: usize) {
+        let round = i64::from(self.total_weight) - self.weight(chosen) as i64;
+        if self.states.get(chosen).is_none_or(|state| state.current_weight <= -round) {
+            return;
+        }
+        let mut turn_total = 0;
+        for (index, slot) in self.slots.iter().enumerate() {
+            if self.usable(index)
+                && let Some(state) = self.states.get_mut(index)
+            {
+                turn_total += state.earn_credit(&slot.peer);
+            }
+        }
+        if let Some(state) = self.states.get_mut(chosen) {
+            state.current_weight -= turn_total;
+        }
     }
 
     /// Runs one turn of smooth weighted round robin over the usable peers that
@@ -143,6 +175,12 @@ pub(super) fn choose(
     affinity: &Affinity<'_>,
     random: &mut dyn FnMut(u32) -> u32,
 ) -> Option<usize> {
+    if let Some(bound) = affinity.bound.and_then(|name| field.bound(name)) {
+        if policy == Policy::RoundRobin {
+            field.charge(bound);
+        }
+        return Some(bound);
+    }
     let preferred = match policy {
         Policy::RoundRobin => None,
         // With nothing usable here round robin would find nothing either.

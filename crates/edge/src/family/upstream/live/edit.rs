@@ -11,6 +11,7 @@ use super::super::peer::Peer;
 use super::super::{literal_address, named};
 use super::members::{Kind, Member, Members};
 use super::{Live, assemble, lock, state};
+use crate::family::sticky::ROUTE_BYTES_MAX;
 use crate::value;
 
 /// Why a server is not read or changed: the status, NGINX Plus' code, and a sentence.
@@ -56,6 +57,7 @@ struct Change {
     backup: Option<bool>,
     down: Option<bool>,
     drain: Option<bool>,
+    route: Option<String>,
 }
 
 impl Change {
@@ -74,8 +76,13 @@ impl Change {
                 "max_fails" => change.max_fails = Some(number(name, given)?),
                 "fail_timeout" => change.fail_timeout_s = Some(seconds(name, given)?),
                 "slow_start" if seconds(name, given)? == 0 => {}
-                "route" if text(name, given)?.is_empty() => {}
-                "slow_start" | "route" => {
+                "route" => match text(name, given)? {
+                    long if long.len() > ROUTE_BYTES_MAX => {
+                        return Err(Refused::format(format!("route is longer than {ROUTE_BYTES_MAX}")));
+                    }
+                    route => change.route = Some(route),
+                },
+                "slow_start" => {
                     return Err(Refused::format(format!("\"{name}\" is a parameter that weir does not have yet")));
                 }
                 "backup" => change.backup = Some(flag(name, given)?),
@@ -97,6 +104,7 @@ impl Change {
         peer.backup = self.backup.unwrap_or(peer.backup);
         peer.down = self.down.unwrap_or(peer.down);
         peer.drain = self.drain.unwrap_or(peer.drain);
+        peer.route = self.route.clone().unwrap_or_else(|| std::mem::take(&mut peer.route));
     }
 
     /// The server as it is where it is new.
@@ -149,7 +157,7 @@ fn shown(peer: &Peer, id: u32) -> Map<String, Value> {
     put("max_fails", json!(peer.max_fails));
     put("fail_timeout", json!(format!("{}s", peer.fail_timeout_s)));
     put("slow_start", json!("0s"));
-    put("route", json!(""));
+    put("route", json!(peer.route));
     put("backup", json!(peer.backup));
     put("down", json!(peer.down));
     if peer.drain {

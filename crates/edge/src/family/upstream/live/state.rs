@@ -1,6 +1,6 @@
 //! `state`: a file of `server` statements that keeps what the API changed over restarts.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use weir_conf::{Statement, quote};
@@ -8,20 +8,16 @@ use weir_conf::{Statement, quote};
 use super::members::{Kind, Member, Members};
 use crate::directive::Refusal;
 use crate::log::Os;
+use crate::whole_file;
 
 /// No larger file is read: the largest group written out is half of it.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// The statements of a state file; none where it is not there yet. Whatever refuses one of them stands at `statement`.
 pub fn read(path: &str, statement: &Statement) -> Result<Vec<Statement>, Refusal> {
-    let failed = |error: &io::Error| Refusal::whole(format!("open() \"{path}\" failed {}", Os(error)));
-    let bytes = match std::fs::metadata(path).map(|known| known.len()) {
-        Ok(length) if length > FILE_BYTES_MAX => {
-            return Err(Refusal::whole(format!("\"{path}\" is larger than {FILE_BYTES_MAX} bytes")));
-        }
-        Ok(_) => std::fs::read(path).map_err(|error| failed(&error))?,
+    let bytes = match whole_file::read(Path::new(path), FILE_BYTES_MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(&error)),
+        read => read.map_err(|error| Refusal::whole(format!("open() \"{path}\" failed {}", Os(&error))))?,
     };
     let parsed = weir_conf::parse(&bytes, 0, &|_| false);
     if let Some(problem) = parsed.problems.first() {
@@ -41,13 +37,7 @@ pub(super) fn write(path: &str, members: &Members) -> io::Result<()> {
     for member in &members.list {
         line(member, &mut text);
     }
-    let target = Path::new(path);
-    let mut beside = target.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = std::fs::File::create(&beside)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, target)
+    whole_file::replace(Path::new(path), &text)
 }
 
 fn line(member: &Member, text: &mut Vec<u8>) {
@@ -60,6 +50,9 @@ fn line(member: &Member, text: &mut Vec<u8>) {
         format!("max_fails={}", peer.max_fails),
         format!("fail_timeout={}s", peer.fail_timeout_s),
     ];
+    if !peer.route.is_empty() {
+        words.push(format!("route={}", peer.route));
+    }
     let flags = [(peer.backup, "backup"), (peer.down, "down"), (peer.drain, "drain")];
     words.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned()));
     if let Kind::Named(named, _) = &member.kind {

@@ -86,6 +86,7 @@ fn asked_under_drops(policy: Policy, peers: Vec<Peer>) -> String {
             let affinity = Affinity {
                 key: key.as_bytes(),
                 client: Some(IpAddr::from([127, 0, number, 2])),
+                ..Affinity::default()
             };
             let (asked, answered) = world.exchange(&affinity, |peer| {
                 requests[peer] += 1;
@@ -334,6 +335,7 @@ fn max_conns_holds_under_every_policy() {
     let affinity = Affinity {
         key: b"127.0.0.1",
         client: Some(IpAddr::from([127, 0, 0, 1])),
+        ..Affinity::default()
     };
     for (policy, peers, exchanges, expected) in cases {
         let mut world = World::new(policy, peers.clone());
@@ -377,6 +379,7 @@ fn ejection_never_blacks_out_a_group() {
         let affinity = Affinity {
             key: b"key",
             client: None,
+            ..Affinity::default()
         };
         let (asked, _) = world.exchange(&affinity, |_| Outcome::Failed);
         assert_eq!(asked.len(), 3, "{policy:?}");

@@ -86,6 +86,7 @@ fn hash_observed() {
                 world.answer(&Affinity {
                     key: key.to_string().as_bytes(),
                     client: None,
+                    ..Affinity::default()
                 })
             })
             .collect();
@@ -157,6 +158,7 @@ fn a_leaving_server_moves_only_its_own_keys() {
         let affinity = Affinity {
             key: text.as_bytes(),
             client: None,
+            ..Affinity::default()
         };
         let old = before.answer(&affinity);
         let new = [0, 2][after.answer(&affinity)];
@@ -179,6 +181,7 @@ fn addresses_of_one_ring_server_take_turns() {
     let affinity = Affinity {
         key: b"one key",
         client: None,
+        ..Affinity::default()
     };
     let picks: Vec<_> = (0..4).map(|_| world.answer(&affinity)).collect();
     assert_eq!(picks, [0, 1, 0, 1]);

@@ -78,6 +78,7 @@ fn step(world: &mut World, exchange: &mut Exchange, outcome: Outcome) -> bool {
     let affinity = Affinity {
         key: &exchange.key,
         client: None,
+        ..Affinity::default()
     };
     let picked = world.pick(&mut exchange.selection, &affinity);
     let alone = before.len() == 1;

@@ -1,0 +1,113 @@
+//! What a peer's head means: a tunnel, an answer whose body follows, or a place elsewhere.
+
+use weir_meter::Step;
+use weir_wire::{BodyLength, Version};
+
+use super::forward::Answer;
+use super::group::Outcome as Verdict;
+use super::pool::Link;
+use super::source::{Hold, Source, keep as keep_link};
+use super::walk::end_try;
+use crate::exchange::{Exchange, Origin};
+use crate::family::cache::keep;
+use crate::family::proxy::response;
+use crate::family::store;
+use crate::log::Level;
+use crate::phase::Outcome;
+use crate::tunnel::Upgraded;
+
+/// The head is the answer's: reads its meaning.
+pub(super) fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, mut hold: Hold) -> Answer {
+    let status = origin.head.status;
+    if status == 101 {
+        if !exchange.request.wants_upgrade() {
+            exchange.step = Step::AwaitHead;
+            exchange.log(Level::Error, format_args!("upstream switched protocols unasked"));
+            hold.release(Verdict::Failed);
+            end_try(exchange, 502);
+            return Answer::Outcome(Outcome::Status(502));
+        }
+        response::accept(exchange, &origin, BodyLength::None);
+        exchange.origin = Some(origin);
+        return Answer::Tunnel(Upgraded { link, hold });
+    }
+    let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method()) {
+        // nginx: an answer that ends with its head has a body of nothing.
+        Ok(BodyLength::UntilClose) if ends_with_head(&origin, &link) => BodyLength::Exact(0),
+        Ok(length) => length,
+        Err(violation) => {
+            exchange.step = Step::AwaitHead;
+            exchange.log(Level::Error, format_args!("{}", violation.upstream_message()));
+            hold.release(Verdict::Failed);
+            end_try(exchange, 502);
+            return Answer::Outcome(Outcome::Status(502));
+        }
+    };
+    let tokens = origin.head.tokens(&origin.bytes);
+    let may_be_kept = weir_wire::keeps_alive(origin.head.version, tokens)
+        && (origin.head.version == Version::Http11 || tokens.keep_alive)
+        && exchange.request_complete
+        && !matches!(length, BodyLength::UntilClose);
+    if exchange.cache.is_concerned()
+        && let keep::Verdict::Replaced(answer) = keep::judge(exchange, &origin, length)
+    {
+        release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
+        exchange.worker.return_origin(origin);
+        return answer;
+    }
+    let values = &exchange.location.values;
+    if values.proxy.intercept_errors && status >= 300 && crate::special::is_intercepted(exchange, status) {
+        keep::pass_authentication(exchange, &origin);
+        // Of such an answer the cache keeps the status.
+        exchange.cache.keep(b"", true);
+        release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
+        exchange.origin = Some(origin);
+        return Answer::Outcome(Outcome::Status(status));
+    }
+    let trails = may_trail(exchange, &link);
+    exchange.response.expects_trailers |= trails;
+    // The frames tell where the body ends, and its length is checked with them.
+    let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
+    let source = Source::new(link, hold, to_read, may_be_kept);
+    match response::accept(exchange, &origin, length) {
+        Some(elsewhere) => {
+            exchange.cache.cut();
+            source.finish_unread(exchange);
+            // Kept first: what answers there may read `$upstream_http_…`.
+            exchange.origin = Some(origin);
+            Answer::Outcome(elsewhere.enter(exchange))
+        }
+        None => {
+            exchange.cache.saving = store::begin(exchange, &origin);
+            exchange.origin = Some(origin);
+            Answer::Response(source)
+        }
+    }
+}
+
+/// Whether trailers may follow that a client over HTTP/2 is to have: its stream ends with them, and not with the length.
+fn may_trail(exchange: &Exchange<'_>, link: &Link) -> bool {
+    exchange.location.values.proxy.pass_trailers
+        && exchange.request.version() == Version::Http2
+        && link.h2.as_ref().is_some_and(|stream| stream.has_trailers() || !stream.is_read())
+}
+
+/// Whether a stream has brought nothing but a head, and is over (HTTP/2).
+fn ends_with_head(origin: &Origin, link: &Link) -> bool {
+    link.h2.as_ref().is_some_and(|stream| stream.is_read() && !stream.has_trailers())
+        && origin.bytes.len() == origin.head.len
+}
+
+/// The answer's body is not wanted; a connection without one outstanding can still be kept.
+fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>, hold: &mut Hold, length: BodyLength, may_be_kept: bool) {
+    let is_whole = match length {
+        BodyLength::None => true,
+        BodyLength::Exact(length) => origin.bytes.len() as u64 == origin.head.len as u64 + length,
+        BodyLength::Chunked | BodyLength::UntilClose => false,
+    };
+    if is_whole {
+        keep_link(exchange, &hold.group, link, may_be_kept);
+    }
+    hold.release(Verdict::Ok);
+    end_try(exchange, origin.head.status);
+}

@@ -1,0 +1,158 @@
+//! An answer's head on its way from a peer, interim answers before it included.
+
+use std::io;
+use std::task::Poll;
+
+use weir_net::buffer;
+use weir_wire::{Progress, Version};
+
+use super::attempt::{Failure, HeadFault, Progressed};
+use super::pool::Link;
+use crate::exchange::{Exchange, Origin};
+use crate::h2;
+
+/// Bytes of an answer read at a time before its body's length is known.
+const READ_BYTES: usize = 16 << 10;
+
+/// Interim answers (1xx) taken before the final one.
+const INTERIM_MAX: u32 = 16;
+
+/// A head that came.
+pub(super) enum Received {
+    /// The answer.
+    Final(Box<Origin>),
+    /// An interim answer (RFC 9110 §15.2): it is not the answer, and another head follows.
+    Interim(Box<Origin>),
+}
+
+/// How far a head is.
+enum Parsed {
+    Final,
+    Interim,
+    Partial,
+}
+
+/// An answer's head on its way in. Nothing is held for it before its first byte is there: what waits for an
+/// answer is cold when it comes.
+#[derive(Default)]
+pub(super) struct Reading {
+    origin: Option<Box<Origin>>,
+    interim: u32,
+    /// What follows an interim answer came with it.
+    has_more: bool,
+}
+
+impl Reading {
+    /// Reads until a head is complete.
+    pub fn poll(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        link: &Link,
+        progressed: &mut Progressed,
+    ) -> Poll<Result<Received, Failure>> {
+        let proxy = &exchange.location.values.proxy;
+        if let Some(stream) = &link.h2 {
+            return self.poll_frames(exchange, stream, progressed);
+        }
+        loop {
+            // Asked first: the usual answer has not come yet, and a read for nothing costs a call.
+            if !self.has_more && link.stream.poll_readable().is_pending() {
+                return Poll::Pending;
+            }
+            let mut origin = self.origin.take().unwrap_or_else(|| exchange.worker.lease_origin());
+            if !std::mem::take(&mut self.has_more) {
+                match receive(exchange, link, &mut origin, progressed) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        self.origin = Some(origin);
+                        continue;
+                    }
+                    Err(failure) => return Poll::Ready(Err(failure)),
+                }
+            }
+            match self.parse(&mut origin, proxy.buffer_size as usize) {
+                Ok(Parsed::Final) => return Poll::Ready(Ok(Received::Final(origin))),
+                Ok(Parsed::Interim) => return Poll::Ready(Ok(Received::Interim(origin))),
+                Ok(Parsed::Partial) => link.deadline.set(proxy.read_timeout),
+                Err(fault) => return Poll::Ready(Err(Failure::Head(fault))),
+            }
+            self.origin = Some(origin);
+        }
+    }
+
+    /// The same of a stream, whose heads come whole.
+    fn poll_frames(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        stream: &h2::Stream,
+        progressed: &mut Progressed,
+    ) -> Poll<Result<Received, Failure>> {
+        let buffer_size = exchange.location.values.proxy.buffer_size as usize;
+        let origin = match stream.poll_head() {
+            Poll::Ready(Ok(origin)) => origin,
+            Poll::Ready(Err(lost)) => return Poll::Ready(Err(Failure::Lost(lost))),
+            Poll::Pending => return Poll::Pending,
+        };
+        progressed.response_begun = true;
+        if let Some(attempt) = exchange.tries.last_mut() {
+            attempt.bytes_received += origin.bytes.len() as u64;
+        }
+        let is_interim = origin.head.is_interim();
+        self.interim += u32::from(is_interim);
+        if origin.head.len > buffer_size || self.interim > INTERIM_MAX {
+            exchange.worker.return_origin(origin);
+            return Poll::Ready(Err(Failure::Head(HeadFault::TooBig)));
+        }
+        Poll::Ready(Ok(if is_interim { Received::Interim(origin) } else { Received::Final(origin) }))
+    }
+
+    fn parse(&mut self, origin: &mut Origin, buffer_size: usize) -> Result<Parsed, HeadFault> {
+        match origin.parser.response(&origin.bytes, &mut origin.head) {
+            Ok(Progress::Done) if origin.head.len > buffer_size => Err(HeadFault::TooBig),
+            Ok(Progress::Done) if origin.head.is_interim() => {
+                self.interim += 1;
+                if self.interim > INTERIM_MAX { Err(HeadFault::TooBig) } else { Ok(Parsed::Interim) }
+            }
+            Ok(Progress::Done) => Ok(Parsed::Final),
+            Ok(Progress::Partial { .. }) if origin.bytes.len() >= buffer_size => Err(HeadFault::TooBig),
+            Ok(Progress::Partial { .. }) => Ok(Parsed::Partial),
+            Err(violation) => Err(HeadFault::Violation(violation)),
+        }
+    }
+
+    /// Puts an interim answer behind.
+    pub fn go_on(&mut self, mut origin: Box<Origin>) {
+        if origin.head.version == Version::Http2 {
+            return; // what follows it is another
+        }
+        let len = origin.head.len.min(origin.bytes.len());
+        origin.bytes.drain(..len);
+        origin.parser.reset();
+        self.has_more = !origin.bytes.is_empty();
+        self.origin = Some(origin);
+    }
+}
+
+/// Reads what is there of an answer; `false` when nothing is.
+fn receive(
+    exchange: &mut Exchange<'_>,
+    link: &Link,
+    origin: &mut Origin,
+    progressed: &mut Progressed,
+) -> Result<bool, Failure> {
+    if origin.bytes.is_empty() {
+        origin.bytes = buffer::lease(READ_BYTES);
+    }
+    match link.stream.try_read_vec(&mut origin.bytes, READ_BYTES) {
+        Ok(0) => Err(Failure::Closed),
+        Ok(count) => {
+            progressed.response_begun = true;
+            if let Some(attempt) = exchange.tries.last_mut() {
+                attempt.bytes_received += count as u64;
+            }
+            Ok(true)
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+        Err(error) => Err(Failure::Receive(error)),
+    }
+}

@@ -1,0 +1,72 @@
+//! An answer that one thread makes and a task of a worker waits for, beside others.
+
+use std::future::poll_fn;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use weir_net::Deadline;
+
+use super::lock;
+
+/// How long a request waits for an answer: making one takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A question, and where its answer goes.
+pub(crate) struct Errand<Q, A> {
+    /// What is asked.
+    pub question: Q,
+    ticket: Arc<Ticket<A>>,
+}
+
+/// Where the answer will be.
+struct Ticket<A>(Mutex<(Option<A>, Option<Waker>)>);
+
+impl<A> Ticket<A> {
+    fn poll(&self, context: &Context<'_>) -> Poll<A> {
+        let mut state = lock(&self.0);
+        match state.0.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                state.1 = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<Q, A> Errand<Q, A> {
+    /// Whether anybody still waits.
+    pub fn is_awaited(&self) -> bool {
+        Arc::strong_count(&self.ticket) > 1
+    }
+
+    /// Gives the answer.
+    pub fn settle(self, answer: A) {
+        let mut state = lock(&self.ticket.0);
+        state.0 = Some(answer);
+        let waker = state.1.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Asks the thread at the other end, and waits for its answer; `None` when too many ask, or it takes too long.
+pub(crate) async fn ask<Q, A>(list: &SyncSender<Errand<Q, A>>, question: Q) -> Option<A> {
+    let ticket = Arc::new(Ticket(Mutex::new((None, None))));
+    let errand = Errand { question, ticket: ticket.clone() };
+    match list.try_send(errand) {
+        Ok(()) => {}
+        Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => return None,
+    }
+    let deadline = Deadline::new();
+    deadline.set(PATIENCE);
+    poll_fn(|context| match ticket.poll(context) {
+        Poll::Ready(answer) => Poll::Ready(Some(answer)),
+        Poll::Pending => deadline.poll_expired().map(|()| None),
+    })
+    .await
+}
