@@ -118,6 +118,13 @@ impl<'s> Screen<'s> {
         put("p99", time(number("p99")));
         put(self.say("connections", "연결"), short(number("active")));
         put("CPU", percent(number("cpu")));
+        let sockets = self.doc.pointer("/snapshot/weir/websockets").unwrap_or(&Value::Null);
+        if sockets["opened"].as_u64().is_some_and(|opened| opened > 0) {
+            put(self.say("WebSockets", "웹소켓"), short(sockets["open"].as_f64()));
+            let grew = |side: &str| self.grew(&format!("/snapshot/weir/websockets/messages_{side}"));
+            let messages = grew("received").zip(grew("sent")).map(|(up, down)| up + down);
+            put(self.say("messages", "메시지"), rate(messages));
+        }
         if let Some(trouble) = self.trouble {
             spans.push(Span::styled(format!("▲ {trouble}"), Style::new().fg(Color::Yellow)));
         }

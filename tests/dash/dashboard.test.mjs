@@ -5,10 +5,11 @@
 // `SHOTS=DIR` keeps pictures, of which docs/dashboard/ has those that were looked at.
 
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { SIZES, VIEWS, launch, open, overflow, show, violations } from "./browser.mjs";
-import { TOKEN, stage } from "./stage.mjs";
+import { TOKEN, run, stage } from "./stage.mjs";
 
 const shots = process.env.SHOTS;
 let [edge, browser] = [];
@@ -34,6 +35,7 @@ const SHOWN = {
   websockets: [".figure"],
   host: [".stacked .piece", "tbody tr"],
   errors: [".class"],
+  lab: [".bands .ci", ".lane .bar.a", ".lane .bar.b", ".labsaid .words"],
 };
 
 for (const size of Object.keys(SIZES)) {
@@ -58,6 +60,66 @@ for (const size of Object.keys(SIZES)) {
     });
   }
 }
+
+test("one press on a class of errors shows what the upstream's log says of each request", async () => {
+  for (const [size, theme, language] of [["1440", "light", "en"], ["390", "dark", "ko"]]) {
+    const page = await open(browser, `${edge.url}/open/`, { size, theme, language });
+    await show(page, "errors");
+    await page.$$eval(".class", (all) => all.find((one) => one.querySelector(".name").textContent === "500").click());
+    await page.waitForSelector(".found pre", { timeout: 5000 });
+    const of = await page.$$eval(".sample", (all) => all.map((one) => [one.querySelector(".request").textContent, one.querySelector(".found pre")?.textContent]));
+    const asked = of.filter(([request]) => request.startsWith("GET /stock/"));
+    assert.ok(asked.length > 0);
+    for (const [request, lines] of asked) {
+      assert.match(lines, /no answer from the warehouse/);
+      // Of its own request, by the id that weir sent with it, and without its query.
+      assert.ok(lines.includes(`for ${request.slice(4)}?`) && lines.includes("at Stock.count") && !lines.includes("hidden"), `${request}: ${lines}`);
+    }
+    assert.deepEqual(await violations(page), []);
+    assert.ok((await overflow(page)) <= 0);
+    if (shots) await page.screenshot({ path: `${shots}/logs-${theme}-${size}.webp`, type: "webp", quality: 55 });
+    assert.deepEqual(page.said, []);
+    await page.close();
+  }
+});
+
+test("a lab that runs shows its blocks as they come, and its verdict when it has one", async () => {
+  const [page, id] = [await open(browser, `${edge.url}/open/`, { size: 390, theme: "dark", language: "ko" }), "20261122-203801-106"];
+  const tell = async (done, end) => {
+    const path = join(edge.place, "runs", id);
+    await writeFile(`${path}.new`, JSON.stringify(run(id, done)));
+    await rename(`${path}.new`, `${path}.${end}`);
+  };
+  const bars = (count) => page.waitForFunction((count) => document.querySelectorAll(".lane.tall .bar").length === count, { timeout: 15_000 }, count);
+  await tell(3, "running");
+  await show(page, "lab");
+  await bars(3);
+  assert.match(await page.$eval(".labsaid", (said) => said.textContent), /진행 중: 최대 12블록 중 3블록/);
+  assert.equal((await page.$$(".bands")).length, 0, "no interval before its time");
+  await tell(7, "running");
+  await bars(7);
+  await tell(12, "json");
+  await rm(join(edge.place, "runs", `${id}.running`));
+  await bars(12);
+  await page.waitForSelector(".bands .ci", { timeout: 15_000 });
+  assert.match(await page.$eval(".labsaid", (said) => said.textContent), /나아짐.*요청당 CPU: 319/);
+  // Another run is one press away.
+  await page.$$eval(".short tbody button", (all) => all.at(-1).click());
+  await page.waitForFunction(() => document.querySelector(".short tbody button[aria-pressed=true]")?.textContent.endsWith("-105"), { timeout: 5000 });
+  assert.deepEqual([await violations(page), page.said], [[], []]);
+  await rm(join(edge.place, "runs", `${id}.json`));
+  await page.close();
+});
+
+test("what needs a token is only shown where there is one", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 1440 });
+  await show(page, "upstreams");
+  assert.equal((await page.$$(".buttons")).length, 0);
+  await show(page, "caches");
+  assert.equal((await page.$$("form.purge")).length, 0);
+  assert.equal((await fetch(`${edge.url}/open/purge`, { method: "POST", body: '{"all":true}' })).status, 403);
+  await page.close();
+});
 
 test("the books of the cache add up, and what was hit is there", async () => {
   const page = await open(browser, `${edge.url}/open/`, { size: 1440 });

@@ -30,7 +30,7 @@ function responses(total, bad) {
   return { "1xx": 0, "2xx": codes[200], "3xx": codes[304], "4xx": codes[404], "5xx": codes[502] + codes[504], codes, total };
 }
 
-const sample = (i, now) => ({ at: iso(now - i * 3000), client: `192.0.2.${20 + i}`, server: "shop.example", request: `GET /api/orders/${4000 + i}`, status: 504, upstream: "10.0.0.23:3000", took_us: 60_002_113, line: `2026/11/22 16:0${i}:11 [error] 4121#4123: *98${i}11 upstream timed out (110: Connection timed out) while reading response header from upstream, client: 192.0.2.${20 + i}, server: shop.example, request: "GET /api/orders/${4000 + i} HTTP/1.1", upstream: "http://10.0.0.23:3000/api/orders/${4000 + i}", host: "shop.example"` });
+const sample = (i, now) => ({ number: 4 - i, ids: [], at: iso(now - i * 3000), client: `192.0.2.${20 + i}`, server: "shop.example", request: `GET /api/orders/${4000 + i}`, status: 504, upstream: "10.0.0.23:3000", took_us: 60_002_113, line: `2026/11/22 16:0${i}:11 [error] 4121#4123: *98${i}11 upstream timed out (110: Connection timed out) while reading response header from upstream, client: 192.0.2.${20 + i}, server: shop.example, request: "GET /api/orders/${4000 + i} HTTP/1.1", upstream: "http://10.0.0.23:3000/api/orders/${4000 + i}", host: "shop.example"` });
 
 function samples(place, now) {
   const list = [0, 1, 2, 3].map((i) => sample(i, now));
@@ -38,6 +38,28 @@ function samples(place, now) {
     ? { class: "504 while reading response header from upstream", count: 12, samples: list }
     : { class: "client closed connection", count: 31, samples: [{ ...list[2], status: 499, line: "" }] };
 }
+
+function logs(now) {
+  const entry = (i) => [`${iso(now - i * 3000 - 59_900)}  INFO 1 --- [nio-8080-exec-${i}] c.e.shop.Orders : GET /api/orders/${4000 + i}`, `${iso(now - i * 3000 - 100)} ERROR 1 --- [nio-8080-exec-${i}] c.e.shop.Orders : pool exhausted\n\tat com.example.shop.Pool.take(Pool.java:91)`];
+  return {
+    logs: [{ file: "/var/log/shop/app.log", of: "app" }, { file: "/var/log/shop/worker.log", of: "", note: both("weir may not read it: let the user of its workers do so, as with setfacl -m u:www-data:r FILE", "weir가 읽을 권한 없음: 워커의 사용자에게 허용하기, 예: setfacl -m u:www-data:r FILE") }],
+    found: [{ sample: 4, log: 0, by: "id", entries: entry(0), more: 0 }, { sample: 3, log: 0, by: "time", entries: entry(1), more: 12 }],
+  };
+}
+
+const LAB_AT = 1_795_376_281_105;
+export function labRun(id = "20261122-193801-105") {
+  const arms = [..."ABBABAABABBA"];
+  const metric = (key, before, after, effect, interval, verdict) => ({ key, before, after, effect, interval, verdict, pairs: 6, confidence: 0.95, threshold: 0.05, detectable: 0.04, text: verdict });
+  const shown = arms.map((arm, at) => ({ pair: at >> 1, arm, started_ms: LAB_AT + at * 7000, seconds: 5, requests: 1500, failed: 0, value: arm === "A" ? 319 + at : 205 + at, strip: Array.from({ length: 20 }, (_, s) => (arm === "A" ? 280 : 300) + 8 * Math.sin(s + at)), spoiled: at === 5 ? ["other work used 9 % of the CPUs (at most 5 %)"] : [], cautions: [], edge_cpu: arm === "A" ? 0.096 : 0.061, client_cpu: 0.21, client_core: 0.3, lag_ms: 0.4, foreign: at === 5 ? 0.09 : 0.01, steal: 0 }));
+  return { ...labRuns().runs[0], id, changes: ["keepalive: absent → 32 (upstream was)"], no_effect: [], edges: ["nginx/1.22.1", "nginx/1.22.1"], seed: 359_922, primary: "cpu", shown,
+    metrics: [metric("throughput", 300.2, 300.4, 0.0003, [0, 0.0047], "no difference"), metric("p50", 0.75, 0.7, -0.045, [-0.175, 0.12], "inconclusive"), metric("errors", 0, 0, null, null, "no errors"), metric("cpu", 319, 205, -0.36, [-0.43, -0.27], "better")] };
+}
+const labRuns = () => ({ more: 3, runs: [
+  { id: "20261122-193801-105", kind: "ab", factor: "keepalive", before: "/etc/nginx/before.conf", after: "/etc/nginx/after.conf", load: "/1k at 300 a second over 16 connections", started_ms: LAB_AT, ended_ms: LAB_AT + 90_000, blocks: 12, of: 12, verdict: { name: "better", text: "cheaper by 27–43 % (95 % CI), cpu 319→205 µs, 6 pairs" } },
+  { id: "20261122-183801-101", kind: "capacity", factor: "", before: "/etc/nginx/before.conf", after: "", load: "/", started_ms: LAB_AT - 3_600_000, blocks: 9, verdict: { name: "", text: "1 400 requests a second" } },
+  { id: "20261122-173801-100", note: "\"20261122-173801-100.json\" is no run of a lab" },
+] });
 
 export function document(s, seq, start, mood) {
   const n = 1000 * s;
@@ -63,7 +85,7 @@ export function document(s, seq, start, mood) {
     failing: { state: "failing", words: both("12 % of requests fail: 504 while reading response header from upstream", "요청의 12 %가 실패: 504 while reading response header from upstream"), evidence: [both("504: 118/s, all from 10.0.0.23:3000", "504: 초당 118건, 모두 10.0.0.23:3000에서")] },
   }[mood];
   return {
-    v: 1, seq, at: start + s * 1000, thresholds: { near: 0.8, limited: 0.95 }, may: { purge: true }, verdict, point: { ...p, at: start + s * 1000 },
+    v: 1, seq, at: start + s * 1000, thresholds: { near: 0.8, limited: 0.95 }, verdict, point: { ...p, at: start + s * 1000 },
     waterlines: [
       waterline("connections", "", "count", both("Connections", "연결"), p.active + p.idle, 4096, 1630, "worker_connections"),
       waterline("fds", "", "count", both("Open files", "열린 파일"), p.active * 2 + 900, 65_536, 2210, "RLIMIT_NOFILE"),
@@ -113,12 +135,15 @@ export function serve(port, mood = "calm") {
       response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
       let [s, seq] = [600, 1];
       const past = Array.from({ length: 600 }, (_, at) => point(at, mood));
+      response.write(`event: may\ndata: {"purge":true,"servers":true,"lab":true}\n\n`);
       response.write(`event: whole\ndata: ${JSON.stringify({ ...document(s, seq, start, mood), past })}\n\n`);
       const timer = setInterval(() => response.write(`event: delta\ndata: ${JSON.stringify(document(++s, ++seq, start, mood))}\n\n`), 1000);
       request.on("close", () => clearInterval(timer));
       return;
     }
     if (path === "samples.json") return response.end(JSON.stringify(samples(Number(request.url.split("?")[1]), Date.now())));
+    if (path === "logs.json") return response.end(JSON.stringify(logs(Date.now())));
+    if (path === "runs.json") return response.end(JSON.stringify(request.url.includes("?") ? labRun(request.url.split("?")[1]) : labRuns()));
     if (path === "doc.json") return response.end();
     if (path === "purge") return response.end(JSON.stringify({ applied: "everywhere", edges: 3, behind: [], ms: 41.2 }));
     try {

@@ -12,8 +12,10 @@ import { sorted } from "../../crates/dash/web/table.js";
 import * as units from "../../crates/dash/web/units.js";
 import { confirmed, order } from "../../crates/dash/web/views/caches.js";
 import { changes, possible } from "../../crates/dash/web/views/upstreams.js";
+import { about, hindered } from "../../crates/dash/web/views/logs.js";
+import { figureOf, laid, meanStrip, sentence, signed, word } from "../../crates/dash/web/views/lab.js";
 import { isNearTimeout } from "../../crates/dash/web/views/websockets.js";
-import { document } from "./fixture.mjs";
+import { document, labRun } from "./fixture.mjs";
 
 const plain = (text) => text.replaceAll("\u202f", " ");
 
@@ -25,7 +27,7 @@ test("numbers are read as people write them", () => {
     [units.time, [[0, "0 ms"], [0.043, "43 µs"], [4.73, "4.73 ms"], [47.72, "47.7 ms"], [999.9, "1 s"], [61_000, "1 m 1 s"]]],
     [units.span, [[0, "0 s"], [42, "42 s"], [600, "10 m"], [3661, "1 h 1 m"], [111_600, "1 d 7 h"]]],
     [units.percent, [[0, "0 %"], [0.0001, "<0.1 %"], [0.019, "1.9 %"], [0.5, "50 %"], [0.9999, "99.9 %"], [1, "100 %"]]],
-    [units.share, [[0.931, "0.93"], [undefined, "–"]]],
+    [units.share, [[0.931, "0.93"], [0.001, "<0.01"], [undefined, "–"]]],
   ];
   for (const [format, cases] of all) for (const [n, text] of cases) assert.equal(plain(format(n)), text, `${format.name || "format"}(${n})`);
 });
@@ -65,7 +67,7 @@ test("every word that is asked for is there, and every one that is there is aske
   const names = (await readdir(web, { recursive: true })).filter((name) => name.endsWith(".js") && name !== "i18n.js");
   const text = (await Promise.all(names.map((name) => readFile(new URL(name, web), "utf8")))).join("\n");
   const asked = new Set([...text.matchAll(/["`]([a-z]+\.[A-Za-z0-9]+|wait|language)["`]/g)].map(([, key]) => key));
-  for (const key of asked) if (key.split(".")[0] in { nav: 1, water: 1, kpi: 1, col: 1, up: 1, cache: 1, ws: 1, host: 1, err: 1, purge: 1 }) assert.ok(key in WORDS.en, `no word ${key}`);
+  for (const key of asked) if (key.split(".")[0] in { nav: 1, water: 1, kpi: 1, col: 1, up: 1, cache: 1, ws: 1, host: 1, err: 1, log: 1, lab: 1, purge: 1 }) assert.ok(key in WORDS.en, `no word ${key}`);
   const made = [...text.matchAll(/`([a-z]+)\.\$\{/g)].map(([, group]) => group);
   for (const key of Object.keys(WORDS.en)) assert.ok(asked.has(key) || made.includes(key.split(".")[0]), `nobody says ${key}`);
 });
@@ -143,4 +145,30 @@ test("what can be done to a server follows from its state", () => {
 test("an order to purge is confirmed edge by edge", () => {
   assert.deepEqual(confirmed({ applied_on: ["a", "b"], behind: ["c"] }), [{ edge: "a", has: true }, { edge: "b", has: true }, { edge: "c", has: false }]);
   assert.deepEqual(confirmed({ applied: "everywhere", edges: 1, behind: [] }), []);
+});
+
+test("lines of logs go to their samples", () => {
+  const logs = { logs: [{ file: "a", of: "app" }, { file: "b", of: "", note: { en: "no such file", ko: "없음" } }], found: [{ sample: 2, log: 0, by: "id", entries: ["x"], more: 0 }] };
+  assert.deepEqual(about(logs, 2), [{ sample: 2, log: 0, by: "id", entries: ["x"], more: 0, file: "a", of: "app" }]);
+  assert.deepEqual([about(logs, 3), about(null, 2)], [[], []]);
+  assert.deepEqual(hindered(logs).map((log) => log.file), ["b"]);
+});
+
+test("a run of the lab says what its figures say, in both languages", () => {
+  const run = labRun();
+  const [en, ko] = ["en", "ko"].map(translator);
+  assert.equal(plain(sentence(run, en)), "CPU for a request: 319 µs → 205 µs, a change of −36 %; −43 % … −27 % at 95 % confidence, 6 pairs.");
+  assert.ok(sentence(run, ko).includes("6쌍"));
+  assert.equal(sentence({ ...run, running: true, blocks: 3, of: 48 }, en), "running: 3 of at most 48 blocks");
+  assert.equal(sentence({ ...run, metrics: [] }, en), run.verdict.text);
+  assert.deepEqual(["better", "no difference", "trade-off", "", "what nobody knows"].map((name) => word(name, ko)), ["나아짐", "차이 없음", "득과 실", "진행 중", "what nobody knows"]);
+  assert.deepEqual([signed(0.042), signed(-0.15), signed(0), signed(null)].map(plain), ["+4.2 %", "−15 %", "0 %", "–"]);
+  assert.deepEqual([figureOf("p95", 12.4), figureOf("cpu", 205), figureOf("throughput", null), figureOf("else", 1200)].map(plain), ["12.4 ms", "205 µs", "–", "1.2k"]);
+});
+
+test("blocks lie on one axis of time, and only those that count are in the mean", () => {
+  const block = (arm, started_ms, strip, spoiled = []) => ({ arm, started_ms, seconds: 2, strip, spoiled });
+  const blocks = [block("A", 1000, [1, 3]), block("B", 5000, [5]), block("A", 9000, [3, 5, 9]), block("A", 13_000, [99], ["spoiled"])];
+  assert.deepEqual(laid(blocks).map(({ left, width }) => [left, width].map((part) => Math.round(part * 14_000))), [[0, 2000], [4000, 2000], [8000, 2000], [12_000, 2000]]);
+  assert.deepEqual([meanStrip(blocks, "A"), meanStrip(blocks, "B"), meanStrip([], "A"), laid([])], [[2, 4, 9], [5], [], []]);
 });

@@ -1,8 +1,8 @@
 // A loaded edge: two applications, a cache, WebSockets, TLS-less, and some of everything going wrong.
 
 import { spawn } from "node:child_process";
-import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
-import { request } from "node:http";
+import { appendFile, mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
+import { createServer as createApplication, request } from "node:http";
 import { createServer, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,12 +33,14 @@ async function accepts(port) {
   throw new Error(`nothing accepts on port ${port}`);
 }
 
-const conf = ({ edge, one, two, dead }, extra) => `
+const conf = ({ edge, one, two, dead, stock }, extra) => `
 daemon off; user root; worker_processes 2; pid weir.pid; error_log error.log info;
 events { worker_connections 512; }
 http {
   access_log off;
   dashboard_history day;
+  dashboard_lab runs;
+  dashboard_upstream_log stock.log upstream=127.0.0.1:${stock};
   limit_req_zone $binary_remote_addr zone=login:1m rate=20r/s;
   proxy_cache_path cache keys_zone=assets:4m max_size=32m;
   upstream app { zone app 64k; server 127.0.0.1:${one} max_conns=256; server 127.0.0.1:${two}; keepalive 32; }
@@ -48,6 +50,7 @@ http {
     location / { proxy_pass http://app; }
     location /login { limit_req zone=login burst=5 nodelay; proxy_pass http://app; }
     location /reports/ { proxy_pass http://reports; }
+    location /stock/ { proxy_pass http://127.0.0.1:${stock}; proxy_set_header X-Request-ID $request_id; }
     location /broken/ { proxy_pass http://127.0.0.1:${dead}; }
     location /assets/ { proxy_pass http://app; proxy_cache assets; proxy_cache_valid 200 2s; proxy_cache_lock on;
       proxy_cache_use_stale updating error; proxy_cache_background_update on; }
@@ -60,14 +63,34 @@ http {
 }
 `;
 
+export const RUN = "20261122-193801-105";
+
+/** A run as weir lab keeps it. */
+export function run(id, done = 12) {
+  const started = 1_795_376_281_105;
+  const blocks = [..."ABBABAABABBA"].slice(0, done).map((arm, at) => ({
+    pair: at >> 1, arm, attempt: 0, started_ms: started + at * 7000, requests: 1500, errors: {}, values: { cpu: (arm === "A" ? 319 : 205) + at, throughput: 300, p50: 0.7 },
+    strip: Array.from({ length: 20 }, (_, s) => (arm === "A" ? 280 : 300) + (s % 7)), spoiled: at === 5 ? ["other work used 9 % of the CPUs (at most 5 %)"] : [], cautions: [],
+    usage: { seconds: 5, edge_cpu_s: arm === "A" ? 0.48 : 0.31, client_core: 0.3, foreign: at === 5 ? 0.09 : 0.01, steal: 0 }, generator: { cpu: 0.21, lag_p99_ms: 0.4 },
+  }));
+  const metric = (key, before, after, effect, interval, verdict) => ({ key, before, after, effect, interval, verdict, pairs: 6, confidence: 0.95, threshold: 0.05, detectable: 0.04, text: verdict });
+  const told = { version: 1, id, kind: "ab", started_ms: started, seed: 359_922, load: "/1k at 300 a second over 16 connections", before: { file: "/etc/nginx/before.conf" }, after: { file: "/etc/nginx/after.conf" },
+    factor: "keepalive", changes: ["keepalive (in http/upstream app): none → 32"], no_effect: [], design: { primary: "cpu", threshold: 0.05, looks: [6], alpha: 0.05 }, blocks_max: 12, blocks };
+  if (done < 12) return told;
+  return { ...told, ended_ms: started + 90_000, environment: { before: "nginx/1.22.1", after: "nginx/1.22.1" }, verdict: { name: "better", text: "cheaper by 27–43 % (95 % CI), cpu 319→205 µs, 6 pairs" },
+    metrics: [metric("throughput", 300.2, 300.4, 0.0003, [0, 0.0047], "no difference"), metric("p50", 0.75, 0.7, -0.045, [-0.175, 0.12], "inconclusive"), metric("errors", 0, 0, null, null, "no errors"), metric("cpu", 319, 205, -0.36, [-0.43, -0.27], "better")] };
+}
+
 /** Starts it; `end` stops everything that was started. */
 export async function stage(extra) {
   const place = await mkdtemp(join(tmpdir(), "weir-dash-"));
   const ports = {};
-  for (const name of ["edge", "one", "two", "dead"]) ports[name] = await freePort();
+  for (const name of ["edge", "one", "two", "dead", "stock"]) ports[name] = await freePort();
   await mkdir(join(place, "logs"));
   await writeFile(join(place, "nginx.conf"), conf(ports, extra));
   await writeFile(join(place, "token"), `${TOKEN}\n`);
+  await mkdir(join(place, "runs"));
+  await writeFile(join(place, "runs", `${RUN}.json`), JSON.stringify(run(RUN)));
   const children = [];
   const start = (args) => {
     const child = spawn(weir, args, { cwd: place, stdio: ["ignore", "ignore", process.env.VERBOSE ? "inherit" : "ignore"] });
@@ -76,6 +99,12 @@ export async function stage(extra) {
   };
   start(["origin", "--listen", `127.0.0.1:${ports.one}`]);
   start(["origin", "--listen", `127.0.0.1:${ports.two}`]);
+  // An application that fails, and says why in its log.
+  const stock = createApplication((asked, answer) => {
+    const line = `${new Date().toISOString()} ERROR [${asked.headers["x-request-id"]}] no answer from the warehouse for ${asked.url}\n\tat Stock.count (stock.js:41)\n`;
+    appendFile(join(place, "stock.log"), line).then(() => answer.writeHead(500).end("no stock"));
+  });
+  await new Promise((done) => stock.listen(ports.stock, "127.0.0.1", done));
   const edge = start(["edge", "-p", place, "-c", "nginx.conf", "-e", "error.log"]);
   for (const name of ["edge", "one", "two"]) await accepts(ports[name]);
   const url = `http://127.0.0.1:${ports.edge}`;
@@ -94,6 +123,7 @@ export async function stage(extra) {
     often(20, () => "/login?delay=1ms"),
     often(150, (n) => `/reports/${n}`),
     often(400, (n) => `/broken/${n}?token=hidden`),
+    often(900, (n) => `/stock/${n}?session=hidden`),
     often(90, (n) => `/api/none/${n}?status=404`),
   ];
   const sockets = setInterval(() => {
@@ -117,6 +147,8 @@ export async function stage(extra) {
       await Promise.allSettled(busy);
       for (const child of children) child.kill("SIGTERM");
       await Promise.all(children.map((child) => child.exitCode ?? new Promise((done) => child.on("exit", done))));
+      stock.closeAllConnections();
+      await new Promise((done) => stock.close(done));
       await rm(place, { recursive: true, force: true });
     },
   };

@@ -46,6 +46,8 @@ assets! {
     "views/caches.js" "views/caches.js" SCRIPT;
     "views/errors.js" "views/errors.js" SCRIPT;
     "views/host.js" "views/host.js" SCRIPT;
+    "views/lab.js" "views/lab.js" SCRIPT;
+    "views/logs.js" "views/logs.js" SCRIPT;
     "views/overview.js" "views/overview.js" SCRIPT;
     "views/upstreams.js" "views/upstreams.js" SCRIPT;
     "views/websockets.js" "views/websockets.js" SCRIPT;

@@ -91,6 +91,8 @@ pub fn view(snapshot: &Snapshot) -> Value {
         "/nginx/timestamp",
         "/connections",
         "/weir/websockets/age/sum_us",
+        "/weir/websockets/rtt_client/sum_us",
+        "/weir/websockets/rtt_upstream/sum_us",
     ] {
         remove(&mut value, path);
     }

@@ -11,7 +11,9 @@ pub mod assets;
 pub mod feed;
 pub mod history;
 pub mod journal;
+pub mod logs;
 pub mod point;
+pub mod runs;
 pub mod verdict;
 pub mod waterline;
 pub mod words;
@@ -32,15 +34,6 @@ use words::Said;
 /// Snapshots a verdict looks back on: those of ten seconds, and the one before them.
 pub const RECENT_MAX: usize = 11;
 
-/// What viewers may do beyond looking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct May {
-    /// Purge caches: the dashboard asks for a token.
-    pub purge: bool,
-    /// Change the servers of groups with a zone: the same.
-    pub servers: bool,
-}
-
 /// Everything that is kept between two seconds.
 #[derive(Default)]
 pub struct Dashboard {
@@ -48,7 +41,6 @@ pub struct Dashboard {
     trends: Trends,
     history: History,
     feed: Feed,
-    may: May,
     newest: Option<Arc<Second>>,
 }
 
@@ -65,16 +57,6 @@ pub struct Second {
 }
 
 impl Dashboard {
-    /// One that has seen nothing.
-    pub fn new(may: May) -> Dashboard {
-        Dashboard { may, ..Dashboard::default() }
-    }
-
-    /// What viewers may do from now on.
-    pub fn allow(&mut self, may: May) {
-        self.may = may;
-    }
-
     /// Takes the next snapshot.
     pub fn observe(&mut self, snapshot: Arc<Snapshot>) -> Arc<Second> {
         let point = Point::between(self.recent.back().map(|before| &**before), &snapshot);
@@ -95,18 +77,17 @@ impl Dashboard {
     pub fn frame(&mut self, wants_whole: bool) -> Option<Frame> {
         let second = self.newest.as_ref()?;
         let past = wants_whole.then(|| self.history.points());
-        Some(self.feed.step(document(second, self.may), past))
+        Some(self.feed.step(document(second), past))
     }
 }
 
 /// What the page is told, but for its number and the past.
-fn document(second: &Second, may: May) -> Value {
+fn document(second: &Second) -> Value {
     let Second { snapshot, point, verdict, waterlines: lines } = second;
     json!({
         "v": feed::VERSION,
         "at": point.at,
         "thresholds": {"near": verdict::NEAR, "limited": verdict::LIMITED},
-        "may": {"purge": may.purge, "servers": may.servers},
         "verdict": verdict,
         "point": point,
         "waterlines": lines.iter().map(line).collect::<Vec<_>>(),
@@ -131,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_second_says_what_the_snapshot_says() {
-        let mut dashboard = Dashboard::new(May { purge: true, servers: true });
+        let mut dashboard = Dashboard::default();
         assert!(dashboard.frame(true).is_none());
         let mut snapshot = Snapshot::example();
         dashboard.observe(Arc::new(snapshot.clone()));
@@ -143,7 +124,6 @@ mod tests {
         let whole: Value = serde_json::from_slice(feed::data(&frame.whole.unwrap())).unwrap();
         assert_eq!(whole["seq"], 1);
         assert_eq!(whole["past"].as_array().unwrap().len(), 2);
-        assert_eq!(whole["may"]["purge"], true);
         assert_eq!(whole["waterlines"][0]["name"]["ko"], "연결");
         assert_eq!(whole["snapshot"]["http"]["server_zones"]["shop.example"]["responses"]["codes"]["200"], 48_000);
     }

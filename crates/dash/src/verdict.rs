@@ -250,24 +250,25 @@ fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
     };
     let near = || fullest.first().filter(|line| line.ratio >= NEAR);
     let line = full.or_else(soonest).or_else(near)?;
-    let (title, ratio) = (words::title(&line.kind, &line.of), line.ratio);
+    let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
     let (state, words) = match line.eta_s.filter(|_| is_soon(line)) {
         _ if full.is_some() => (
             State::Limited,
-            Said::new(format!("limited by {} ({ratio:.2})", title.en), format!("한계: {} ({ratio:.2})", title.ko)),
+            Said::new(format!("limited by {} ({ratio})", title.en), format!("한계: {} ({ratio})", title.ko)),
         ),
-        Some(eta) => (
-            State::Near,
-            Said::new(
-                format!("{} ({ratio:.2}) will be used up in {eta:.0} s", title.en),
-                format!("{} ({ratio:.2}) · {eta:.0}초 뒤 한계", title.ko),
-            ),
-        ),
-        None => {
-            let headroom = 1.0 / ratio;
+        Some(eta) => {
+            let eta = eta.max(1.0);
             let words = Said::new(
-                format!("{} ({ratio:.2}) · headroom ×{headroom:.1}", title.en),
-                format!("{} ({ratio:.2}) · 여유 ×{headroom:.1}", title.ko),
+                format!("{} ({ratio}) will be used up in {eta:.0} s", title.en),
+                format!("{} ({ratio}) · {eta:.0}초 뒤 한계", title.ko),
+            );
+            (State::Near, words)
+        }
+        None => {
+            let headroom = 1.0 / line.ratio;
+            let words = Said::new(
+                format!("{} ({ratio}) · headroom ×{headroom:.1}", title.en),
+                format!("{} ({ratio}) · 여유 ×{headroom:.1}", title.ko),
             );
             (State::Near, words)
         }
@@ -277,7 +278,11 @@ fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
 
 /// CPU follows the load, and a climb of it is no leak.
 fn is_soon(line: &Waterline) -> bool {
-    line.unit != "cores" && line.ratio >= SOON_FROM && line.eta_s.is_some_and(|eta| eta <= SOON_S)
+    // What is used a second grows with the load, and ends with it.
+    line.unit != "cores"
+        && line.kind != "tx_link"
+        && line.ratio >= SOON_FROM
+        && line.eta_s.is_some_and(|eta| eta <= SOON_S)
 }
 
 fn healthy(fullest: &[&Waterline]) -> Verdict {
@@ -285,27 +290,27 @@ fn healthy(fullest: &[&Waterline]) -> Verdict {
         let words = Said::new("no limit is known here", "알려진 한계가 없음");
         return Verdict { state: State::Healthy, words, ..Verdict::default() };
     };
-    let (title, ratio) = (words::title(&line.kind, &line.of), line.ratio);
+    let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
     let next = fullest.get(1).copied();
-    if ratio < MENTIONED {
+    if line.ratio < MENTIONED {
         let words = Said::new(
-            format!("nothing near a limit · fullest: {} ({ratio:.2})", title.en),
-            format!("한계에 가까운 것 없음 · 가장 찬 것: {} ({ratio:.2})", title.ko),
+            format!("nothing near a limit · fullest: {} ({ratio})", title.en),
+            format!("한계에 가까운 것 없음 · 가장 찬 것: {} ({ratio})", title.ko),
         );
         let mut verdict = Verdict { state: State::Healthy, words, ..Verdict::default() };
         (verdict.limit, verdict.next) = (Some(named(line)), next.map(named));
         verdict.evidence.push(stands(line));
         return verdict;
     }
-    let headroom = 1.0 / ratio;
+    let headroom = 1.0 / line.ratio;
     let mut words = Said::new(
-        format!("limited by {} ({ratio:.2}) · headroom ×{headroom:.1}", title.en),
-        format!("가장 가까운 한계: {} ({ratio:.2}) · 여유 ×{headroom:.1}", title.ko),
+        format!("limited by {} ({ratio}) · headroom ×{headroom:.1}", title.en),
+        format!("가장 가까운 한계: {} ({ratio}) · 여유 ×{headroom:.1}", title.ko),
     );
     if let Some(next) = next {
         let title = words::title(&next.kind, &next.of);
-        words.en.push_str(&format!(" · next: {} ({:.2})", title.en, next.ratio));
-        words.ko.push_str(&format!(" · 다음: {} ({:.2})", title.ko, next.ratio));
+        words.en.push_str(&format!(" · next: {} ({})", title.en, two(next.ratio)));
+        words.ko.push_str(&format!(" · 다음: {} ({})", title.ko, two(next.ratio)));
     }
     Verdict {
         state: State::Healthy,
@@ -328,6 +333,12 @@ fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], wi
     }));
     let reuse = (line.kind == "ports").then(|| reuse(window.last, &line.of)).flatten();
     evidence.extend(reuse.filter(|reuse| *reuse < REUSE_POOR).map(|reuse| {
+        if reuse <= 0.0 {
+            return Said::new(
+                "No request to it goes over a kept connection: each takes a port for a minute",
+                "유지된 연결로 가는 요청이 없음: 요청마다 포트를 1분씩 차지",
+            );
+        }
         let share = percent(reuse);
         Said::new(
             format!(
@@ -400,8 +411,8 @@ fn amounts(line: &Waterline) -> (String, String) {
 
 fn amount(line: &Waterline, number: f64) -> String {
     match line.unit.as_str() {
-        "bytes" => format!("{:.1} MiB", number / 1_048_576.0),
-        "cores" => format!("{number:.2}"),
+        "bytes" => format!("{} MiB", told(number / 1_048_576.0, 1)),
+        "cores" => two(number),
         _ => group(number),
     }
 }
@@ -419,9 +430,30 @@ fn group(number: f64) -> String {
     text
 }
 
+/// A number with so many decimals; one that would round to nothing is told as less than the least they can tell.
+fn told(number: f64, decimals: usize) -> String {
+    let least = 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
+    match number {
+        n if n <= 0.0 => "0".to_owned(),
+        n if n < least / 2.0 => format!("<{least:.decimals$}"),
+        n => format!("{n:.decimals$}"),
+    }
+}
+
+/// A share with two decimals.
+fn two(share: f64) -> String {
+    told(share, 2)
+}
+
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent < 9.95 { format!("{percent:.1}\u{202f}%") } else { format!("{percent:.0}\u{202f}%") }
+    // All but all is not all.
+    let text = match percent {
+        n if n > 99.5 && n < 100.0 => format!("{:.1}", n.min(99.9)),
+        n if n < 9.95 => told(n, 1),
+        n => told(n, 0),
+    };
+    format!("{text}\u{202f}%")
 }
 
 #[cfg(test)]

@@ -111,6 +111,28 @@ pub static KINDS: &[Kind] = &[
         remedy: ("raise the container's or unit's CPU quota", "컨테이너나 유닛의 CPU 쿼터 올리기"),
     },
     Kind {
+        name: "cpu_credits",
+        en: "CPU the hypervisor leaves",
+        ko: "하이퍼바이저가 남긴 CPU",
+        counts: true,
+        full: ("requests wait while others have the CPU", "다른 쪽이 CPU를 쓰는 동안 요청이 기다림"),
+        remedy: (
+            "a machine whose CPU is not metered by credits, or unlimited credits",
+            "크레딧 제한이 없는 인스턴스, 또는 unlimited 크레딧",
+        ),
+    },
+    Kind {
+        name: "tx_link",
+        en: "Sent a second by",
+        ko: "초당 송신",
+        counts: true,
+        full: (
+            "answers queue in the kernel, and clients get them slower",
+            "응답이 커널에서 밀려 클라이언트가 늦게 받음",
+        ),
+        remedy: ("compress (gzip on), cache, or a faster link", "압축(gzip on), 캐시, 또는 더 빠른 링크"),
+    },
+    Kind {
         name: "cache_size",
         en: "Cache",
         ko: "캐시",

@@ -8,12 +8,13 @@ import * as units from "./units.js";
 import { caches } from "./views/caches.js";
 import { errors } from "./views/errors.js";
 import { host } from "./views/host.js";
+import { lab } from "./views/lab.js";
 import { overview } from "./views/overview.js";
 import { upstreams } from "./views/upstreams.js";
 import { websockets } from "./views/websockets.js";
 import { zones } from "./views/zones.js";
 
-const VIEWS = { overview, zones, upstreams, caches, websockets, host, errors };
+const VIEWS = { overview, zones, upstreams, caches, websockets, host, errors, lab };
 const THEMES = ["auto", "light", "dark"];
 const STATE_TONES = { healthy: "good", near: "warn", limited: "bad", failing: "bad", waiting: "idle" };
 
@@ -45,6 +46,8 @@ const ui = {
   evidence: false,
   token: { wrong: false },
   changed: {},
+  may: {},
+  lab: { list: null, run: null, id: null, asked: 0, runAsked: 0 },
   history: "minutes",
   marked: 0,
   day: { points: null, asked: 0 },
@@ -143,7 +146,7 @@ function tabs(doc, t) {
   return h(
     "nav",
     { class: "tabs", "aria-label": t("nav.label") },
-    Object.keys(VIEWS).map((name) =>
+    Object.keys(VIEWS).filter((name) => name !== "lab" || ui.may.lab || view() === name).map((name) =>
       h("a", { key: name, href: `#/${name}`, "aria-current": view() === name ? "page" : undefined }, t(`nav.${name}`), counts[name] ? h("span", { class: "badge" }, String(counts[name])) : null),
     ),
   );
@@ -192,6 +195,7 @@ setInterval(() => {
 }, 1000);
 follow("feed", (event) => {
   link = event.link;
+  if (event.may) ui.may = event.may;
   if (event.state) {
     feed = event.state;
     heard = Date.now();

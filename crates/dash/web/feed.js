@@ -51,7 +51,7 @@ export const SILENCE = 3500;
 /**
  * Keeps the feed open, and tells what comes of it.
  * @param {string} url
- * @param {(event: {state?: any, link: "open" | "lost" | "refused"}) => void} tell
+ * @param {(event: {state?: any, may?: any, link: "open" | "lost" | "refused"}) => void} tell
  */
 export function follow(url, tell) {
   let state = null;
@@ -72,6 +72,14 @@ export function follow(url, tell) {
         tell({ state, link: "open" });
       });
     }
+    // What may be done here; it comes before anything else.
+    source.addEventListener("may", (event) => {
+      try {
+        tell({ may: JSON.parse(event.data), link: "open" });
+      } catch {
+        again(0);
+      }
+    });
     source.onerror = () => {
       tell({ link: "lost" });
       again(pause);

@@ -80,7 +80,7 @@ export function percent(share) {
 }
 
 /** A share of one with two digits: 0.93. @param {number} [share] */
-export const share = (share) => (known(share) ? trim(share, 2) : NOTHING);
+export const share = (share) => (known(share) ? (share > 0 && share < 0.005 ? "<0.01" : trim(share, 2)) : NOTHING);
 
 /** A time of day with seconds. @param {number} [unixMs] */
 export function clock(unixMs) {

@@ -72,7 +72,7 @@ fn s2_ports_are_named_before_they_run_out() {
     let last = verdicts.last().unwrap();
     assert!(last.words.en.contains("Ports to 10.0.0.1:3000"), "{last:?}");
     assert!(last.words.ko.contains("업스트림 포트 10.0.0.1:3000"), "{last:?}");
-    assert!(last.evidence.iter().any(|said| said.en.starts_with("Only 0.0\u{202f}% of requests")), "{last:?}");
+    assert!(last.evidence.iter().any(|said| said.en.starts_with("No request to it goes over a kept")), "{last:?}");
     assert!(last.remedy.as_ref().unwrap().en.contains("keepalive 64"));
 }
 
@@ -163,7 +163,7 @@ fn nothing_near_is_an_answer() {
     use_of(&mut snapshot, "fds").used = 717.0;
     later(&mut snapshot, 0);
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
-    assert_eq!(verdict.words.en, "limited by Open files (0.70) · headroom ×1.4 · next: Connections worker 0 (0.00)");
+    assert_eq!(verdict.words.en, "limited by Open files (0.70) · headroom ×1.4 · next: Connections worker 0 (0)");
     snapshot.weir.limits.clear();
     later(&mut snapshot, 0);
     assert_eq!(dashboard.observe(Arc::new(snapshot)).verdict.clone().words.en, "no limit is known here");
@@ -204,4 +204,31 @@ fn a_group_without_servers_is_failing() {
     let verdict = dashboard.observe(Arc::new(snapshot)).verdict.clone();
     assert_eq!(verdict.state, State::Healthy);
     assert!(verdict.evidence.iter().any(|said| said.en.contains("left out")), "{verdict:?}");
+}
+
+#[test]
+fn no_number_rounds_to_nothing() {
+    let shown = |text: String| text.replace('\u{202f}', " ");
+    for (share, wanted) in [
+        (0.0, "0 %"),
+        (0.0002, "<0.1 %"),
+        (0.0006, "0.1 %"),
+        (0.031, "3.1 %"),
+        (0.42, "42 %"),
+        (0.9999, "99.9 %"),
+        (1.0, "100 %"),
+    ] {
+        assert_eq!(shown(percent(share)), wanted);
+    }
+    for (ratio, wanted) in [(0.0, "0"), (0.001, "<0.01"), (0.005, "0.01"), (0.714, "0.71"), (1.0, "1.00")] {
+        assert_eq!(two(ratio), wanted);
+    }
+    assert_eq!((told(0.01, 1), told(-1.0, 2)), ("<0.1".to_owned(), "0".to_owned()));
+    // A table with one of thousands of places taken.
+    let (mut dashboard, mut snapshot) = (Dashboard::default(), quiet());
+    snapshot.weir.limits.iter_mut().for_each(|limit| limit.used = limit.limit * 0.001);
+    dashboard.observe(Arc::new(snapshot.clone()));
+    later(&mut snapshot, 0);
+    let words = dashboard.observe(Arc::new(snapshot)).verdict.words.clone();
+    assert!(words.en.contains("(<0.01)") && words.ko.contains("(<0.01)"), "{words:?}");
 }

@@ -8,7 +8,7 @@ import * as units from "../units.js";
 export function caches({ doc, before, t, ui }) {
   const list = rows(doc, before);
   if (list.length === 0) return card(t("nav.caches"), null, empty(t("cache.none")));
-  return [list.map((row) => h("div", { key: row.name }, one(row, doc, t))), purge(list, doc, t, ui)];
+  return [list.map((row) => h("div", { key: row.name }, one(row, doc, t))), purge(list, t, ui)];
 }
 
 function one(row, doc, t) {
@@ -64,8 +64,8 @@ function balance(row, t) {
 
 const WHATS = ["key", "prefix", "tag", "all"];
 
-function purge(list, doc, t, ui) {
-  if (!doc.may?.purge) return card(t("purge.title"), null, h("p", { class: "hint" }, t("purge.locked")));
+function purge(list, t, ui) {
+  if (!ui.may.purge) return card(t("purge.title"), null, h("p", { class: "hint" }, t("purge.locked")));
   const form = ui.purge;
   const set = (change) => ui.set({ purge: { ...form, sure: false, ...change } });
   const asks = form.what !== "all";

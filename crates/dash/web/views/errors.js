@@ -1,8 +1,9 @@
-// What went wrong: classes, in each the newest samples, and with each sample its line of the log.
+// What went wrong: classes, in each the newest samples, and with each sample its lines of the logs.
 
 import { h } from "../dom.js";
 import { card, empty } from "../parts.js";
 import * as units from "../units.js";
+import { entries, notes } from "./logs.js";
 
 export function errors({ doc, t, ui }) {
   const classes = doc.snapshot.weir.errors ?? [];
@@ -50,16 +51,19 @@ const at = (text) => units.clock(Date.parse(text));
 /** Samples older than this are asked for again when there are new ones, in milliseconds. */
 const FRESH = 2000;
 
-/** Asks for the samples of a class that has more than were seen. */
+/** Asks for the samples of a class that has more than were seen, and for what logs say about them. */
 function renew(kind, place, ui) {
   const known = ui.samples[kind.class];
   if (known && (known.count === kind.count || Date.now() - known.asked < FRESH)) return;
-  ui.samples[kind.class] = { ...(known ?? { samples: null }), count: kind.count, asked: Date.now() };
-  fetch(`samples.json?${place}`, { cache: "no-store" })
-    .then((answer) => (answer.ok ? answer.json() : null))
+  ui.samples[kind.class] = { ...(known ?? { samples: null, logs: null }), count: kind.count, asked: Date.now() };
+  const keep = (change) => ui.set({ samples: { ...ui.samples, [kind.class]: { ...ui.samples[kind.class], ...change } } });
+  const ask = (name) => fetch(`${name}?${place}`, { cache: "no-store" }).then((answer) => (answer.ok ? answer.json() : null));
+  ask("samples.json")
     .then((got) => {
       // The list may have changed its order meanwhile.
-      if (got?.class === kind.class) ui.set({ samples: { ...ui.samples, [kind.class]: { count: got.count, asked: Date.now(), samples: got.samples } } });
+      if (got?.class !== kind.class) return undefined;
+      keep({ count: got.count, samples: got.samples });
+      return ask("logs.json").then((logs) => logs && keep({ logs }));
     })
     .catch(() => {});
 }
@@ -69,13 +73,14 @@ function samples(known, t) {
   if (!kind?.samples) return h("p", { class: "hint" }, t("wait"));
   return [
     h("p", { class: "hint" }, t("err.samples", kind.samples.length)),
+    notes(kind.logs, kind.samples, t),
     h(
       "ol",
       null,
       kind.samples.map((sample) =>
         h(
           "li",
-          { class: "sample" },
+          { key: sample.number, class: "sample" },
           h(
             "div",
             { class: "facts" },
@@ -87,6 +92,7 @@ function samples(known, t) {
             sample.upstream ? h("span", null, `${t("err.upstream")} ${sample.upstream}`) : null,
           ),
           h("pre", { class: sample.line ? "line" : "line none", tabindex: 0, role: "region", "aria-label": t("err.line") }, sample.line || t("err.noLine")),
+          entries(kind.logs, sample, t),
         ),
       ),
     ),

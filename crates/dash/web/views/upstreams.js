@@ -18,8 +18,8 @@ export function upstreams({ doc, before, t, ui }) {
       notes.push(t("up.queue", units.count(group.queue.size), units.count(group.queue.max_size)));
       if (group.queue.overflows > 0) notes.push(t("up.overflows", units.count(group.queue.overflows)));
     }
-    const may = Boolean(doc.may?.servers) && (doc.snapshot.weir.changeable ?? []).includes(name);
-    const why = may ? null : t(doc.may?.servers ? "up.static" : "up.locked");
+    const may = Boolean(ui.may.servers) && (doc.snapshot.weir.changeable ?? []).includes(name);
+    const why = may ? null : t(ui.may.servers ? "up.static" : "up.locked");
     return h(
       "div",
       { key: name },

@@ -5,7 +5,7 @@ import { between, grew, ms } from "../model.js";
 import { card, empty, figure, keys, stacked } from "../parts.js";
 import * as units from "../units.js";
 
-const WORDS = { client: "ws.client", upstream: "ws.upstream", timeout: "ws.timeoutClose", shutdown: "ws.shutdown", error: "ws.error" };
+const WORDS = { client: "ws.client", upstream: "ws.upstream", timeout: "ws.timeoutClose", edge: "ws.shutdown", shutdown: "ws.shutdown", error: "ws.error" };
 
 /** Whether half of those that closed were about as old as the timeout. */
 export const isNearTimeout = (age, timeout) => age.count >= 10 && timeout > 0 && Math.abs(age.p50_us / 1000 / timeout - 1) < 0.15;
@@ -19,8 +19,9 @@ export function websockets({ doc, before, t }) {
   const closedOld = old ? Object.values(old.closes ?? {}).reduce((sum, count) => sum + count, 0) : undefined;
   if (now.opened === 0) return card(t("nav.websockets"), null, empty(t("ws.none")));
   const pieces = closes.map(([why, count]) => ({ key: why, name: WORDS[why] ? t(WORDS[why]) : why, size: count, text: units.count(count), tone: `close-${why}` }));
-  const messages = (count, before) =>
-    count === null || count === undefined ? figure(t("ws.messages"), units.NOTHING, t("ws.notLooked")) : figure(t("ws.messages"), units.rate(grew(count, before, seconds)), units.count(count));
+  const messages = (name, count, before) =>
+    count === null || count === undefined ? figure(name, units.NOTHING, t("ws.notLooked")) : figure(name, units.rate(grew(count, before, seconds)), units.count(count));
+  const trip = (name, times) => (times?.count ? figure(name, units.time(ms(times, "p50_us")), `p95 ${units.time(ms(times, "p95_us"))}`) : null);
   return [
     card(
       t("nav.websockets"),
@@ -33,14 +34,18 @@ export function websockets({ doc, before, t }) {
         figure(t("ws.closed"), units.rate(grew(closed, closedOld, seconds)), units.count(closed)),
         figure(t("ws.in"), units.byteRate(grew(now.received, old?.received, seconds)), units.bytes(now.received)),
         figure(t("ws.out"), units.byteRate(grew(now.sent, old?.sent, seconds)), units.bytes(now.sent)),
-        messages(now.messages_received, old?.messages_received),
+        messages(t("ws.messagesIn"), now.messages_received, old?.messages_received),
+        messages(t("ws.messagesOut"), now.messages_sent, old?.messages_sent),
+        trip(t("ws.pingClient"), now.rtt_client),
+        trip(t("ws.pingUpstream"), now.rtt_upstream),
       ),
+      now.lost ? h("p", { class: "advice" }, t("ws.lost", units.count(now.lost))) : null,
     ),
     h(
       "div",
       { class: "grid two" },
-      card(t("ws.closes"), null, closed ? [stacked(t("ws.closes"), pieces), keys(pieces)] : empty(t("ws.noneClosed"))),
-      card(t("ws.age"), t("ws.ageCount", units.count(now.age.count)), now.age.count ? ages(now, t) : empty(t("ws.noneClosed"))),
+      card(t("ws.closes"), null, closed ? [stacked(t("ws.closes"), pieces), keys(pieces), codes(now, t)] : empty(t("ws.noneClosed"))),
+      card(t("ws.age"), t("ws.ageCount", units.count(now.age.count)), now.age.count ? [ages(now, t), spread(now, t)] : empty(t("ws.noneClosed"))),
     ),
   ];
 }
@@ -67,4 +72,35 @@ function ages(now, t) {
       ...(now.timeout_ms ? [{ key: "timeout", name: "proxy_read_timeout", text: units.time(now.timeout_ms), tone: "warn" }] : [])]),
     isNearTimeout(now.age, now.timeout_ms) ? h("p", { class: "advice" }, t("ws.near")) : null,
   ];
+}
+
+/** What RFC 6455 §7.4.1 calls its codes; applications have 3000 and above. */
+const CODES = { 1000: "normal", 1001: "going away", 1002: "protocol error", 1003: "unsupported data", 1005: "no code", 1006: "no Close", 1007: "bad data",
+  1008: "policy", 1009: "too big", 1010: "extension missing", 1011: "internal error", 1012: "restart", 1013: "try again later", 1014: "bad gateway" };
+
+/** Close codes, most first, and who sent them. */
+function codes(now, t) {
+  const all = [...(now.codes ?? [])].sort((a, b) => b.count - a.count);
+  const name = ({ code, by }) => [code || t("ws.otherCode"), CODES[code], by === "nobody" ? null : t(WORDS[by])].filter(Boolean).join(" · ");
+  return all.length ? keys(all.map((one) => ({ key: `${one.code} ${one.by}`, name: name(one), text: units.count(one.count), tone: `close-${one.by === "nobody" ? "error" : one.by}` }))) : null;
+}
+
+/** How many closed at which age; the bucket in which the timeout strikes stands out. */
+function spread(now, t) {
+  const most = Math.max(1, ...(now.ages ?? []).map((bucket) => bucket.count));
+  const seconds = now.timeout_ms / 1000;
+  // An idle connection is ended just after its timeout.
+  const struck = (now.ages ?? []).findIndex(({ to_s: to }) => seconds > 0 && (to ?? Infinity) > seconds);
+  return h(
+    "ol",
+    { class: "spread", "aria-label": t("ws.age") },
+    (now.ages ?? []).map(({ to_s: to, count }, at) => {
+      const name = (to ?? null) === null ? `> ${units.time(now.ages[at - 1].to_s * 1000)}` : `≤ ${units.time(to * 1000)}`;
+      return h("li", { key: name, class: at === struck ? "struck" : "" },
+        h("span", { class: "name" }, name),
+        h("span", { class: "count", css: { width: `${((count / most) * 60).toFixed(1)}%` } }),
+        h("b", null, units.count(count)),
+        at === struck ? h("span", { class: "note" }, "proxy_read_timeout") : null);
+    }),
+  );
 }

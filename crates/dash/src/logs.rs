@@ -1,0 +1,335 @@
+//! Lines of a log that belong to a failed request: those that name its id, else those of its time.
+//!
+//! Whoever calls reads the files; here are their ends as bytes. A line without a time belongs to the one before it, so
+//! that a stack trace stays whole.
+
+mod moment;
+pub mod plain;
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, VecDeque};
+
+use serde::Serialize;
+use weir_meter::live::ErrorSample;
+
+use crate::words::Said;
+use moment::Moment;
+
+/// Bytes at the end of a log that are looked through, its predecessor among them.
+pub const TAIL_BYTES_MAX: usize = 512 << 10;
+/// Entries shown for a sample, of one log.
+pub const ENTRIES_SHOWN_MAX: usize = 10;
+/// Bytes of all entries in one answer; those beyond are counted.
+pub const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// Entries of a log that are kept while it is searched.
+const ENTRIES_MAX: usize = 20_000;
+/// Entries of one sample's time among which the telling ones are picked.
+const CANDIDATES_MAX: usize = 2000;
+/// How far clocks may be apart, and lines late.
+const SLACK_MS: i64 = 1000;
+/// Zones are apart by quarters of an hour,
+const QUARTER_MS: i64 = 15 * 60_000;
+/// at most by so much,
+const AHEAD_MS_MAX: i64 = 14 * 3_600_000;
+/// and a file is written to so soon after the time its last line tells.
+const WRITTEN_WITHIN_MS: i64 = 2 * 60_000;
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// The end of a log.
+#[derive(Clone, Debug, Default)]
+pub struct Tail {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// They begin where a file begins.
+    pub is_whole: bool,
+    /// When the file was written to last, Unix milliseconds.
+    pub modified_ms: i64,
+}
+
+/// What a sample's entries were found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// They name the request's id.
+    Id,
+    /// They are of its time, and may be about others.
+    Time,
+}
+
+/// The entries of one sample in one log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The sample's number.
+    pub sample: u64,
+    /// The log's place in the list.
+    pub log: usize,
+    /// What they were found by.
+    pub by: By,
+    /// They, in the order of the log.
+    pub entries: Vec<String>,
+    /// How many there are besides.
+    pub more: usize,
+}
+
+/// A log that was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Log {
+    /// The file.
+    pub file: String,
+    /// Whose it is: an upstream's name or a server's address; empty for all.
+    pub of: String,
+    /// What hindered, or is to be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<Said>,
+}
+
+/// What a page is told about the samples of a class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Logs {
+    /// The logs.
+    pub logs: Vec<Log>,
+    /// What was found, log by log.
+    pub found: Vec<Found>,
+    #[serde(skip)]
+    bytes: usize,
+}
+
+impl Logs {
+    /// Adds a log and what is in it about these samples, newest first; `local_ms` is how far this machine's time is
+    /// ahead of UTC.
+    pub fn add(&mut self, file: &str, of: &str, tail: Result<Tail, Said>, samples: &[&ErrorSample], local_ms: i64) {
+        let log = self.logs.len();
+        let note = match tail {
+            Ok(tail) => {
+                let (found, note) = search(&tail, samples, local_ms, log);
+                for mut one in found {
+                    let all = one.entries.len();
+                    one.entries.retain(|entry| {
+                        self.bytes += entry.len();
+                        self.bytes <= ANSWER_BYTES_MAX
+                    });
+                    one.more += all - one.entries.len();
+                    self.found.push(one);
+                }
+                note
+            }
+            Err(why) => Some(why),
+        };
+        self.logs.push(Log { file: file.to_owned(), of: of.to_owned(), note });
+    }
+}
+
+/// One line and those without a time after it.
+struct Entry<'t> {
+    text: &'t [u8],
+    moment: Option<Moment>,
+    tells: OnceCell<bool>,
+}
+
+impl Entry<'_> {
+    /// What of it is shown.
+    fn head(&self) -> &[u8] {
+        self.text.get(..self.text.len().min(plain::ENTRY_BYTES_MAX)).unwrap_or_default()
+    }
+
+    /// Whether it tells of trouble; looked for once, for all samples.
+    fn tells(&self) -> bool {
+        *self.tells.get_or_init(|| TROUBLE.iter().any(|word| has(self.head(), word)))
+    }
+}
+
+fn has(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len().max(1)).any(|window| window.eq_ignore_ascii_case(part))
+}
+
+fn search(tail: &Tail, samples: &[&ErrorSample], local_ms: i64, log: usize) -> (Vec<Found>, Option<Said>) {
+    let mut entries = entries(tail);
+    settle(entries.make_contiguous(), tail.modified_ms, local_ms);
+    let named = named(&entries, samples);
+    let found = samples.iter().enumerate().filter_map(|(place, sample)| {
+        let by_id = named.iter().filter(|(_, of)| *of == place).map(|(at, _)| *at).collect::<Vec<_>>();
+        let (by, picked, more) = if by_id.is_empty() {
+            let near: Vec<usize> = of_time(&entries, sample);
+            let (picked, more) = telling(&entries, near, sample);
+            (By::Time, picked, more)
+        } else {
+            let more = by_id.len().saturating_sub(ENTRIES_SHOWN_MAX);
+            (By::Id, by_id.into_iter().skip(more).collect(), more)
+        };
+        let entries: Vec<String> =
+            picked.into_iter().filter_map(|at| Some(plain::shown(entries.get(at)?.text))).collect();
+        (!entries.is_empty()).then_some(Found { sample: sample.number, log, by, entries, more })
+    });
+    let found = found.collect();
+    (found, note(&entries, tail, samples))
+}
+
+/// What hinders finding anything.
+fn note(entries: &VecDeque<Entry<'_>>, tail: &Tail, samples: &[&ErrorSample]) -> Option<Said> {
+    if tail.bytes.is_empty() {
+        return Some(Said::new("the file is empty", "파일이 비어 있음"));
+    }
+    let first = entries.iter().find_map(|entry| entry.moment);
+    let oldest = samples.iter().map(|sample| window(sample).0).min()?;
+    match first {
+        None => Some(Said::new(
+            "its lines tell no time that is understood: only those that name a request's id are found",
+            "줄에 알아볼 수 있는 시각이 없어 요청 ID가 있는 줄만 찾음",
+        )),
+        Some(first) if !tail.is_whole && first.ms > oldest => Some(Said::new(
+            format!(
+                "only its last {} KiB are looked at, and the oldest requests were before them",
+                TAIL_BYTES_MAX >> 10
+            ),
+            format!("끝 {} KiB만 보며, 가장 오래된 요청은 그 앞에 있음", TAIL_BYTES_MAX >> 10),
+        )),
+        Some(_) => None,
+    }
+}
+
+fn entries(tail: &Tail) -> VecDeque<Entry<'_>> {
+    let mut out: VecDeque<Entry<'_>> = VecDeque::new();
+    let mut from = match tail.is_whole {
+        true => 0,
+        // Where it begins within a line, that line is no use.
+        false => tail.bytes.iter().position(|byte| *byte == b'\n').map_or(tail.bytes.len(), |at| at + 1),
+    };
+    let mut begun = from;
+    while let Some(rest) = tail.bytes.get(from..).filter(|rest| !rest.is_empty()) {
+        let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        let line = rest.get(..length).unwrap_or_default();
+        let moment = moment::find(line, tail.modified_ms);
+        let end = from + length;
+        match out.back_mut() {
+            Some(last) if moment.is_none() && last.moment.is_some() => {
+                last.text = tail.bytes.get(begun..end).unwrap_or_default();
+            }
+            _ => {
+                begun = from;
+                if out.len() >= ENTRIES_MAX {
+                    out.pop_front();
+                }
+                out.push_back(Entry { text: line, moment, tells: OnceCell::new() });
+            }
+        }
+        from = end + 1;
+    }
+    out
+}
+
+/// Gives times without a zone theirs: the one in which the last line is about as old as the file's last change, else
+/// this machine's. Times without a day go back a day wherever they would be later than what comes after them.
+fn settle(entries: &mut [Entry<'_>], modified_ms: i64, local_ms: i64) {
+    let unsaid = entries.iter().rev().find_map(|entry| entry.moment.filter(|moment| !moment.has_zone));
+    let ahead = unsaid.map_or(0, |last| {
+        let ahead = last.ms - modified_ms;
+        let rounded = (ahead + QUARTER_MS / 2).div_euclid(QUARTER_MS) * QUARTER_MS;
+        let is_plain = (ahead - rounded).abs() <= WRITTEN_WITHIN_MS && rounded.abs() <= AHEAD_MS_MAX;
+        if is_plain { rounded } else { local_ms }
+    });
+    let mut later = i64::MAX;
+    for moment in entries.iter_mut().rev().filter_map(|entry| entry.moment.as_mut()) {
+        if !moment.has_zone {
+            moment.ms -= ahead;
+        }
+        if !moment.has_date && later < i64::MAX && moment.ms > later + HOUR_MS {
+            let days = (moment.ms - later - HOUR_MS).div_euclid(DAY_MS) + 1;
+            moment.ms -= days * DAY_MS;
+        }
+        later = moment.ms;
+    }
+}
+
+fn is_id_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+/// Bytes an id has at least: a shorter one is in lines by chance.
+pub const ID_BYTES_MIN: usize = 8;
+/// At most.
+pub const ID_BYTES_MAX: usize = 128;
+
+/// Whether a text can be the id of a request.
+pub fn is_id(text: &[u8]) -> bool {
+    (ID_BYTES_MIN..=ID_BYTES_MAX).contains(&text.len()) && text.iter().all(|byte| is_id_byte(*byte))
+}
+
+/// The entries that name a sample's id, as place of the entry and place of the sample.
+fn named(entries: &VecDeque<Entry<'_>>, samples: &[&ErrorSample]) -> Vec<(usize, usize)> {
+    let mut wanted: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    for (place, sample) in samples.iter().enumerate() {
+        for id in sample.ids.iter().filter(|id| is_id(id.as_bytes())) {
+            wanted.entry(id.as_bytes()).or_default().push(place);
+        }
+    }
+    let mut out = Vec::new();
+    if wanted.is_empty() {
+        return out;
+    }
+    for (at, entry) in entries.iter().enumerate() {
+        let mut add = |token: &[u8]| {
+            for place in wanted.get(token).into_iter().flatten() {
+                if out.last() != Some(&(at, *place)) {
+                    out.push((at, *place));
+                }
+            }
+        };
+        for token in entry.text.split(|byte| !is_id_byte(*byte)).filter(|token| token.len() >= ID_BYTES_MIN) {
+            let token = trimmed(token);
+            add(token);
+            // `traceparent` and the like join ids with dashes.
+            if token.contains(&b'-') {
+                token.split(|byte| *byte == b'-').filter(|part| part.len() >= 16).for_each(&mut add);
+            }
+        }
+    }
+    out.dedup();
+    out
+}
+
+/// An id at the end of a sentence.
+fn trimmed(mut token: &[u8]) -> &[u8] {
+    while let [rest @ .., b'.' | b'-'] = token {
+        token = rest;
+    }
+    token
+}
+
+/// When a sample's request was there.
+fn window(sample: &ErrorSample) -> (i64, i64) {
+    let end = i64::try_from(sample.at.0).unwrap_or(i64::MAX - SLACK_MS);
+    let took = i64::try_from(sample.took_us / 1000).unwrap_or(0);
+    (end.saturating_sub(took).saturating_sub(SLACK_MS), end.saturating_add(SLACK_MS))
+}
+
+fn of_time(entries: &VecDeque<Entry<'_>>, sample: &ErrorSample) -> Vec<usize> {
+    let (from, to) = window(sample);
+    let is_near = |entry: &Entry<'_>| entry.moment.is_some_and(|at| at.ms <= to && at.ms + at.grain_ms > from);
+    entries.iter().enumerate().filter(|(_, entry)| is_near(entry)).map(|(at, _)| at).take(CANDIDATES_MAX).collect()
+}
+
+/// Words of lines that say that something went wrong.
+const TROUBLE: [&[u8]; 7] = [b"error", b"exception", b"fatal", b"panic", b"warn", b"fail", b"timeout"];
+
+/// The entries that tell most: those that name the path, those that tell of trouble, then the newest.
+fn telling(entries: &VecDeque<Entry<'_>>, near: Vec<usize>, sample: &ErrorSample) -> (Vec<usize>, usize) {
+    let path = sample.request.split_once(' ').map_or("", |(_, path)| path);
+    let mut ranked: Vec<(u8, usize)> = near
+        .into_iter()
+        .filter_map(|at| {
+            let entry = entries.get(at)?;
+            let names_path = path.len() > 1 && has(entry.head(), path.as_bytes());
+            Some((2 * u8::from(names_path) + u8::from(entry.tells()), at))
+        })
+        .collect();
+    ranked.sort_unstable_by(|one, other| other.cmp(one));
+    let more = ranked.len().saturating_sub(ENTRIES_SHOWN_MAX);
+    ranked.truncate(ENTRIES_SHOWN_MAX);
+    let mut picked: Vec<usize> = ranked.into_iter().map(|(_, at)| at).collect();
+    picked.sort_unstable();
+    (picked, more)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! Lines of logs as they may be shown: no control bytes, nothing endless, and nothing that opens a door.
+//!
+//! Queries, cookies, credentials and what goes by the name of a secret are replaced by `…`. What an application writes
+//! in its own words cannot be known; the guide says so.
+
+/// Bytes shown of an entry.
+pub const ENTRY_BYTES_MAX: usize = 2048;
+
+/// An entry of one or more lines, as it may be shown.
+pub fn shown(entry: &[u8]) -> String {
+    // What is cut off here cannot be what makes a secret of the part before it.
+    let head = entry.get(..entry.len().min(2 * ENTRY_BYTES_MAX)).unwrap_or_default();
+    let text = printable(&String::from_utf8_lossy(head));
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&without_secrets(&without_queries(line)));
+    }
+    if out.len() > ENTRY_BYTES_MAX || head.len() < entry.len() {
+        let end = (0..=ENTRY_BYTES_MAX.min(out.len())).rev().find(|at| out.is_char_boundary(*at)).unwrap_or(0);
+        out.truncate(end);
+        out.push('…');
+    }
+    out
+}
+
+/// Without the colours of terminals; other control characters, and what is no text, as dots.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' if chars.peek() == Some(&'[') => {
+                chars.next();
+                // ECMA-48: parameters, then one byte from @ to ~.
+                let _ = chars.by_ref().find(|c| ('@'..='~').contains(c));
+            }
+            '\n' | '\t' => out.push(c),
+            '\r' => {}
+            c if c.is_control() || c == '\u{fffd}' => out.push('·'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Takes what follows a question mark out of each word: of the request, the referrer and the upstream's URL alike.
+pub fn without_queries(line: &str) -> String {
+    let ends = |c: char| c == '"' || c == ',' || c.is_whitespace();
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, query)) = rest.split_once('?') {
+        shown.push_str(before);
+        rest = query.find(ends).and_then(|end| query.get(end..)).unwrap_or_default();
+        shown.push_str(if rest.len() < query.len() { "?…" } else { "?" });
+    }
+    shown + rest
+}
+
+/// Names of fields whose value reaches to the end of the line, without `-` and `_`.
+const FIELDS: [&str; 4] = ["authorization", "proxyauthorization", "cookie", "setcookie"];
+/// What names of secrets end in, without `-` and `_`.
+const ENDS: [&str; 9] =
+    ["password", "passwd", "pwd", "secret", "token", "apikey", "session", "sessionid", "privatekey"];
+/// Bytes of a name that is looked at.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Takes credentials out of a line.
+fn without_secrets(line: &str) -> String {
+    let bytes = line.as_bytes();
+    let mut out = String::with_capacity(line.len());
+    let (mut at, mut copied) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        let secret = match byte {
+            b'=' | b':' => after_name(line, at).or_else(|| userinfo(line, at)),
+            b'B' | b'b' => after_scheme(line, at),
+            b'e' => web_token(line, at),
+            _ => None,
+        };
+        at += 1;
+        if let Some((from, to)) = secret.filter(|(from, to)| *from >= copied && from < to) {
+            out.push_str(line.get(copied..from).unwrap_or_default());
+            out.push('…');
+            (at, copied) = (to, to);
+        }
+    }
+    out.push_str(line.get(copied..).unwrap_or_default());
+    out
+}
+
+fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// The value behind `name=` or `name:` where the name is one of a secret.
+fn after_name(line: &str, at: usize) -> Option<(usize, usize)> {
+    let before = line.get(..at)?.trim_end().trim_end_matches(['"', '\'', '\\']);
+    let length = before.bytes().rev().take(NAME_BYTES_MAX).take_while(is_word).count();
+    let name = before.get(before.len() - length..)?;
+    let name: String = name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect();
+    let is_field = FIELDS.contains(&name.as_str());
+    if !is_field && !ENDS.iter().any(|end| name.ends_with(end)) {
+        return None;
+    }
+    let value = line.get(at + 1..)?.trim_start();
+    let from = line.len() - value.len();
+    let opening: &str = ["\\\"", "\"", "'"].into_iter().find(|mark| value.starts_with(mark)).unwrap_or("");
+    let from = from + opening.len();
+    let value = line.get(from..)?;
+    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '&' | ')' | '}' | ']' | '"');
+    let length = match opening {
+        "" if is_field => value.len(),
+        "" => value.find(ends).unwrap_or(value.len()),
+        mark => value.find(mark).unwrap_or(value.len()),
+    };
+    Some((from, from + length))
+}
+
+/// Who and with what, in `scheme://user:password@host`.
+fn userinfo(line: &str, at: usize) -> Option<(usize, usize)> {
+    let authority = line.get(at..)?.strip_prefix("://")?;
+    let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '<' | '>');
+    let authority = authority.split(ends).next()?;
+    Some((at + 3, at + 3 + authority.rfind('@')?))
+}
+
+/// What follows `Bearer` or `Basic`.
+fn after_scheme(line: &str, at: usize) -> Option<(usize, usize)> {
+    let scheme = ["bearer ", "basic "]
+        .into_iter()
+        .find(|scheme| line.get(at..at + scheme.len()).is_some_and(|text| text.eq_ignore_ascii_case(scheme)))?;
+    let is_inside = at > 0 && line.as_bytes().get(at - 1).is_some_and(is_word);
+    let from = at + scheme.len();
+    let length = credential_length(line.get(from..)?);
+    (!is_inside && length >= 6).then_some((from, from + length))
+}
+
+/// A JSON Web Token, wherever it stands.
+fn web_token(line: &str, at: usize) -> Option<(usize, usize)> {
+    let text = line.get(at..)?;
+    let length = credential_length(text);
+    let is_one = text.starts_with("eyJ") && length > 20 && text.get(..length)?.contains('.');
+    is_one.then_some((at, at + length))
+}
+
+fn credential_length(text: &str) -> usize {
+    text.bytes().take_while(|byte| is_word(byte) || matches!(byte, b'.' | b'~' | b'+' | b'/' | b'=')).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_query_is_shown() {
+        for (line, shown) in [
+            (
+                "failed, request: \"GET /a?token=x&y=1 HTTP/1.1\", referrer: \"http://b/?s=2\"",
+                "failed, request: \"GET /a?… HTTP/1.1\", referrer: \"http://b/?…\"",
+            ),
+            ("cut off: \"GET /a?tok", "cut off: \"GET /a?…"),
+            ("what? nothing", "what? nothing"),
+        ] {
+            assert_eq!(without_queries(line), shown);
+        }
+    }
+
+    #[test]
+    fn no_secret_is_shown() {
+        for (line, wanted) in [
+            ("Cookie: sid=1; theme=dark", "Cookie: …"),
+            (
+                "{\"headers\":{\"cookie\":\"sid=1; a=b\",\"host\":\"x\"}}",
+                "{\"headers\":{\"cookie\":\"…\",\"host\":\"x\"}}",
+            ),
+            ("body {\\\"password\\\":\\\"hunter2\\\",\\\"n\\\":1}", "body {\\\"password\\\":\\\"…\\\",\\\"n\\\":1}"),
+            ("db_password=hunter2 host=db", "db_password=… host=db"),
+            ("api-key: 'abc' x", "api-key: '…' x"),
+            ("accessToken=abc, user=ann", "accessToken=…, user=ann"),
+            ("sent Bearer abcdef.ghi-jkl to x", "sent Bearer … to x"),
+            ("postgres://app:hunter2@db:5432/shop down", "postgres://…@db:5432/shop down"),
+            ("got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln from", "got … from"),
+            ("Authorization=Basic YW5uOng=", "Authorization=…"),
+            ("tokens: 3, no secret here", "tokens: 3, no secret here"),
+            ("비밀번호 password=값 끝", "비밀번호 password=… 끝"),
+            ("token=", "token="),
+        ] {
+            assert_eq!(without_secrets(line), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_text_and_short() {
+        assert_eq!(shown(b"\x1b[31mERROR\x1b[0m a\x00b\xff\r\n\tat x"), "ERROR a·b·\n\tat x");
+        let long = "가".repeat(3000);
+        let cut = shown(long.as_bytes());
+        assert!(cut.len() <= ENTRY_BYTES_MAX + "…".len() && cut.ends_with('…'));
+        let mut state = 7u32;
+        for _ in 0..3000 {
+            let bytes: Vec<u8> = (0..60)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    b"token=:\"\\'?&Bearer eyJ.@/ \xea\xb0\x80\x1b[m"[(state >> 16) as usize % 32]
+                })
+                .collect();
+            let _ = shown(&bytes);
+        }
+    }
+}
