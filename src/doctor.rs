@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -11,7 +12,8 @@ use weir_conf::{Files, Problem, Tree};
 use weir_doctor::facts::Live;
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::report::{self, Subject};
-use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Version, dump, explain, reference, rules};
+use weir_doctor::view::View;
+use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Target, Version, dump, explain, reference, rules};
 use weir_load::once::{self, Once};
 
 use crate::files::Disk;
@@ -22,6 +24,8 @@ started and nothing is changed unless --write says so.
 
 Exit codes: 0 nothing wrong or at risk; 1 something is; 2 it could not be looked at.";
 
+/// Changes of a file that can be taken back, one after the other.
+const UNDOS_MAX: usize = 99;
 /// Longest file taken from standard input.
 const STDIN_BYTES_MAX: u64 = 64 << 20;
 
@@ -62,6 +66,10 @@ pub struct DoctorArgs {
     /// What of the change from that file to this one cannot make a difference
     #[arg(long, value_name = "BEFORE", conflicts_with_all = ["explain", "fix"])]
     against: Option<PathBuf>,
+    /// Whose defaults --against and --explain go by; else the --nginx's or --pid's own, weir's where only weir reads the
+    /// file, and nginx's
+    #[arg(long = "for", value_name = "nginx|weir", value_enum)]
+    reader: Option<Reader>,
     /// These rules only
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
@@ -80,6 +88,12 @@ pub struct DoctorArgs {
     /// Print the page of all rules
     #[arg(long, hide = true)]
     reference: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Reader {
+    Nginx,
+    Weir,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -123,12 +137,15 @@ fn run(args: &DoctorArgs) -> Result<u8, String> {
     let version = told.unwrap_or(NEWEST);
     let (tree, problems) = read(&conf_path(args, build.as_ref())?)?;
     if let Some(before) = &args.against {
-        return against(before, &tree, version, args.json);
+        return against(before, &tree, target(args, build.as_ref(), version, &tree), args.json);
     }
     if let Some(directive) = &args.explain {
         let directive = Some(directive.as_str()).filter(|name| !name.is_empty());
-        print!("{}", explain::explain(&tree, version, directive));
+        print!("{}", explain::explain(&tree, target(args, build.as_ref(), version, &tree), directive));
         return Ok(0);
+    }
+    if args.reader.is_some() {
+        return Err("--for goes with --against or --explain: rules are about nginx, and what they say of a written directive holds in weir too".to_owned());
     }
     let mut facts = facts(args)?;
     facts.version_is_told = told;
@@ -210,15 +227,32 @@ fn read(path: &Path) -> Result<(Tree, Vec<Problem>), String> {
     Ok(weir_doctor::load(&Disk, main, &format!("{directory}/")))
 }
 
-fn against(before: &Path, after: &Tree, version: Version, json: bool) -> Result<u8, String> {
+/// Who will read the file: as told, or what the binary or the process is, or the only one who could.
+fn target(args: &DoctorArgs, build: Option<&Build>, version: Version, tree: &Tree) -> Target {
+    let is_weirs_process = || {
+        let exe = args.pid.and_then(|pid| fs::read_link(format!("/proc/{pid}/exe")).ok());
+        // Called as nginx it is weir all the same, and says so.
+        exe.is_some_and(|exe| ask_binary(&exe).is_ok_and(|build| Target::of(&build) == Target::Weir))
+    };
+    match args.reader {
+        Some(Reader::Weir) => Target::Weir,
+        Some(Reader::Nginx) => Target::Nginx(version),
+        None if args.nginx.is_some() => build.map_or(Target::Nginx(version), Target::of),
+        None if args.nginx_version.is_some() => Target::Nginx(version),
+        None if is_weirs_process() || Target::is_weirs_alone(&View::new(tree)) => Target::Weir,
+        None => build.map_or(Target::Nginx(version), Target::of),
+    }
+}
+
+fn against(before: &Path, after: &Tree, target: Target, json: bool) -> Result<u8, String> {
     let (before, _) = read(before)?;
-    let findings = weir_doctor::compare(&before, after, version);
+    let findings = weir_doctor::compare(&before, after, target);
     if json {
         let list: Vec<serde_json::Value> = findings
             .iter()
             .map(|finding| serde_json::json!({ "rule": finding.rule, "at": finding.at.map(|at| explain::place(after, at)), "what": finding.what }))
             .collect();
-        println!("{:#}", serde_json::json!({ "weir_doctor": 1, "findings": list }));
+        println!("{:#}", serde_json::json!({ "weir_doctor": 1, "target": target.to_string(), "findings": list }));
     } else {
         for finding in &findings {
             match finding.at {
@@ -232,7 +266,12 @@ fn against(before: &Path, after: &Tree, version: Version, json: bool) -> Result<
 
 /// What `PATH -V` says.
 fn ask_binary(path: &Path) -> Result<Build, String> {
-    let output = Command::new(path).arg("-V").output().map_err(|error| format!("{} -V: {error}", path.display()))?;
+    // weir answers as nginx when it is called so.
+    let output = Command::new(path)
+        .arg0("nginx")
+        .arg("-V")
+        .output()
+        .map_err(|error| format!("{} -V: {error}", path.display()))?;
     let text = String::from_utf8_lossy(&output.stderr);
     Build::read(&text).ok_or_else(|| format!("{} -V does not answer as nginx does", path.display()))
 }
@@ -290,26 +329,33 @@ fn fix(tree: &Tree, findings: &[Finding], write: bool) -> Result<u8, String> {
         return Ok(1);
     }
     still_reads(tree, &mended)?;
+    let mut undos = Vec::new();
     for file in &mended {
-        let undo = format!("{}.undo.diff", file.name);
         if std::str::from_utf8(&file.before).is_err() {
             return Err(format!(
                 "{} is not UTF-8, and its diff would not bring it back: nothing was written",
                 file.name
             ));
         }
-        if Path::new(&undo).exists() {
-            return Err(format!("{undo} is there from before: use it or remove it first; nothing was written"));
-        }
+        undos.push(free_undo(&file.name)?);
     }
-    for file in &mended {
-        let undo = format!("{}.undo.diff", file.name);
-        fs::write(&undo, mend::undo(file)).map_err(|error| format!("{undo}: {error}"))?;
+    for (file, undo) in mended.iter().zip(&undos) {
+        fs::write(undo, mend::undo(file)).map_err(|error| format!("{undo}: {error}"))?;
         fs::write(&file.name, &file.after).map_err(|error| format!("{}: {error}", file.name))?;
         eprintln!("{} written; patch -d / -p1 < {undo} takes it back", file.name);
     }
     eprintln!("nginx -t, then a reload, makes it so");
     Ok(0)
+}
+
+/// A name for what takes a change back: those of earlier changes stay, the latest has the largest number.
+fn free_undo(file: &str) -> Result<String, String> {
+    let names =
+        std::iter::once(format!("{file}.undo.diff")).chain((2..=UNDOS_MAX).map(|n| format!("{file}.undo.{n}.diff")));
+    let mut free = names.skip_while(|name| Path::new(name).exists());
+    free.next().ok_or_else(|| {
+        format!("{UNDOS_MAX} changes of {file} can be taken back: remove some of their diffs; nothing was written")
+    })
 }
 
 /// The files with their changes, to see that they can still be read.

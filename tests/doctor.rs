@@ -66,6 +66,32 @@ fn exit_codes_say_what_the_report_says() {
 }
 
 #[test]
+fn who_reads_a_change_decides_whether_it_acts() {
+    let folder = Folder::new();
+    let path = |name: &str, text: &str| folder.file(name, text).to_str().unwrap().to_owned();
+    let before = path("before.conf", "events { }\nhttp { server { listen 80; } }\n");
+    let after = path("after.conf", "events { }\nhttp { open_file_cache max=9; server { listen 80; } }\n");
+    let ours = path(
+        "ours.conf",
+        "events { }\nhttp { open_file_cache max=9; server { listen 80; location /m { metrics; } } }\n",
+    );
+    let against = |more: &[&str], after: &str| {
+        let output = doctor(&[&["--no-host", "--against", &before, after], more].concat());
+        (output.status.code(), said(&output))
+    };
+    assert_eq!(against(&["--for", "nginx"], &after), (Some(0), String::new()));
+    assert_eq!(against(&["--nginx-version", "1.22.1"], &after), (Some(0), String::new()));
+    for (more, after) in [(&["--for", "weir"][..], &after), (&["--nginx", WEIR][..], &after), (&[][..], &ours)] {
+        let (code, said) = against(more, after);
+        assert!(code == Some(1) && said.contains("has no effect in weir: files are opened anew"), "{more:?}: {said}");
+    }
+    let refused = doctor(&["--for", "weir", &after]);
+    assert!(said(&refused).contains("--for goes with --against or --explain"), "{}", said(&refused));
+    let explained = said(&doctor(&["--no-host", "--for", "weir", "--explain=worker_processes", &after]));
+    assert!(explained.contains("auto  weir's own; nginx's is 1"), "{explained}");
+}
+
+#[test]
 fn a_dump_keeps_the_names_of_its_files() {
     let mut child = Command::new(WEIR)
         .args(["doctor", "-", "--no-host", "--json", "--only", "error_log_off"])
@@ -105,10 +131,28 @@ fn a_change_is_shown_then_written_then_taken_back() {
     let patch = Command::new("patch").args(["-d", "/", "-p1", "-s"]).stdin(undo).status().unwrap();
     assert!(patch.success());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-    // An undo that is still there is never overwritten.
+    // An undo that is still there is never overwritten: the next has a number.
+    let first = std::fs::read_to_string(format!("{name}.undo.diff")).unwrap();
     let again = doctor(&[&only[..], &["--write"]].concat());
-    assert_eq!(again.status.code(), Some(2));
+    assert!(
+        again.status.code() == Some(0) && said(&again).contains("nginx.conf.undo.2.diff takes it back"),
+        "{}",
+        said(&again)
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), after);
+    assert_eq!(std::fs::read_to_string(format!("{name}.undo.diff")).unwrap(), first);
+    let undo = std::fs::File::open(format!("{name}.undo.2.diff")).unwrap();
+    assert!(Command::new("patch").args(["-d", "/", "-p1", "-s"]).stdin(undo).status().unwrap().success());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+/// The guide's commands print what the guide says; of the labs, that it has a verdict.
+#[test]
+fn the_newcomers_first_hour_is_still_true() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/first_hour.py");
+    let output = Command::new("python3").arg(script).args(["--weir", WEIR, "--check"]).output().unwrap();
+    // 77: there is no nginx 1.22.1 here.
+    assert!(matches!(output.status.code(), Some(0 | 77)), "{}", said(&output));
 }
 
 #[test]

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use weir_conf::{At, Tree};
 
-use crate::defaults;
 use crate::facts::Facts;
 use crate::rule::{Finding, Level};
-use crate::version::Version;
+use crate::target::Target;
 use crate::view::{Spot, View};
 
 /// The name of what is found: see [`compare`].
@@ -17,10 +16,13 @@ pub const RULE: &str = "no_op_change";
 /// Rules whose findings say that a statement has no effect.
 const IDLE_RULES: [&str; 3] = ["use_epoll", "multi_accept", "keepalive_timeout_websocket"];
 
-/// Changes from one to the other that have no effect, each at its line of `after` (of none when a line went away); and,
+/// The rule whose findings say that a group's connections are not kept.
+const INERT_POOL: &str = "inert_upstream_keepalive";
+
+/// Changes from one to the other that have no effect where this target reads them, each at its line of `after` (of none when a line went away); and,
 /// last, one finding without a place if nothing that differs has any.
-pub fn compare(before: &Tree, after: &Tree, version: Version) -> Vec<Finding> {
-    let (mut findings, acts) = compared(before, after, version);
+pub fn compare(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<Finding> {
+    let (mut findings, acts) = compared(before, after, target.into());
     if acts == 0 {
         let what = match findings.len() {
             0 => "nothing differs but layout and comments: an A/A".to_owned(),
@@ -33,57 +35,70 @@ pub fn compare(before: &Tree, after: &Tree, version: Version) -> Vec<Finding> {
 }
 
 /// Why nothing that differs has an effect, a sentence for each change; none if anything has.
-pub fn without_effect(before: &Tree, after: &Tree, version: Version) -> Vec<String> {
-    let (findings, acts) = compared(before, after, version);
+pub fn without_effect(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<String> {
+    let (findings, acts) = compared(before, after, target.into());
     if acts == 0 { findings.into_iter().map(|finding| finding.what).collect() } else { Vec::new() }
 }
 
 /// Changes without effect, and how many have one.
-fn compared(before: &Tree, after: &Tree, version: Version) -> (Vec<Finding>, usize) {
+fn compared(before: &Tree, after: &Tree, target: Target) -> (Vec<Finding>, usize) {
     let (old, new) = (View::new(before), View::new(after));
     let (old_lines, new_lines) = (lines(&old), lines(&new));
-    let idle: Vec<At> = crate::examine(after, version, &Facts::default())
-        .into_iter()
-        .filter(|finding| IDLE_RULES.contains(&finding.rule))
-        .filter_map(|finding| finding.at)
-        .collect();
+    let idle = idle(&new, target);
+    let means_same = |key: &Key| {
+        let (one, other) = (effective(&old_lines, key, target), effective(&new_lines, key, target));
+        one.zip(other).is_some_and(|(one, other)| target.is_same(&key.1, &key.0, &one, &other))
+    };
     let mut findings = Vec::new();
     let mut acts = 0;
-    let mut seen: Vec<&Key> = Vec::new();
     for (key, spots) in &new_lines {
-        seen.push(key);
         let was = old_lines.get(key).map_or(&[][..], Vec::as_slice);
         if texts(was) == texts(spots) {
             continue;
         }
         let Some(spot) = spots.first() else { continue };
         // Said with the same meaning, here, further out, or by the program.
-        let inherited = |view: &View<'_>, lines: &Lines<'_>| effective(view, lines, key, version);
-        let (one, other) = (inherited(&old, &old_lines), inherited(&new, &new_lines));
-        let means_same = match (&one, &other) {
-            (Some(one), Some(other)) => is_same(&key.1, one, other),
-            _ => false,
-        };
-        if means_same {
+        if means_same(key) {
             let what = format!("\"{}\" is already in force without this change", spot.line());
             findings.push(finding(Some(spot.at()), what));
+        } else if let Some(why) = target.idle(&key.1, &key.0) {
+            findings.push(finding(Some(spot.at()), format!("\"{}\" has no effect in {target}: {why}", spot.line())));
         } else if idle.contains(&spot.at()) {
             findings.push(finding(Some(spot.at()), format!("\"{}\" cannot have an effect here", spot.line())));
         } else {
             acts += 1;
         }
     }
-    for (key, spots) in old_lines.iter().filter(|(key, _)| !seen.contains(key)) {
-        let (one, other) = (effective(&old, &old_lines, key, version), effective(&new, &new_lines, key, version));
+    for (key, spots) in old_lines.iter().filter(|(key, _)| !new_lines.contains_key(key)) {
         let line = spots.first().map_or(String::new(), |spot| spot.line());
-        match (one, other) {
-            (Some(one), Some(other)) if is_same(&key.1, &one, &other) => {
-                findings.push(finding(None, format!("\"{line}\" was taken out, and is still in force")));
-            }
-            _ => acts += 1,
+        if means_same(key) {
+            findings.push(finding(None, format!("\"{line}\" was taken out, and is still in force")));
+        } else if target.idle(&key.1, &key.0).is_some() {
+            findings.push(finding(None, format!("\"{line}\" was taken out, and had no effect in {target}")));
+        } else {
+            acts += 1;
         }
     }
     (findings, acts)
+}
+
+/// Statements that rules call idle, where nobody wrote them for a reason that is elsewhere in the file.
+fn idle(view: &View<'_>, target: Target) -> Vec<At> {
+    let facts = Facts { version_is_told: Some(target.version()), ..Facts::default() };
+    let found = crate::examine(view.tree(), target.version(), &facts);
+    let at =
+        |rule: &str| found.iter().filter(|finding| finding.rule == rule).filter_map(|finding| finding.at).collect();
+    let mut idle: Vec<At> = IDLE_RULES.iter().flat_map(|rule| -> Vec<At> { at(rule) }).collect();
+    // A pool that no request may use: the finding is at each proxy_pass, what does nothing is in the group.
+    let inert: Vec<At> = at(INERT_POOL);
+    for upstream in view.named("upstream") {
+        let asks = |spot: &Spot<'_>| spot.arg(0).split('/').nth(2) == Some(upstream.arg(0));
+        let mut passes = view.named("proxy_pass").filter(asks).peekable();
+        if passes.peek().is_some() && passes.all(|pass| inert.contains(&pass.at())) {
+            idle.extend(upstream.inside().named("keepalive").map(|spot| spot.at()));
+        }
+    }
+    idle
 }
 
 fn finding(at: Option<At>, what: String) -> Finding {
@@ -122,34 +137,88 @@ fn texts(spots: &[Spot<'_>]) -> Vec<String> {
     spots.iter().map(|spot| if spot.is_block() { block(*spot) } else { spot.line() }).collect()
 }
 
-/// What a directive is in a block: written there, or in a block around it, or nginx's default.
-fn effective(_view: &View<'_>, lines: &Lines<'_>, key: &Key, version: Version) -> Option<String> {
-    let default = defaults::lookup(&key.1);
+/// What a directive is in a block: written there, or in a block around it, or the target's default.
+fn effective(lines: &Lines<'_>, key: &Key, target: Target) -> Option<String> {
+    let known = target.known(&key.1, &key.0);
     let mut path = key.0.clone();
     loop {
         if let Some(spots) = lines.get(&(path.clone(), key.1.clone())) {
             return Some(spots.iter().map(|spot| spot.text()).collect::<Vec<_>>().join("\n"));
         }
         // Only what is known to be inherited is looked for further out.
-        default?;
-        if path.pop().is_none() {
+        if !known?.goes_inwards || path.pop().is_none() {
             break;
         }
     }
-    default.and_then(|default| default.at(version)).map(str::to_owned)
-}
-
-fn is_same(name: &str, one: &str, other: &str) -> bool {
-    one == other || defaults::lookup(name).is_some_and(|default| default.is_same(one, other))
+    known.and_then(|known| known.default).map(str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(before: &str, after: &str) -> Vec<String> {
+    use crate::version::Version;
+
+    fn found_by(target: impl Into<Target>, before: &str, after: &str) -> Vec<String> {
         let tree = |text: &str| crate::load(&weir_conf::MemoryFiles::new().with("/n", text), "/n", "/").0;
-        compare(&tree(before), &tree(after), Version(1, 22, 1)).into_iter().map(|finding| finding.what).collect()
+        compare(&tree(before), &tree(after), target).into_iter().map(|finding| finding.what).collect()
+    }
+
+    fn found(before: &str, after: &str) -> Vec<String> {
+        found_by(Version(1, 22, 1), before, after)
+    }
+
+    /// S2's keepalive acts in an nginx of its time, and says in weir what weir does anyway; `sendfile on` likewise.
+    #[test]
+    fn what_acts_depends_on_who_reads_it() {
+        let before = "http { upstream a { server b; } server { location / { proxy_pass http://a; } } }";
+        for (place, line, says) in [
+            ("location / {", "proxy_http_version 1.1;", "already in force"),
+            ("http {", "sendfile on;", "already in force"),
+            ("server b;", "keepalive 1024;", "already in force"),
+            ("http {", "open_file_cache max=1000;", "has no effect in weir"),
+        ] {
+            let after = before.replacen(place, &format!("{place} {line}"), 1);
+            // A pool acts where HTTP/1.1 is the default.
+            let nginx = if line.starts_with("keepalive") { Version(1, 29, 7) } else { Version(1, 22, 1) };
+            assert_eq!(found_by(nginx, before, &after), Vec::<String>::new(), "{line}");
+            let weirs = found_by(Target::Weir, before, &after);
+            assert!(weirs.len() == 2 && weirs[0].contains(says), "{line}: {weirs:?}");
+            let back = found_by(Target::Weir, &after, before);
+            assert!(back.len() == 2 && back[0].contains("was taken out"), "{line}: {back:?}");
+        }
+        let fewer = before.replacen("server b;", "server b; keepalive 2;", 1);
+        assert_eq!(found_by(Target::Weir, before, &fewer), Vec::<String>::new());
+        let one = format!("worker_processes 1; {before}");
+        assert_eq!(found(before, &one).len(), 2, "nginx has one worker anyway");
+        assert_eq!(found_by(Target::Weir, before, &one), Vec::<String>::new());
+    }
+
+    /// The article S2: the pool alone does nothing in an nginx before 1.29.7, with its two lines it does.
+    #[test]
+    fn a_pool_that_nothing_may_use_is_no_change() {
+        let conf = |pool: &str, lines: &str| {
+            format!(
+                "http {{ upstream was {{ server a:1; {pool} }} server {{ location / {{ proxy_pass http://was/; {lines} }} }} }}"
+            )
+        };
+        let (before, pool) = (conf("", ""), conf("keepalive 64;", ""));
+        let found = |target: Target, after: &str| found_by(target, &before, after);
+        let said = found(Target::Nginx(Version(1, 22, 1)), &pool);
+        assert!(said.len() == 2 && said[0].contains("\"keepalive 64\" cannot have an effect here"), "{said:?}");
+        assert_eq!(found(Target::Nginx(Version(1, 29, 7)), &pool), Vec::<String>::new());
+        assert_eq!(found(Target::Weir, &pool), Vec::<String>::new());
+        let whole = conf("keepalive 64;", "proxy_http_version 1.1; proxy_set_header Connection '';");
+        assert_eq!(found(Target::Nginx(Version(1, 22, 1)), &whole), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_groups_keepalive_timeout_is_not_the_clients() {
+        let before = "http { keepalive_timeout 65s; upstream a { server b; } }";
+        let same = "http { keepalive_timeout 65s; upstream a { server b; keepalive_timeout 60s; } }";
+        let other = "http { keepalive_timeout 65s; upstream a { server b; keepalive_timeout 65s; } }";
+        assert_eq!(found(before, same).len(), 2);
+        assert_eq!(found(before, other), Vec::<String>::new());
     }
 
     #[test]

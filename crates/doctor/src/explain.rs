@@ -5,12 +5,14 @@ use std::fmt::Write;
 use weir_conf::{At, Tree};
 
 use crate::defaults::{DEFAULTS, Default, SHIPPED};
+use crate::target::Target;
 use crate::version::Version;
 use crate::view::{Spot, View};
 
 /// The values of one directive, or with `None` of every directive that is written or matters without being written.
 /// A line each: name, value, origin.
-pub fn explain(tree: &Tree, version: Version, directive: Option<&str>) -> String {
+pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>) -> String {
+    let target = target.into();
     let view = View::new(tree);
     let mut rows: Vec<[String; 3]> = Vec::new();
     for default in DEFAULTS.iter().filter(|default| directive.is_none_or(|name| default.name == name)) {
@@ -19,11 +21,11 @@ pub fn explain(tree: &Tree, version: Version, directive: Option<&str>) -> String
         // What holds where nothing is written, unless a line outside of all servers says it for everything.
         let outermost = written.iter().any(|spot| matches!(spot.scope().name(), "main" | "events" | "http"));
         let says = |value: &str| (directive.is_some() || !default.note.is_empty()) && !value.is_empty();
-        if let Some(value) = default.at(version).filter(|value| !outermost && says(value)) {
-            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, version)]);
+        if let Some(value) = value_of(default, target).filter(|value| !outermost && says(value)) {
+            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, target)]);
         }
         rows.extend(
-            written.iter().map(|spot| [default.name.to_owned(), spot.text(), origin(tree, *spot, default, version)]),
+            written.iter().map(|spot| [default.name.to_owned(), spot.text(), origin(tree, *spot, default, target)]),
         );
     }
     if let Some(name) = directive.filter(|name| !DEFAULTS.iter().any(|default| default.name == *name)) {
@@ -54,7 +56,35 @@ pub fn place(tree: &Tree, at: At) -> String {
     }
 }
 
-fn compiled(default: &Default, version: Version) -> String {
+/// What holds where nothing is written.
+fn value_of(default: &Default, target: Target) -> Option<&'static str> {
+    match target {
+        Target::Nginx(version) => default.at(version),
+        Target::Weir => target.known(default.name, &place_of(default)).and_then(|known| known.default),
+    }
+}
+
+/// The blocks around a directive where it belongs, as [`Target::known`] asks for them.
+fn place_of(default: &Default) -> Vec<String> {
+    let path: &[&str] = match default.place {
+        "main" => &[],
+        "upstream" => &["http", "upstream"],
+        outermost => &[outermost],
+    };
+    path.iter().map(|block| (*block).to_owned()).collect()
+}
+
+fn compiled(default: &Default, target: Target) -> String {
+    let Target::Nginx(version) = target else {
+        let scope = if default.place == "upstream" { " in upstreams" } else { "" };
+        let theirs = default.at(crate::version::NEWEST).unwrap_or("nothing");
+        let same = value_of(default, target).is_some_and(|ours| default.is_same(ours, theirs));
+        return if same {
+            format!("weir's own{scope}, as nginx's")
+        } else {
+            format!("weir's own{scope}; nginx's is {theirs}")
+        };
+    };
     let since = default.history.iter().rev().find(|(since, _)| version >= *since);
     let (scope, since) =
         (if default.place == "upstream" { " in upstreams" } else { "" }, since.map(|(since, _)| *since));
@@ -64,7 +94,7 @@ fn compiled(default: &Default, version: Version) -> String {
     }
 }
 
-fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, version: Version) -> String {
+fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, target: Target) -> String {
     let mut origin = place(tree, spot.at());
     let blocks: Vec<String> =
         spot.around().map(|block| block.line()).filter(|line| line != "http" && line != "events").collect();
@@ -72,7 +102,7 @@ fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, version: Version) -> S
         origin.push_str(&format!(" in {nearest}"));
     }
     let shipped = SHIPPED.iter().find(|(name, value, _)| *name == spot.name() && default.is_same(value, &spot.text()));
-    match default.at(version) {
+    match value_of(default, target) {
         Some(value) if default.is_same(value, &spot.text()) => origin.push_str(", which is the default"),
         Some(value) => origin.push_str(&format!(", default {value}")),
         None => {}
@@ -105,6 +135,11 @@ mod tests {
             let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(squeeze(&shown).contains(&squeeze(expected)), "{shown}");
         }
+        let weirs = {
+            let files = weir_conf::MemoryFiles::new().with("/n", text);
+            explain(&crate::load(&files, "/n", "/").0, Target::Weir, Some("worker_processes"))
+        };
+        assert!(weirs.contains("/n:1, which is the default"), "{weirs}");
         assert!(of(text, Version(1, 18, 0), Some("keepalive_requests")).contains("100  nginx 1.18.0's own\n"));
     }
 }

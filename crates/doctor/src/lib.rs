@@ -23,12 +23,14 @@ pub mod regex;
 pub mod report;
 pub mod rule;
 pub mod rules;
+pub mod target;
 pub mod version;
 pub mod view;
 
 pub use compare::{compare, without_effect};
 pub use facts::Facts;
 pub use rule::{Finding, Language, Level};
+pub use target::Target;
 pub use version::{Build, NEWEST, Version};
 pub use weir_conf::edit;
 

@@ -151,7 +151,7 @@ fn s2_is_about_ports_and_not_somaxconn() {
 fn read(file: &str) -> Tree {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = match file {
-        "published.conf" => here.join("../../labs/s3/published.conf"),
+        "published.conf" => here.join("../../labs/s3-tls/published.conf"),
         file => here.join("testdata").join(file),
     };
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
