@@ -191,8 +191,9 @@ fn signal(origin: &Origin, order: Order) -> Result<(), String> {
 
 /// Serves until told to stop.
 fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
-    let claimed = if is_nginx { None } else { place::claim() };
-    origin.dashboard = claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp());
+    let inherited = place::inherited();
+    let claimed = if is_nginx || inherited.is_some() { None } else { place::claim() };
+    origin.dashboard = inherited.or_else(|| claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp()));
     let loaded = control::load(&origin, &Disk, 1);
     print_problems(&loaded);
     let Some(conf) = loaded.conf else {

@@ -2,9 +2,12 @@
 
 mod ab;
 mod capacity;
+mod elsewhere;
 mod experiment;
+mod factorial;
 mod flags;
 mod progress;
+mod sheet;
 mod tune;
 mod why;
 
@@ -12,9 +15,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
-use weir_lab::{html, report, stack, store};
+use weir_lab::{html, report, stack, store, wan};
 use weir_net::process::{self, Signal};
 use weir_net::worker;
 
@@ -38,6 +42,7 @@ mod exit {
 pub fn main(args: LabArgs) -> ExitCode {
     let code = match args.what {
         What::Ab(args) => ab::run(&args),
+        What::Compare(args) => elsewhere::run(&args),
         What::Capacity(args) => capacity::run(&args),
         What::Why(args) => why::run(&args),
         What::Tune(args) => tune::run(&args),
@@ -52,6 +57,7 @@ pub fn main(args: LabArgs) -> ExitCode {
             Ok(0)
         }
         What::Block => Ok(stack::keeper::keep()),
+        What::Wan { there, back } => Err(wan::run(Duration::from_micros(there), Duration::from_micros(back))),
     };
     ExitCode::from(code.unwrap_or_else(|message| {
         eprintln!("weir lab: {message}");
@@ -69,7 +75,7 @@ fn experiment(
     let stop = stop_on_signal()?;
     // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
     let _ = process::raise_nofile();
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(&args.store);
     println!("Load goes to: processes that this lab starts, and to nobody else (seed {seed})");
     let outcome = run(&stop, &mut progress);
     progress.end();

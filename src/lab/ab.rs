@@ -1,21 +1,25 @@
 //! `weir lab ab`: from flags to a comparison, to a report.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use weir_conf::Level;
-use weir_doctor::version::Version;
-use weir_lab::ab::{self, Comparison};
+use weir_doctor::{Build, Target};
+use weir_lab::ab::{self, Comparison, Warm};
 use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load, Side};
-use weir_lab::change::{changes, one_factor};
-use weir_lab::metric::{self, Scale};
+use weir_lab::change::{Together, changes, one_factor};
+use weir_lab::metric::{self, Metric, Scale};
 use weir_lab::schedule::Looks;
 use weir_lab::stack;
+use weir_lab::survey::survey;
 use weir_load::script;
 use weir_load::{processor, random};
 
-use super::flags::{AbArgs, DesignArgs, LoadArgs, StackArgs};
-use super::{exit, experiment};
+use super::flags::{AbArgs, DesignArgs, LoadArgs, SentArgs, StackArgs};
+use super::sheet::Sheet;
+use super::{exit, experiment, factorial};
 use crate::files::Disk;
 
 /// Connections unless said.
@@ -25,23 +29,72 @@ const PAIRS_ALONE: u16 = 8;
 
 /// Runs it, prints and keeps what came of it.
 pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
+    if args.factorial {
+        return factorial::run(args);
+    }
     let mut it = comparison(args)?;
+    let _sheets = if args.keep_warm { keep_warm(&mut it)? } else { Vec::new() };
     lint(&mut it);
     let (run, code) = experiment(&args.stack, it.design.seed, |stop, progress| ab::run(&it, stop, progress))?;
     let is_worse = run["verdict"]["is_regression"] == true && !args.aa;
     Ok(if code == 0 && is_worse { exit::REGRESSION } else { code })
 }
 
-/// Says of a change that nginx has anyway that nothing is to be expected of it. The doctor knows nginx's defaults, of
-/// each version; weir's are not the same.
+/// Checks that two at once can be compared by what they cost, and gives both the same share.
+fn duet(args: &AbArgs, ask: &mut Ask, design: &mut DesignArgs) -> Result<(), String> {
+    let metric = design.metric.get_or_insert_with(|| "cpu".to_owned());
+    if metric != "cpu" {
+        return Err(format!(
+            "--duet --metric {metric}: two at once wait for each other, so only cpu, what a request costs, is compared"
+        ));
+    }
+    if !matches!(ask.load, Load::Path { rate: Some(_), .. }) {
+        return Err("--duet wants a --rate: both get the same requests, and neither may be full".to_owned());
+    }
+    if ask.warm_up.is_zero() || args.load.warmup_load.is_some() {
+        return Err("--duet warms both up by their own load: leave out --warmup 0 and --warmup-load".to_owned());
+    }
+    if !ask.is_isolated {
+        return Err(
+            "--duet needs root, for a host and a control group of each: a plain comparison needs neither".to_owned()
+        );
+    }
+    ask.quota.get_or_insert(ask.cpus.edge.len().max(1) as f64 / 2.0);
+    Ok(())
+}
+
+/// Gives a comparison what keeping its edge takes: both configurations as one file each, and the file that is served. They last
+/// as long as what is returned.
+fn keep_warm(it: &mut Comparison) -> Result<Vec<Sheet>, String> {
+    let Some(after) = &it.after else { return Ok(Vec::new()) };
+    let (one, other) = (survey(&it.before.tree), survey(&after.tree));
+    if one.listens != other.listens || one.caches != other.caches || one.peers != other.peers {
+        return Err("--keep-warm: the two listen, ask or keep elsewhere, so that a reload is not all that differs: leave it out".to_owned());
+    }
+    let sheets = [&it.before, after, &it.before].map(|side| Sheet::write(side, side.tree.clone()));
+    let sheets = sheets.into_iter().collect::<Result<Vec<Sheet>, String>>()?;
+    if let [before, after, served] = sheets.as_slice() {
+        let files = (before.side.file.clone(), after.side.file.clone());
+        it.warm = Some(Warm { served: served.side.clone(), files });
+    }
+    Ok(sheets)
+}
+
+/// Says of a change that the edge has anyway that nothing is to be expected of it. The doctor knows the defaults of each
+/// version of nginx, and weir's, which are others.
 fn lint(it: &mut Comparison) {
-    let version = ab::version(&it.before.edge);
-    let is_one_nginx = it.after.as_ref().is_some_and(|after| ab::version(&after.edge) == version);
-    let version = version.strip_prefix("nginx/").and_then(Version::read).filter(|_| is_one_nginx);
-    if let Some(version) = version {
-        it.lint(&move |before, after, _| weir_doctor::without_effect(before, after, version));
+    let Some(after) = &it.after else { return };
+    if let Some(target) = target(&it.before.edge).filter(|target| self::target(&after.edge) == Some(*target)) {
+        it.lint(&move |before, after, _| weir_doctor::without_effect(before, after, target));
         it.no_effect.iter().for_each(|why| println!("Expected: no difference: {why}"));
     }
+}
+
+/// Who reads the configuration, as far as the doctor knows them; an nginx by its path may be a weir of that name.
+fn target(edge: &Edge) -> Option<Target> {
+    let Edge::Nginx(path) = edge else { return Some(Target::Weir) };
+    let output = Command::new(path).arg0("nginx").arg("-V").stdin(Stdio::null()).output().ok()?;
+    Build::read(&String::from_utf8_lossy(&output.stderr)).map(|build| Target::of(&build))
 }
 
 fn comparison(args: &AbArgs) -> Result<Comparison, String> {
@@ -54,14 +107,28 @@ fn comparison(args: &AbArgs) -> Result<Comparison, String> {
         None => ("nothing".to_owned(), Vec::new()),
         Some(after) => factor(&before, after, args)?,
     };
-    let load = load(&args.load, path)?;
-    let design = design(&args.design, &args.stack, &load, args.aa)?;
-    let ask = ask(&args.stack, &args.load, load)?;
-    Ok(Comparison { before, after, factor, changes, no_effect: Vec::new(), ask, design })
+    let load = load(&args.load.sent, (args.load.block, args.load.warmup), path)?;
+    let mut ask = ask(&args.stack, &args.load, load.clone())?;
+    let mut asked = args.design.clone();
+    if args.duet {
+        duet(args, &mut ask, &mut asked)?;
+    }
+    let design = design(&asked, &args.stack, &load, args.aa)?;
+    Ok(Comparison {
+        before,
+        after,
+        factor,
+        changes,
+        no_effect: Vec::new(),
+        ask,
+        design,
+        warm: None,
+        is_duet: args.duet,
+    })
 }
 
 /// The configurations and the path among the words of the command line.
-fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
+pub(super) fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
     let mut words = args.what.clone();
     let path = words.pop_if(|word| word.starts_with('/') && !Path::new(word.as_str()).is_file());
     let wanted = if args.aa { 1 } else { 2 };
@@ -73,7 +140,7 @@ fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
         };
         return Err(format!("{why}; a path that is loaded begins with /"));
     }
-    if path.is_some() && args.load.script.is_some() {
+    if path.is_some() && args.load.sent.script.is_some() {
         return Err("--load has its own paths: leave the path out".to_owned());
     }
     Ok((words.into_iter().map(PathBuf::from).collect(), path.unwrap_or_else(|| "/".to_owned())))
@@ -101,14 +168,17 @@ pub(super) fn side(file: &Path, edge: Edge) -> Result<Side, String> {
     if broken.is_empty() { Ok(Side { file, tree, edge }) } else { Err(broken.concat().trim_end().to_owned()) }
 }
 
+/// Directives that the user calls one change.
+pub(super) fn together(args: &AbArgs) -> Together {
+    args.together.iter().map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()).collect()
+}
+
 type Factor = (String, Vec<weir_lab::change::Change>);
 
 fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, String> {
     let found = changes(&before.tree, &after.tree);
     if before.edge == after.edge {
-        let together =
-            args.together.iter().map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()).collect();
-        return one_factor(&found, &together).map(|factor| (factor, found));
+        return one_factor(&found, &together(args)).map(|factor| (factor, found));
     }
     match found.first() {
         None => Ok((format!("edge: {} → {}", before.edge.name(), after.edge.name()), found)),
@@ -119,7 +189,8 @@ fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, String> 
     }
 }
 
-pub(super) fn load(args: &LoadArgs, path: String) -> Result<Load, String> {
+/// What is sent for how long, after how long a warm-up.
+pub(super) fn load(args: &SentArgs, (block, warm_up): (Duration, Duration), path: String) -> Result<Load, String> {
     if let Some(file) = &args.script {
         let length = script_length(file)?;
         return Ok(Load::Script { file: absolute(file)?, length });
@@ -131,7 +202,7 @@ pub(super) fn load(args: &LoadArgs, path: String) -> Result<Load, String> {
     if args.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0 || rate > weir_load::quick::RATE_MAX) {
         return Err(format!("--rate: more than 0 and at most {} requests a second", weir_load::quick::RATE_MAX));
     }
-    if !(BLOCK.0..=BLOCK.1).contains(&args.block) || args.warmup > BLOCK.1 {
+    if !(BLOCK.0..=BLOCK.1).contains(&block) || warm_up > BLOCK.1 {
         return Err("--block: 500ms to 30m; --warmup: at most 30m".to_owned());
     }
     Ok(Load::Path { path, connections, rate: args.rate })
@@ -171,19 +242,24 @@ pub(super) fn design(args: &DesignArgs, stack: &StackArgs, load: &Load, is_alone
         let known: Vec<&str> = metric::METRICS.iter().map(|metric| metric.key).collect();
         format!("--metric {key}: one of {}", known.join(", "))
     })?;
-    let threshold = match args.threshold {
-        None => primary.threshold,
-        Some(percent) if percent.is_nan() || percent <= 0.0 || percent >= 100.0 => {
-            return Err(format!("--threshold {percent}: more than 0 and less than 100"));
-        }
-        Some(percent) if primary.scale == Scale::Share => percent,
-        Some(percent) => percent / 100.0,
-    };
+    let threshold = threshold(primary, args.threshold)?;
     let pairs = args.pairs.or(is_alone.then_some(PAIRS_ALONE));
     let looks = pairs.map_or_else(Looks::three, |pairs| Looks::one(usize::from(pairs)));
     // Printed and kept: short enough to be typed again.
     let seed = stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
     Ok(Design { primary, threshold, looks, seed })
+}
+
+/// What matters to nobody: as asked, per cent or points, or as the metric's.
+pub(super) fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, String> {
+    match asked {
+        None => Ok(metric.threshold),
+        Some(percent) if percent.is_nan() || percent <= 0.0 || percent >= 100.0 => {
+            Err(format!("--threshold {percent}: more than 0 and less than 100"))
+        }
+        Some(percent) if metric.scale == Scale::Share => Ok(percent),
+        Some(percent) => Ok(percent / 100.0),
+    }
 }
 
 pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result<Ask, String> {

@@ -2,11 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use serde_json::Value;
+use weir_lab::ab::Tell;
 use weir_lab::experiment::run::How;
 use weir_lab::experiment::{self, Lab, Places};
 use weir_lab::{html, report, store};
 use weir_load::random;
+use weir_net::clock;
 
 use super::flags::RunArgs;
 use super::progress::Progress;
@@ -22,7 +26,7 @@ pub(super) fn list(labs: &Path) -> u8 {
             Ok(lab) => {
                 let missing: Vec<String> =
                     lab.missing().iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
-                let ci = if lab.is_ci { "  [ci]" } else { "" };
+                let ci = if lab.ci.is_some() { "  [ci]" } else { "" };
                 println!("{name:<8}  {}{ci}", lab.title);
                 if !missing.is_empty() {
                     println!("{:<8}  not installed here: {}", "", missing.join("; "));
@@ -37,7 +41,7 @@ pub(super) fn list(labs: &Path) -> u8 {
     code
 }
 
-/// Runs experiments, prints and keeps what came of each.
+/// Runs experiments, prints and keeps what came of each; of several, a closing table.
 pub(super) fn run(args: &RunArgs) -> Result<u8, String> {
     let places = places(&args.nginx)?;
     let stop = stop_on_signal()?;
@@ -45,15 +49,18 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, String> {
     let _ = weir_net::process::raise_nofile();
     let seed = args.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
     let how = How { edges: args.edge.iter().cloned().collect(), is_noisy: args.noisy, seed };
-    let (mut code, mut last) = (0, None);
-    for lab in wanted(args, &places)? {
-        if args.all && !lab.missing().is_empty() {
-            let missing: Vec<&str> = lab.missing().iter().map(|need| need.install.as_str()).collect();
-            println!("Lab {}: left out, not installed here: {}", lab.name, missing.join("; "));
+    let labs = wanted(args, &places)?;
+    let (mut code, mut runs, began) = (0, Vec::new(), clock::precise());
+    for (number, lab) in labs.iter().enumerate() {
+        if let Some(why) = left_out(args, lab, clock::precise() - began) {
+            println!("Lab {}: left out, {why}", lab.name);
             continue;
         }
-        let mut progress = Progress::new();
-        let outcome = experiment::run::run(&lab, &places, &how, &Disk, &stop, &mut progress);
+        let mut progress = Progress::new(&args.store);
+        if labs.len() > 1 {
+            progress.line(&format!("{} of {}: {}: {}", number + 1, labs.len(), lab.name, lab.title));
+        }
+        let outcome = experiment::run::run(lab, &places, &how, &Disk, &stop, &mut progress);
         progress.end();
         match outcome {
             Ok(run) => {
@@ -61,9 +68,10 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, String> {
                 print!("{}", report::text(&run));
                 println!("Kept: {}", kept.display());
                 if run["verdict"]["name"] != "holds" {
-                    code = exit::REGRESSION;
+                    code = code.max(exit::REGRESSION);
                 }
-                last = Some(run);
+                page(args, lab, &run)?;
+                runs.push(run);
             }
             Err(why) if args.all => {
                 println!("{why}");
@@ -72,13 +80,34 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, String> {
             Err(why) => return Err(why),
         }
         if stop.load(Ordering::Relaxed) {
-            return Ok(exit::INTERRUPTED);
+            code = exit::INTERRUPTED;
+            break;
         }
     }
-    if let (Some(path), Some(run)) = (&args.html, &last) {
-        write(path, &html::page(run))?;
+    if labs.len() > 1 {
+        let seconds = (clock::precise() - began).as_secs();
+        print!("\n{}", experiment::report::closing(&runs));
+        println!("{} of {} experiments, {} min {} s", runs.len(), labs.len(), seconds / 60, seconds % 60);
     }
+    args.table.as_deref().map_or(Ok(()), |path| write(path, &experiment::report::table(&runs)))?;
     Ok(code)
+}
+
+/// Why one of many is not run, if it is not.
+fn left_out(args: &RunArgs, lab: &Lab, spent: Duration) -> Option<String> {
+    let missing: Vec<&str> = lab.missing().iter().map(|need| need.install.as_str()).collect();
+    if args.all && !missing.is_empty() {
+        return Some(format!("not installed here: {}", missing.join("; ")));
+    }
+    let within = args.within.filter(|within| spent >= *within)?;
+    Some(format!("the {within:?} of --within are over"))
+}
+
+/// Writes a run as a page: into a folder by the lab's name, or as the file itself.
+fn page(args: &RunArgs, lab: &Lab, run: &Value) -> Result<(), String> {
+    let Some(path) = &args.html else { return Ok(()) };
+    let path = if path.is_dir() { path.join(format!("{}.html", lab.name)) } else { path.clone() };
+    write(&path, &html::page(run))
 }
 
 fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
@@ -87,13 +116,17 @@ fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
         if all.is_empty() {
             return Err(format!("{}: no experiments there (--labs names their folder)", args.labs.display()));
         }
-        return Ok(all.into_iter().filter(|lab| !args.ci || lab.is_ci).collect());
+        if !args.ci {
+            return Ok(all);
+        }
+        let ci = all.into_iter().filter_map(|lab| lab.ci.clone().map(|variants| lab.only(&variants)));
+        return ci.collect();
     }
     let place = |name: &String| {
         let own = PathBuf::from(name);
         let dir = if own.join(experiment::FILE).is_file() { own } else { args.labs.join(name) };
         if dir.join(experiment::FILE).is_file() {
-            return experiment::read(&dir, places);
+            return experiment::read(&dir, places)?.only(&args.variant);
         }
         Err(format!(
             "{}: there is no such file (weir lab list names the experiments of --labs)",
@@ -103,7 +136,7 @@ fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
     args.names.iter().map(place).collect()
 }
 
-fn places(nginx: &Path) -> Result<Places, String> {
+pub(super) fn places(nginx: &Path) -> Result<Places, String> {
     let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).unwrap_or_else(std::env::temp_dir);

@@ -54,6 +54,8 @@ pub enum What {
         #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
         store: PathBuf,
     },
+    /// Compare runs that were made elsewhere: reports of `weir load` or Artillery, at least six of each
+    Compare(CompareArgs),
     /// Experiments as data: labs/NAME/lab.yml, run by nginx and by weir, and what is expected of them
     Run(Box<RunArgs>),
     /// List the experiments
@@ -84,6 +86,14 @@ pub enum What {
     /// Keep one block; told what to do on standard input
     #[command(hide = true)]
     Block,
+    /// Pass frames between the two interfaces of this network namespace, late; a block starts it where a link has a delay
+    #[command(hide = true)]
+    Wan {
+        /// How late towards the host, µs
+        there: u64,
+        /// How late from it, µs
+        back: u64,
+    },
 }
 
 /// What a stack is made of, and how it is loaded.
@@ -143,6 +153,12 @@ pub struct RunArgs {
     /// With --all: only those that CI runs, in about a minute and a half
     #[arg(long, requires = "all")]
     pub ci: bool,
+    /// None is begun after this time; those that are not are named. Each block of each has a limit of its own
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub within: Option<Duration>,
+    /// Only this variant; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    pub variant: Vec<String>,
     /// Only this edge; else each experiment's own, nginx and weir
     #[arg(long, value_name = "nginx|weir", value_parser = ["nginx", "weir"])]
     pub edge: Option<String>,
@@ -161,9 +177,12 @@ pub struct RunArgs {
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
     pub store: PathBuf,
-    /// Write the last report as a page to read
-    #[arg(long, value_name = "FILE")]
+    /// Write each report as a page to read: NAME.html in a folder, or a file, which then has the last
+    #[arg(long, value_name = "DIR|FILE")]
     pub html: Option<PathBuf>,
+    /// Write a page of tables: what was expected beside what each edge showed
+    #[arg(long, value_name = "FILE")]
+    pub table: Option<PathBuf>,
 }
 
 /// `weir lab ab`.
@@ -179,6 +198,15 @@ pub struct AbArgs {
     /// What serves AFTER, if that is the one change
     #[arg(long, value_name = "weir|PATH", help_heading = "Stack")]
     pub edge_after: Option<String>,
+    /// Two or three changes at once, told apart: all their combinations, main effects and interactions; --pairs are rounds
+    #[arg(long, conflicts_with_all = ["aa", "edge_after"])]
+    pub factorial: bool,
+    /// Reload the edge between the blocks of a quartet instead of starting it anew: where what a cache holds is the subject
+    #[arg(long, conflicts_with_all = ["aa", "edge_after", "factorial"])]
+    pub keep_warm: bool,
+    /// Both at once, each with the same share of CPU, to compare what a request costs the edge and nothing else (needs root)
+    #[arg(long, conflicts_with_all = ["aa", "factorial", "keep_warm"])]
+    pub duet: bool,
     /// Directives that are one change, as keepalive,proxy_http_version; may be repeated
     #[arg(long, value_name = "NAMES")]
     pub together: Vec<String>,
@@ -191,9 +219,9 @@ pub struct AbArgs {
     pub stack: StackArgs,
 }
 
-/// What is sent in a comparison.
-#[derive(Args, Clone)]
-pub struct LoadArgs {
+/// What is sent.
+#[derive(Args, Clone, Default)]
+pub struct SentArgs {
     /// An Artillery script is the load
     #[arg(long = "load", value_name = "SCRIPT", conflicts_with_all = ["rate", "connections"], help_heading = "Load")]
     pub script: Option<PathBuf>,
@@ -203,6 +231,20 @@ pub struct LoadArgs {
     /// Connections; without --rate each asks as soon as it is answered (closed loop) [default: 32]
     #[arg(short, long, value_name = "N", help_heading = "Load")]
     pub connections: Option<usize>,
+}
+
+impl SentArgs {
+    /// Whether anything is said of it.
+    pub fn is_said(&self) -> bool {
+        self.script.is_some() || self.rate.is_some() || self.connections.is_some()
+    }
+}
+
+/// What is sent in a comparison, and for how long.
+#[derive(Args, Clone)]
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub sent: SentArgs,
     /// How long a block measures
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time, help_heading = "Load")]
     pub block: Duration,
@@ -226,6 +268,30 @@ pub struct DesignArgs {
     /// Exactly so many pairs and one look, instead of looks after 8, 16 and 24
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=24), help_heading = "Design")]
     pub pairs: Option<u16>,
+}
+
+/// `weir lab compare`.
+#[derive(Args)]
+pub struct CompareArgs {
+    /// Reports before: a directory of .json files, or one
+    pub before: PathBuf,
+    /// Reports after
+    pub after: PathBuf,
+    /// What is compared: throughput, p50, p95, p99, errors
+    #[arg(long, value_name = "NAME", default_value = "p95")]
+    pub metric: String,
+    /// What is smaller matters to nobody: per cent, of errors percentage points [default: the metric's]
+    #[arg(long, value_name = "PERCENT")]
+    pub threshold: Option<f64>,
+    /// What chance begins with
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Where runs are kept
+    #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
+    pub store: PathBuf,
+    /// Write the report as a page to read
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// `weir lab tune`.
@@ -291,11 +357,23 @@ pub struct CapacityArgs {
 /// `weir lab why`.
 #[derive(Args)]
 pub struct WhyArgs {
-    /// The configuration
-    pub conf: PathBuf,
-    /// The path that is loaded
-    #[arg(default_value = "/")]
-    pub path: String,
+    /// The configuration, and the path that is loaded [default: /]; with --stack the path alone, if any
+    #[arg(value_name = "CONF [PATH]", num_args = 0..=2)]
+    pub what: Vec<String>,
+    /// The stack of an experiment is loaded and watched: its folder, its hosts, processes, configuration, and its load unless
+    /// another is said (needs root)
+    #[arg(long = "stack", value_name = "labs/NAME", help_heading = "Stack")]
+    pub lab: Option<PathBuf>,
+    /// Which of its variants; the first if not said
+    #[arg(long, value_name = "NAME", requires = "lab", help_heading = "Stack")]
+    pub variant: Option<String>,
+    /// A program that is asked while it is loaded: apache, jvm, spring, mysql, redis with its place, as
+    /// redis=:password@127.0.0.1:6379; or node. Those that listen in the stack are found by themselves; may be repeated
+    #[arg(long = "probe", value_name = "KIND=WHERE", value_parser = weir_lab::watch::probe::Wanted::of, help_heading = "Stack")]
+    pub probes: Vec<weir_lab::watch::probe::Wanted>,
+    /// A pool of the application that an environment variable says the size of: it is set, and --prove squeezes it; may be repeated
+    #[arg(long = "pool", value_name = "[PROCESS:]VARIABLE=SIZE", value_parser = pool, help_heading = "Stack")]
+    pub pools: Vec<weir_lab::why::signals::Pool>,
     /// The limit of a quantile beyond which it counts as full: p50, p95 or p99, as p95=50ms
     #[arg(long, value_name = "QUANTILE=TIME", value_parser = slo)]
     pub slo: Option<(&'static str, Duration)>,
@@ -309,15 +387,8 @@ pub struct WhyArgs {
     #[arg(long, value_name = "FILE", hide = true)]
     pub inject: Option<PathBuf>,
 
-    /// An Artillery script is the load
-    #[arg(long = "load", value_name = "SCRIPT", conflicts_with_all = ["rate", "connections"], help_heading = "Load")]
-    pub script: Option<PathBuf>,
-    /// Requests a second, whatever happens (open model)
-    #[arg(short = 'R', long, value_name = "N", help_heading = "Load")]
-    pub rate: Option<f64>,
-    /// Connections; without --rate each asks as soon as it is answered (closed loop) [default: 32]
-    #[arg(short, long, value_name = "N", help_heading = "Load")]
-    pub connections: Option<usize>,
+    #[command(flatten)]
+    pub sent: SentArgs,
     /// How long a block measures
     #[arg(long, value_name = "TIME", default_value = "8s", value_parser = time, help_heading = "Load")]
     pub block: Duration,
@@ -327,6 +398,20 @@ pub struct WhyArgs {
 
     #[command(flatten)]
     pub stack: StackArgs,
+}
+
+/// The process that an `--origin` is.
+const ORIGIN: &str = "origin0";
+
+fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, String> {
+    let wrong = || "as POOL_SIZE=10, or PROCESS:POOL_SIZE=10; at least 2".to_owned();
+    let (name, size) = text.split_once('=').ok_or_else(wrong)?;
+    let (process, variable) = name.split_once(':').unwrap_or((ORIGIN, name));
+    let size = size.parse().ok().filter(|size| (2..=1_000_000).contains(size)).ok_or_else(wrong)?;
+    if variable.is_empty() || !variable.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)) {
+        return Err(wrong());
+    }
+    Ok(weir_lab::why::signals::Pool { process: process.to_owned(), variable: variable.to_owned(), size })
 }
 
 fn slo(text: &str) -> Result<(&'static str, Duration), String> {

@@ -1,18 +1,24 @@
 //! How a lab says how far it is: a line that moves on a terminal, lines that stay elsewhere.
 
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
 use weir_lab::ab::Tell;
+use weir_lab::store;
 
 /// Tells on standard error; the report is standard output's.
 pub(super) struct Progress {
     bar: ProgressBar,
     is_terminal: bool,
+    store: PathBuf,
+    /// The run that whoever watches the store is told of.
+    noted: Option<String>,
 }
 
 impl Progress {
-    pub(super) fn new() -> Progress {
+    pub(super) fn new(store: &Path) -> Progress {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         // The template is a constant that the crate accepts; another would leave its own in place.
@@ -21,7 +27,7 @@ impl Progress {
         {
             bar.set_style(style);
         }
-        Progress { bar, is_terminal }
+        Progress { bar, is_terminal, store: store.to_owned(), noted: None }
     }
 
     pub(super) fn end(&self) {
@@ -29,9 +35,32 @@ impl Progress {
     }
 }
 
+impl Drop for Progress {
+    fn drop(&mut self) {
+        // By now the run is kept, or there is none.
+        if let Some(id) = &self.noted {
+            store::forget(&self.store, id);
+        }
+    }
+}
+
 impl Tell for Progress {
     fn line(&mut self, line: &str) {
         if self.is_terminal { self.bar.println(line) } else { eprintln!("{line}") }
+    }
+
+    fn so_far(&mut self, run: &Value) {
+        let Some(id) = run["id"].as_str() else { return };
+        let is_first = self.noted.as_deref() != Some(id);
+        if let Some(before) = self.noted.replace(id.to_owned()).filter(|_| is_first) {
+            store::forget(&self.store, &before);
+        }
+        // Said once: at the end the run itself is to be kept there, and that says more.
+        if let Err(error) = store::note(&self.store, id, run)
+            && is_first
+        {
+            self.line(&format!("nobody can watch: {error}"));
+        }
     }
 
     fn progress(&mut self, done: usize, of: usize, what: &str) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use weir_conf::{Files, Tree, edit, lay_out};
+use weir_conf::{Files, MemoryFiles, Problem, Tree, edit};
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::rule::Group;
 use weir_doctor::{Facts, Finding, NEWEST, Version, rules};
@@ -20,7 +20,7 @@ use super::ab::{ask, design, edge_of, load, side};
 use super::experiment;
 use super::flags::TuneArgs;
 use super::progress::Progress;
-use crate::files::Disk;
+use super::sheet::Sheet;
 
 /// A change may ask for another, and that for a third; there they are one.
 const CALLED_FOR_MAX: usize = 3;
@@ -36,18 +36,33 @@ pub(super) fn run(args: &TuneArgs) -> Result<u8, String> {
         let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         return Err(format!("--only {unknown}: there is no such rule{near}"));
     }
-    let load = load(&args.load, args.path.clone())?;
+    let load = load(&args.load.sent, (args.load.block, args.load.warmup), args.path.clone())?;
     let design = design(&args.design, &args.stack, &load, false)?;
     let ask = ask(&args.stack, &args.load, load)?;
     let own = args.knobs.iter().map(|text| address_and_value(text)).collect::<Result<Vec<_>, _>>()?;
     let seed = design.seed;
+    let files = files_of_tree(&beginning.tree);
+    let version = version_of(&beginning.edge);
+    let mut facts = Facts::of_host(Path::new("/"), None);
+    facts.version_is_told = Some(version);
     let (_, code) = experiment(&args.stack, seed, |stop, progress| {
-        let mut lab =
-            Lab { beginning: &beginning, ask, design, args, own, store: &args.stack.store, stop, progress, number: 0 };
+        let mut lab = Lab {
+            beginning: &beginning,
+            files: &files,
+            version,
+            facts,
+            ask,
+            design,
+            args,
+            own,
+            store: &args.stack.store,
+            stop,
+            progress,
+            number: 0,
+        };
         let tuned = tune::tune(&mut lab, args.tries)?;
         let words = lab.ask.load_in_words();
-        let before = |name: &str| Disk.read(name).unwrap_or_default();
-        let mut run = tuned.to_json(&before);
+        let mut run = tuned.to_json(&|name| files.read(name).unwrap_or_default());
         run["version"] = json!(1);
         run["id"] = json!(store::new_id());
         run["seed"] = json!(seed);
@@ -63,6 +78,11 @@ pub(super) fn run(args: &TuneArgs) -> Result<u8, String> {
 /// Everything that comparing takes.
 struct Lab<'a> {
     beginning: &'a Side,
+    /// What it was read from. Drafts are laid over these bytes and not over the disk, so that `apply` refuses to write
+    /// over what somebody changed meanwhile.
+    files: &'a MemoryFiles,
+    version: Version,
+    facts: Facts,
     ask: Ask,
     design: Design,
     args: &'a TuneArgs,
@@ -116,6 +136,8 @@ impl Bench for Lab<'_> {
             no_effect,
             ask: self.ask.clone(),
             design,
+            warm: None,
+            is_duet: false,
         };
         let run = ab::run(&it, self.stop, self.progress)?;
         store::keep(self.store, run["id"].as_str().unwrap_or("run"), &run)?;
@@ -124,28 +146,19 @@ impl Bench for Lab<'_> {
 }
 
 impl Lab<'_> {
-    /// The configuration as a draft has it.
-    fn tree(&self, draft: &Draft) -> Tree {
+    /// The configuration as a draft has it, and what is wrong with it.
+    fn load(&self, draft: &Draft) -> (Tree, Vec<Problem>) {
         let main = self.beginning.file.display().to_string();
         let directory = self.beginning.file.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
-        weir_doctor::load(&draft.over(&Disk), &main, &directory).0
+        weir_doctor::load(&draft.over(self.files), &main, &directory)
     }
 
-    /// The version whose defaults hold, if it is nginx's; of weir the newest nginx's are the nearest.
-    fn version(&self) -> Version {
-        match &self.beginning.edge {
-            Edge::Weir => NEWEST,
-            Edge::Nginx(_) => {
-                let text = ab::version(&self.beginning.edge);
-                text.strip_prefix("nginx/").and_then(Version::read).unwrap_or(NEWEST)
-            }
-        }
+    fn tree(&self, draft: &Draft) -> Tree {
+        self.load(draft).0
     }
 
     fn findings(&self, tree: &Tree) -> Vec<Finding> {
-        let mut facts = Facts::of_host(Path::new("/"), None);
-        facts.version_is_told = Some(self.version());
-        weir_doctor::examine(tree, self.version(), &facts)
+        weir_doctor::examine(tree, self.version, &self.facts)
     }
 
     /// Whether a finding is about speed or limits and brings its change, and nobody asked for others only.
@@ -181,44 +194,28 @@ impl Lab<'_> {
         let tree = self.tree(draft);
         let (files, _) = mend::mend(&tree, findings);
         let next = draft.with(files.into_iter().map(|file| (file.name, file.after)));
-        let main = self.beginning.file.display().to_string();
-        let directory = self.beginning.file.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
-        let (_, problems) = weir_doctor::load(&next.over(&Disk), &main, &directory);
-        (next != *draft && problems.is_empty()).then_some(next)
+        (next != *draft && self.load(&next).1.is_empty()).then_some(next)
     }
 
     fn no_effect(&self, before: &Tree, after: &Tree) -> Vec<String> {
         match &self.beginning.edge {
-            Edge::Weir => Vec::new(),
-            Edge::Nginx(_) => weir_doctor::without_effect(before, after, self.version()),
+            Edge::Weir => weir_doctor::without_effect(before, after, weir_doctor::Target::Weir),
+            Edge::Nginx(_) => weir_doctor::without_effect(before, after, self.version),
         }
     }
 }
 
-/// A draft as one file beside the configuration, where relative paths mean the same; gone again with this.
-struct Sheet {
-    side: Side,
+/// The files that a configuration was read from.
+fn files_of_tree(tree: &Tree) -> MemoryFiles {
+    let read = tree.files.iter().filter(|source| !source.is_command_line);
+    read.fold(MemoryFiles::new(), |files, source| files.with(&source.name, &source.bytes))
 }
 
-impl Sheet {
-    fn write(beginning: &Side, tree: Tree) -> Result<Sheet, String> {
-        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let file = beginning.file.with_file_name(format!(".weir-tune-{}-{number}.conf", std::process::id()));
-        fs::write(&file, lay_out(&tree.root)).map_err(|error| {
-            format!(
-                "{}: {error}; drafts stand beside the configuration, so that its paths lead where they did",
-                file.display()
-            )
-        })?;
-        Ok(Sheet { side: Side { file, tree, edge: beginning.edge.clone() } })
-    }
-}
-
-impl Drop for Sheet {
-    fn drop(&mut self) {
-        // Whoever removed it already did what is wanted.
-        let _ = fs::remove_file(&self.side.file);
+/// The version whose defaults hold, if it is nginx's; of weir the newest nginx's are the nearest.
+fn version_of(edge: &Edge) -> Version {
+    match edge {
+        Edge::Weir => NEWEST,
+        Edge::Nginx(_) => ab::version(edge).strip_prefix("nginx/").and_then(Version::read).unwrap_or(NEWEST),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Before and after: blocks in quartets, looks, and what they end in.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
@@ -8,11 +9,12 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Value, json};
 use weir_net::{Instant, clock};
 
-use crate::analysis::{Analysis, Question, analyse};
-use crate::ask::{Ask, Design, Edge, Load, Side, Stack};
-use crate::block::{Asked, Block};
+use crate::analysis::{Analysis, Question, analyse, analyse_duets};
+use crate::ask::{Ask, Design, Edge, Side, Stack};
+use crate::block::Block;
 use crate::change::{Change, NoEffect};
-use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, blocks};
+use crate::duet;
+use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, QUARTET, blocks};
 use crate::stack::{self, Failed, HUB, Place};
 use crate::store;
 
@@ -22,6 +24,8 @@ pub trait Tell {
     fn line(&mut self, line: &str);
     /// Blocks done, of how many at most, and what is going on.
     fn progress(&mut self, done: usize, of: usize, what: &str);
+    /// What a run has come to so far, as it will be kept but without a verdict: that is for its looks to say.
+    fn so_far(&mut self, run: &Value);
 }
 
 /// A comparison.
@@ -41,9 +45,35 @@ pub struct Comparison {
     pub ask: Ask,
     /// How the two are compared.
     pub design: Design,
+    /// A quartet shares its processes: the edge is reloaded and not started anew, and what it remembers stays.
+    pub warm: Option<Warm>,
+    /// Both blocks of a pair run at once.
+    pub is_duet: bool,
+}
+
+/// What is served while an edge is kept.
+#[derive(Clone, Debug)]
+pub struct Warm {
+    /// The file that the edge reads; each block's configuration is laid over it.
+    pub served: Side,
+    /// What is laid over it: before, and after.
+    pub files: (PathBuf, PathBuf),
 }
 
 impl Comparison {
+    fn kind(&self) -> &'static str {
+        if self.after.is_some() { "ab" } else { "aa" }
+    }
+
+    fn design_json(&self) -> Value {
+        json!({
+            "primary": self.design.primary.key,
+            "threshold": self.design.threshold,
+            "looks": self.design.looks.at,
+            "alpha": self.design.looks.alpha,
+        })
+    }
+
     /// Asks somebody who knows defaults and limits whether the change can have an effect, before it is run.
     pub fn lint(&mut self, lint: &NoEffect) {
         if let Some(after) = &self.after {
@@ -60,24 +90,35 @@ struct Lab<'a> {
     blocks: Vec<Block>,
     began: Instant,
     runs: usize,
+    id: String,
+    started_ms: u64,
 }
 
 /// Runs it, and gives the run as it is kept. The error is for the user: nothing could be measured.
 pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.line(line));
     let after = it.after.as_ref().unwrap_or(&it.before);
-    let stacks = (it.ask.stack(&it.before)?, it.ask.stack(after)?);
-    let started_ms = now_ms();
-    let mut lab = Lab { it, place: Place::new()?, stacks, blocks: Vec::new(), began: clock::precise(), runs: 0 };
-    let id = store::new_id();
+    // Each of two at once has all of it on its own host.
+    let near = Ask { is_isolated: it.ask.is_isolated && !it.is_duet, ..it.ask.clone() };
+    let stacks = (near.stack(&it.before)?, near.stack(after)?);
+    let mut lab = Lab {
+        it,
+        place: Place::new()?,
+        stacks,
+        blocks: Vec::new(),
+        began: clock::precise(),
+        runs: 0,
+        id: store::new_id(),
+        started_ms: now_ms(),
+    };
     let gate = lab.all_blocks(stop, tell)?;
     let analysis = lab.analyse(gate.clone());
     let throttled = it.ask.quota.map(|_| throttled(&lab.blocks));
     Ok(json!({
         "version": 1,
-        "id": id,
-        "kind": if it.after.is_some() { "ab" } else { "aa" },
-        "started_ms": started_ms,
+        "id": lab.id,
+        "kind": it.kind(),
+        "started_ms": lab.started_ms,
         "ended_ms": now_ms(),
         "seed": it.design.seed,
         "asked": it.ask.to_json(),
@@ -85,14 +126,11 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
         "before": side_json(&it.before),
         "after": side_json(after),
         "factor": it.factor,
+        "is_kept_warm": it.warm.is_some(),
+        "is_duet": it.is_duet,
         "changes": it.changes.iter().map(Change::sentence).collect::<Vec<_>>(),
         "no_effect": it.no_effect,
-        "design": {
-            "primary": it.design.primary.key,
-            "threshold": it.design.threshold,
-            "looks": it.design.looks.at,
-            "alpha": it.design.looks.alpha,
-        },
+        "design": it.design_json(),
         "environment": environment_of(&it.before, after),
         "is_interrupted": stop.load(Ordering::Relaxed),
         "throttled": throttled.map(|(periods, throttled)| json!({"periods": periods, "throttled": throttled})),
@@ -109,8 +147,15 @@ impl Lab<'_> {
     fn all_blocks(&mut self, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Option<String>, String> {
         let design = &self.it.design;
         let turns = blocks(design.seed, design.looks.pairs_max());
-        for turn in &turns {
-            match self.turn(turn, turns.len(), stop, tell)? {
+        // What shares its processes is measured, and repeated, as one.
+        let together = match self.it.is_duet {
+            true => 2,
+            false if self.it.warm.is_some() => QUARTET,
+            false => 1,
+        };
+        for group in turns.chunks(together) {
+            let Some(turn) = group.last() else { continue };
+            match self.turn(group, turns.len(), stop, tell)? {
                 Turned::Good => {}
                 Turned::Stopped => return Ok(None),
                 Turned::Spoiled(why) => return Ok(Some(why)),
@@ -130,50 +175,102 @@ impl Lab<'_> {
     }
 
     /// Runs a block, again while it is spoiled.
-    fn turn(&mut self, turn: &Turn, of: usize, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Turned, String> {
-        for attempt in 0..=AGAIN_MAX {
-            let what =
-                format!("pair {} {}{}", turn.pair + 1, turn.arm.letter(), if attempt > 0 { ", again" } else { "" });
-            tell.progress(turn.index, of, &what);
-            if stop.load(Ordering::Relaxed) {
-                return Ok(Turned::Stopped);
-            }
-            let block = match self.block(turn, attempt, stop) {
-                Ok(block) => block,
-                Err(Failed::Stopped) => return Ok(Turned::Stopped),
-                Err(Failed::Broken(error)) => return Err(error),
-            };
-            let spoiled = block.spoiled.clone();
-            for why in &spoiled {
-                tell.line(&format!("{what}: not used: {why}"));
-            }
-            self.blocks.push(block);
-            if spoiled.is_empty() {
-                tell.progress(turn.index + 1, of, &what);
-                return Ok(Turned::Good);
-            }
+    fn turn(&mut self, group: &[Turn], of: usize, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Turned, String> {
+        let Some(turn) = group.first() else { return Ok(Turned::Good) };
+        let letters: String = group.iter().map(|turn| turn.arm.letter()).collect();
+        let what = format!("pair {} {letters}", turn.pair + 1);
+        tell.progress(turn.index, of, &what);
+        let mut tried = Vec::new();
+        let warm = self.it.warm.as_ref();
+        let turned = again(&what, stop, tell, &mut tried, &mut |attempt| match warm {
+            Some(warm) => self.quartet(warm, group, attempt, stop),
+            None if self.it.is_duet => self.duet(turn, attempt, stop),
+            None => self.block(turn, attempt, stop),
+        })?;
+        // Blocks of a quartet that was run again do not count, though nothing was wrong with them alone.
+        if warm.is_some() {
+            let last = tried.iter().map(|block| block.attempt).max();
+            tried.iter_mut().filter(|block| Some(block.attempt) != last && block.spoiled.is_empty()).for_each(
+                |block| {
+                    block.spoiled.push("its quartet was run again".to_owned());
+                },
+            );
         }
-        let why = self.blocks.last().and_then(|block| block.spoiled.first()).cloned().unwrap_or_default();
-        Ok(Turned::Spoiled(format!("{why} ({} times in a row)", AGAIN_MAX + 1)))
+        self.blocks.extend(tried);
+        tell.so_far(&self.so_far(of));
+        tell.progress(turn.index + if matches!(turned, Turned::Good) { group.len() } else { 0 }, of, &what);
+        Ok(turned)
     }
 
-    fn block(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Block, Failed> {
+    /// Both blocks of a pair at once; which of them is on the hub is as chance has it.
+    fn duet(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
+        let it = self.it;
         let dir = self.place.path().join(format!("{}-{attempt}", turn.index));
+        fs::create_dir_all(dir.join("twin")).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
+        let after = it.after.as_ref().unwrap_or(&it.before);
+        let (before, after) = ((&it.before, &self.stacks.0), (after, &self.stacks.1));
+        let (one, other, arms) = match turn.arm {
+            Arm::Before => (before, after, (Arm::Before, Arm::After)),
+            Arm::After => (after, before, (Arm::After, Arm::Before)),
+        };
+        let seed = it.design.seed.wrapping_add(turn.pair as u64 * 0x9E37_79B9);
+        let spec = duet::spec(&it.ask, one, other, &dir, seed).map_err(Failed::Broken)?;
+        self.runs += 2;
+        let answer = stack::run(&spec, &it.ask.weir, stop)?;
+        let _ = fs::remove_dir_all(&dir);
+        Ok(duet::blocks(&answer, &it.ask, turn.pair, arms, attempt))
+    }
+
+    /// Blocks of one stack, told apart by reloads.
+    fn quartet(&mut self, warm: &Warm, group: &[Turn], attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
+        let it = self.it;
+        let dir = self.place.path().join(format!("{}-{attempt}", group.first().map_or(0, |turn| turn.index)));
         fs::create_dir_all(&dir).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
+        let turn = |turn: &Turn| {
+            let file = if turn.arm == Arm::Before { &warm.files.0 } else { &warm.files.1 };
+            (file.clone(), it.design.seed.wrapping_add(turn.pair as u64 * 0x9E37_79B9))
+        };
+        let turns: Vec<(PathBuf, u64)> = group.iter().map(turn).collect();
+        self.runs += group.len();
+        let answer = stack::run(&it.ask.spec_of_turns(&warm.served, &self.stacks.0, &dir, &turns), &it.ask.weir, stop)?;
+        let _ = fs::remove_dir_all(&dir);
+        let answers = answer["turns"].as_array().cloned().unwrap_or_default();
+        let block = |(turn, answer): (&Turn, &Value)| Block::of(answer, turn.pair, turn.arm, attempt, it.ask.asked());
+        Ok(group.iter().zip(&answers).map(block).collect())
+    }
+
+    fn block(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
         let it = self.it;
         let (side, stack) = match turn.arm {
             Arm::Before => (&it.before, &self.stacks.0),
             Arm::After => (it.after.as_ref().unwrap_or(&it.before), &self.stacks.1),
         };
         let seed = it.design.seed.wrapping_add(turn.pair as u64 * 0x9E37_79B9);
-        let spec = it.ask.spec(side, stack, &dir, seed);
         self.runs += 1;
-        let answer = stack::run(&spec, &it.ask.weir, stop)?;
-        // What is left of a block is its report, which the run keeps.
-        let _ = fs::remove_dir_all(&dir);
-        let asked =
-            Asked { is_steady: matches!(it.ask.load, Load::Path { .. }), is_noisy: it.ask.is_noisy, is_search: false };
-        Ok(Block::of(&answer, turn.pair, turn.arm, attempt, asked))
+        let name = format!("{}-{attempt}", turn.index);
+        let answer = measured(&it.ask, side, stack, &self.place, &name, seed, stop)?;
+        Ok(vec![Block::of(&answer, turn.pair, turn.arm, attempt, it.ask.asked())])
+    }
+
+    /// The run before its end.
+    fn so_far(&self, blocks_max: usize) -> Value {
+        let it = self.it;
+        json!({
+            "version": 1,
+            "id": self.id,
+            "kind": it.kind(),
+            "started_ms": self.started_ms,
+            "seed": it.design.seed,
+            "load": it.ask.load_in_words(),
+            "before": {"file": it.before.file.display().to_string()},
+            "after": {"file": it.after.as_ref().unwrap_or(&it.before).file.display().to_string()},
+            "factor": it.factor,
+            "changes": it.changes.iter().map(Change::sentence).collect::<Vec<_>>(),
+            "no_effect": it.no_effect,
+            "design": it.design_json(),
+            "blocks_max": blocks_max,
+            "blocks": self.blocks.iter().map(Block::to_json).collect::<Vec<_>>(),
+        })
     }
 
     fn minutes_a_pair(&self) -> f64 {
@@ -189,7 +286,7 @@ impl Lab<'_> {
             gate,
             minutes_a_pair: self.minutes_a_pair(),
         };
-        analyse(&self.blocks, &question)
+        if self.it.is_duet { analyse_duets(&self.blocks, &question) } else { analyse(&self.blocks, &question) }
     }
 }
 
@@ -200,10 +297,61 @@ fn throttled(blocks: &[Block]) -> (u64, u64) {
 }
 
 /// How a turn ended.
-enum Turned {
+pub(crate) enum Turned {
+    /// Its last try may be used.
     Good,
+    /// Somebody told the lab to.
     Stopped,
+    /// No try may be used; why not.
     Spoiled(String),
+}
+
+/// Runs what `run` measures, again while it is spoiled, and leaves every try in `tried`.
+pub(crate) fn again(
+    what: &str,
+    stop: &AtomicBool,
+    tell: &mut dyn Tell,
+    tried: &mut Vec<Block>,
+    run: &mut dyn FnMut(u32) -> Result<Vec<Block>, Failed>,
+) -> Result<Turned, String> {
+    let mut last = String::new();
+    for attempt in 0..=AGAIN_MAX {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Turned::Stopped);
+        }
+        let blocks = match run(attempt) {
+            Ok(blocks) => blocks,
+            Err(Failed::Stopped) => return Ok(Turned::Stopped),
+            Err(Failed::Broken(error)) => return Err(error),
+        };
+        let spoiled: Vec<String> = blocks.iter().flat_map(|block| block.spoiled.clone()).collect();
+        let again = if attempt > 0 { ", again" } else { "" };
+        spoiled.iter().for_each(|why| tell.line(&format!("{what}{again}: not used: {why}")));
+        tried.extend(blocks);
+        match spoiled.into_iter().next() {
+            None => return Ok(Turned::Good),
+            Some(why) => last = why,
+        }
+    }
+    Ok(Turned::Spoiled(format!("{last} ({} times in a row)", AGAIN_MAX + 1)))
+}
+
+/// One block of a side, in a directory that goes with it; the keeper's answer.
+pub(crate) fn measured(
+    ask: &Ask,
+    side: &Side,
+    stack: &Stack,
+    place: &Place,
+    name: &str,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<Value, Failed> {
+    let dir = place.path().join(name);
+    fs::create_dir_all(&dir).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
+    let answer = stack::run(&ask.spec(side, stack, &dir, seed), &ask.weir, stop)?;
+    // What is left of a block is its report, which the run keeps.
+    let _ = fs::remove_dir_all(&dir);
+    Ok(answer)
 }
 
 /// A side as a run keeps it.

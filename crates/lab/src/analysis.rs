@@ -8,7 +8,7 @@ use crate::block::Block;
 use crate::metric::{METRICS, Metric, Scale};
 use crate::schedule::{Arm, Looks};
 use crate::stats;
-use crate::verdict::{self, Estimate, Pair, Situation, Verdict};
+use crate::verdict::{self, Basis, Estimate, Pair, Run, Situation, Verdict};
 
 /// What an analysis is asked.
 #[derive(Clone, Debug)]
@@ -38,15 +38,53 @@ pub struct Analysis {
     pub is_decided: bool,
 }
 
-/// Analyses the blocks that may be used.
+/// What blocks say of a metric; `None` where none of them has its figure.
+type Estimator = fn(&[Block], &'static Metric, f64) -> Option<Estimate>;
+
+/// Analyses the blocks that may be used, in their pairs.
 pub fn analyse(blocks: &[Block], question: &Question<'_>) -> Analysis {
+    analyse_by(of_pairs, blocks, question)
+}
+
+/// Analyses pairs of which both blocks ran at once.
+pub fn analyse_duets(blocks: &[Block], question: &Question<'_>) -> Analysis {
+    let of_duets: Estimator = |blocks, metric, alpha| {
+        of_pairs(blocks, metric, alpha).map(|estimate| Estimate { basis: Basis::Duets, ..estimate })
+    };
+    analyse_by(of_duets, blocks, question)
+}
+
+/// Analyses blocks that belong to no pairs: runs that were made elsewhere.
+pub fn analyse_runs(blocks: &[Block], question: &Question<'_>) -> Analysis {
+    analyse_by(of_runs, blocks, question)
+}
+
+fn of_pairs(blocks: &[Block], metric: &'static Metric, alpha: f64) -> Option<Estimate> {
+    let pairs = pairs(blocks, metric);
+    (!pairs.is_empty()).then(|| Estimate::of(metric, &pairs, alpha))
+}
+
+fn of_runs(blocks: &[Block], metric: &'static Metric, alpha: f64) -> Option<Estimate> {
+    let runs = |arm: Arm| -> Vec<Run> {
+        let usable = blocks.iter().filter(|block| block.arm == arm && block.spoiled.is_empty());
+        let run = |block: &Block| {
+            Some(Run { value: *block.values.get(metric.key)?, failed: (block.failed(), block.requests) })
+        };
+        usable.filter_map(run).collect()
+    };
+    let (before, after) = (runs(Arm::Before), runs(Arm::After));
+    (!before.is_empty() && !after.is_empty()).then(|| Estimate::of_runs(metric, &before, &after, alpha))
+}
+
+fn analyse_by(estimator: Estimator, blocks: &[Block], question: &Question<'_>) -> Analysis {
     let threshold =
         |metric: &Metric| if metric.key == question.primary.key { question.threshold } else { metric.threshold };
     let estimates: Vec<(&'static Metric, Option<Estimate>)> = METRICS
         .iter()
-        .map(|metric| (metric, pairs(blocks, metric)))
-        .map(|(metric, pairs)| {
-            (metric, (!pairs.is_empty()).then(|| Estimate::of(metric, &pairs, question.looks.alpha)))
+        .map(|metric| {
+            let is_least = (is_least(blocks, metric, Arm::Before), is_least(blocks, metric, Arm::After));
+            let estimate = estimator(blocks, metric, question.looks.alpha);
+            (metric, estimate.map(|estimate| Estimate { is_least, ..estimate }))
         })
         .collect();
     let worse: Vec<String> = estimates
@@ -58,13 +96,13 @@ pub fn analyse(blocks: &[Block], question: &Question<'_>) -> Analysis {
             (metric.key != question.primary.key).then(|| format!("{} {change}", metric.key))
         })
         .collect();
-    let reclassified = reclassified(blocks, question.looks.alpha);
-    let pairs_done = pairs(blocks, question.primary).len();
+    let reclassified = reclassified(estimator, blocks, question.looks.alpha);
     let empty = Estimate::of(question.primary, &[], question.looks.alpha);
     let primary = estimates
         .iter()
         .find(|(metric, _)| metric.key == question.primary.key)
         .and_then(|(_, estimate)| estimate.as_ref());
+    let pairs_done = primary.map_or(0, |estimate| estimate.pairs);
     let gate = question.gate.clone().or_else(|| too_few(blocks, question.primary));
     let judged = |metric: &'static Metric, estimate: &Estimate| {
         verdict::judge(&Situation {
@@ -101,6 +139,13 @@ pub fn analyse(blocks: &[Block], question: &Question<'_>) -> Analysis {
     }
 }
 
+/// Whether the middle block of an arm has no more than a lower bound for this metric.
+fn is_least(blocks: &[Block], metric: &Metric, arm: Arm) -> bool {
+    let usable: Vec<&Block> = blocks.iter().filter(|block| block.arm == arm && block.spoiled.is_empty()).collect();
+    let least = usable.iter().filter(|block| block.censored.iter().any(|key| key == metric.key));
+    least.count() * 2 > usable.len()
+}
+
 /// Why the primary metric has no figure, if no block could give one.
 fn too_few(blocks: &[Block], metric: &Metric) -> Option<String> {
     let usable = blocks.iter().filter(|block| block.spoiled.is_empty());
@@ -130,7 +175,7 @@ fn pairs(blocks: &[Block], metric: &Metric) -> Vec<Pair> {
 }
 
 /// Kinds of errors that are shown to be rarer.
-fn reclassified(blocks: &[Block], alpha: f64) -> Vec<String> {
+fn reclassified(estimator: Estimator, blocks: &[Block], alpha: f64) -> Vec<String> {
     let kinds: BTreeSet<&String> = blocks.iter().flat_map(|block| block.errors.keys()).collect();
     let is_rarer = |kind: &&String| {
         let only: Vec<Block> = blocks
@@ -141,8 +186,8 @@ fn reclassified(blocks: &[Block], alpha: f64) -> Vec<String> {
             })
             .collect();
         let Some(metric) = crate::metric::of("errors") else { return false };
-        let estimate = Estimate::of(metric, &pairs(&only, metric), alpha);
-        estimate.interval.is_some_and(|interval| interval.high < 0.0)
+        let interval = estimator(&only, metric, alpha).and_then(|estimate| estimate.interval);
+        interval.is_some_and(|interval| interval.high < 0.0)
     };
     kinds.into_iter().filter(is_rarer).cloned().collect()
 }
@@ -158,6 +203,7 @@ fn kept(metric: &Metric, estimate: &Estimate, holm: f64, threshold: f64, verdict
         "pairs": estimate.pairs,
         "before": finite(estimate.middles.0),
         "after": finite(estimate.middles.1),
+        "is_least": [estimate.is_least.0, estimate.is_least.1],
         "effect": finite(amount(estimate.effect)).filter(|_| has_size),
         "interval": interval,
         "confidence": estimate.confidence,
@@ -198,11 +244,13 @@ mod tests {
             requests: 10_000,
             errors,
             values,
+            censored: Vec::new(),
             strip: Vec::new(),
             mean_ms: None,
             spoiled: Vec::new(),
             cautions: Vec::new(),
             usage: Value::Null,
+            generator: Value::Null,
         };
         block.values.insert("errors".to_owned(), share);
         block
@@ -246,6 +294,38 @@ mod tests {
         let errors = analysis.metrics.iter().find(|metric| metric["key"] == "errors").unwrap();
         assert_eq!(errors["verdict"], "reclassified", "{errors}");
         assert!(errors["text"].as_str().unwrap().contains("fewer 502"));
+    }
+
+    #[test]
+    fn who_never_got_an_answer_makes_a_lower_bound() {
+        let mut blocks = blocks(34.0, &[], 8);
+        for block in blocks.iter_mut().filter(|block| block.arm == Arm::After) {
+            block.values.insert("p95".to_owned(), 10_000.0);
+            block.censored.push("p95".to_owned());
+        }
+        let analysis = ask(&blocks, &Looks::three());
+        assert!(analysis.verdict.text.contains("→≥ 10000 ms"), "{}", analysis.verdict.text);
+        assert_eq!(analysis.metrics[1]["is_least"], json!([false, true]));
+    }
+
+    #[test]
+    fn runs_made_elsewhere_are_compared_without_pairs() {
+        let question = |looks| Question {
+            primary: of("p95").unwrap(),
+            threshold: 0.05,
+            looks,
+            no_effect: &[],
+            gate: None,
+            minutes_a_pair: 0.0,
+        };
+        let looks = Looks::one(stats::RUNS_MIN);
+        let of_runs = |runs: &[Block]| analyse_runs(runs, &question(&looks)).verdict;
+        let many = of_runs(&blocks(34.0, &[("502", 100)], 8));
+        assert_eq!(many.name, "better");
+        assert!(many.text.ends_with("8 and 8 runs"), "{}", many.text);
+        assert_eq!(of_runs(&blocks(34.0, &[], 1)).text, "not comparable: one run per arm");
+        let few = of_runs(&blocks(34.0, &[], 5)).text;
+        assert_eq!(few, "not comparable: 5 and 5 runs, and an interval needs 6 of each");
     }
 
     #[test]

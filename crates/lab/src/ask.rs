@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use weir_conf::Tree;
 use weir_meter::host;
 
+use crate::block::Asked;
 use crate::metric::Metric;
 use crate::schedule::Looks;
-use crate::stack::{self, HUB, Host, Layout, Process, Ready, Spec, layout};
+use crate::stack::{self, Again, HUB, Host, Layout, Process, Ready, Spec, layout};
 use crate::survey::{Survey, survey};
 
 /// The shortest and the longest measurement of one block.
@@ -151,6 +152,11 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// Whether everything of it is on one host.
+    pub fn is_near(&self) -> bool {
+        self.layout.hosts.is_empty() && self.layout.far.is_empty()
+    }
+
     /// Where the load goes.
     fn url(&self) -> String {
         let scheme = if self.layout.is_secure { "https" } else { "http" };
@@ -195,6 +201,24 @@ impl Ask {
         }
     }
 
+    /// What a keeper is told for several blocks of one stack: `served` is the file that the edge reads, and each turn one of the
+    /// files that is laid over it.
+    pub fn spec_of_turns(&self, served: &Side, stack: &Stack, dir: &Path, turns: &[(PathBuf, u64)]) -> Spec {
+        let first = turns.first().map_or(0, |(_, seed)| *seed);
+        let spec = self.spec(served, stack, dir, first);
+        let turn = |(conf, seed): &(PathBuf, u64)| {
+            let one = self.spec(served, stack, dir, *seed);
+            Again { conf: conf.clone(), client: one.client, warm: one.warm }
+        };
+        let limit = self.limit() * u32::try_from(turns.len().max(1)).unwrap_or(1);
+        Spec {
+            turns: turns.iter().map(turn).collect(),
+            served: served.file.clone(),
+            limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+            ..spec
+        }
+    }
+
     /// The hosts, the hub among them with its share of CPU, of which everybody but the edge is free.
     fn hosts(&self, layout: &Layout) -> Vec<Host> {
         let mut hosts = layout.hosts.clone();
@@ -209,6 +233,11 @@ impl Ask {
     fn limit(&self) -> Duration {
         let warm = self.warm_script.as_ref().map_or(self.warm_up, |(_, length)| *length);
         BESIDE + 3 * (warm + Duration::from_secs(12)) + 2 * self.length()
+    }
+
+    /// What a block's judgement depends on.
+    pub fn asked(&self) -> Asked {
+        Asked { is_steady: matches!(self.load, Load::Path { .. }), is_noisy: self.is_noisy, is_search: false }
     }
 
     /// How long the load of a block takes.
@@ -385,8 +414,25 @@ fn edge_argv(weir: &Path, side: &Side, stack: &Stack, dir: &Path) -> Vec<String>
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// One that nobody runs.
+    pub(crate) fn ask() -> Ask {
+        Ask {
+            weir: PathBuf::from("weir"),
+            load: Load::Path { path: "/".to_owned(), connections: 1, rate: None },
+            block: Duration::from_secs(1),
+            warm_up: Duration::ZERO,
+            warm_script: None,
+            origin: None,
+            is_noisy: false,
+            is_isolated: false,
+            port: None,
+            cpus: Cpus::default(),
+            quota: None,
+        }
+    }
 
     #[test]
     fn the_client_is_kept_away_from_the_edge() {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use weir_load::engine::http::TIMEOUT;
+use weir_load::record::Hdr;
 
 use crate::metric::{METRICS, Scale};
 use crate::schedule::Arm;
@@ -13,9 +15,9 @@ const CLIENT_CPU_MAX: f64 = 0.80;
 /// The core it runs on, whoever else is there: beyond, requests wait for it.
 const CLIENT_CORE_MAX: f64 = 0.95;
 /// Other work on the CPUs of the stack, as a part of them.
-const FOREIGN_MAX: f64 = 0.05;
+pub(crate) const FOREIGN_MAX: f64 = 0.05;
 /// What the host of this machine took, as a part.
-const STEAL_MAX: f64 = 0.02;
+pub(crate) const STEAL_MAX: f64 = 0.02;
 /// How late arrivals may begin, ms; or this part of the median latency, if that is more.
 const LAG_MAX_MS: f64 = 1.0;
 const LAG_PART_MAX: f64 = 0.05;
@@ -52,6 +54,8 @@ pub struct Block {
     pub errors: BTreeMap<String, u64>,
     /// Figures by the keys of [`METRICS`]; those that too few requests do not give are absent.
     pub values: BTreeMap<String, f64>,
+    /// Keys of those that are a lower bound: so many requests were never answered that the quantile lies among them.
+    pub censored: Vec<String>,
     /// Answers a second in its windows.
     pub strip: Vec<f64>,
     /// The mean response, ms.
@@ -62,6 +66,8 @@ pub struct Block {
     pub cautions: Vec<String>,
     /// What everybody used, as the keeper told it.
     pub usage: Value,
+    /// How the load generator kept up: the busiest of its threads, as a part of a core, and how late arrivals began.
+    pub generator: Value,
 }
 
 impl Block {
@@ -80,13 +86,18 @@ impl Block {
             requests,
             errors,
             values: BTreeMap::new(),
+            censored: Vec::new(),
             strip: Vec::new(),
             mean_ms: weir["response"]["mean"].as_f64(),
             spoiled: Vec::new(),
             cautions: Vec::new(),
             usage: usage.clone(),
+            generator: json!({
+                "cpu": numbers(&weir["generator"]["worker_cpu"]).into_iter().reduce(f64::max),
+                "lag_p99_ms": weir["generator"]["lag_p99_ms"],
+            }),
         };
-        block.measure(weir, usage);
+        block.measure(weir, usage, asked);
         if let Some(series) = Series::of(report) {
             block.strip = thinned(&series.throughput);
             if asked.is_steady {
@@ -98,22 +109,57 @@ impl Block {
         block
     }
 
-    fn measure(&mut self, weir: &Value, usage: &Value) {
+    fn measure(&mut self, weir: &Value, usage: &Value, asked: Asked) {
         let answers = weir["response"]["count"].as_u64().unwrap_or(0);
         let seconds =
             weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map_or(0.0, |(to, from)| (to - from) / 1000.0);
+        // Without an answer there is no latency, and it was longer than any that was waited for.
+        let unanswered = self.unanswered().min(self.requests.saturating_sub(answers));
         for metric in METRICS {
             let value = match metric.key {
                 "throughput" => Some(answers as f64 / seconds),
                 "errors" => Some(self.failed() as f64 / self.requests.max(1) as f64),
                 "cpu" => usage["edge_cpu_s"].as_f64().map(|cpu| cpu * 1e6 / answers as f64),
-                quantile => weir["response"][quantile].as_f64(),
+                key if unanswered == 0 => weir["response"][key].as_f64(),
+                key => self.censored_quantile(key, answers, unanswered, weir, asked),
             };
             let is_known = |value: &f64| value.is_finite() && (*value > 0.0 || metric.scale == Scale::Share);
-            if let Some(value) = value.filter(|value| is_known(value) && answers >= metric.requests_min) {
+            if let Some(value) = value.filter(|value| is_known(value) && answers + unanswered >= metric.requests_min) {
                 self.values.insert(metric.key.to_owned(), value);
             }
         }
+    }
+
+    /// A quantile of all requests where some were never answered: among the answers, or at least the time that was waited.
+    fn censored_quantile(
+        &mut self,
+        key: &str,
+        answers: u64,
+        unanswered: u64,
+        weir: &Value,
+        asked: Asked,
+    ) -> Option<f64> {
+        let part = key.strip_prefix('p')?.parse::<f64>().ok()? / 100.0;
+        let of_answers = part * (answers + unanswered) as f64 / answers.max(1) as f64;
+        let answered = weir["response"]["hdr_ns"].as_str().and_then(Hdr::decode);
+        if of_answers <= 1.0 {
+            let exact = answered.map(|hdr| hdr.quantile(of_answers).as_secs_f64() * 1000.0);
+            return exact.or_else(|| weir["response"][key].as_f64());
+        }
+        self.censored.push(key.to_owned());
+        // A script may have a time of its own; then the longest answer is what is known to have been waited for.
+        let is_default = asked.is_steady || asked.is_search;
+        let waited = if is_default { Some(TIMEOUT.as_secs_f64() * 1000.0) } else { weir["response"]["max"].as_f64() };
+        waited.filter(|ms| *ms > 0.0)
+    }
+
+    /// Requests that failed without an answer.
+    fn unanswered(&self) -> u64 {
+        let is_status = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        // These were answered; what they answered was not what was wanted.
+        let is_judgement = |name: &str| name.starts_with("Failed capture or match") || name.contains("Expectation");
+        let without = self.errors.iter().filter(|(name, _)| !is_status(name) && !is_judgement(name));
+        without.map(|(_, count)| count).sum()
     }
 
     /// Requests that failed.
@@ -183,10 +229,12 @@ impl Block {
             "requests": self.requests,
             "errors": self.errors,
             "values": self.values,
+            "censored": self.censored,
             "strip": self.strip.iter().map(|value| value.round()).collect::<Vec<_>>(),
             "spoiled": self.spoiled,
             "cautions": self.cautions,
             "usage": self.usage,
+            "generator": self.generator,
         })
     }
 }
@@ -202,7 +250,7 @@ fn errors(counters: &Value) -> BTreeMap<String, u64> {
     counters.as_object().into_iter().flatten().filter_map(named).collect()
 }
 
-fn thinned(values: &[f64]) -> Vec<f64> {
+pub(crate) fn thinned(values: &[f64]) -> Vec<f64> {
     let step = values.len().div_ceil(STRIP_MAX).max(1);
     values.chunks(step).map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect()
 }
@@ -216,8 +264,28 @@ fn texts(json: &Value) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// One without figures.
+    pub(crate) fn empty() -> Block {
+        Block {
+            pair: 0,
+            arm: Arm::Before,
+            attempt: 0,
+            started_ms: 0,
+            requests: 0,
+            errors: BTreeMap::new(),
+            values: BTreeMap::new(),
+            censored: Vec::new(),
+            strip: Vec::new(),
+            mean_ms: None,
+            spoiled: Vec::new(),
+            cautions: Vec::new(),
+            usage: Value::Null,
+            generator: Value::Null,
+        }
+    }
 
     fn answer(change: fn(&mut Value)) -> Value {
         let mut answer = json!({
@@ -246,8 +314,15 @@ mod tests {
         let block = block(|_| {});
         assert_eq!(block.spoiled, Vec::<String>::new());
         assert_eq!((block.values.get("throughput"), block.values.get("p95")), (Some(&999.0), Some(&2.0)));
-        assert_eq!(block.values.get("p99"), None, "9 990 requests have no hundred beyond p99");
+        assert_eq!(
+            block.values.get("p99"),
+            Some(&3.0),
+            "of 10 000 requests, ten without an answer, a hundred are beyond"
+        );
+        let fewer = self::block(|answer| answer["load"]["weir"]["response"]["count"] = json!(9_980));
+        assert_eq!(fewer.values.get("p99"), None, "9 990 requests have no hundred beyond p99");
         assert!((block.values["errors"] - 0.01).abs() < 1e-12 && (block.values["cpu"] - 150.15).abs() < 0.1);
+        assert_eq!(block.to_json()["generator"], json!({"cpu": 0.3, "lag_p99_ms": 0.2}));
         assert_eq!(block.errors.keys().collect::<Vec<_>>(), ["502", "ETIMEDOUT"]);
     }
 
@@ -276,6 +351,26 @@ mod tests {
             let block = block(*change);
             assert!(block.spoiled.iter().any(|why| why.contains(words)), "{words}: {:?}", block.spoiled);
         }
+    }
+
+    /// Who never got an answer waited longer than all who did: leaving him out makes an outage look fast.
+    #[test]
+    fn a_quantile_counts_those_who_were_never_answered() {
+        let of = |timeouts: u64| {
+            let mut answer = answer(|_| {});
+            answer["load"]["aggregate"]["counters"] = json!({"http.requests": 10_000, "errors.ETIMEDOUT": timeouts});
+            answer["load"]["weir"]["response"]["count"] = json!(10_000 - timeouts);
+            let mut hdr = Hdr::default();
+            (0..10_000 - timeouts).for_each(|at| hdr.add(std::time::Duration::from_micros(at)));
+            answer["load"]["weir"]["response"]["hdr_ns"] = json!(hdr.encoded());
+            Block::of(&answer, 0, Arm::After, 0, Asked { is_steady: true, ..Asked::default() })
+        };
+        let few = of(100);
+        assert!((few.values["p95"] - 9.5).abs() < 0.1 && few.censored == ["p99"; 0], "{:?}", few.values);
+        let many = of(800);
+        assert_eq!((many.values["p95"], &many.censored[..]), (10_000.0, &["p95".to_owned(), "p99".to_owned()][..]));
+        assert!((many.values["p50"] - 5.0).abs() < 0.1, "{:?}", many.values);
+        assert_eq!(of(10_000).values["p50"], 10_000.0);
     }
 
     #[test]

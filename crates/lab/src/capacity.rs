@@ -190,13 +190,16 @@ fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, String>) -> Value {
         Err(why) => ("no verdict", format!("no verdict: {why}{at_least}"), None),
         Ok(Next::Found(rate)) => {
             let passed = passes(tries, rate);
-            let text = match interval(tries) {
-                Some((low, high)) => format!("{}/s (95 % CI {}–{}/s)", digits(rate), digits(low), digits(high)),
-                None => format!("{}/s", digits(rate)),
-            };
+            let half = half(tries).map_or_else(String::new, |fit| {
+                let (at, low, high) = (digits(fit.half), digits(fit.low), digits(fit.high));
+                format!("; half of all tries pass at {at}/s (95 % CI {low}–{high}/s)")
+            });
+            let rate_text = digits(rate);
             (
                 "capacity",
-                format!("capacity {text}: the largest rate with {words}, in {passed} of {CONFIRMATIONS} confirmations"),
+                format!(
+                    "capacity {rate_text}/s: the largest rate with {words}, in {passed} of {CONFIRMATIONS} confirmations{half}"
+                ),
                 Some(rate),
             )
         }
@@ -213,13 +216,17 @@ fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, String>) -> Value {
             None,
         ),
     };
-    json!({"name": name, "text": text, "rate": rate, "interval": interval(tries).map(|(low, high)| [low, high]), "is_regression": false})
+    let fit = half(tries);
+    json!({
+        "name": name, "text": text, "rate": rate, "half": fit.map(|fit| fit.half),
+        "interval": fit.map(|fit| [fit.low, fit.high]), "is_regression": false,
+    })
 }
 
-/// Where half of the tries pass, and its interval.
-fn interval(tries: &[Try]) -> Option<(f64, f64)> {
+/// The rate at which half of the tries pass, and its interval: a logistic curve through all of them, over the logarithm of the rate.
+fn half(tries: &[Try]) -> Option<stats::Logistic> {
     let points: Vec<(f64, bool)> = tries.iter().map(|one| (one.rate, one.passed)).collect();
-    stats::logistic(&points).map(|fit| (fit.low, fit.high))
+    stats::logistic(&points)
 }
 
 /// The scalability law through what was answered, where there are levels enough: in flight is answers a second times the
@@ -233,15 +240,20 @@ fn law(tries: &[Try], blocks: &[Block], seed: u64) -> Value {
             Some((answers * ms / 1000.0, *answers)).filter(|(flight, _)| *flight > 0.0)
         })
         .collect();
-    let Some(fit) = stats::usl(&points, seed) else { return Value::Null };
+    // What is in flight differs from try to try of one rate: levels are rates.
+    let mut rates: Vec<u64> = tries.iter().map(|one| one.rate.to_bits()).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    let Some(fit) = stats::usl(&points, seed).filter(|_| rates.len() >= stats::LEVELS_MIN) else { return Value::Null };
     let most = points.iter().map(|(flight, _)| *flight).fold(0.0, f64::max);
-    let peak = fit.peak.filter(|peak| *peak <= most * BEYOND_MAX);
+    let is_told = |at: &f64| *at <= most * BEYOND_MAX;
+    let peak = fit.peak.filter(is_told);
     json!({
         "lambda": fit.lambda,
         "sigma": fit.sigma,
         "kappa": fit.kappa,
         "peak_in_flight": peak,
-        "peak_interval": peak.and(fit.peak_interval).map(|(low, high)| [low, high]),
+        "peak_interval": peak.and(fit.peak_interval).map(|(low, high)| [Some(low), Some(high).filter(is_told)]),
         "measured_to": most,
     })
 }
@@ -267,10 +279,12 @@ mod tests {
             errors: BTreeMap::new(),
             values: values.into(),
             mean_ms: Some(p95 / 2.0),
+            censored: Vec::new(),
             strip: Vec::new(),
             spoiled: Vec::new(),
             cautions: Vec::new(),
             usage: Value::Null,
+            generator: Value::Null,
         }
     }
 
@@ -303,6 +317,11 @@ mod tests {
             law(&tries, &blocks, 1)
         };
         assert_eq!(law_of(4), Value::Null);
+        // Twelve tries of two rates are two levels.
+        let tries: Vec<Try> =
+            (0..12).map(|n| Try { rate: 100.0 + f64::from(n % 2), passed: true, is_confirmation: true }).collect();
+        let blocks: Vec<Block> = (0..12).map(|n| block(100.0, 2.0 + 0.1 * f64::from(n), 0.0)).collect();
+        assert_eq!(law(&tries, &blocks, 1), Value::Null);
         assert_eq!(law_of(9)["peak_in_flight"], Value::Null);
         assert!(law_of(9)["lambda"].as_f64().is_some());
     }

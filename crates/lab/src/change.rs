@@ -83,7 +83,7 @@ pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, Str
             names.sort_unstable();
             names.dedup();
             Err(format!(
-                "{} factors change, and one run cannot tell which did what: {}\n{}\n  change one at a time; or, if they only make sense as one, say --together {}",
+                "{} factors change, and one run cannot tell which did what: {}\n{}\n  change one at a time; or, if they only make sense as one, say --together {}; or tell them apart, --factorial",
                 several.len(),
                 several.join(", "),
                 lines.join("\n"),

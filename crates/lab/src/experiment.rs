@@ -4,11 +4,13 @@
 //! compares, its two variants are run in alternating blocks, as `weir lab ab` does, and the verdict is a fact too.
 
 pub mod facts;
+pub mod page;
 mod read;
 pub mod report;
 pub mod run;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,8 +47,8 @@ pub struct Lab {
     pub title: String,
     /// What the field report, or the study, led one to expect.
     pub prior: String,
-    /// It belongs to the ones that CI runs.
-    pub is_ci: bool,
+    /// It belongs to the ones that CI runs: with these of its variants, or with all if none is named.
+    pub ci: Option<Vec<String>>,
     /// What has to be there.
     pub needs: Vec<Need>,
     /// What is made once, outside of everything.
@@ -75,6 +77,8 @@ pub struct Need {
 pub struct Prepare {
     /// What is there afterwards.
     pub makes: PathBuf,
+    /// What it is made from: if something there is newer, it is made again.
+    pub from: Option<PathBuf>,
     /// The command.
     pub run: String,
 }
@@ -134,6 +138,8 @@ pub struct Sent {
     pub host: String,
     /// The CPUs it may run on.
     pub cpus: Vec<usize>,
+    /// Whom it asks, if not the edge: another process of the stack.
+    pub to: Option<SocketAddr>,
     /// What it is.
     pub what: What,
 }
@@ -184,6 +190,22 @@ pub struct Expect {
 }
 
 impl Lab {
+    /// Only these of its variants, and what is expected of them; all if none is named. The error is for the user.
+    pub fn only(mut self, names: &[String]) -> Result<Lab, String> {
+        if names.is_empty() {
+            return Ok(self);
+        }
+        let has = |name: &String| self.variants.iter().any(|variant| variant.name == *name);
+        if let Some(name) = names.iter().find(|name| !has(name)) {
+            let known: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
+            return Err(format!("lab {}: there is no variant {name}; there are {}", self.name, known.join(", ")));
+        }
+        self.variants.retain(|variant| names.contains(&variant.name));
+        let kept = |name: &Option<String>| name.as_ref().is_none_or(|name| names.contains(name));
+        self.expect.retain(|expect| kept(&expect.variant) && kept(&expect.against));
+        Ok(self)
+    }
+
     /// What is not installed of what it needs.
     pub fn missing(&self) -> Vec<&Need> {
         let has = |need: &&Need| match need.what.contains('/') {

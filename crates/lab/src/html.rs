@@ -2,30 +2,63 @@
 
 use serde_json::Value;
 
-use crate::metric;
-use crate::report;
 use crate::verdict::{plain, signed};
+use crate::{experiment, metric, report, waterline};
 
 /// The page of a run.
 pub fn page(run: &Value) -> String {
-    let body = if run["kind"] == "lab" { crate::experiment::report::html(run, &escape) } else { one_of_two(run) };
+    let body = if run["kind"] == "lab" { experiment::page::body(run) } else { one_of_two(run) };
     TEMPLATE.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
 }
 
 /// The body of a comparison or a search.
 fn one_of_two(run: &Value) -> String {
-    [head(run), cause(run), notes(run), forest(run), blocks(run), table(run), steps(run), tries(run), rest(run)]
-        .concat()
+    [head(run), cause(run), comparison(run), limits(run), steps(run), tries(run), rest(run)].concat()
+}
+
+/// What two configurations differ in: what makes that less than it seems, intervals, blocks, figures.
+pub(crate) fn comparison(run: &Value) -> String {
+    [notes(run), forest(run), blocks(run), table(run)].concat()
+}
+
+/// Limits of what ran, where blocks tell of them.
+fn limits(run: &Value) -> String {
+    let rows = Value::Array(waterline::of_blocks(run));
+    let has_some = rows.as_array().is_some_and(|rows| !rows.is_empty());
+    let title = "<h2>Limits, and the most that a block used of them</h2>";
+    if has_some { format!("{title}\n{}", waterlines(&rows)) } else { String::new() }
+}
+
+/// A table of limits beside their use, with bars.
+pub(crate) fn waterlines(rows: &Value) -> String {
+    let row = |row: &Value| {
+        let (most, limit) = (row["most"].as_f64().unwrap_or(0.0), row["limit"].as_f64().unwrap_or(f64::NAN));
+        let share = (most / limit).clamp(0.0, 1.0);
+        let class = if share >= FULL { "full" } else { "b" };
+        format!(
+            "<tr><td class=\"text\">{}</td><td>{}</td><td>{} {}</td><td>{:.0} %</td><td><svg viewBox=\"0 0 120 12\" class=\"water\"><rect width=\"120\" height=\"12\" class=\"room\"/><rect width=\"{:.1}\" height=\"12\" class=\"{class}\"/></svg></td></tr>\n",
+            word(&row["what"]),
+            metric::digits(most),
+            metric::digits(limit),
+            word(&row["unit"]),
+            most / limit * 100.0,
+            share * 120.0,
+        )
+    };
+    let rows: String = rows.as_array().into_iter().flatten().map(row).collect();
+    format!(
+        "<div class=\"wide\"><table class=\"plain\"><tr><th class=\"text\"></th><th>used</th><th>limit</th><th></th><th></th></tr>\n{rows}</table></div>\n"
+    )
 }
 
 const TEMPLATE: &str = include_str!("html/template.html");
 
 /// A text as HTML shows it.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
-fn word(json: &Value) -> String {
+pub(crate) fn word(json: &Value) -> String {
     escape(json.as_str().unwrap_or_default())
 }
 
@@ -52,6 +85,8 @@ fn head(run: &Value) -> String {
             Some("capacity") => "Capacity",
             Some("why") => "What limits",
             Some("tune") => "One knob after another",
+            Some("factorial") => "Several changes, told apart",
+            Some("elsewhere") => "Runs that were made elsewhere",
             _ => "Before and after",
         },
         word(&run["verdict"]["text"]),
@@ -65,7 +100,11 @@ fn head(run: &Value) -> String {
 
 /// What limits, with what it rests on.
 fn cause(run: &Value) -> String {
-    if run["kind"] == "why" { format!("<pre>{}</pre>\n", escape(&crate::why::say::text(run))) } else { String::new() }
+    match run["kind"].as_str() {
+        Some("why") => format!("<pre>{}</pre>\n", escape(&crate::why::say::text(run))),
+        Some("factorial") => format!("<pre>{}</pre>\n", escape(&crate::factorial::text(run))),
+        _ => String::new(),
+    }
 }
 
 /// What makes the figures less than they seem.
@@ -75,8 +114,10 @@ fn notes(run: &Value) -> String {
 }
 
 /// Width of a picture, and what of it names take.
-const WIDTH: f64 = 720.0;
-const NAMES: f64 = 110.0;
+pub(crate) const WIDTH: f64 = 720.0;
+pub(crate) const NAMES: f64 = 110.0;
+/// From this part of a limit on, its bar is one of those to look at.
+const FULL: f64 = 0.9;
 const ROW: f64 = 30.0;
 
 /// Intervals of all metrics that are compared by their ratio, on one axis.
@@ -179,7 +220,7 @@ fn strip(block: &Value) -> Vec<f64> {
     block["strip"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
 }
 
-fn figure(title: &str, height: f64, svg: &str) -> String {
+pub(crate) fn figure(title: &str, height: f64, svg: &str) -> String {
     format!(
         "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">{svg}</svg></figure>\n",
         escape(title)
@@ -272,7 +313,15 @@ fn rest(run: &Value) -> String {
         .map(|(name, value)| format!("{} {} · ", escape(name), escape(value.as_str().unwrap_or(&value.to_string()))))
         .collect();
     let sides: String = ["before", "after"].into_iter().filter(|side| !run[*side].is_null()).map(text).collect();
-    format!("{sides}<footer>{environment}made by weir lab</footer>\n")
+    let terminal = match run["kind"].as_str() {
+        Some("ab" | "aa" | "capacity") => escape(&report::text(run)),
+        _ => String::new(),
+    };
+    let terminal = match terminal.is_empty() {
+        true => terminal,
+        false => format!("<details><summary>As a terminal shows it</summary><pre>{terminal}</pre></details>\n"),
+    };
+    format!("{terminal}{sides}<footer>{environment}made by weir lab</footer>\n")
 }
 
 #[cfg(test)]

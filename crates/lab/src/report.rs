@@ -3,8 +3,11 @@
 use serde_json::Value;
 
 use crate::metric::{self, Metric};
+use crate::stats;
 use crate::verdict::{plain, signed};
 
+/// From here on it is said that errors come in bursts, and not one by one.
+const DISPERSION_TOLD: f64 = 2.0;
 /// Changes and spoiled blocks that are listed.
 const LISTED_MAX: usize = 8;
 
@@ -14,6 +17,7 @@ pub fn text(run: &Value) -> String {
         Some("capacity") => return capacity(run),
         Some("why") => return cause(run),
         Some("tune") => return crate::tune::text(run),
+        Some("factorial") => return crate::factorial::text(run),
         _ => {}
     }
     if run["kind"] == "lab" {
@@ -77,16 +81,17 @@ fn capacity(run: &Value) -> String {
     }
     let usl = &run["usl"];
     if let Some(sigma) = usl["sigma"].as_f64() {
-        let peak =
-            usl["peak_in_flight"].as_f64().map_or("no peak within 1.5 times what was measured".to_owned(), |peak| {
-                let ends = usl["peak_interval"]
-                    .as_array()
-                    .and_then(|ends| Some((ends.first()?.as_f64()?, ends.get(1)?.as_f64()?)));
-                let ends = ends.map_or_else(String::new, |(low, high)| {
-                    format!(" (95 %: {} to {})", metric::digits(low), metric::digits(high))
-                });
+        let peak = usl["peak_in_flight"].as_f64().map_or(
+            "no peak in what was measured; extrapolation beyond 1.5 times its range is suppressed".to_owned(),
+            |peak| {
+                let high = usl["peak_interval"][1].as_f64();
+                let high = high.map_or("beyond 1.5 times what was measured".to_owned(), metric::digits);
+                let ends = usl["peak_interval"][0]
+                    .as_f64()
+                    .map_or_else(String::new, |low| format!(" (95 %: {} to {high})", metric::digits(low)));
                 format!("peak at {} in flight{ends}", metric::digits(peak))
-            });
+            },
+        );
         let kappa = usl["kappa"].as_f64().unwrap_or(0.0);
         lines.push(format!("Scalability law: σ {}, κ {}; {peak}", metric::digits(sigma), metric::digits(kappa)));
     }
@@ -106,10 +111,24 @@ fn head(run: &Value) -> Vec<String> {
         let changes: Vec<String> = texts(&run["changes"]);
         lines.extend(changes.iter().take(LISTED_MAX).map(|change| format!("           {change}")));
     }
+    if run["kind"] == "elsewhere" {
+        lines.push(
+            "Unpaired: what else differed between the runs is in the figures (Mann and Whitney, Hodges and Lehmann)"
+                .to_owned(),
+        );
+        return lines;
+    }
     let (seed, asked) = (&run["seed"], &run["asked"]);
     let isolated = if asked["is_isolated"] == true { "namespaces of its own" } else { "plain processes" };
+    let each = if run["is_duet"] == true {
+        "duet: A and B at once, each with its share of the edge's CPUs;"
+    } else if run["is_kept_warm"] == true {
+        "kept warm: each quartet, by reloads,"
+    } else {
+        "each"
+    };
     lines.push(format!(
-        "Blocks of {} s, order by seed {seed}; each in {isolated}; CPUs: edge {}, client {}, origin {}",
+        "Blocks of {} s, order by seed {seed}; {each} in {isolated}; CPUs: edge {}, client {}, origin {}",
         asked["block_s"],
         list(&asked["cpus"]["edge"]),
         list(&asked["cpus"]["client"]),
@@ -163,12 +182,15 @@ fn table(run: &Value) -> String {
 }
 
 fn row(json: &Value, metric: &Metric, is_primary: bool) -> Vec<String> {
-    let show = |key: &str| json[key].as_f64().map_or("–".to_owned(), |value| metric.show(value));
+    let show = |key: &str, at: usize| {
+        let least = if json["is_least"][at] == true { "≥ " } else { "" };
+        json[key].as_f64().map_or("–".to_owned(), |value| format!("{least}{}", metric.show(value)))
+    };
     let interval = json["interval"].as_array().and_then(|ends| Some((ends.first()?.as_f64()?, ends.get(1)?.as_f64()?)));
     vec![
         format!("{}{}", metric.key, if is_primary { " *" } else { "" }),
-        show("before"),
-        show("after"),
+        show("before", 0),
+        show("after", 1),
         json["effect"].as_f64().map_or("–".to_owned(), |effect| signed(metric, effect)),
         interval.map_or("–".to_owned(), |(low, high)| format!("{} to {}", signed(metric, low), signed(metric, high))),
         json["detectable"].as_f64().map_or("–".to_owned(), |amount| plain(metric, amount)),
@@ -177,7 +199,24 @@ fn row(json: &Value, metric: &Metric, is_primary: bool) -> Vec<String> {
 
 /// Blocks that were not used, and what makes the rest less than it seems.
 pub(crate) fn notes(run: &Value) -> Vec<String> {
-    spoiled(run).into_iter().chain(cautions(run)).collect()
+    spoiled(run).into_iter().chain(cautions(run)).chain(of_errors(run)).chain(crate::elsewhere::notes(run)).collect()
+}
+
+/// How far counts of errors can be trusted: what none of so many leaves open, and how much more than by chance they differ.
+fn of_errors(run: &Value) -> Vec<String> {
+    let Some(json) = run["metrics"].as_array().into_iter().flatten().find(|json| json["key"] == "errors") else {
+        return Vec::new();
+    };
+    let failed = |at: usize| (json["failed"][at][0].as_u64().unwrap_or(0), json["failed"][at][1].as_u64().unwrap_or(0));
+    let arms = [("before", failed(0)), ("after", failed(1))];
+    let has_any = arms.iter().any(|(_, (failed, _))| *failed > 0);
+    let none = arms.iter().filter(|(_, (failed, of))| has_any && *failed == 0 && *of > 0).map(|(arm, (_, of))| {
+        format!("Errors {arm}: 0 of {of}; 95 % upper bound {} %", metric::digits(stats::zero_bound(*of) * 100.0))
+    });
+    let wide = json["over_dispersion"].as_f64().filter(|phi| *phi >= DISPERSION_TOLD).map(|phi| {
+        format!("Errors differ from block to block {} times as much as chance would make them (φ)", metric::digits(phi))
+    });
+    none.chain(wide).collect()
 }
 
 fn spoiled(run: &Value) -> Vec<String> {
@@ -311,6 +350,16 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn counts_of_errors_say_what_they_leave_open() {
+        let mut run = run();
+        run["metrics"] =
+            json!([{"key": "errors", "before": 0.1, "failed": [[132, 930], [0, 930]], "over_dispersion": 5.7}]);
+        let text = text(&run);
+        assert!(text.contains("Errors after: 0 of 930; 95 % upper bound 0.323 %"), "{text}");
+        assert!(text.contains("5.70 times as much as chance"), "{text}");
     }
 
     #[test]

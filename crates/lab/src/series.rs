@@ -23,23 +23,36 @@ pub struct Series {
 impl Series {
     /// Of a report; `None` where it has no lines over time.
     pub fn of(report: &Value) -> Option<Series> {
-        let series = &report["weir"]["series"];
-        let interval = series["interval_ms"].as_f64().filter(|ms| *ms > 0.0)? / 1000.0;
-        let length = usize::try_from(series["length"].as_u64()?).ok()?;
-        let mut counts = vec![0.0; length];
-        for (name, column) in series["counts"].as_object()? {
-            let is_answer =
-                name.starts_with("http.codes.") || name == "websocket.messages_received" || name == "socketio.emit";
-            for (slot, count) in counts.iter_mut().zip(column.as_array().into_iter().flatten()).filter(|_| is_answer) {
-                *slot += count.as_f64().unwrap_or(0.0);
-            }
-        }
-        let medians = series["response"]["p50"].as_array()?;
-        let inner = 1..length.saturating_sub(1).max(1);
+        let (interval, counts) = answers(report)?;
+        let medians = report["weir"]["series"]["response"]["p50"].as_array()?;
+        let inner = 1..counts.len().saturating_sub(1).max(1);
         let throughput = counts.get(inner.clone()).unwrap_or_default().iter().map(|count| count / interval).collect();
         let medians = medians.get(inner).unwrap_or_default().iter().filter_map(Value::as_f64);
         Some(Series { throughput, log_median: medians.filter(|ms| *ms > 0.0).map(f64::ln).collect() })
     }
+}
+
+/// What a window covers, s, and the answers in each.
+fn answers(report: &Value) -> Option<(f64, Vec<f64>)> {
+    let series = &report["weir"]["series"];
+    let interval = series["interval_ms"].as_f64().filter(|ms| *ms > 0.0)? / 1000.0;
+    let mut counts = vec![0.0; usize::try_from(series["length"].as_u64()?).ok()?];
+    for (name, column) in series["counts"].as_object()? {
+        let is_answer =
+            name.starts_with("http.codes.") || name == "websocket.messages_received" || name == "socketio.emit";
+        for (slot, count) in counts.iter_mut().zip(column.as_array().into_iter().flatten()).filter(|_| is_answer) {
+            *slot += count.as_f64().unwrap_or(0.0);
+        }
+    }
+    Some((interval, counts))
+}
+
+/// Answers a second between two moments of a load, s, in the windows that lie between them; `None` where none does.
+pub fn throughput_between(report: &Value, from: f64, to: f64) -> Option<f64> {
+    let (interval, counts) = answers(report)?;
+    let first = (from / interval).ceil().max(0.0) as usize;
+    let between = counts.get(first..((to / interval).floor().max(0.0) as usize).min(counts.len()))?;
+    (!between.is_empty()).then(|| between.iter().sum::<f64>() / (between.len() as f64 * interval))
 }
 
 /// Whether neither line has its warm-up reach beyond its middle; so few windows that nobody can tell count as warm.

@@ -33,7 +33,7 @@ use group::Groups;
 
 pub use leftovers::{Place, sweep};
 pub use network::{CLIENT, Layout, ORIGIN, layout};
-pub use spec::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
+pub use spec::{Action, Again, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
 
 /// How often a waiting lab looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);

@@ -45,6 +45,26 @@ pub fn keep(store: &Path, id: &str, run: &Value) -> Result<PathBuf, String> {
     written.map(|()| path.clone()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Writes what a run has come to so far, for whoever watches: `ID.running`, each time anew. A reader sees all of one or
+/// of the other.
+pub fn note(store: &Path, id: &str, run: &Value) -> Result<(), String> {
+    let (path, fresh) = (running(store, id), store.join(format!("{id}.running.new")));
+    let written = fs::create_dir_all(store)
+        .and_then(|()| fs::write(&fresh, format!("{run}\n")))
+        .and_then(|()| fs::rename(&fresh, &path));
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Takes away what `note` wrote: the run is kept, or nothing came of it.
+pub fn forget(store: &Path, id: &str) {
+    // There may be none.
+    let _ = fs::remove_file(running(store, id));
+}
+
+fn running(store: &Path, id: &str) -> PathBuf {
+    store.join(format!("{id}.running"))
+}
+
 /// A run by its id, by the beginning of one, or by its file.
 pub fn read(store: &Path, id: &str) -> Result<Value, String> {
     let path = if Path::new(id).is_file() { PathBuf::from(id) } else { find(store, id)? };
@@ -115,7 +135,13 @@ mod tests {
         assert!(read(&store, "x").unwrap_err().contains("no run x"));
         fs::write(store.join("z.json"), "{}").unwrap();
         assert!(read(&store, "z").unwrap_err().contains("no run of a lab"));
-        assert_eq!(list(&store).len(), 2);
+        note(&store, "20260103-1", &run("20260103-1")).unwrap();
+        note(&store, "20260103-1", &json!({"id": "20260103-1", "kind": "ab", "blocks": []})).unwrap();
+        let told = fs::read_to_string(running(&store, "20260103-1")).unwrap();
+        assert!(told.ends_with("}\n") && told.contains("blocks"));
+        assert_eq!((list(&store).len(), read(&store, "last").unwrap_err().contains("no run of a lab")), (2, true));
+        forget(&store, "20260103-1");
+        assert!(!running(&store, "20260103-1").exists());
         fs::remove_dir_all(store).unwrap();
     }
 

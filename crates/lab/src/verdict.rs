@@ -19,10 +19,65 @@ pub struct Pair {
     pub failed_after: (u64, u64),
 }
 
+/// A figure of a run that belongs to no pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Run {
+    /// The figure.
+    pub value: f64,
+    /// Failures and requests.
+    pub failed: (u64, u64),
+}
+
+/// What an estimate rests on, and how many of them there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Neighbouring blocks, one of each.
+    Pairs,
+    /// Both at once.
+    Duets,
+    /// Blocks of all combinations of several changes.
+    Rounds,
+    /// Runs that were made elsewhere, so many of each.
+    Runs(usize, usize),
+}
+
+impl Basis {
+    /// `8 pairs`.
+    pub fn count(self, pairs: usize) -> String {
+        match self {
+            Basis::Runs(before, after) => format!("{before} and {after} runs"),
+            _ => format!("{pairs} {}", self.word()),
+        }
+    }
+
+    /// What more of it is called.
+    fn word(self) -> &'static str {
+        match self {
+            Basis::Pairs => "pairs",
+            Basis::Duets => "duets",
+            Basis::Rounds => "rounds",
+            Basis::Runs(..) => "runs of each",
+        }
+    }
+
+    /// Why so few say nothing.
+    fn too_few(self, pairs: usize, needed: usize) -> String {
+        match (self, pairs) {
+            (Basis::Runs(before, after), 2..) => {
+                format!("{before} and {after} runs, and an interval needs {needed} of each")
+            }
+            (Basis::Pairs, 0 | 1) | (Basis::Runs(..), _) => "one run per arm".to_owned(),
+            _ => format!("{pairs} {}, and the first look is at {needed}", self.word()),
+        }
+    }
+}
+
 /// What the pairs say of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Pairs it rests on.
+    /// What it rests on.
+    pub basis: Basis,
+    /// Pairs it rests on; of runs that are none, those of the kind with fewer.
     pub pairs: usize,
     /// Hodges and Lehmann's: a difference of logarithms, or of logits.
     pub effect: f64,
@@ -38,6 +93,8 @@ pub struct Estimate {
     pub p: f64,
     /// The middle block before, and after.
     pub middles: (f64, f64),
+    /// The middle block before, and after, is a lower bound: its quantile lies among requests that were never answered.
+    pub is_least: (bool, bool),
     /// Failures and requests of all blocks before, and after.
     pub failed: ((u64, u64), (u64, u64)),
     /// How much more failures differ from block to block than chance would make them, before the change.
@@ -52,16 +109,58 @@ impl Estimate {
         let sum =
             |of: fn(&Pair) -> (u64, u64)| pairs.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         Estimate {
-            pairs: pairs.len(),
-            effect: stats::hodges_lehmann(&differences),
-            interval: stats::interval(&differences, 1.0 - alpha),
-            confidence: 1.0 - alpha,
-            narrow: stats::interval(&differences, 0.90),
-            deviation: stats::deviation(&differences),
-            p: stats::sign_flip_p(&differences),
             middles: (middle(|pair| pair.before), middle(|pair| pair.after)),
             dispersion: stats::over_dispersion(&pairs.iter().map(|pair| pair.failed_before).collect::<Vec<_>>()),
             failed: (sum(|pair| pair.failed_before), sum(|pair| pair.failed_after)),
+            ..Estimate::of_differences(&differences, alpha)
+        }
+    }
+
+    /// Of differences alone, of which each stands for one independent comparison.
+    pub fn of_differences(differences: &[f64], alpha: f64) -> Estimate {
+        Estimate {
+            basis: Basis::Pairs,
+            pairs: differences.len(),
+            effect: stats::hodges_lehmann(differences),
+            interval: stats::interval(differences, 1.0 - alpha),
+            confidence: 1.0 - alpha,
+            narrow: stats::interval(differences, 0.90),
+            deviation: stats::deviation(differences),
+            p: stats::sign_flip_p(differences),
+            middles: (f64::NAN, f64::NAN),
+            dispersion: None,
+            is_least: (false, false),
+            failed: ((0, 0), (0, 0)),
+        }
+    }
+
+    /// Of runs that belong to no pairs: a figure of each, with its failures and requests.
+    pub fn of_runs(metric: &Metric, before: &[Run], after: &[Run], alpha: f64) -> Estimate {
+        let on_scale = |runs: &[Run]| -> Vec<f64> {
+            let of = |run: &Run| match metric.scale {
+                Scale::Ratio => run.value.ln(),
+                Scale::Share => stats::empirical_logit(run.failed),
+            };
+            runs.iter().map(of).collect()
+        };
+        let middle = |runs: &[Run]| stats::median(&runs.iter().map(|run| run.value).collect::<Vec<_>>());
+        let counts = |runs: &[Run]| runs.iter().map(|run| run.failed).collect::<Vec<_>>();
+        let sum = |runs: &[Run]| counts(runs).iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (one, other) = (on_scale(before), on_scale(after));
+        Estimate {
+            basis: Basis::Runs(before.len(), after.len()),
+            pairs: before.len().min(after.len()),
+            effect: stats::shift(&one, &other),
+            interval: stats::shift_interval(&one, &other, 1.0 - alpha),
+            confidence: 1.0 - alpha,
+            narrow: stats::shift_interval(&one, &other, 0.90),
+            // As that of a difference between one of each.
+            deviation: stats::deviation(&one).hypot(stats::deviation(&other)),
+            p: stats::rank_sum_p(&one, &other),
+            middles: (middle(before), middle(after)),
+            dispersion: stats::over_dispersion(&counts(before)),
+            is_least: (false, false),
+            failed: (sum(before), sum(after)),
         }
     }
 
@@ -187,10 +286,7 @@ pub const ROWS: &[Row] = &[
         when: "there are fewer pairs than any interval needs",
         is_regression: false,
         holds: |it| it.estimate.pairs < it.pairs_min || it.estimate.interval.is_none(),
-        say: |it| match it.estimate.pairs {
-            0 | 1 => "not comparable: one run per arm".to_owned(),
-            pairs => format!("not comparable: {pairs} pairs, and the first look is at {}", it.pairs_min),
-        },
+        say: |it| format!("not comparable: {}", it.estimate.basis.too_few(it.estimate.pairs, it.pairs_min)),
     },
     Row {
         name: "no errors",
@@ -261,7 +357,10 @@ pub const ROWS: &[Row] = &[
         when: "the 90 % interval lies within the threshold: two one-sided tests at 5 %",
         is_regression: false,
         holds: |it| it.estimate.is_within(it.metric, it.estimate.narrow, it.threshold),
-        say: |it| format!("no difference larger than {} ({} pairs)", plain(it.metric, it.threshold), it.estimate.pairs),
+        say: |it| {
+            let (most, basis) = (plain(it.metric, it.threshold), it.estimate.basis.count(it.estimate.pairs));
+            format!("no difference larger than {most} ({basis})")
+        },
     },
     Row { name: "inconclusive", when: "otherwise", is_regression: false, holds: |_| true, say: inconclusive },
 ];
@@ -287,6 +386,21 @@ pub fn judge(situation: &Situation<'_>) -> Verdict {
     })
 }
 
+/// What may be said of an interaction: whether one change alters what another does. It is neither good nor bad.
+pub fn interaction(it: &Situation<'_>) -> Verdict {
+    let said = |name: &'static str, text: String| Verdict { name, text, is_regression: false };
+    let usual = judge(it);
+    let basis = it.estimate.basis.count(it.estimate.pairs);
+    match () {
+        () if matches!(usual.name, "no verdict" | "not comparable" | "no errors") => usual,
+        () if is_shown(it) => said("interaction", format!("interaction {} ({basis})", range(it))),
+        () if it.estimate.is_within(it.metric, it.estimate.narrow, it.threshold) => {
+            said("no interaction", format!("no interaction larger than {} ({basis})", plain(it.metric, it.threshold)))
+        }
+        () => said("inconclusive", inconclusive(it)),
+    }
+}
+
 /// Whether enough is known to stop at a look: an effect, or none that matters.
 pub fn is_decided(estimate: &Estimate, metric: &Metric, threshold: f64) -> bool {
     estimate.excludes_zero() || estimate.is_within(metric, estimate.narrow, threshold)
@@ -298,10 +412,13 @@ fn is_shown(it: &Situation<'_>) -> bool {
 }
 
 fn claim(it: &Situation<'_>, word: &str) -> String {
-    let Estimate { pairs, confidence, middles, .. } = it.estimate;
-    let values = format!("{} {}→{}", it.metric.key, number(it.metric, middles.0), it.metric.show(middles.1));
+    let Estimate { pairs, basis, confidence, middles, .. } = it.estimate;
+    let least = |is_least: bool| if is_least { "≥ " } else { "" };
+    let (before, after) = (least(it.estimate.is_least.0), least(it.estimate.is_least.1));
+    let (from, to) = (number(it.metric, middles.0), it.metric.show(middles.1));
+    let values = format!("{} {before}{from}→{after}{to}", it.metric.key);
     let confidence = (confidence * 1000.0).round() / 10.0;
-    format!("{word} by {} ({confidence} % CI), {values}, {pairs} pairs", size(it))
+    format!("{word} by {} ({confidence} % CI), {values}, {}", size(it), basis.count(*pairs))
 }
 
 fn number(metric: &Metric, value: f64) -> String {
@@ -314,7 +431,10 @@ fn inconclusive(it: &Situation<'_>) -> String {
     let more = match it.estimate.pairs_missing(it.metric, it.threshold) {
         Some(missing) => {
             let minutes = (missing as f64 * it.minutes_a_pair).ceil().max(1.0);
-            format!("; run {missing} more pairs (≈ {minutes:.0} min) to detect {}", plain(it.metric, it.threshold))
+            let (word, least) = (it.estimate.basis.word(), plain(it.metric, it.threshold));
+            // Nobody knows how long runs took that were made elsewhere.
+            let time = if it.minutes_a_pair > 0.0 { format!(" (≈ {minutes:.0} min)") } else { String::new() };
+            format!("; run {missing} more {word}{time} to detect {least}")
         }
         None => String::new(),
     };

@@ -3,6 +3,7 @@
 //! ```text
 //!   keeper ── Watcher ──► /proc of every process and network   (meter::host)
 //!                    ├──► the edge's own account: weir's API, or stub_status and a private log   (edge, sink)
+//!                    ├──► programs behind it that tell something of themselves, each half second   (probe)
 //!                    └──► what the edge logged   (errors)
 //! ```
 //!
@@ -11,23 +12,26 @@
 
 pub mod edge;
 pub mod errors;
+pub mod probe;
 pub mod sink;
 pub mod tap;
 pub mod tick;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use weir_meter::host;
 use weir_net::{clock, worker};
 
 pub use edge::Account;
-pub use tick::{HostTick, ProcessTick, Tick};
+pub use tick::{HostTick, ProcessTick, ThreadTick, Tick};
 
 /// How often everything is looked at.
 const EVERY: Duration = Duration::from_millis(250);
@@ -45,6 +49,10 @@ pub struct Target {
     pub host: String,
     /// Its id.
     pub pid: u32,
+    /// It is the edge.
+    pub is_edge: bool,
+    /// Its host's address, where the hub reaches it.
+    pub address: Option<IpAddr>,
 }
 
 /// How a block is to be watched.
@@ -57,6 +65,12 @@ pub struct Plan {
     pub at: PathBuf,
     /// A file of the block that the edge logs to as well.
     pub log: PathBuf,
+    /// The directory of the block.
+    pub dir: PathBuf,
+    /// Programs that are asked beside those that are found.
+    pub probes: Vec<probe::Wanted>,
+    /// Of what was seen only the limits are told, each beside the most that was used of it.
+    pub is_summed: bool,
 }
 
 /// What was seen.
@@ -71,6 +85,12 @@ pub struct Watched {
     pub backlogs: BTreeMap<String, u64>,
     /// Local ports an outgoing connection may have, by host.
     pub ports: BTreeMap<String, u64>,
+    /// Where each process listens, by its name; at the beginning or at the end.
+    pub listens: BTreeMap<String, BTreeSet<String>>,
+    /// What programs told of themselves.
+    pub told: Vec<probe::Answers>,
+    /// Kinds of lines that each process wrote, and how many.
+    pub wrote: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 /// Watches on a thread of its own, from its start to [`Watcher::end`].
@@ -80,16 +100,20 @@ pub struct Watcher {
     ticks: mpsc::Receiver<Vec<Tick>>,
     plan: Plan,
     said_before: u64,
+    listens: BTreeMap<String, BTreeSet<String>>,
+    asker: probe::Asker,
 }
 
 impl Watcher {
     /// Begins; `sink` is where nginx logs to, opened before it was started.
     pub fn start(plan: &Plan, targets: Vec<Target>, sink: Option<sink::Sink>) -> std::io::Result<Watcher> {
+        let listens = listens_of(&targets);
+        let start = clock::precise();
+        let asker = probe::Asker::start(probe::find(&targets, &plan.probes, &plan.dir), start)?;
         let targets = Arc::new(Mutex::new(targets));
         let is_over = Arc::new(AtomicBool::new(false));
         let (tell, ticks) = mpsc::channel();
         let (known, over, told) = (targets.clone(), is_over.clone(), plan.clone());
-        let start = clock::precise();
         worker::block_aside("watch", move || {
             let mut ticks: Vec<Tick> = Vec::new();
             let (mut number, mut step) = (0u64, 1u64);
@@ -119,7 +143,7 @@ impl Watcher {
             let _ = tell.send(ticks);
         })?;
         let said_before = std::fs::metadata(&plan.log).map_or(0, |file| file.len());
-        Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before })
+        Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before, listens, asker })
     }
 
     /// One more to look at, from now on.
@@ -131,9 +155,21 @@ impl Watcher {
     pub fn end(self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
         let ticks = self.ticks.recv().unwrap_or_default();
+        let told = self.asker.end();
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut watched =
             Watched { ticks, said: errors::count(&self.plan.log, self.said_before), ..Watched::default() };
+        watched.listens = self.listens;
+        watched.told = told;
+        for target in targets.iter().filter(|target| !target.is_edge && !self.plan.dir.as_os_str().is_empty()) {
+            let lines = errors::count(&self.plan.dir.join(format!("{}.err", target.name)), 0);
+            if !lines.is_empty() {
+                watched.wrote.insert(target.name.clone(), lines);
+            }
+        }
+        for (name, found) in listens_of(&targets) {
+            watched.listens.entry(name).or_default().extend(found);
+        }
         let mut hosts: Vec<&str> = targets.iter().map(|target| target.host.as_str()).collect();
         hosts.sort_unstable();
         hosts.dedup();
@@ -144,6 +180,13 @@ impl Watcher {
         }
         watched
     }
+}
+
+/// Where each listens, itself or a descendant.
+fn listens_of(targets: &[Target]) -> BTreeMap<String, BTreeSet<String>> {
+    let root = Path::new("/");
+    let one = |target: &Target| (target.name.clone(), host::listens_of(root, &host::family_under(root, target.pid)));
+    targets.iter().map(one).collect()
 }
 
 /// Backlogs and local ports of a host: `ss` alone tells the former without a netlink socket of our own.
@@ -175,7 +218,7 @@ mod tests {
 
     #[test]
     fn this_process_is_watched_from_beginning_to_end() {
-        let own = Target { name: "own".into(), host: "edge".into(), pid: std::process::id() };
+        let own = Target { name: "own".into(), host: "edge".into(), pid: std::process::id(), ..Target::default() };
         let watcher = Watcher::start(&Plan::default(), Vec::new(), None).unwrap();
         watcher.add(own);
         std::thread::sleep(Duration::from_millis(600));

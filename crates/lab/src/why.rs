@@ -12,6 +12,8 @@ pub mod rule;
 pub mod rules;
 pub mod run;
 pub mod say;
+mod served;
 pub mod signals;
+mod told;
 
 pub use run::{Why, run};

@@ -1,11 +1,12 @@
 //! How the generator itself fares: a figure of a target that was limited by whoever measured it is no figure.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use weir_net::clock::{self, Instant};
 
-use weir_meter::host::{file_limit, local_ports, open_files, threads, waiting_sockets};
+use weir_meter::host::{self, file_limit, local_ports, open_files, threads, waiting_sockets};
 
 use crate::output::SelfCheck;
 use crate::output::facts::LAG_ARRIVALS_MIN;
@@ -13,6 +14,8 @@ use crate::record::Own;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_secs(1);
+/// Periods of a quota below which nothing is said of it: two seconds of the usual 100 ms.
+const PERIODS_MIN: u64 = 20;
 /// What worker threads are called, before their number.
 pub const THREAD_NAME: &str = "load ";
 
@@ -24,6 +27,8 @@ pub struct Sampler {
     /// CPU of each worker thread when it was first and last seen.
     workers: Vec<Worker>,
     machine: Option<Machine>,
+    /// Periods of its CPU quota, and those in which it was stopped, at first.
+    quota: Option<(u64, u64)>,
     peak: Option<f64>,
     descriptors: u64,
     ports: u64,
@@ -47,7 +52,16 @@ struct Machine {
 impl Default for Sampler {
     fn default() -> Sampler {
         let now = clock::precise();
-        Sampler { began: now, last: now, workers: Vec::new(), machine: machine(), peak: None, descriptors: 0, ports: 0 }
+        Sampler {
+            began: now,
+            last: now,
+            workers: Vec::new(),
+            machine: machine(),
+            quota: quota(),
+            peak: None,
+            descriptors: 0,
+            ports: 0,
+        }
     }
 }
 
@@ -97,6 +111,7 @@ impl Sampler {
             worker_cpu: self.workers.iter().map(cpu).collect(),
             worker_cpu_peak: self.peak,
             machine_cpu: self.machine.and_then(spent).filter(|_| clock::precise() - self.began >= EVERY),
+            throttled: self.quota.and_then(|then| stopped(then, quota()?)),
             lag_p99_ms: (own.lag.count() >= LAG_ARRIVALS_MIN).then(|| ms(own.lag.quantile(0.99))),
             lag_max_ms: has_lag.then(|| ms(own.lag.max())),
             ports: local_ports().map(|all| (self.ports, all)),
@@ -105,6 +120,16 @@ impl Sampler {
             agents: Vec::new(),
         }
     }
+}
+
+fn quota() -> Option<(u64, u64)> {
+    host::throttling_under(Path::new("/"), None)
+}
+
+/// The part of the periods between two looks that it was stopped in; so few periods that one of them is a large part say nothing.
+fn stopped(then: (u64, u64), now: (u64, u64)) -> Option<f64> {
+    let periods = now.0.saturating_sub(then.0);
+    (periods >= PERIODS_MIN).then(|| now.1.saturating_sub(then.1) as f64 / periods as f64)
 }
 
 fn machine() -> Option<Machine> {
@@ -128,6 +153,11 @@ mod tests {
         assert_eq!((check.machine_cpu, check.lag_p99_ms, check.dropped), (None, None, 0));
         assert!(check.descriptors.is_some_and(|(open, limit)| open >= 3 && limit >= open), "{:?}", check.descriptors);
         assert_eq!(check.limits(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_quota_says_something_after_some_periods() {
+        assert_eq!((stopped((10, 3), (110, 93)), stopped((10, 3), (29, 22))), (Some(0.9), None));
     }
 
     #[test]

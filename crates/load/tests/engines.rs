@@ -171,6 +171,22 @@ fn what_goes_wrong_with_socketio_has_artillerys_names() {
     check("socketio", nobody, websocket, flow, &[("errors.Error: websocket error", 3)]);
 }
 
+/// A server of two processes without stickiness, as PM2's cluster is: engine.io-client gives such a session up at its first
+/// request that is not known, and socket.io-client says so to who waits for the connection.
+#[test]
+fn a_session_that_another_process_does_not_know_fails_at_once() {
+    let app = App::start("socketio-two.mjs");
+    let target = format!("http://127.0.0.1:{}", app.port);
+    let flow = "      - emit: [echo, a]\n        acknowledge: { data: a }\n";
+    for (lost, error) in [("POST", "xhr post error"), ("GET", "xhr poll error")] {
+        let config = format!("  socketio: {{ transports: [polling], extraHeaders: {{ lost: {lost} }} }}\n");
+        let name = format!("errors.Error: {error}");
+        check("socketio", &target, &config, flow, &[(&name, 3), ("vusers.failed", 3), ("socketio.emit", 0)]);
+    }
+    let config = "  socketio: { transports: [polling] }\n";
+    check("socketio", &target, config, flow, &[("vusers.completed", 3)]);
+}
+
 /// TLS in front of a port, by Node, with a certificate that names `localhost` and is signed by itself.
 struct Front {
     app: App,

@@ -4,19 +4,29 @@ use serde_json::Value;
 
 use super::Expect;
 use crate::metric::digits;
+use crate::series::{Series, throughput_between, unsteady};
 
 /// What facts there are: the beginning of a name and what stands behind it. The guide is checked against them.
 pub const FACTS: &[(&str, &str)] = &[
     ("codes.200, codes.5xx", "answers of `weir load` by status, or by its first digit"),
     ("errors, errors.NAME", "requests that failed without one, in all or by name"),
     ("requests, responses, throughput", "of `weir load`: sent, answered, answered a second"),
-    ("p50, p95, p99, max, mean", "its response latency, ms"),
+    ("throughput.FROM-TO", "answers a second from one second of the load to another, as throughput.0-4"),
+    (
+        "drifts",
+        "how many of throughput and median latency were not steady, by the test that spoils a block of `weir lab ab`",
+    ),
+    ("p50, p95, p99, p999, max, mean", "its response latency, ms"),
     ("vusers.failed, socketio.emit, …", "any counter of its report by its whole name"),
     ("vusers.session_length.p95, …", "any summary of its report, and which figure of it"),
-    ("load.NAME", "what a `run` printed as JSON in its last line; a dot between names inside one another"),
+    (
+        "load.NAME",
+        "what a `run` printed as JSON in its last line; a dot between names inside one another; of a list, its length",
+    ),
     ("told.AS.NAME", "the same of something that happened"),
     ("counts.NAME", "lines counted"),
     ("hosts.HOST.time_wait, …", "the kernel's counters of a host's network, and its control group's"),
+    ("credits.HOST.left, credits.HOST.out", "burst credits left; how long after the load began they were out, s"),
     ("cpu.PROCESS, cpu.per_request", "CPU seconds of a process; µs of the edge's for an answer"),
     ("seconds", "how long it was measured"),
     ("ended", "processes that ended by themselves"),
@@ -40,7 +50,8 @@ pub fn fact(answer: &Value, name: &str) -> Option<f64> {
         "throughput" => {
             return Some(responses()? / (weir["ended_ms"].as_f64()? - weir["started_ms"].as_f64()?) * 1000.0);
         }
-        "p50" | "p95" | "p99" | "max" | "mean" => return weir["response"][name].as_f64(),
+        "drifts" => return Some(unsteady(&Series::of(report)?).len() as f64),
+        "p50" | "p95" | "p99" | "p999" | "max" | "mean" => return weir["response"][name].as_f64(),
         "cpu.per_request" => return Some(usage["edge_cpu_s"].as_f64()? / responses()? * 1e6),
         _ => {}
     }
@@ -50,6 +61,11 @@ pub fn fact(answer: &Value, name: &str) -> Option<f64> {
         "told" => number(path(&answer["told"], rest)?),
         "counts" => answer["counts"][rest].as_f64(),
         "hosts" => number(path(&usage["hosts"], rest)?),
+        "credits" => number(path(&answer["credits"], rest)?),
+        "throughput" => {
+            let (from, to) = rest.split_once('-')?;
+            throughput_between(report, from.parse().ok()?, to.parse().ok()?)
+        }
         "cpu" => usage["processes"][rest].as_f64(),
         "codes" if rest.ends_with("xx") && counters.is_object() => {
             let class = format!("http.codes.{}", rest.trim_end_matches("xx"));
@@ -81,7 +97,8 @@ fn path<'v>(json: &'v Value, names: &str) -> Option<&'v Value> {
 }
 
 fn number(json: &Value) -> Option<f64> {
-    json.as_f64().or_else(|| json.as_bool().map(|flag| f64::from(u8::from(flag))))
+    let flag = || json.as_bool().map(|flag| f64::from(u8::from(flag)));
+    json.as_f64().or_else(flag).or_else(|| json.as_array().map(|list| list.len() as f64))
 }
 
 /// What came of an expectation.
@@ -155,9 +172,11 @@ mod tests {
                                  "http.responses": 300, "errors.ECONNRESET": 3, "vusers.created": 5},
                     "summaries": {"vusers.session_length": {"p95": 7.5}},
                 },
-                "weir": {"started_ms": 1000, "ended_ms": 3000, "response": {"count": 300, "p50": 1.5}},
-                "seen": {"deep": 4, "is": true},
+                "weir": {"started_ms": 1000, "ended_ms": 3000, "response": {"count": 300, "p50": 1.5},
+                         "series": {"interval_ms": 500, "length": 4, "counts": {"http.codes.200": [10, 20, 30, 5], "x": [9, 9, 9, 9]}}},
+                "seen": {"deep": 4, "is": true, "list": [7, 7]},
             },
+            "credits": {"edge": {"left": 0.1, "out": 5.5}},
             "usage": {"edge_cpu_s": 0.003, "processes": {"app": 0.5}, "hosts": {"edge": {"time_wait": 200}}},
             "counts": {"alerts": 2}, "told": {"look": {"n": 9}}, "ended": ["x"],
         })
@@ -179,6 +198,10 @@ mod tests {
             ("vusers.session_length.p95", 7.5),
             ("load.seen.deep", 4.0),
             ("load.seen.is", 1.0),
+            ("load.seen.list", 2.0),
+            ("throughput.0-1", 30.0),
+            ("throughput.0.6-9", 35.0),
+            ("credits.edge.out", 5.5),
             ("told.look.n", 9.0),
             ("counts.alerts", 2.0),
             ("hosts.edge.time_wait", 200.0),
@@ -189,7 +212,9 @@ mod tests {
         for (name, value) in table {
             assert_eq!(fact(&answer, name), Some(value), "{name}");
         }
-        for name in ["p98", "load.seen.no", "counts.no", "hosts.no.x", "cpu.no", "rubbish"] {
+        for name in
+            ["p98", "load.seen.no", "counts.no", "hosts.no.x", "cpu.no", "throughput.4-5", "throughput.0", "rubbish"]
+        {
             assert_eq!(fact(&answer, name), None, "{name}");
         }
     }

@@ -1,5 +1,6 @@
 //! A lab's file to a [`Lab`]; what is wrong with it is said with its place.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,20 +15,23 @@ use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Wat
 pub const KEYS: &[(&str, &str)] = &[
     ("title", "the experiment in a line"),
     ("prior", "what one was led to expect"),
-    ("ci", "true: `--ci` runs it"),
+    ("ci", "true, or a list of its variants: `--ci` runs it, or those"),
     ("needs", "what has to be installed: a list of `program: install command`, a path being one of the lab's folder"),
-    ("prepare", "what is made once and kept: a list of `makes` (a path) and `run` (a command)"),
+    (
+        "prepare",
+        "what is made once and kept: a list of `makes` (a path), `run` (a command) and `from` (a path: made again when that is newer)",
+    ),
     ("edges", "which edges it is for, nginx and weir if not said"),
     (
         "hosts",
-        "machines by name: addresses, sysctls, rate (kbit/s), cpus, memory (MiB), credits; the edge's is called edge",
+        "machines by name: addresses, sysctls, rate (kbit/s), delay, cpus, memory (MiB), credits; the edge's is called edge",
     ),
     (
         "processes",
-        "by name, in the order they start: run, host, env, cwd, files, cpus, ready, within, together, step, late, skip",
+        "by name, in the order they start: run, host, env, cwd, files, cpus, ready, within, together, step, late, skip, free",
     ),
     ("edge", "conf, port, globals, files, cpus, scheme"),
-    ("load", "script, or path, or run; flags, host, cpus, env"),
+    ("load", "script, or path, or run; flags, host, cpus, env, to (HOST:PORT instead of the edge)"),
     ("warm", "the same, before anything is measured"),
     (
         "at",
@@ -69,7 +73,7 @@ pub fn read(dir: &Path, places: &Places) -> Result<Lab, String> {
         name: name_of(&dir),
         title: root.want("title")?.text()?,
         prior: text("prior")?,
-        is_ci: root.get("ci").map_or(Ok(false), |entry| entry.flag())?,
+        ci: root.get("ci").map(|entry| ci(&entry)).transpose()?.flatten(),
         needs: needs(&root)?,
         prepare: reader.prepare(&root)?,
         edges: if edges.is_empty() { vec!["nginx".to_owned(), "weir".to_owned()] } else { edges },
@@ -90,6 +94,14 @@ fn time(entry: &Entry<'_>) -> Result<Duration, String> {
     let ms = weir_load::duration::ms(&text).filter(|ms| *ms >= 0.0 && *ms <= LIMIT_MAX.as_secs_f64() * 1000.0);
     ms.map(|ms| Duration::from_secs_f64(ms / 1000.0))
         .ok_or_else(|| entry.wrong("a time is wanted here, as 500ms or 20s"))
+}
+
+/// Whether CI runs it, and which of its variants; of all of them none is named.
+fn ci(entry: &Entry<'_>) -> Result<Option<Vec<String>>, String> {
+    match entry.is_list() {
+        true => names(Some(*entry)).map(Some),
+        false => Ok(entry.flag()?.then(Vec::new)),
+    }
 }
 
 fn needs(root: &Entry<'_>) -> Result<Vec<Need>, String> {
@@ -192,8 +204,12 @@ impl Reader<'_> {
 
     fn prepare(&self, root: &Entry<'_>) -> Result<Vec<Prepare>, String> {
         let one = |entry: Entry<'_>| {
-            entry.members(&["makes", "run"])?;
-            Ok(Prepare { makes: self.path(&entry.want("makes")?)?, run: self.text(&entry.want("run")?)? })
+            entry.members(&["makes", "run", "from"])?;
+            Ok(Prepare {
+                makes: self.path(&entry.want("makes")?)?,
+                run: self.text(&entry.want("run")?)?,
+                from: entry.get("from").map(|entry| self.path(&entry)).transpose()?,
+            })
         };
         root.get("prepare").map(|entry| entry.list()).unwrap_or_default().into_iter().map(one).collect()
     }
@@ -235,8 +251,8 @@ impl Reader<'_> {
             processes,
             after_edge,
             front: self.front(&root.want("edge")?)?,
-            load: root.get("load").map(|entry| self.sent(&entry)).transpose()?,
-            warm: root.get("warm").map(|entry| self.sent(&entry)).transpose()?,
+            load: root.get("load").map(|entry| self.sent(&entry, &hosts)).transpose()?,
+            warm: root.get("warm").map(|entry| self.sent(&entry, &hosts)).transpose()?,
             actions: self.actions(&root)?,
             watches: self.watches(&root)?,
             fresh: names(root.get("fresh"))?,
@@ -251,13 +267,14 @@ impl Reader<'_> {
         let Some(entry) = root.get("hosts") else { return Ok(Vec::new()) };
         let mut hosts = Vec::new();
         for (name, entry) in entry.members(&[])? {
-            entry.members(&["addresses", "sysctls", "rate", "cpus", "memory", "credits"])?;
+            entry.members(&["addresses", "sysctls", "rate", "delay", "cpus", "memory", "credits"])?;
             let mut host = Host::named(name);
             for text in names(entry.get("addresses"))? {
                 host.addresses.push(text.parse().map_err(|_| entry.wrong(&format!("{text} is no address")))?);
             }
             host.sysctls = self.pairs(entry.get("sysctls"))?;
             host.rate_kbit = entry.get("rate").map(|entry| entry.whole(100_000_000)).transpose()?;
+            host.delay_us = entry.get("delay").map(|entry| delay(&entry)).transpose()?;
             host.cpus = entry.get("cpus").map(|entry| entry.number(0.01, 1024.0)).transpose()?;
             host.memory_mb = entry.get("memory").map(|entry| entry.whole(1 << 20)).transpose()?;
             host.credits = entry.get("credits").map(|entry| credits(&entry)).transpose()?;
@@ -279,6 +296,12 @@ impl Reader<'_> {
         ])?;
         let flag = |name: &str| entry.get(name).map_or(Ok(false), |entry| entry.flag());
         let host = host(entry, hosts)?;
+        let free = entry.get("free").map(|entry| match entry.text()?.as_str() {
+            "true" => Ok(true),
+            "start" => Ok(false),
+            _ => Err(entry.wrong("true, or start (until the load is measured), is wanted here")),
+        });
+        let free = free.transpose()?;
         Ok(Process {
             name: name.to_owned(),
             ready: entry.get("ready").map_or(Ok(Ready::Started), |ready| self.ready(&ready, &host, hosts))?,
@@ -290,7 +313,8 @@ impl Reader<'_> {
             files: files(entry)?,
             patience_s: entry.get("within").map_or(Ok(Duration::ZERO), |entry| time(&entry))?.as_secs(),
             is_together: flag("together")?,
-            is_unlimited: flag("free")?,
+            is_unlimited: free == Some(true),
+            is_limited_late: free == Some(false),
             is_step: flag("step")?,
         })
     }
@@ -301,13 +325,8 @@ impl Reader<'_> {
             entry.members(&["prints"])?;
             return Ok(Ready::Prints(entry.want("prints")?.text()?));
         }
-        let spec = Spec { hosts: hosts.to_vec(), ..Spec::default() };
         let one = |entry: &Entry<'_>| {
-            let text = entry.text()?;
-            let text = if text.contains(':') { text } else { format!("{host}:{text}") };
-            let (name, port) = text.rsplit_once(':').unwrap_or(("", &text));
-            let address = spec.address_of(name).map(|ip| format!("{ip}:{port}")).unwrap_or_else(|| text.clone());
-            address.parse().map_err(|_| entry.wrong("a port, HOST:PORT, or {prints: TEXT} is wanted here"))
+            place(entry, host, hosts).map_err(|_| entry.wrong("a port, HOST:PORT, or {prints: TEXT} is wanted here"))
         };
         entry.list().iter().map(one).collect::<Result<_, _>>().map(Ready::Answers)
     }
@@ -329,8 +348,8 @@ impl Reader<'_> {
         })
     }
 
-    fn sent(&self, entry: &Entry<'_>) -> Result<Sent, String> {
-        entry.members(&["script", "path", "run", "flags", "host", "cpus", "env"])?;
+    fn sent(&self, entry: &Entry<'_>, hosts: &[Host]) -> Result<Sent, String> {
+        entry.members(&["script", "path", "run", "flags", "host", "cpus", "env", "to"])?;
         let flags = names(entry.get("flags"))?;
         let what = match (entry.get("script"), entry.get("path"), entry.get("run")) {
             (Some(script), None, None) => What::Script(self.path(&script)?, flags),
@@ -339,7 +358,8 @@ impl Reader<'_> {
             _ => return Err(entry.wrong("one of script, path and run is wanted here")),
         };
         let host = entry.get("host").map_or(Ok(HUB.to_owned()), |entry| entry.text())?;
-        Ok(Sent { host, cpus: cpus(entry)?, what })
+        let to = entry.get("to").map(|entry| place(&entry, HUB, hosts)).transpose()?;
+        Ok(Sent { host, cpus: cpus(entry)?, to, what })
     }
 
     fn actions(&self, root: &Entry<'_>) -> Result<Vec<Action>, String> {
@@ -391,6 +411,16 @@ impl Reader<'_> {
     }
 }
 
+/// A port of `host`, or HOST:PORT with the address or the name of one of the hosts.
+fn place(entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<SocketAddr, String> {
+    let spec = Spec { hosts: hosts.to_vec(), ..Spec::default() };
+    let text = entry.text()?;
+    let text = if text.contains(':') { text } else { format!("{host}:{text}") };
+    let (name, port) = text.rsplit_once(':').unwrap_or(("", &text));
+    let address = spec.address_of(name).map(|ip| format!("{ip}:{port}")).unwrap_or_else(|| text.clone());
+    address.parse().map_err(|_| entry.wrong("a port, or HOST:PORT with the name of a host, is wanted here"))
+}
+
 fn host(entry: &Entry<'_>, hosts: &[Host]) -> Result<String, String> {
     let Some(named) = entry.get("host") else { return Ok(HUB.to_owned()) };
     let name = named.text()?;
@@ -413,6 +443,16 @@ fn files(entry: &Entry<'_>) -> Result<Option<(u64, u64)>, String> {
         [both] => Ok(Some((*both, *both))),
         [soft, hard] if soft <= hard => Ok(Some((*soft, *hard))),
         _ => Err(limits.wrong("one number, or [soft, hard], is wanted here")),
+    }
+}
+
+/// One time for both directions, or to the host and from it.
+fn delay(entry: &Entry<'_>) -> Result<(u64, u64), String> {
+    let us = |entry: &Entry<'_>| Ok(u64::try_from(time(entry)?.as_micros()).unwrap_or(u64::MAX));
+    match entry.list().iter().map(us).collect::<Result<Vec<_>, String>>()?.as_slice() {
+        [both] => Ok((*both, *both)),
+        [there, back] => Ok((*there, *back)),
+        _ => Err(entry.wrong("one time, or [to the host, from it], is wanted here")),
     }
 }
 

@@ -1,6 +1,9 @@
-//! A lab's run as text, and as a part of the page that other runs have.
+//! A lab's run, and all of several, as text.
 
 use serde_json::Value;
+
+use super::facts::fact;
+use crate::metric::digits;
 
 /// What was expected and found, a line each.
 pub fn text(run: &Value) -> String {
@@ -17,6 +20,7 @@ pub fn text(run: &Value) -> String {
             let version =
                 versions.into_iter().find(|edge| edge["edge"] == one["edge"]).map(|edge| word(&edge["version"]));
             lines.push(format!("  {head} ({})", version.unwrap_or_default()));
+            lines.extend(measured(run, one).map(|figures| format!("    measured: {figures}")));
             at = head;
         }
         let verdict = if one["holds"] == true { "holds" } else { "FAILS" };
@@ -31,28 +35,131 @@ pub fn text(run: &Value) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The same as a page's body.
-pub fn html(run: &Value, escape: &dyn Fn(&str) -> String) -> String {
-    let word = |json: &Value| escape(json.as_str().unwrap_or_default());
-    let kind = if run["verdict"]["name"] == "holds" { "good" } else { "bad" };
-    let rows: String = rows(run)
-        .map(|one| {
-            let verdict = if one["holds"] == true { "holds" } else { "<b>fails</b>" };
-            let cells = [&one["edge"], &one["variant"], &one["says"], &one["wanted"], &one["found"]].map(word);
-            format!("<tr><td>{}</td><td>{verdict}</td></tr>\n", cells.join("</td><td>"))
-        })
-        .collect();
-    format!(
-        "<h1>{}: {}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">{}</p>\n<div class=\"wide\"><table><tr><th>edge</th><th>variant</th><th>expected</th><th>wanted</th><th>found</th><th></th></tr>\n{rows}</table></div>\n<footer>weir {} · {} CPUs · Linux {} · seed {}</footer>\n",
-        word(&run["name"]),
-        word(&run["title"]),
-        word(&run["verdict"]["text"]),
-        word(&run["prior"]),
-        word(&run["environment"]["weir"]),
-        run["environment"]["cpus"],
-        word(&run["environment"]["kernel"]),
-        run["seed"],
-    )
+/// What `weir load` measured in the block that an expectation is about, if that is what loaded it.
+fn measured(run: &Value, expected: &Value) -> Option<String> {
+    let mut blocks = run["blocks"].as_array()?.iter();
+    let block = blocks.find(|block| block["edge"] == expected["edge"] && block["variant"] == expected["variant"])?;
+    let figures = FIGURES.iter().filter_map(|figure| Some(format!("{} {}", figure.title, figure.show(block)?)));
+    let figures: Vec<String> = figures.collect();
+    (!figures.is_empty()).then(|| figures.join(", "))
+}
+
+/// A figure that every block of `weir load` has.
+pub(super) struct Figure {
+    fact: &'static str,
+    /// What it is called.
+    pub title: &'static str,
+    unit: &'static str,
+}
+
+/// In the order in which they are shown.
+pub(super) const FIGURES: &[Figure] = &[
+    Figure { fact: "throughput", title: "answers", unit: "/s" },
+    Figure { fact: "p50", title: "p50", unit: " ms" },
+    Figure { fact: "p95", title: "p95", unit: " ms" },
+    Figure { fact: "p99", title: "p99", unit: " ms" },
+    Figure { fact: "p999", title: "p99.9", unit: " ms" },
+    Figure { fact: "max", title: "worst", unit: " ms" },
+    Figure { fact: "codes.5xx", title: "5xx", unit: "" },
+    Figure { fact: "errors", title: "failed", unit: "" },
+    Figure { fact: "cpu.per_request", title: "edge CPU each", unit: " µs" },
+];
+
+impl Figure {
+    /// Its number in a block.
+    pub fn of(&self, block: &Value) -> Option<f64> {
+        fact(&block["answer"], self.fact).filter(|value| value.is_finite())
+    }
+
+    /// The same with its unit.
+    pub fn show(&self, block: &Value) -> Option<String> {
+        let value = self.of(block)?;
+        let digits = if self.unit.is_empty() { format!("{value}") } else { digits(value) };
+        Some(format!("{digits}{}", self.unit))
+    }
+}
+
+/// Several runs, a line for each edge of each, and under it what does not hold.
+pub fn closing(runs: &[Value]) -> String {
+    let word = |json: &Value| json.as_str().unwrap_or_default().to_owned();
+    let mut lines = Vec::new();
+    for run in runs {
+        for edge in run["edges"].as_array().into_iter().flatten() {
+            let all: Vec<&Value> = rows(run).filter(|one| one["edge"] == edge["edge"]).collect();
+            let broken: Vec<&&Value> = all.iter().filter(|one| one["holds"] != true).collect();
+            let seconds = edge["seconds"].as_f64().unwrap_or(0.0);
+            let (lab, name, held) = (word(&run["name"]), word(&edge["edge"]), all.len() - broken.len());
+            lines.push(format!("{lab:<8}  {name:<5}  {held:>3} of {:>3} holds  {seconds:>5.0} s", all.len()));
+            lines.extend(broken.iter().map(|one| {
+                let variant = word(&one["variant"]);
+                let place = if variant.is_empty() { variant } else { format!("{variant}: ") };
+                format!(
+                    "          FAILS {place}{}: {} (wanted: {})",
+                    word(&one["says"]),
+                    word(&one["found"]),
+                    word(&one["wanted"])
+                )
+            }));
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Several runs as a page of tables: what was expected beside what each edge showed.
+pub fn table(runs: &[Value]) -> String {
+    let word = |json: &Value| json.as_str().unwrap_or_default().replace('|', "\\|");
+    let mut out = String::from(
+        "# What the experiments measured\n\nWritten by `weir lab run --all --table FILE`, from runs and by nobody's hand; \
+         [labs.md](labs.md) says what they mean. A number that does not hold is **bold**.\n",
+    );
+    for run in runs {
+        let edges: Vec<&Value> = run["edges"].as_array().into_iter().flatten().collect();
+        let name =
+            |edge: &Value| format!("{} ({:.0} s)", word(&edge["version"]), edge["seconds"].as_f64().unwrap_or(0.0));
+        let heads: Vec<String> = edges.iter().map(|edge| name(edge)).collect();
+        out += &format!("\n## {}\n\n{}\n\n", word(&run["name"]), word(&run["title"]));
+        out += &format!(
+            "| variant | expected | wanted | {} |\n|---|---|---|{}\n",
+            heads.join(" | "),
+            "---|".repeat(heads.len())
+        );
+        for (key, cells) in beside(run) {
+            let cell = |edge: &&Value| match cells.iter().find(|one| one["edge"] == edge["edge"]) {
+                Some(one) if one["holds"] == true => word(&one["found"]),
+                Some(one) => format!("**{}**", word(&one["found"])),
+                None => String::new(),
+            };
+            let cells: Vec<String> = edges.iter().map(cell).collect();
+            let [variant, says, wanted] = key.map(word);
+            out += &format!("| {variant} | {says} | {wanted} | {} |\n", cells.join(" | "));
+        }
+    }
+    out
+}
+
+/// Variant, words and range of something expected.
+type Key<'a> = [&'a Value; 3];
+
+/// What was expected, each once, with what came of it for every edge; in the order in which it stands.
+pub(super) fn beside(run: &Value) -> Vec<(Key<'_>, Vec<&Value>)> {
+    let mut found: Vec<(Key<'_>, Vec<&Value>)> = Vec::new();
+    for one in rows(run) {
+        let key = [&one["variant"], &one["says"], &one["wanted"]];
+        match found.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, list)) => list.push(one),
+            None => found.push((key, vec![one])),
+        }
+    }
+    // What only one edge is asked stands with its variant, and not behind all that both are.
+    let order: Vec<&Value> = found.iter().map(|(key, _)| key[0]).collect();
+    let mut variants: Vec<&Value> = Vec::new();
+    order.into_iter().for_each(|variant| {
+        if !variants.contains(&variant) {
+            variants.push(variant);
+        }
+    });
+    found.sort_by_key(|(key, _)| variants.iter().position(|variant| *variant == key[0]));
+    found
 }
 
 fn rows(run: &Value) -> impl Iterator<Item = &Value> {

@@ -5,24 +5,28 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
-use weir_conf::Files;
+use weir_conf::{Files, Tree};
 use weir_net::clock;
 
 use super::facts::Judged;
-use super::{Compare, Lab, Places, Sent, Variant, What, edge_of};
+use super::{Compare, Lab, Places, Prepare, Sent, Variant, What, edge_of};
 use crate::ab::{Tell, now_ms, version};
 use crate::analysis::{Question, analyse};
 use crate::ask::{self, Cpus};
-use crate::block::{Asked, Block};
+use crate::block::{Asked, Block, thinned};
 use crate::schedule::{AGAIN_MAX, Arm, Looks, blocks};
+use crate::series::Series;
 use crate::stack::{self, Failed, HUB, Place, Process, Ready, Spec};
-use crate::store;
 use crate::survey::survey;
+use crate::{store, watch};
 
 /// What the edge is called among the processes.
 pub const EDGE: &str = "edge";
+/// Folders inside one another that are looked through for what something is made from.
+const FROM_DEPTH: usize = 12;
 /// Bytes of what a preparation complains of.
 const SAID_MAX: usize = 2000;
 
@@ -44,6 +48,8 @@ struct Ran {
     /// Answers by variant.
     answers: HashMap<String, Value>,
     comparison: Option<Value>,
+    /// How long it took.
+    seconds: f64,
 }
 
 /// Runs it and gives the run as it is kept. The error is for the user: something could not be run.
@@ -73,10 +79,12 @@ pub fn run(
     let mut all = Vec::new();
     for edge in lab.edges.iter().filter(wanted) {
         let mut bench = Bench { lab, places, how, files, place: &place, stop, edge, number: all.len() * 10_000 };
-        let ran = match &lab.compare {
+        let began = clock::precise();
+        let mut ran = match &lab.compare {
             Some(compare) => bench.compared(compare, tell)?,
             None => bench.each(tell)?,
         };
+        ran.seconds = (clock::precise() - began).as_secs_f64();
         all.push(ran);
         if stop.load(Ordering::Relaxed) {
             break;
@@ -101,7 +109,7 @@ pub fn run(
         "ended_ms": now_ms(),
         "seed": how.seed,
         "is_interrupted": is_interrupted,
-        "edges": all.iter().map(|ran| json!({"edge": ran.edge, "version": ran.version})).collect::<Vec<_>>(),
+        "edges": all.iter().map(|ran| json!({"edge": ran.edge, "version": ran.version, "seconds": ran.seconds})).collect::<Vec<_>>(),
         "environment": json!({
             "weir": env!("CARGO_PKG_VERSION"),
             "cpus": ask::allowed_cpus().len(),
@@ -109,29 +117,34 @@ pub fn run(
         }),
         "expected": judged,
         "comparisons": all.iter().filter_map(|ran| ran.comparison.clone()).collect::<Vec<_>>(),
-        "blocks": all.iter().flat_map(answers).collect::<Vec<_>>(),
+        "blocks": all.iter().flat_map(|ran| answers(lab, ran)).collect::<Vec<_>>(),
         "verdict": {"name": name, "text": format!("{}: {text}", lab.name)},
     }))
 }
 
-/// The answers of an edge's blocks, without what is long and nobody's fact.
-fn answers(ran: &Ran) -> Vec<Value> {
-    let one = |(variant, answer): (&String, &Value)| {
-        let mut answer = answer.clone();
+/// The answers of an edge's blocks in the order of the variants, without what is long and nobody's fact: of that, what a page draws.
+fn answers(lab: &Lab, ran: &Ran) -> Vec<Value> {
+    let one = |variant: &Variant| {
+        let mut answer = ran.answers.get(&variant.name)?.clone();
+        let strip = Series::of(&answer["load"]).map(|series| thinned(&series.throughput)).unwrap_or_default();
         if let Some(report) = answer["load"].as_object_mut() {
             report.remove("intermediate");
             if let Some(own) = report.get_mut("weir").and_then(Value::as_object_mut) {
                 own.remove("series");
             }
         }
-        json!({"edge": ran.edge, "variant": variant, "answer": answer})
+        let waterlines = answer.as_object_mut().and_then(|answer| answer.remove("waterlines")).unwrap_or_default();
+        let strip: Vec<f64> = strip.into_iter().map(f64::round).collect();
+        Some(json!({
+            "edge": ran.edge, "variant": variant.name, "strip": strip, "waterlines": waterlines, "answer": answer,
+        }))
     };
-    ran.answers.iter().map(one).collect()
+    lab.variants.iter().filter_map(one).collect()
 }
 
 /// Makes what is made once, where it is not there yet.
-fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), String> {
-    for one in lab.prepare.iter().filter(|one| !one.makes.exists()) {
+pub fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), String> {
+    for one in lab.prepare.iter().filter(|one| is_stale(one)) {
         tell.line(&format!("{}: {}", lab.name, one.run));
         let output = Command::new("sh").args(["-c", &one.run]).current_dir(&lab.dir).stdin(Stdio::null()).output();
         let output = output.map_err(|error| format!("{}: {error}", one.run))?;
@@ -142,6 +155,22 @@ fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether it is to be made: it is not there, or older than something that it is made from.
+fn is_stale(one: &Prepare) -> bool {
+    let Ok(made) = fs::metadata(&one.makes).and_then(|made| made.modified()) else { return true };
+    one.from.as_ref().is_some_and(|from| newest(from, FROM_DEPTH).is_some_and(|from| from > made))
+}
+
+/// When something below a path was changed last.
+fn newest(path: &Path, depth: usize) -> Option<SystemTime> {
+    let own = fs::metadata(path).and_then(|own| own.modified()).ok();
+    if depth == 0 {
+        return own;
+    }
+    let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| newest(&entry.path(), depth - 1));
+    below.chain([own]).flatten().max()
 }
 
 /// Everything expected of what one edge ran.
@@ -194,7 +223,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn ran(&self) -> Ran {
         let version = version(&edge_of(self.edge, self.places));
-        Ran { edge: self.edge.to_owned(), version, answers: HashMap::new(), comparison: None }
+        Ran { edge: self.edge.to_owned(), version, answers: HashMap::new(), comparison: None, seconds: 0.0 }
     }
 
     /// A block for each variant.
@@ -260,6 +289,7 @@ impl Bench<'_> {
             "edge": self.edge,
             "before": before.name,
             "after": after.name,
+            "design": {"primary": compare.metric.key},
             "metrics": analysis.metrics,
             "blocks": measured.iter().map(Block::to_json).collect::<Vec<_>>(),
             "verdict": {"name": analysis.verdict.name, "text": analysis.verdict.text},
@@ -279,77 +309,104 @@ impl Bench<'_> {
     }
 
     fn spec(&self, variant: &Variant, dir: &Path, seed: u64) -> Result<Spec, String> {
-        let conf = variant.front.conf.display().to_string();
-        let prefix = variant.front.conf.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
-        if !variant.front.conf.is_file() {
-            return Err(format!("{conf}: there is no such file"));
-        }
-        let (tree, _) = weir_conf::load(self.files, &conf, &prefix, &|name| name.ends_with("_by_lua_block"));
-        let survey = survey(&tree);
-        let listens = survey.listens.iter().filter(|at| variant.front.port.is_none_or(|port| at.port() == port));
-        let at = listens.min_by_key(|at| !at.ip().is_unspecified()).copied();
-        let at = at.ok_or_else(|| format!("{conf}: it does not listen on that port"))?;
-        let mut spec = Spec { hosts: variant.hosts.clone(), ..Spec::default() };
-        let hub = spec.address_of(HUB).ok_or("a stack without a hub")?;
-        let target = if at.ip().is_unspecified() { (hub, at.port()).into() } else { at };
         let share = if self.lab.compare.is_some() { Cpus::of(&ask::allowed_cpus()) } else { Cpus::default() };
-        let globals = ask::globals(&survey, true)?.join(" ").replace("@DIR@", &dir.display().to_string());
-        let mut argv = match self.edge {
-            "weir" => vec![self.places.weir.display().to_string(), "edge".to_owned()],
-            _ => vec![self.places.nginx.display().to_string()],
-        };
-        argv.extend(["-c".to_owned(), conf, "-g".to_owned(), format!("{globals} {}", variant.front.globals)]);
-        let edge = Process {
-            name: EDGE.to_owned(),
-            host: HUB.to_owned(),
-            argv,
-            files: variant.front.files,
-            cpus: if variant.front.cpus.is_empty() { share.edge } else { variant.front.cpus.clone() },
-            ready: Ready::Answers(vec![target]),
-            ..Process::default()
-        };
-        spec.processes = variant.processes.clone();
-        let before = spec.processes.len().saturating_sub(variant.after_edge);
-        spec.processes.insert(before, edge);
-        let edge_program = if self.edge == "weir" {
-            self.places.weir.display().to_string()
-        } else {
-            self.places.nginx.display().to_string()
-        };
-        let to = |sent: &Sent, name: &str, out: &str| Process {
+        let tree = tree_of(variant, self.files)?;
+        let own = Own { lab: &self.lab.name, places: self.places, edge: self.edge, share: &share };
+        let spec = spec_of(&own, variant, &tree, dir, seed)?;
+        // Blocks that are compared are left alone.
+        let watch = self.lab.compare.is_none().then(|| watch::Plan { is_summed: true, ..watch::Plan::default() });
+        Ok(Spec { watch, ..spec })
+    }
+}
+
+/// What blocks of a lab share, whoever runs them.
+pub struct Own<'a> {
+    /// The lab's name, for messages.
+    pub lab: &'a str,
+    /// Where things are.
+    pub places: &'a Places,
+    /// `nginx` or `weir`.
+    pub edge: &'a str,
+    /// The CPUs of those who name none; all for nobody named.
+    pub share: &'a Cpus,
+}
+
+/// A variant's configuration.
+pub fn tree_of(variant: &Variant, files: &dyn Files) -> Result<Tree, String> {
+    let conf = variant.front.conf.display().to_string();
+    let prefix = variant.front.conf.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
+    if !variant.front.conf.is_file() {
+        return Err(format!("{conf}: there is no such file"));
+    }
+    Ok(weir_conf::load(files, &conf, &prefix, &|name| name.ends_with("_by_lua_block")).0)
+}
+
+/// What a keeper is told for one block of a variant.
+pub fn spec_of(own: &Own<'_>, variant: &Variant, tree: &Tree, dir: &Path, seed: u64) -> Result<Spec, String> {
+    let (places, share) = (own.places, own.share);
+    let conf = variant.front.conf.display().to_string();
+    let survey = survey(tree);
+    let listens = survey.listens.iter().filter(|at| variant.front.port.is_none_or(|port| at.port() == port));
+    let at = listens.min_by_key(|at| !at.ip().is_unspecified()).copied();
+    let at = at.ok_or_else(|| format!("{conf}: it does not listen on that port"))?;
+    let mut spec = Spec { hosts: variant.hosts.clone(), ..Spec::default() };
+    let hub = spec.address_of(HUB).ok_or("a stack without a hub")?;
+    let target = if at.ip().is_unspecified() { (hub, at.port()).into() } else { at };
+    let globals = ask::globals(&survey, true)?.join(" ").replace("@DIR@", &dir.display().to_string());
+    let mut argv = match own.edge {
+        "weir" => vec![places.weir.display().to_string(), "edge".to_owned()],
+        _ => vec![places.nginx.display().to_string()],
+    };
+    argv.extend(["-c".to_owned(), conf, "-g".to_owned(), format!("{globals} {}", variant.front.globals)]);
+    let edge = Process {
+        name: EDGE.to_owned(),
+        host: HUB.to_owned(),
+        argv,
+        files: variant.front.files,
+        cpus: if variant.front.cpus.is_empty() { share.edge.clone() } else { variant.front.cpus.clone() },
+        ready: Ready::Answers(vec![target]),
+        ..Process::default()
+    };
+    spec.processes = variant.processes.clone();
+    spec.processes
+        .iter_mut()
+        .filter(|process| process.cpus.is_empty())
+        .for_each(|process| process.cpus = share.origin.clone());
+    let before = spec.processes.len().saturating_sub(variant.after_edge);
+    spec.processes.insert(before, edge);
+    let program = if own.edge == "weir" { &places.weir } else { &places.nginx };
+    let to = |sent: &Sent, name: &str, out: &str| {
+        let at = sent.to.unwrap_or(target);
+        let url = format!("{}://{at}", variant.front.scheme);
+        Process {
             name: name.to_owned(),
             host: sent.host.clone(),
-            argv: client_argv(
-                sent,
-                &self.places.weir,
-                &format!("{}://{target}", variant.front.scheme),
-                &dir.join(out),
-                seed,
-            ),
-            env: [("TARGET".to_owned(), target.to_string())].into_iter().chain(env_of(sent)).collect(),
+            argv: client_argv(sent, &places.weir, &url, &dir.join(out), seed),
+            env: [("TARGET".to_owned(), at.to_string())].into_iter().chain(env_of(sent)).collect(),
             cpus: if sent.cpus.is_empty() { share.client.clone() } else { sent.cpus.clone() },
             ..Process::default()
-        };
-        let load = variant.load.as_ref().ok_or_else(|| format!("lab {}: \"load\" is missing", self.lab.name))?;
-        spec.client = to(load, "load", "load.json");
-        spec.warm = variant.warm.as_ref().map(|warm| to(warm, "warm", "warm.json"));
-        spec.is_report_printed = matches!(load.what, What::Command(..));
-        let fresh = survey.caches.iter().chain(&variant.fresh).cloned().chain([ask::LOGS.to_owned()]);
-        let mut spec = Spec {
-            dir: dir.to_owned(),
-            is_isolated: true,
-            edge: EDGE.to_owned(),
-            actions: variant.actions.clone(),
-            watches: variant.watches.clone(),
-            fresh: fresh.filter(|path| path.starts_with('/') && path.len() > 1).collect(),
-            overlaid: variant.overlaid.clone(),
-            may_end: variant.may_end,
-            limit_ms: u64::try_from(variant.limit.as_millis()).unwrap_or(u64::MAX),
-            ..spec
-        };
-        fill_in(&mut spec, &dir.display().to_string(), &edge_program, &variant.front.conf.display().to_string());
-        Ok(spec)
-    }
+        }
+    };
+    let load = variant.load.as_ref().ok_or_else(|| format!("lab {}: \"load\" is missing", own.lab))?;
+    spec.client = to(load, "load", "load.json");
+    spec.warm = variant.warm.as_ref().map(|warm| to(warm, "warm", "warm.json"));
+    spec.is_report_printed = matches!(load.what, What::Command(..));
+    let fresh = survey.caches.iter().chain(&variant.fresh).cloned().chain([ask::LOGS.to_owned()]);
+    let mut spec = Spec {
+        dir: dir.to_owned(),
+        is_isolated: true,
+        edge: EDGE.to_owned(),
+        actions: variant.actions.clone(),
+        watches: variant.watches.clone(),
+        fresh: fresh.filter(|path| path.starts_with('/') && path.len() > 1).collect(),
+        overlaid: variant.overlaid.clone(),
+        may_end: variant.may_end,
+        limit_ms: u64::try_from(variant.limit.as_millis()).unwrap_or(u64::MAX),
+        ..spec
+    };
+    let program = program.display().to_string();
+    fill_in(&mut spec, &dir.display().to_string(), &program, &variant.front.conf.display().to_string());
+    Ok(spec)
 }
 
 /// What is known only when a block is made: `${dir}`, its directory, `${edge}`, the program of its edge, and `${conf}`, its file.

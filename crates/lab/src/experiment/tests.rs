@@ -19,13 +19,13 @@ ci: true
 needs: [{node: apt-get install nodejs}]
 hosts:
   edge: {sysctls: {net.core.somaxconn: 8}}
-  app: {cpus: 0.5, rate: 1000, credits: null}
+  app: {cpus: 0.5, rate: 1000, delay: [20ms, 5ms], credits: null}
 processes:
   db: {step: true, run: make}
-  app: {host: app, run: [\"${weir}\", origin], env: {PORT: 3000}, ready: 3000, files: [10, 20], within: 1m, cpus: [1]}
+  app: {host: app, run: [\"${weir}\", origin], env: {PORT: 3000}, ready: 3000, files: [10, 20], within: 1m, cpus: [1], free: start}
   late: {late: true, run: x}
 edge: {conf: a.conf}
-load: {path: /, flags: [-c, 2]}
+load: {path: /, flags: [-c, 2], to: \"app:3000\"}
 at:
   - {after: 1500ms, stop: edge}
   - {after: end, as: seen, host: app, run: look}
@@ -41,18 +41,24 @@ expect:
 #[test]
 fn a_lab_is_read() {
     let lab = lab("whole", WHOLE).unwrap();
-    assert!(lab.is_ci && lab.edges == ["nginx", "weir"] && lab.needs[0].what == "node");
+    assert!(lab.ci == Some(vec![]) && lab.edges == ["nginx", "weir"] && lab.needs[0].what == "node");
     let [a, b] = lab.variants.as_slice() else { unreachable!("two variants") };
     assert_eq!((a.processes.len(), b.processes.len(), a.after_edge), (3, 2, 1));
+    assert_eq!((a.hosts[1].rate_kbit, a.hosts[1].delay_us), (Some(1000), Some((20_000, 5_000))));
     let app = &a.processes[1];
+    assert!(app.is_limited_late && !app.is_unlimited);
     assert_eq!((app.argv[0].as_str(), app.files, app.patience_s), ("/w", Some((10, 20)), 60));
     assert_eq!(app.ready, Ready::Answers(vec!["10.99.0.2:3000".parse().unwrap()]));
+    assert_eq!(a.load.as_ref().unwrap().to, Some("10.99.0.2:3000".parse().unwrap()));
     assert!(a.front.conf.ends_with("a.conf") && b.front.conf.ends_with("b.conf"));
     assert_eq!(b.processes[0].env, [("PORT".to_owned(), "3001".to_owned()), ("MORE".to_owned(), "1".to_owned())]);
     assert_eq!((a.actions[0].at_ms, a.actions[1].at_ms), (Some(1500), None));
     assert!(matches!(&a.actions[1].deed, Deed::Run(process) if process.host == "app"));
     assert_eq!((lab.expect[0].range, lab.expect[1].range), ((2.0, 2.0), (1.0, f64::INFINITY)));
     assert_eq!(lab.expect[1].against.as_deref(), Some("a"));
+    let only = lab.clone().only(&["b".to_owned()]).unwrap();
+    assert_eq!((only.variants.len(), only.expect.len()), (1, 1), "what is expected beside a goes with it");
+    assert!(lab.only(&["c".to_owned()]).unwrap_err().contains("no variant c; there are a, b"));
 }
 
 #[test]
@@ -68,6 +74,10 @@ fn what_is_wrong_has_its_place() {
         ("files: [10, 20]", "files: [20, 10]", "[soft, hard]"),
         ("is: 2, ", "", "either \"that\" with is, least or most"),
         ("path: /, ", "path: /, script: x, ", "one of script, path and run"),
+        ("delay: [20ms, 5ms]", "delay: [1ms, 1ms, 1ms]", "one time, or [to the host, from it]"),
+        ("delay: [20ms, 5ms]", "delay: 11s", "a delay is 10 s at most"),
+        ("free: start", "free: false", "true, or start (until the load is measured)"),
+        ("ci: true", "ci: {a: 1}", "true or false"),
         ("title: t", "", "\"title\" is missing here"),
         ("b: {edge", "b: {edges: [weir], edge", "\"edges\" is unknown here"),
         ("credits: null", "credits: {instance: m5, initial: 1}", "t2.micro, t2.small"),
@@ -90,7 +100,9 @@ fn the_labs_of_this_repository_can_be_read() {
     let places = Places { weir: "/w".into(), nginx: "/n".into(), cache: "/c".into() };
     let all = list(&labs, &places);
     assert!(all.len() >= 16, "{}", all.len());
+    let page = include_str!("../../../../docs/labs.md");
     for (name, lab) in all {
+        assert!(page.contains(&format!("| `{name}` |")), "docs/labs.md has no row of {name}");
         let lab = lab.unwrap();
         assert!(lab.variants.iter().all(|variant| variant.front.conf.is_file()), "{name}");
         assert!(!lab.expect.is_empty(), "{name} expects nothing");

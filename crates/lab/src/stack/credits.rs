@@ -64,6 +64,11 @@ impl Bucket {
         if self.left > least { self.credits.cpus } else { self.credits.baseline }
     }
 
+    /// Whether there are no more CPUs than the baseline.
+    pub fn is_out(&self) -> bool {
+        self.cpus() <= self.credits.baseline
+    }
+
     /// Credits that are left.
     pub fn left(&self) -> f64 {
         self.left

@@ -11,13 +11,16 @@ use weir_net::{Instant, clock, process, worker};
 
 use super::credits::Bucket;
 use super::network;
-use super::spec::{Deed, Process, Ready, Spec, Watch};
+use super::spec::{Again, Deed, Process, Ready, Spec, Watch};
 use super::started::{self, ASK, Started, answers, start_all, tail};
 use super::usage::Usage;
 use crate::series::{self, Series};
 use crate::watch::sink::Sink;
 use crate::watch::{Target, Watcher, tap};
+use crate::waterline;
 
+/// How long a reload may take until nobody serves what was before; what is slower, the warm-up waits for.
+const SETTLE: Duration = Duration::from_secs(1);
 /// Rounds of warming up before a block is given up.
 const ROUNDS_MAX: u32 = 3;
 /// Bytes of a spec.
@@ -83,7 +86,14 @@ fn block(spec: &Spec) -> Result<Value, String> {
     }
     let sink = sink(spec)?;
     let mut running = Running::new(spec, start_all(spec, end)?);
-    let warm = running.warm_up(end)?;
+    if !spec.turns.is_empty() {
+        running.limit()?;
+        let answers = spec.turns.iter().map(|turn| running.turn(turn, end)).collect::<Result<Vec<Value>, String>>()?;
+        running.ended()?;
+        return Ok(json!({"turns": answers}));
+    }
+    let warm = running.warm_up(spec.warm.as_ref(), end)?;
+    running.limit()?;
     running.is_measured = true;
     let before = Usage::now(spec, &running.started);
     running.watcher = watch(spec, &running.started, sink)?;
@@ -92,15 +102,19 @@ fn block(spec: &Spec) -> Result<Value, String> {
     let after = Usage::now(spec, &running.started);
     running.afterwards(end)?;
     let ended = running.ended()?;
+    let usage = after.since(&before, spec);
+    let is_summed = spec.watch.as_ref().is_some_and(|plan| plan.is_summed);
+    let waterlines = watched.as_ref().filter(|_| is_summed).map(|watched| waterline::of(watched, &usage, &spec.hosts));
     Ok(json!({
         "warm": warm,
-        "usage": after.since(&before, spec),
+        "usage": usage,
         "load": report,
         "edge": json!({"said": running.said(&spec.edge)}),
         "ended": ended,
         "told": running.told,
         "credits": running.credits(),
-        "watched": watched,
+        "watched": watched.filter(|_| !is_summed),
+        "waterlines": waterlines,
         "counts": spec.watches.iter().map(|watch| (watch.name.clone(), json!(count(spec, watch)))).collect::<Map<_, _>>(),
     }))
 }
@@ -118,8 +132,13 @@ fn sink(spec: &Spec) -> Result<Option<Sink>, String> {
 
 fn watch(spec: &Spec, started: &[Started], sink: Option<Sink>) -> Result<Option<Watcher>, String> {
     let Some(plan) = &spec.watch else { return Ok(None) };
-    let target =
-        |process: &Started| Target { name: process.name.clone(), host: process.host.clone(), pid: process.child.id() };
+    let target = |process: &Started| Target {
+        name: process.name.clone(),
+        host: process.host.clone(),
+        pid: process.child.id(),
+        is_edge: process.name == spec.edge,
+        address: spec.address_of(&process.host),
+    };
     // The edge first: of a network, the first process of its host tells.
     let mut targets: Vec<Target> = started.iter().map(target).collect();
     targets.sort_by_key(|target| target.name != spec.edge);
@@ -153,6 +172,10 @@ struct Running<'a> {
     /// What errands printed.
     told: Map<String, Value>,
     buckets: Vec<(usize, Bucket)>,
+    /// When a bucket had its baseline for the first time, by its place.
+    out: Vec<Option<Instant>>,
+    /// When the measured load began.
+    began: Option<Instant>,
     reckoned: Instant,
     used: Vec<Duration>,
     watcher: Option<Watcher>,
@@ -166,8 +189,11 @@ impl<'a> Running<'a> {
             Some((number, Bucket::new(host.credits.clone()?)))
         };
         let used = spec.groups.iter().map(|group| group.used().cpu).collect();
+        let buckets: Vec<_> = spec.groups.iter().enumerate().filter_map(bucket).collect();
         Running {
-            buckets: spec.groups.iter().enumerate().filter_map(bucket).collect(),
+            out: vec![None; buckets.len()],
+            began: None,
+            buckets,
             reckoned: clock::precise(),
             used,
             spec,
@@ -181,8 +207,8 @@ impl<'a> Running<'a> {
     }
 
     /// Warms up, again while the windows of the last round say it has not.
-    fn warm_up(&mut self, end: Instant) -> Result<Value, String> {
-        let Some(role) = &self.spec.warm else {
+    fn warm_up(&mut self, role: Option<&Process>, end: Instant) -> Result<Value, String> {
+        let Some(role) = role else {
             return Ok(json!({"rounds": 0, "is_warm": true}));
         };
         let mut rounds = 0;
@@ -197,16 +223,41 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// One of several measurements of the same processes: another configuration by a reload, and nothing else anew.
+    fn turn(&mut self, turn: &Again, end: Instant) -> Result<Value, String> {
+        let spec = self.spec;
+        fs::copy(&turn.conf, &spec.served).map_err(|error| format!("{}: {error}", spec.served.display()))?;
+        let edge = spec.processes.iter().find(|role| role.name == spec.edge);
+        let edge = edge.ok_or_else(|| format!("there is no process {}", spec.edge))?;
+        // A reload that is refused goes on with what was there, and nobody would see it.
+        let mut test = edge.clone();
+        test.name = format!("{}-t", edge.name);
+        test.argv.push("-t".to_owned());
+        let mut tested = Started::start(spec, &test)?;
+        if !tested.finish(end)? {
+            return Err(format!("{} is refused{}", turn.conf.display(), tested.said(&spec.dir)));
+        }
+        self.act(&Deed::Reload(spec.edge.clone()))?;
+        std::thread::sleep(SETTLE);
+        let warm = self.warm_up(turn.warm.as_ref(), end)?;
+        let before = Usage::now(spec, &self.started);
+        let report = self.client(&turn.client, "load.json", end)?;
+        let after = Usage::now(spec, &self.started);
+        Ok(json!({"warm": warm, "usage": after.since(&before, spec), "load": report}))
+    }
+
     /// Runs the client to its end, doing what is to be done meanwhile, and gives its report.
     fn client(&mut self, role: &Process, report: &str, end: Instant) -> Result<Value, String> {
         let spec = self.spec;
         let mut client = Started::start(spec, role)?;
         if let Some(watcher) = &self.watcher {
-            watcher.add(Target { name: role.name.clone(), host: role.host.clone(), pid: client.child.id() });
+            let (name, host) = (role.name.clone(), role.host.clone());
+            watcher.add(Target { name, host, pid: client.child.id(), ..Target::default() });
         }
         let began = clock::precise();
         let mut due: Vec<(u64, &Deed)> = Vec::new();
         if self.is_measured {
+            self.began = Some(began);
             due.extend(spec.actions.iter().filter_map(|action| Some((action.at_ms?, &action.deed))));
             due.sort_by_key(|(at_ms, _)| std::cmp::Reverse(*at_ms));
         }
@@ -291,13 +342,16 @@ impl<'a> Running<'a> {
             return;
         }
         self.reckoned = now;
-        for (number, bucket) in &mut self.buckets {
+        for ((number, bucket), out) in self.buckets.iter_mut().zip(&mut self.out) {
             let (Some(group), Some(before)) = (self.spec.groups.get(*number), self.used.get_mut(*number)) else {
                 continue;
             };
             let (was, used) = (bucket.cpus(), group.used().cpu);
             let cpus = bucket.after(used.saturating_sub(*before), elapsed);
             *before = used;
+            if bucket.is_out() {
+                out.get_or_insert(now);
+            }
             if (cpus - was).abs() > 1e-9 {
                 // It was set once already: what could fail did not.
                 let _ = group.set_cpus(cpus);
@@ -305,12 +359,25 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Credits left, by host.
+    /// Credits left, and how long after the measured load began they were out, by host.
     fn credits(&self) -> Map<String, Value> {
-        let left = |(number, bucket): &(usize, Bucket)| {
-            Some((self.spec.groups.get(*number)?.host.clone(), json!(bucket.left())))
+        let told = |((number, bucket), out): (&(usize, Bucket), &Option<Instant>)| {
+            let out = out.zip(self.began).map(|(out, began)| (out - began).as_secs_f64());
+            Some((self.spec.groups.get(*number)?.host.clone(), json!({"left": bucket.left(), "out": out})))
         };
-        self.buckets.iter().filter_map(left).collect()
+        self.buckets.iter().zip(&self.out).filter_map(told).collect()
+    }
+
+    /// Whoever was free until the measurement belongs to its host's groups from now on.
+    fn limit(&self) -> Result<(), String> {
+        for role in self.spec.processes.iter().filter(|role| role.is_limited_late) {
+            let pid = self.id(&role.name)?;
+            let own = self.spec.groups.iter().filter(|group| group.host == role.host);
+            for file in own.flat_map(super::group::Group::members) {
+                fs::write(&file, pid.to_string()).map_err(|error| format!("{}: {file}: {error}", role.name))?;
+            }
+        }
+        Ok(())
     }
 
     /// Who has ended though nobody asked; that is the block's failure unless it may be.

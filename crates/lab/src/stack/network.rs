@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use super::spec::{HUB, Host, Spec};
 use crate::survey::Survey;
+use crate::wan::ENDS;
 
 /// The hub as everybody reaches it.
 const HUB_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 99, 254, 1);
@@ -248,17 +249,54 @@ pub(super) fn unmake(directory: &str) {
     let _ = unmounted.map(|()| std::fs::remove_dir(directory));
 }
 
+/// The namespace in the middle of a host's link, which delays; a host's name has no dot.
+pub(super) fn middle(host: &str) -> String {
+    format!("wan.{host}")
+}
+
+/// Two links instead of one, and between them a namespace in which nothing has an address: what passes there is what
+/// [`crate::wan`] passes.
+fn part(name: &str) -> Result<(), String> {
+    let (middle, [hub, far]) = (middle(name), ENDS);
+    ip(&format!("netns add {middle}"))?;
+    for parameter in ["all", "default"] {
+        // Of its own accord it says nothing. A kernel without IPv6 has no such parameter.
+        let _ = sysctl(&middle, &format!("net.ipv6.conf.{parameter}.disable_ipv6"), "1");
+    }
+    ip(&format!("link add to{name} type veth peer name {hub} netns {middle}"))?;
+    ip(&format!("-n {middle} link add {far} type veth peer name eth0 netns {name}"))?;
+    ip(&format!("-n {middle} link set {hub} up"))?;
+    ip(&format!("-n {middle} link set {far} up"))
+}
+
+/// Both ends know each other: the first packet waits for no answer to "who has".
+fn introduce(name: &str, number: usize) -> Result<(), String> {
+    let (near, far) = link(number);
+    let [hub, host] = [1, 2].map(|end| format!("02:00:63:{:02x}:{:02x}:0{end}", number / 256, number % 256));
+    ip(&format!("link set to{name} address {hub}"))?;
+    ip(&format!("-n {name} link set eth0 address {host}"))?;
+    ip(&format!("neigh replace {far} lladdr {host} nud permanent dev to{name}"))?;
+    ip(&format!("-n {name} neigh replace {near} lladdr {hub} nud permanent dev eth0"))
+}
+
 /// A host by the name of its namespace, joined to the hub's by a pair of links.
 fn join(host: &Host, number: usize) -> Result<(), String> {
     let (name, (near, far)) = (&host.name, link(number));
     ip(&format!("netns add {name}"))?;
-    ip(&format!("link add to{name} type veth peer name eth0 netns {name}"))?;
+    if host.delay_us.is_some() {
+        part(name)?;
+    } else {
+        ip(&format!("link add to{name} type veth peer name eth0 netns {name}"))?;
+    }
     ip(&format!("addr add {near}/24 dev to{name}"))?;
     ip(&format!("link set to{name} up"))?;
     ip(&format!("-n {name} link set lo up"))?;
     ip(&format!("-n {name} addr add {far}/24 dev eth0"))?;
     ip(&format!("-n {name} link set eth0 up"))?;
     ip(&format!("-n {name} route add default via {near}"))?;
+    if host.delay_us.is_some() {
+        introduce(name, number)?;
+    }
     for address in &host.addresses {
         ip(&format!("-n {name} addr add {address}/32 dev eth0"))?;
         ip(&format!("route replace {address}/32 via {far}"))?;

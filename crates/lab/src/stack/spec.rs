@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::credits::Credits;
 use super::group::Group;
+use crate::wan::DELAY_MAX;
 
 /// The longest block.
 pub const LIMIT_MAX: Duration = Duration::from_secs(3600);
@@ -16,6 +17,8 @@ pub const LIMIT_MAX: Duration = Duration::from_secs(3600);
 pub const HUB: &str = "edge";
 /// Hosts beside the hub: each has a network of its own.
 pub const HOSTS_MAX: usize = 200;
+/// Measurements of one stack.
+pub const TURNS_MAX: usize = 8;
 /// Processes of a stack.
 pub const PROCESSES_MAX: usize = 500;
 
@@ -31,6 +34,8 @@ pub struct Host {
     pub sysctls: Vec<(String, String)>,
     /// What its link carries, kilobits a second each way; not of the hub, which has a link to everybody.
     pub rate_kbit: Option<u64>,
+    /// How late what goes to it arrives, and what comes from it, µs; not of the hub.
+    pub delay_us: Option<(u64, u64)>,
     /// CPUs its processes may use up together, 0.5 being half of one.
     pub cpus: Option<f64>,
     /// Its memory, MiB.
@@ -84,6 +89,8 @@ pub struct Process {
     pub is_together: bool,
     /// Its host's limits of CPU and memory are not for it.
     pub is_unlimited: bool,
+    /// Nor are they until the load is measured: from then on, for the process itself and what it starts afterwards.
+    pub is_limited_late: bool,
     /// It is one that ends by itself before the next is started: a preparation.
     pub is_step: bool,
 }
@@ -112,6 +119,18 @@ pub struct Action {
     pub at_ms: Option<u64>,
     /// What.
     pub deed: Deed,
+}
+
+/// A measurement among several that share a stack: the edge is given another configuration, reloaded, warmed up and loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Again {
+    /// What becomes the served configuration.
+    pub conf: PathBuf,
+    /// What loads it.
+    pub client: Process,
+    /// What warms it up first.
+    pub warm: Option<Process>,
 }
 
 /// Lines of a file that are counted: what a process said, or a log.
@@ -165,6 +184,10 @@ pub struct Spec {
     pub may_end: bool,
     /// How long it may take, ms.
     pub limit_ms: u64,
+    /// Measurements one after the other, instead of `client` and `warm` once; nothing is started anew between them.
+    pub turns: Vec<Again>,
+    /// The configuration file that turns write over.
+    pub served: PathBuf,
     /// Made by [`super::run`], of the hosts with limits.
     pub groups: Vec<Group>,
 }
@@ -196,6 +219,9 @@ impl Spec {
         if self.hosts.len() > HOSTS_MAX || self.processes.len() > PROCESSES_MAX {
             return Err(format!("more than {HOSTS_MAX} hosts or {PROCESSES_MAX} processes"));
         }
+        if self.turns.len() > TURNS_MAX {
+            return Err(format!("more than {TURNS_MAX} measurements of one stack"));
+        }
         for host in &self.hosts {
             check_host(host)?;
         }
@@ -203,8 +229,9 @@ impl Spec {
             Deed::Run(process) => Some(process),
             _ => None,
         });
+        let turns = self.turns.iter().flat_map(|turn| std::iter::once(&turn.client).chain(&turn.warm));
         let known = |name: &str| name == HUB || self.hosts.iter().any(|host| host.name == name);
-        for process in self.processes.iter().chain([&self.client]).chain(&self.warm).chain(done) {
+        for process in self.processes.iter().chain([&self.client]).chain(&self.warm).chain(done).chain(turns) {
             if !known(&process.host) {
                 return Err(format!("{}: there is no host {}", process.name, process.host));
             }
@@ -241,6 +268,12 @@ fn check_host(host: &Host) -> Result<(), String> {
     }
     if name == HUB && host.rate_kbit.is_some() {
         return Err(format!("host {HUB}: it has a link to everybody; give the rate to those at their other ends"));
+    }
+    if name == HUB && host.delay_us.is_some() {
+        return Err(format!("host {HUB}: it has a link to everybody; give the delay to those at their other ends"));
+    }
+    if host.delay_us.is_some_and(|(there, back)| u128::from(there.max(back)) > DELAY_MAX.as_micros()) {
+        return Err(format!("host {name}: a delay is {} s at most", DELAY_MAX.as_secs()));
     }
     if host.cpus.is_some() && host.credits.is_some() {
         return Err(format!("host {name}: either CPUs or credits"));
@@ -305,6 +338,8 @@ mod tests {
             (|s| s.hosts[1].sysctls = vec![("net.../vm/x".into(), "1".into())], "is the whole machine's"),
             (|s| s.hosts[0].rate_kbit = Some(1), "a link to everybody"),
             (|s| s.hosts[1].name = "a b".into(), "a name is up to"),
+            (|s| s.hosts[0].delay_us = Some((1, 1)), "give the delay to those"),
+            (|s| s.hosts[1].delay_us = Some((1, 10_000_001)), "a delay is 10 s at most"),
             (|s| s.actions[0].deed = Deed::Kill("x".into()), "there is no process x"),
         ];
         for (change, words) in table {

@@ -11,7 +11,9 @@ use std::time::Duration;
 use weir_net::{Instant, clock, process};
 
 use super::leftovers::note;
+use super::network::middle;
 use super::spec::{HUB, Process, Ready, Spec};
+use crate::wan::JOINED;
 
 /// How long a process may take to be there, unless it is given longer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -100,7 +102,7 @@ impl Drop for Started {
 }
 
 fn argv(spec: &Spec, role: &Process) -> Vec<String> {
-    let own = spec.groups.iter().filter(|group| group.host == role.host && !role.is_unlimited);
+    let own = spec.groups.iter().filter(|group| group.host == role.host && !role.is_unlimited && !role.is_limited_late);
     let groups: Vec<String> = own.flat_map(super::group::Group::members).collect();
     let mut argv: Vec<String> = Vec::new();
     let mut say = |words: &[&str]| argv.extend(words.iter().map(|word| (*word).to_owned()));
@@ -112,7 +114,8 @@ fn argv(spec: &Spec, role: &Process) -> Vec<String> {
         say(&groups.iter().map(String::as_str).collect::<Vec<_>>());
     }
     if spec.is_isolated && role.host != HUB {
-        say(&["ip", "netns", "exec", &role.host]);
+        // And not `ip netns exec`, which mounts another /sys, without control groups: weir load looks at its own there.
+        say(&["nsenter", &format!("--net=/run/netns/{}", role.host), "--"]);
     }
     if let Some((soft, hard)) = role.files {
         say(&["prlimit", &format!("--nofile={soft}:{hard}"), "--"]);
@@ -121,11 +124,27 @@ fn argv(spec: &Spec, role: &Process) -> Vec<String> {
     argv
 }
 
-/// Starts everything in its order: those that belong together at once, and then all of them are waited for.
+/// What passes frames on links with a delay, on no host's account.
+fn wans(spec: &Spec) -> Result<Vec<Process>, String> {
+    let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let late = spec.hosts.iter().filter_map(|host| Some((middle(&host.name), host.delay_us?)));
+    let wan = |(name, (there, back)): (String, (u64, u64))| Process {
+        argv: vec![weir.display().to_string(), "lab".into(), "wan".into(), there.to_string(), back.to_string()],
+        ready: Ready::Prints(JOINED.to_owned()),
+        is_together: true,
+        host: name.clone(),
+        name,
+        ..Process::default()
+    };
+    Ok(late.map(wan).collect())
+}
+
+/// Starts everything in its order, links first: those that belong together at once, and then all of them are waited for.
 pub(super) fn start_all(spec: &Spec, end: Instant) -> Result<Vec<Started>, String> {
     let mut started: Vec<Started> = Vec::new();
     let mut waiting: Vec<&Process> = Vec::new();
-    for role in &spec.processes {
+    let wans = if spec.is_isolated { wans(spec)? } else { Vec::new() };
+    for role in wans.iter().chain(&spec.processes) {
         if !role.is_together {
             wait_for(&std::mem::take(&mut waiting), &mut started, &spec.dir, spec.is_isolated, end)?;
         }

@@ -5,7 +5,8 @@ pub fn logit_difference(before: (u64, u64), after: (u64, u64)) -> f64 {
     empirical_logit(after) - empirical_logit(before)
 }
 
-fn empirical_logit((failed, of): (u64, u64)) -> f64 {
+/// The logarithm of the odds to fail, half a failure and half a success added so that it is finite.
+pub fn empirical_logit((failed, of): (u64, u64)) -> f64 {
     let (failed, of) = (failed as f64, of as f64);
     ((failed + 0.5) / ((of - failed).max(0.0) + 0.5)).ln()
 }

@@ -1,4 +1,4 @@
-//! Lines of an edge's log by what they say: nginx's words, which weir has too.
+//! Lines of a log by what they say: nginx's words, which weir has too, and those of servers behind it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,6 +27,9 @@ const KINDS: &[(&str, &str)] = &[
     ("reset", "(104: "),
     ("limited", "limiting "),
     ("temporary", "is buffered to a temporary file"),
+    // Apache's mpm_prefork, mpm_worker and mpm_event; PHP-FPM's pools.
+    ("workers", "server reached MaxRequestWorkers setting"),
+    ("workers", "server reached pm.max_children setting"),
 ];
 
 /// Counts the lines behind `from` bytes.

@@ -19,7 +19,7 @@ const PEERS_MAX: usize = 1024;
 /// What a line of the private log begins with, after syslog's head.
 pub const MARK: &str = "weirwhy|";
 /// The fields behind the mark, in nginx's words.
-pub const FIELDS: &str = "$status|$request_time|$upstream_addr|$upstream_status|$upstream_connect_time|$upstream_header_time|$upstream_response_time|$upstream_cache_status|$ssl_session_reused";
+pub const FIELDS: &str = "$status|$request_time|$upstream_addr|$upstream_status|$upstream_connect_time|$upstream_header_time|$upstream_response_time|$upstream_cache_status|$ssl_session_reused|$connection_requests|$ssl_protocol";
 /// nginx looks every 500 ms whether another's fetch has ended.
 // nginx: ngx_http_file_cache_lock(), `ngx_add_timer(&c->wait_event, (timer > 500) ? 500 : timer)`.
 const POLL_MS: u64 = 500;
@@ -66,7 +66,11 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     let (connects, headers, responses) = (list(next()?), list(next()?), list(next()?));
     let cache = next()?;
     let is_resumed = next()? == "r";
-    sums.resumed += u64::from(is_resumed);
+    // The first request of a connection over TLS had a handshake before it; one without a request is not seen.
+    let is_first = next().is_some_and(|number| number == "1");
+    let is_shaken = is_first && next().is_some_and(|protocol| !protocol.is_empty() && protocol != "-");
+    sums.handshakes += u64::from(is_shaken);
+    sums.resumed += u64::from(is_shaken && is_resumed);
     step(sums, "total", time);
     if !addresses.is_empty() {
         sums.exchanges += 1;
@@ -145,8 +149,9 @@ mod tests {
         let mut sums = Account::default();
         let head = "<190>Nov 22 19:00:00 nginx: ";
         let lines = [
-            "weirwhy|200|0.020|10.0.0.1:80|200|0.001|0.018|0.019|-|.",
-            "weirwhy|200|0.030|10.0.0.1:80, 10.0.0.2:80|502, 200|-, 0.000|-, 0.020|0.001, 0.028||r",
+            "weirwhy|200|0.020|10.0.0.1:80|200|0.001|0.018|0.019|-|.|1|TLSv1.3",
+            "weirwhy|200|0.030|10.0.0.1:80, 10.0.0.2:80|502, 200|-, 0.000|-, 0.020|0.001, 0.028||r|1|TLSv1.2",
+            "weirwhy|200|0.000|-|-|-|-|-||r|2|TLSv1.2",
             "weirwhy|502|0.001|10.0.0.1:80|502|-|-|0.001||",
             "weirwhy|200|0.503|-|-|-|-|-|HIT|",
             "weirwhy|200|0.000|-|-|-|-|-|HIT|",
@@ -155,11 +160,11 @@ mod tests {
         for line in lines {
             add(&mut sums, &format!("{head}{line}")).unwrap();
         }
-        assert_eq!((sums.exchanges, sums.tries, sums.resumed), (4, 5, 1));
+        assert_eq!((sums.exchanges, sums.tries, sums.handshakes, sums.resumed), (4, 5, 2, 1));
         let one = &sums.peers["10.0.0.1:80"];
         assert_eq!((one.requests, one.bad, one.header), (4, 2, (2, 318_000)));
         assert_eq!(sums.steps["connect"], (3, 1_000));
-        assert_eq!(sums.steps["total"], (6, 854_000));
+        assert_eq!(sums.steps["total"], (7, 854_000));
         assert_eq!((sums.cache.said["HIT"], sums.cache.fetches, sums.cache.polled), (2, 1, 1));
         assert_eq!(sums.errors, [("502".to_owned(), 1)].into());
         assert_eq!(add(&mut sums, "something else"), None);

@@ -14,6 +14,9 @@ pub const ACCOUNT: &str = "/run/weir-why.sock";
 /// See [`ACCOUNT`].
 pub const SINK: &str = "/run/weir-why-log.sock";
 
+/// Not a directive, but a change: the server of an upstream with this address is down.
+pub const DOWN: &str = "server … down";
+
 /// A statement of the configuration that a counter-experiment gives another value: its name, and the value.
 pub type Change = (String, String);
 
@@ -84,6 +87,10 @@ fn change(tree: &Tree, name: &str, value: &str) -> Vec<Edit> {
     let mut open: Vec<&Statement> = tree.root.iter().collect();
     while let Some(statement) = open.pop() {
         open.extend(statement.children());
+        if name == DOWN && statement.name == "server" && !statement.is_block() && statement.text(0) == value {
+            let words: Vec<String> = statement.words().map(|word| word.text.clone()).collect();
+            found.push(edit::replace(statement, &format!("{} down", words.join(" "))));
+        }
         if statement.name == name {
             found.push(edit::replace(statement, &format!("{name} {value}")));
         }
@@ -153,6 +160,14 @@ mod tests {
         assert!(tapped.contains("location / { stub_status; } }\n"), "{tapped}");
         let (_, problems) = weir_conf::load(&MemoryFiles::new().with("/n.conf", tapped), "/n.conf", "/", &|_| false);
         assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn a_server_is_taken_down() {
+        let tree = tree("http { upstream a { server one:1 weight=2; server two:1; } server { listen 80; } }");
+        let files = changed(&tree, &[(DOWN.to_owned(), "one:1".to_owned())]).unwrap();
+        let text = String::from_utf8(files[0].1.clone()).unwrap();
+        assert!(text.contains("{ server one:1 weight=2 down; server two:1; }"), "{text}");
     }
 
     #[test]

@@ -11,6 +11,8 @@ use super::edge::Account;
 
 /// Threads of a process that are kept, the busiest.
 const THREADS_KEPT: usize = 32;
+/// Threads of a process whose states are looked at; of one with more, none are.
+const STATES_MAX: usize = 64;
 /// Members of a family that are looked at.
 const FAMILY_MAX: usize = 256;
 
@@ -78,6 +80,10 @@ pub struct ProcessTick {
     pub swapped: u64,
     /// Periods of its CPU quota, and those in which it had to wait; none without a quota.
     pub periods: Option<(u64, u64)>,
+    /// One of its threads waits for a disk just now (state D).
+    pub is_stuck: bool,
+    /// How often the first threads of the family were taken off their CPUs.
+    pub preempted: u64,
 }
 
 /// A thread's totals.
@@ -132,8 +138,11 @@ fn process(root: &Path, target: &Target) -> Option<ProcessTick> {
     let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
     let mut is_there = false;
     for pid in family.into_iter().take(FAMILY_MAX) {
-        for thread in host::thread_times_of(root, pid) {
+        let threads = host::thread_times_of(root, pid);
+        let is_small = threads.len() <= STATES_MAX;
+        for thread in threads {
             is_there = true;
+            tick.is_stuck |= is_small && !tick.is_stuck && is_stuck(root, pid, thread.id);
             let waited_ns = thread.waited_ns.unwrap_or(0);
             tick.ran_ns += thread.ran_ns;
             tick.waited_ns += waited_ns;
@@ -146,17 +155,24 @@ fn process(root: &Path, target: &Target) -> Option<ProcessTick> {
             tick.fds_max = host::file_limit_of(root, pid).map_or(0, |limit| limit.soft);
         }
         let status = std::fs::read_to_string(root.join(format!("proc/{pid}/status"))).unwrap_or_default();
-        let kib = |name: &str| {
+        let number = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_ascii_whitespace().next()?.parse::<u64>().ok()
         };
-        tick.rss += kib("VmRSS:").unwrap_or(0) * 1024;
-        tick.swapped += kib("VmSwap:").unwrap_or(0) * 1024;
+        tick.preempted += number("nonvoluntary_ctxt_switches:").unwrap_or(0);
+        tick.rss += number("VmRSS:").unwrap_or(0) * 1024;
+        tick.swapped += number("VmSwap:").unwrap_or(0) * 1024;
     }
     tick.threads.sort_by_key(|thread| std::cmp::Reverse(thread.ran_ns));
     tick.threads.truncate(THREADS_KEPT);
     tick.periods = host::throttling_under(root, Some(target.pid));
     is_there.then_some(tick)
+}
+
+/// Whether a thread waits for a disk: its state is D (proc_pid_stat(5)).
+fn is_stuck(root: &Path, pid: u32, thread: u32) -> bool {
+    let stat = std::fs::read_to_string(root.join(format!("proc/{pid}/task/{thread}/stat"))).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
 }
 
 fn hosts(root: &Path, targets: &[Target], with_sockets: bool) -> Vec<HostTick> {

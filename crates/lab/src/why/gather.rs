@@ -1,12 +1,14 @@
 //! From a keeper's answer to [`Signals`]: totals become what was used, levels their highest, files their facts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use weir_conf::{Statement, Tree};
 use weir_load::record::Hdr;
 
-use super::signals::{Conf, Edge, Host, Load, Machine, Process, Role, Signals};
+use super::served;
+use super::signals::{Conf, Edge, Host, Load, Machine, Pool, Process, Role, Signals};
+use super::told;
 use crate::block::{Asked, Block};
 use crate::schedule::Arm;
 use crate::series::Series;
@@ -18,6 +20,13 @@ use crate::watch::{Account, HostTick, ProcessTick, Tick, Watched};
 const BOUNDS: (f64, f64, usize) = (0.1, 1.05, 320);
 /// Parts of a block in which throttling is told apart.
 const QUARTERS: usize = 4;
+
+/// Looks at a process, without the first and the last, that are enough to leave those out.
+const LOOKS_MIN: usize = 4;
+/// Servers of an upstream that are kept.
+const SERVERS_MAX: usize = 256;
+/// Addresses of a process that are kept.
+const LISTENS_MAX: usize = 64;
 
 /// What a block was, and what is known of it besides.
 pub struct Known<'a> {
@@ -37,6 +46,8 @@ pub struct Known<'a> {
     pub is_noisy: bool,
     /// Served by weir.
     pub is_weir: bool,
+    /// Pools whose sizes are known.
+    pub pools: &'a [Pool],
 }
 
 /// Everything of one block.
@@ -53,10 +64,13 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Signals {
         load: load(answer, &block, known),
         conf: conf(known.tree, known.is_weir),
         edge: edge(&watched.ticks, known),
-        processes: processes(&watched.ticks, known.spec, answer),
+        processes: processes(&watched, known, answer),
         hosts: hosts(&watched, known.spec),
         machine: machine(&watched.ticks, answer),
         said: watched.said,
+        wrote: watched.wrote,
+        pools: known.pools.to_vec(),
+        told: told::summed(&watched.told),
     }
 }
 
@@ -221,55 +235,76 @@ fn grown(ticks: &[Tick], host: &str, counter: &str) -> Option<u64> {
     Some(values.last()?.saturating_sub(*values.first()?))
 }
 
-fn processes(ticks: &[Tick], spec: &Spec, answer: &Value) -> Vec<Process> {
+fn processes(watched: &Watched, known: &Known<'_>, answer: &Value) -> Vec<Process> {
+    let spec = known.spec;
+    let peers = served::upstreams(known.tree, spec);
     let roles = spec.processes.iter().chain([&spec.client]).filter(|process| !process.is_step);
     roles
         .filter_map(|process| {
-            let seen: Vec<(u64, &ProcessTick)> = ticks
+            let seen: Vec<(u64, &ProcessTick)> = watched
+                .ticks
                 .iter()
                 .filter_map(|tick| Some((tick.at_ms, tick.processes.iter().find(|known| known.name == process.name)?)))
                 .collect();
-            // Threads that have ended tell nothing any more: of one that ends, the look at which it had used most.
-            let (from, to) = (seen.first()?, seen.iter().rev().max_by_key(|(_, tick)| tick.ran_ns)?);
-            let elapsed_ns = (to.0.saturating_sub(from.0)).max(1) as f64 * 1e6;
-            let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
-            let mut threads: Vec<(f64, f64, bool)> =
-                to.1.threads
-                    .iter()
-                    .map(|now| {
-                        let then = from.1.threads.iter().find(|then| then.id == now.id).cloned().unwrap_or_default();
-                        (share(now.ran_ns, then.ran_ns), share(now.waited_ns, then.waited_ns), now.is_main)
-                    })
-                    .collect();
-            threads.sort_by(|a, b| (b.0 + b.1).total_cmp(&(a.0 + a.1)));
-            let quota = if process.is_unlimited { None } else { quota_of(spec, &process.host) };
-            let pinned = if process.cpus.is_empty() { crate::ask::allowed_cpus().len() } else { process.cpus.len() };
-            let most = |of: fn(&ProcessTick) -> u64| seen.iter().map(|(_, tick)| of(tick)).max().unwrap_or(0);
+            let listens: Vec<String> =
+                watched.listens.get(&process.name).into_iter().flatten().take(LISTENS_MAX).cloned().collect();
             let role = match process.name.as_str() {
                 name if name == spec.edge => Role::Edge,
                 name if name == spec.client.name => Role::Client,
-                _ => Role::App,
+                // Where nobody's sockets could be seen, everybody may be an application.
+                _ if watched.listens.values().all(BTreeSet::is_empty) => Role::App,
+                _ if served::is_one(&listens, &process.host, &peers, spec) => Role::App,
+                _ => Role::Beside,
             };
+            let quota = if process.is_unlimited { None } else { quota_of(spec, &process.host) };
+            let pinned = if process.cpus.is_empty() { crate::ask::allowed_cpus() } else { process.cpus.clone() };
+            let cpus = pinned.len() as f64;
             Some(Process {
                 name: process.name.clone(),
                 host: process.host.clone(),
                 role,
-                cpu: share(to.1.ran_ns, from.1.ran_ns),
-                cpus: quota.map_or(pinned as f64, |quota| quota.min(pinned as f64)),
+                cpus: quota.map_or(cpus, |quota| quota.min(cpus)),
+                pinned,
+                listens,
                 quota,
-                is_main_busiest: threads.first().is_some_and(|(_, _, is_main)| *is_main),
-                threads: threads.iter().map(|(ran, waited, _)| (*ran, *waited)).collect(),
                 is_node: process.argv.iter().take(3).any(|word| {
                     word.rsplit('/').next() == Some("node") || word.starts_with("node ") || word.contains("exec node ")
                 }),
-                fds: (most(|tick| tick.fds), most(|tick| tick.fds_max)),
                 throttled: throttled(&seen),
                 throttled_strip: throttled_strip(&seen),
-                swapped: to.1.swapped.saturating_sub(from.1.swapped),
                 memory_full: answer["usage"]["hosts"][&process.host]["memory_full"].as_u64().unwrap_or(0),
+                ..used(&seen)?
             })
         })
         .collect()
+}
+
+/// What a process used, from its looks.
+fn used(seen: &[(u64, &ProcessTick)]) -> Option<Process> {
+    // The client's start and end are in the first look and the last: what lies between is the load's.
+    let inner = seen.get(1..seen.len().saturating_sub(1)).filter(|inner| inner.len() >= LOOKS_MIN).unwrap_or(seen);
+    // Threads that have ended tell nothing any more: of one that ends, the look at which it had used most.
+    let (from, to) = (inner.first()?, inner.iter().rev().max_by_key(|(_, tick)| tick.ran_ns)?);
+    let elapsed_ns = (to.0.saturating_sub(from.0)).max(1) as f64 * 1e6;
+    let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
+    let of = |now: &crate::watch::ThreadTick| {
+        let then = from.1.threads.iter().find(|then| then.id == now.id).cloned().unwrap_or_default();
+        (share(now.ran_ns, then.ran_ns), share(now.waited_ns, then.waited_ns), now.is_main)
+    };
+    let mut threads: Vec<(f64, f64, bool)> = to.1.threads.iter().map(of).collect();
+    threads.sort_by(|a, b| (b.0 + b.1).total_cmp(&(a.0 + a.1)));
+    let most = |of: fn(&ProcessTick) -> u64| seen.iter().map(|(_, tick)| of(tick)).max().unwrap_or(0);
+    let stuck = inner.iter().filter(|(_, tick)| tick.is_stuck).count();
+    Some(Process {
+        cpu: share(to.1.ran_ns, from.1.ran_ns),
+        is_main_busiest: threads.first().is_some_and(|(_, _, is_main)| *is_main),
+        threads: threads.iter().map(|(ran, waited, _)| (*ran, *waited)).collect(),
+        fds: (most(|tick| tick.fds), most(|tick| tick.fds_max)),
+        swapped: to.1.swapped.saturating_sub(from.1.swapped),
+        stuck: stuck as f64 / inner.len().max(1) as f64,
+        preempted: to.1.preempted.saturating_sub(from.1.preempted) as f64 / elapsed_ns * 1e9,
+        ..Process::default()
+    })
 }
 
 fn quota_of(spec: &Spec, host: &str) -> Option<f64> {
@@ -402,6 +437,15 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
                     first == "off" || statement.words().any(|word| word.text.starts_with("buffer="))
             }
             "gzip" => found.has_gzip |= first == "on",
+            "upstream" => {
+                let is_used =
+                    |server: &&Statement| !server.words().any(|word| matches!(word.text.as_str(), "down" | "backup"));
+                let servers = statement.named("server").filter(is_used).map(|server| server.text(0).to_owned());
+                let servers: Vec<String> = servers.take(SERVERS_MAX).collect();
+                if servers.len() > found.servers.len() {
+                    found.servers = servers;
+                }
+            }
             "server" if !statement.is_block() => {
                 found.names_localhost |= first == "localhost" || first.starts_with("localhost:")
             }
@@ -492,6 +536,7 @@ mod tests {
             is_closed: false,
             is_noisy: true,
             is_weir: false,
+            pools: &[],
         };
         let found = signals(&answer, &known);
         assert_eq!((found.seconds, found.load.sent, found.load.answered, found.failed()), (10.0, 1000, 900, 100));

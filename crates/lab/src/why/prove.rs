@@ -2,7 +2,8 @@
 //! the answers shrink with; what does not, is ruled out by a number.
 //!
 //! The elasticity of a resource is the relative change of answers a second over the relative change of the resource: 1 where it
-//! alone limits, 0 where it has room. (Coz's virtual speed-up the other way round, so that it works on any black box.)
+//! alone limits, 0 where it has room. (Coz's virtual speed-up the other way round, so that it works on any black box.) What can be
+//! given half as much again is, too: that is told beside, and proves nothing by itself.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use super::rule::Squeeze;
 use super::rules::Finding;
-use super::signals::{Process, Role, Signals};
+use super::signals::{Pool, Process, Role, Signals};
 use crate::stack::{Host, Spec};
 use crate::stats;
-use crate::watch::tap::Change;
+use crate::watch::tap::{self, Change};
 
 /// What is left of a resource that is squeezed.
 pub const LEFT: f64 = 0.8;
+/// What there is of a resource that is relaxed.
+pub const MORE: f64 = 1.5;
+/// The least that a neighbour is left, CPUs.
+const NEIGHBOUR_LEAST: f64 = 0.05;
 /// Resources that are squeezed: suspects first, then those that should not matter.
 pub const ARMS_MAX: usize = 3;
 /// An elasticity whose interval lies above this is the bottleneck's.
@@ -39,6 +44,10 @@ pub struct Arm {
     pub from: f64,
     /// See `from`.
     pub to: f64,
+    /// What is set for that: `to`, but of a neighbour what it is left.
+    pub limit: f64,
+    /// Half as much again instead of a fifth less.
+    pub is_relaxed: bool,
 }
 
 /// What came of an arm.
@@ -60,6 +69,9 @@ pub struct Elasticity {
     pub high: f64,
     /// Rounds it rests on.
     pub rounds: usize,
+    /// It had half as much again, and not a fifth less.
+    #[serde(default)]
+    pub is_relaxed: bool,
 }
 
 /// What all arms say together.
@@ -75,51 +87,111 @@ pub enum Proof {
     Unclear(String),
 }
 
-/// What there is to squeeze: suspects that can be, and controls beside them.
-pub fn arms(findings: &[Finding], signals: &Signals, spec: &Spec) -> Vec<Arm> {
+/// What there is to squeeze: suspects that can be, and controls beside them. With `is_beyond`, the load asks for more than there is,
+/// so that the first suspect is also given more.
+pub fn arms(findings: &[Finding], signals: &Signals, spec: &Spec, is_beyond: bool) -> Vec<Arm> {
     let mut wanted: Vec<(Squeeze, Option<usize>)> = Vec::new();
     for (number, finding) in findings.iter().enumerate() {
         if let Some(squeeze) = &finding.found.squeeze
             && !wanted.iter().any(|(known, _)| known == squeeze)
         {
-            wanted.push((squeeze.clone(), Some(number)));
+            // That a server less costs nothing is what speaks for something behind them: it is a control, and no suspect.
+            let finding = (!matches!(squeeze, Squeeze::Servers(_))).then_some(number);
+            wanted.push((squeeze.clone(), finding));
         }
     }
     if wanted.is_empty() {
         return Vec::new();
     }
-    let mut controls: Vec<&Process> = signals.processes.iter().filter(|process| process.role != Role::Client).collect();
+    let first = wanted.first().filter(|(_, finding)| finding.is_some()).cloned();
+    let is_neighbour = |process: &Process| {
+        wanted.iter().any(|(squeeze, _)| matches!(squeeze, Squeeze::Neighbour(_, other) if *other == process.name))
+    };
+    let mut controls: Vec<&Process> =
+        signals.processes.iter().filter(|process| process.role != Role::Client && !is_neighbour(process)).collect();
     controls.sort_by(|one, other| other.usage().total_cmp(&one.usage()));
-    wanted.extend(controls.into_iter().map(|process| (Squeeze::Cpu(process.name.clone()), None)));
+    let controls: Vec<Squeeze> = controls.into_iter().map(|process| Squeeze::Cpu(process.name.clone())).collect();
+    wanted.extend(controls.into_iter().map(|squeeze| (squeeze, None)));
     let mut seen = BTreeSet::new();
-    wanted
+    let mut arms: Vec<Arm> = wanted
         .into_iter()
         .filter_map(|(squeeze, finding)| arm(squeeze, finding, signals, spec))
         .filter(|arm| seen.insert(arm.name.clone()))
         .take(ARMS_MAX)
-        .collect()
+        .collect();
+    if let Some((squeeze, finding)) = first.filter(|_| is_beyond) {
+        arms.extend(arm(squeeze, finding, signals, spec).and_then(|arm| relaxed(arm, signals)));
+    }
+    arms
 }
 
 fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec) -> Option<Arm> {
-    let (name, from) = match &squeeze {
-        Squeeze::Cpu(process) => (
-            format!("CPU of {process}"),
-            cpus_of(signals.processes.iter().find(|known| known.name == *process)?, spec)?,
-        ),
-        Squeeze::Ports(host) => {
-            (format!("local ports of {host}"), signals.hosts.iter().find(|known| known.name == *host)?.ports as f64)
+    let process = |name: &String| signals.processes.iter().find(|known| known.name == *name);
+    let whole = |from: f64| (from, (from * LEFT).round());
+    let (name, (from, to)) = match &squeeze {
+        Squeeze::Cpu(name) => {
+            let from = cpus_of(process(name)?, spec)?;
+            (format!("CPU of {name}"), (from, from * LEFT))
         }
-        Squeeze::Files(process) => (
-            format!("descriptors of {process}"),
-            signals.processes.iter().find(|known| known.name == *process)?.fds.1 as f64,
-        ),
-        Squeeze::Slots => ("worker_connections".to_owned(), signals.conf.worker_connections.unwrap_or(512) as f64),
+        Squeeze::Neighbour(name, other) => {
+            let (victim, other) = (process(name)?, process(other)?);
+            // A group that is there already is not the neighbour's alone.
+            if spec.hosts.iter().any(|host| host.name == other.host && (host.cpus.is_some() || host.credits.is_some()))
+            {
+                return None;
+            }
+            let given = (victim.cpu * (MORE - 1.0)).min(other.cpu - NEIGHBOUR_LEAST);
+            let name = format!("CPU of {name} that {} leaves", other.name);
+            return (given > 0.0).then_some(Arm {
+                squeeze,
+                finding,
+                name,
+                from: victim.cpu,
+                to: victim.cpu + given,
+                limit: other.cpu - given,
+                is_relaxed: false,
+            });
+        }
+        Squeeze::Ports(host) => {
+            let ports = signals.hosts.iter().find(|known| known.name == *host)?.ports;
+            (format!("local ports of {host}"), whole(ports as f64))
+        }
+        Squeeze::Files(name) => (format!("descriptors of {name}"), whole(process(name)?.fds.1 as f64)),
+        Squeeze::Slots => {
+            ("worker_connections".to_owned(), whole(signals.conf.worker_connections.unwrap_or(512) as f64))
+        }
         Squeeze::Link(host) => {
-            (format!("link of {host}"), signals.hosts.iter().find(|known| known.name == *host)?.link_max? / 1000.0)
+            let most = signals.hosts.iter().find(|known| known.name == *host)?.link_max?;
+            (format!("link of {host}"), whole(most / 1000.0))
+        }
+        Squeeze::Pool(name, variable) => {
+            let of = |pool: &&Pool| pool.process == *name && pool.variable == *variable;
+            let size = signals.pools.iter().find(of)?.size as f64;
+            // Of a small pool a fifth is less than one.
+            (format!("pool of {name} ({variable})"), (size, (size * LEFT).round().min(size - 1.0)))
+        }
+        Squeeze::Servers(_) => {
+            let count = signals.conf.servers.len() as f64;
+            ("servers of the upstream".to_owned(), (count, count - 1.0))
         }
     };
-    let to = if matches!(squeeze, Squeeze::Cpu(_)) { from * LEFT } else { (from * LEFT).round() };
-    (to >= 0.01 && to < from).then_some(Arm { squeeze, finding, name, from, to })
+    (to >= 0.01 && to < from).then_some(Arm { squeeze, finding, name, from, to, limit: to, is_relaxed: false })
+}
+
+/// The arm with half as much again; `None` of what the lab cannot give.
+fn relaxed(arm: Arm, signals: &Signals) -> Option<Arm> {
+    let to = match &arm.squeeze {
+        // More CPU than there is can only be given where a quota withholds it.
+        Squeeze::Cpu(name) => {
+            let process = signals.processes.iter().find(|known| known.name == *name)?;
+            (arm.from * MORE).min(process.quota.and(Some(process.pinned.len() as f64))?)
+        }
+        Squeeze::Neighbour(..) | Squeeze::Servers(_) => return None,
+        Squeeze::Ports(_) | Squeeze::Files(_) | Squeeze::Slots | Squeeze::Link(_) | Squeeze::Pool(..) => {
+            (arm.from * MORE).round()
+        }
+    };
+    (to > arm.from * 1.1).then_some(Arm { to, limit: to, is_relaxed: true, ..arm })
 }
 
 /// What a process can use at most; `None` where its share of a group cannot be told from others'.
@@ -142,19 +214,7 @@ fn cpus_of(process: &Process, spec: &Spec) -> Option<f64> {
 /// Makes a block's spec one in which the arm's resource has less; what the configuration has to say otherwise comes back.
 pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> {
     match &arm.squeeze {
-        Squeeze::Cpu(name) => {
-            let Some(host) =
-                spec.processes.iter().find(|process| process.name == *name).map(|process| process.host.clone())
-            else {
-                return Vec::new();
-            };
-            if host_of(spec, &host).cpus.is_none() {
-                let all = spec.processes.iter_mut().chain([&mut spec.client]).chain(&mut spec.warm);
-                all.filter(|process| process.host == host)
-                    .for_each(|process| process.is_unlimited = process.name != *name);
-            }
-            host_of(spec, &host).cpus = Some(arm.to);
-        }
+        Squeeze::Cpu(name) | Squeeze::Neighbour(_, name) => limit_cpu(spec, name, arm.limit),
         Squeeze::Ports(host) => {
             let parameter = "net.ipv4.ip_local_port_range";
             let host = host_of(spec, host);
@@ -176,8 +236,30 @@ pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> 
         }
         Squeeze::Slots => return vec![("worker_connections".to_owned(), (arm.to as u64).to_string())],
         Squeeze::Link(host) => host_of(spec, host).rate_kbit = Some(arm.to as u64),
+        Squeeze::Pool(name, variable) => {
+            let own = spec.processes.iter_mut().filter(|process| process.name == *name);
+            own.for_each(|process| give(&mut process.env, variable, arm.to as u64));
+        }
+        Squeeze::Servers(server) => return vec![(tap::DOWN.to_owned(), server.clone())],
     }
     Vec::new()
+}
+
+/// Lets a process alone of its host use so many CPUs; where the host has a quota already, it is everybody's there.
+fn limit_cpu(spec: &mut Spec, name: &str, cpus: f64) {
+    let named = spec.processes.iter().find(|process| process.name == name);
+    let Some(host) = named.map(|process| process.host.clone()) else { return };
+    if host_of(spec, &host).cpus.is_none() {
+        let all = spec.processes.iter_mut().chain([&mut spec.client]).chain(&mut spec.warm);
+        all.filter(|process| process.host == host).for_each(|process| process.is_unlimited = process.name != name);
+    }
+    host_of(spec, &host).cpus = Some(cpus);
+}
+
+/// Sets an environment variable to a number.
+pub fn give(env: &mut Vec<(String, String)>, variable: &str, value: u64) {
+    env.retain(|(name, _)| name != variable);
+    env.push((variable.to_owned(), value.to_string()));
 }
 
 fn host_of<'a>(spec: &'a mut Spec, name: &str) -> &'a mut Host {
@@ -204,12 +286,17 @@ pub fn elasticity(arm: &Arm, rounds: &[(f64, f64)]) -> Option<Elasticity> {
         low: interval.low,
         high: interval.high,
         rounds: rounds.len(),
+        is_relaxed: arm.is_relaxed,
     })
 }
 
 /// What the arms say together.
 pub fn judge(arms: &[Elasticity]) -> Proof {
-    let strong: Vec<&Elasticity> = arms.iter().filter(|arm| arm.low > PROVED).collect();
+    // What more of a resource gives tells where the next limit is, and not which this one is.
+    let arms: Vec<&Elasticity> = arms.iter().filter(|arm| !arm.is_relaxed).collect();
+    let strong: Vec<&Elasticity> = arms.iter().copied().filter(|arm| arm.low > PROVED).collect();
+    let mut suspected = arms.iter().filter(|arm| arm.finding.is_some());
+    let is_nothing = |arm: &&Elasticity| arm.low > -NOTHING && arm.high < NOTHING;
     let mut suspects: Vec<usize> = strong.iter().filter_map(|arm| arm.finding).collect();
     suspects.dedup();
     match (strong.as_slice(), suspects.as_slice()) {
@@ -227,11 +314,7 @@ pub fn judge(arms: &[Elasticity]) -> Proof {
                 },
             }
         }
-        ([], _)
-            if arms.iter().filter(|arm| arm.finding.is_some()).all(|arm| arm.low > -NOTHING && arm.high < NOTHING) =>
-        {
-            Proof::RuledOut
-        }
+        ([], _) if suspected.clone().next().is_some() && suspected.all(is_nothing) => Proof::RuledOut,
         ([], _) => Proof::Unclear(
             "no elasticity is surely above 0.3: more rounds (--rounds), or longer blocks (--block)".to_owned(),
         ),
@@ -263,7 +346,7 @@ mod tests {
     }
 
     fn arm(name: &str, finding: Option<usize>) -> Arm {
-        Arm { squeeze: Squeeze::Slots, finding, name: name.into(), from: 1.0, to: LEFT }
+        Arm { squeeze: Squeeze::Slots, finding, name: name.into(), from: 1.0, to: LEFT, limit: LEFT, is_relaxed: false }
     }
 
     /// Blocks of a made-up system in which a resource has an elasticity, with noise of some per cent.
@@ -330,7 +413,7 @@ mod tests {
         signals.processes[0].threads = vec![(0.98, 0.0)];
         signals.processes[0].cpu = 0.98;
         let findings = find(&signals, None);
-        let arms = arms(&findings, &signals, &spec());
+        let arms = arms(&findings, &signals, &spec(), false);
         assert_eq!(
             arms.iter().map(|arm| (arm.name.as_str(), arm.finding)).collect::<Vec<_>>(),
             [("CPU of edge", Some(0)), ("CPU of app", None)]
@@ -346,14 +429,67 @@ mod tests {
             sysctls: vec![("net.ipv4.ip_local_port_range".into(), "50000 50199".into())],
             ..Host::named(HUB)
         });
-        let ports =
-            Arm { squeeze: Squeeze::Ports(HUB.into()), finding: None, name: "x".into(), from: 200.0, to: 160.0 };
+        let of = |squeeze: Squeeze, to: f64| Arm { squeeze, to, limit: to, ..arm("x", None) };
+        let ports = of(Squeeze::Ports(HUB.into()), 160.0);
         squeeze(&ports, &mut squeezed, false);
         assert_eq!(squeezed.hosts[0].sysctls, [("net.ipv4.ip_local_port_range".to_owned(), "50000 50159".to_owned())]);
-        let files =
-            Arm { squeeze: Squeeze::Files("edge".into()), finding: None, name: "x".into(), from: 30.0, to: 24.0 };
+        let files = of(Squeeze::Files("edge".into()), 24.0);
         assert_eq!(squeeze(&files, &mut spec(), true), [("worker_rlimit_nofile".to_owned(), "24".to_owned())]);
         squeeze(&files, &mut squeezed, false);
         assert_eq!(squeezed.processes[1].files, Some((24, 24)));
+    }
+    #[test]
+    fn a_neighbour_gives_what_the_other_gets() {
+        let mut signals = Signals::quiet();
+        signals.processes[0].cpu = 0.3;
+        signals.processes[0].threads = vec![(0.3, 0.7)];
+        signals.processes[1].role = Role::Beside;
+        signals.processes[1].cpu = 0.7;
+        let findings = find(&signals, None);
+        assert_eq!(findings[0].rule.id, "B18");
+        let arms = arms(&findings, &signals, &spec(), true);
+        assert_eq!(
+            arms.iter().map(|arm| (arm.name.as_str(), arm.finding)).collect::<Vec<_>>(),
+            [("CPU of edge that app leaves", Some(0)), ("CPU of edge", None)]
+        );
+        assert!((arms[0].to - 0.45).abs() < 1e-9 && (arms[0].limit - 0.55).abs() < 1e-9);
+        let mut squeezed = spec();
+        squeeze(&arms[0], &mut squeezed, false);
+        assert!(squeezed.hosts[0].cpus.is_some_and(|cpus| (cpus - 0.55).abs() < 1e-9));
+        assert!(!squeezed.processes[0].is_unlimited && squeezed.processes[1].is_unlimited);
+    }
+
+    #[test]
+    fn what_can_be_given_is_given_and_proves_nothing() {
+        let mut signals = Signals::quiet();
+        signals.processes[0].quota = Some(0.2);
+        signals.processes[0].throttled = 0.9;
+        signals.processes[0].pinned = vec![0];
+        let findings = find(&signals, None);
+        let mut quota = spec();
+        quota.hosts.push(Host { cpus: Some(0.2), ..Host::named(HUB) });
+        let all = arms(&findings, &signals, &quota, true);
+        let last = all.last().unwrap();
+        assert!(last.is_relaxed && (last.to - 0.3).abs() < 1e-9 && last.finding == Some(0));
+        assert!(!arms(&findings, &signals, &quota, false).iter().any(|arm| arm.is_relaxed));
+        let of =
+            |is_relaxed, low, high, finding| Elasticity { is_relaxed, low, high, finding, ..Elasticity::default() };
+        assert_eq!(judge(&[of(true, 0.9, 1.1, Some(0)), of(false, -0.05, 0.05, Some(0))]), Proof::RuledOut);
+    }
+
+    #[test]
+    fn a_pool_is_what_its_variable_says() {
+        let mut signals = Signals::quiet();
+        signals.pools = vec![Pool { process: "app".into(), variable: "POOL".into(), size: 5 }];
+        let pool = super::arm(Squeeze::Pool("app".into(), "POOL".into()), None, &signals, &spec()).unwrap();
+        assert_eq!((pool.from, pool.to), (5.0, 4.0));
+        let mut squeezed = spec();
+        squeezed.processes[0].env = vec![("POOL".into(), "5".into()), ("X".into(), "y".into())];
+        squeeze(&pool, &mut squeezed, false);
+        assert_eq!(squeezed.processes[0].env, [("X".into(), "y".into()), ("POOL".into(), "4".into())]);
+        signals.conf.servers = vec!["a:1".into(), "b:1".into(), "c:1".into()];
+        let servers = super::arm(Squeeze::Servers("c:1".into()), None, &signals, &spec()).unwrap();
+        assert_eq!((servers.from, servers.to), (3.0, 2.0));
+        assert_eq!(squeeze(&servers, &mut squeezed, false), [(tap::DOWN.to_owned(), "c:1".to_owned())]);
     }
 }

@@ -12,6 +12,8 @@ pub enum Tier {
     Waste,
     /// A resource is full.
     Full,
+    /// Something is at its end and nothing that can be seen is: where to look. Silent while there is room.
+    Rest,
 }
 
 impl Tier {
@@ -21,6 +23,7 @@ impl Tier {
             Tier::Limit => 4.0,
             Tier::Waste => 2.0,
             Tier::Full => 1.0,
+            Tier::Rest => 0.5,
         }
     }
 }
@@ -61,6 +64,8 @@ impl Segment {
 pub enum Squeeze {
     /// CPUs of a process, by its name.
     Cpu(String),
+    /// CPUs that are left to a process, by taking them from its neighbour: the one that waits, and whose work it waits for.
+    Neighbour(String, String),
     /// Local ports of a host.
     Ports(String),
     /// Descriptors of a process.
@@ -69,6 +74,10 @@ pub enum Squeeze {
     Slots,
     /// What a host's link carries.
     Link(String),
+    /// A pool of a process, and the environment variable that says its size.
+    Pool(String, String),
+    /// A server of the upstream, which is taken down.
+    Servers(String),
 }
 
 /// What a rule found.
@@ -96,10 +105,13 @@ impl Found {
         Found { subject: subject.into(), degree: degree.clamp(0.0, 1.0), ..Found::default() }
     }
 
-    /// A line of evidence more.
+    /// A line of evidence more; nothing is none.
     #[must_use]
     pub fn with(mut self, label: &'static str, text: impl Into<String>) -> Found {
-        self.evidence.push((label, text.into()));
+        let text = text.into();
+        if !text.is_empty() {
+            self.evidence.push((label, text));
+        }
         self
     }
 

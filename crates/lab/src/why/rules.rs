@@ -2,7 +2,9 @@
 
 mod cache;
 mod cpu;
+mod inside;
 mod limits;
+mod load;
 mod network;
 mod upstream;
 
@@ -14,7 +16,9 @@ pub const FINDINGS_MAX: usize = 3;
 
 /// Every rule, family by family.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [limits::RULES, cpu::RULES, upstream::RULES, cache::RULES, network::RULES].into_iter().flatten()
+    [limits::RULES, cpu::RULES, inside::RULES, upstream::RULES, cache::RULES, network::RULES, load::RULES]
+        .into_iter()
+        .flatten()
 }
 
 /// A rule's finding, and what it weighs.
@@ -123,6 +127,6 @@ mod tests {
         let count = ids.len();
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!((ids.len(), count >= 28), (count, true));
+        assert_eq!((ids.len(), count >= 38), (count, true));
     }
 }

@@ -11,13 +11,16 @@ use super::prove::{self, Elasticity, Proof};
 use super::rule::{Segment, Tier};
 use super::rules::{self, Finding};
 use super::say;
-use super::signals::{Role, Signals};
+use super::signals::{Pool, Role, Signals};
 use crate::ab::{Tell, environment_of, side_json};
 use crate::ask::{Ask, Edge, Load, Side, Stack};
 use crate::capacity::Objective;
+use crate::experiment::run::{Own, spec_of};
+use crate::experiment::{Places, Sent, Variant, What};
 use crate::metric::digits;
-use crate::stack::{self, Failed, Place, Spec};
+use crate::stack::{self, Failed, HUB, Place, Spec};
 use crate::store;
+use crate::watch::probe::{Wanted, node};
 use crate::watch::{Plan, tap};
 
 /// Answers below this part of what was offered: the rate was not reached.
@@ -54,6 +57,23 @@ pub struct Why {
     pub seed: u64,
     /// Members of a block's spec that a test gives it: hosts, processes, actions.
     pub inject: Value,
+    /// Programs that are asked beside those that are found.
+    pub probes: Vec<Wanted>,
+    /// Pools of applications, by the environment variables that say their sizes.
+    pub pools: Vec<Pool>,
+    /// The stack of an experiment, instead of one made for the configuration.
+    pub lab: Option<Named>,
+}
+
+/// A variant of an experiment whose stack is loaded and watched.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The experiment's name.
+    pub name: String,
+    /// Where things are.
+    pub places: Places,
+    /// Its variant; what it loads is replaced by what is asked.
+    pub variant: Variant,
 }
 
 /// Why an experiment ended early.
@@ -74,7 +94,8 @@ impl From<Failed> for Ended {
 /// What is known while it runs.
 struct Lab<'a> {
     it: &'a Why,
-    stack: Stack,
+    /// None of an experiment, which brings its own.
+    stack: Option<Stack>,
     place: Place,
     blocks: usize,
     stop: &'a AtomicBool,
@@ -87,7 +108,7 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
     if !it.ask.is_isolated {
         tell.line("without root: the edge's own account and its log are not seen, and nothing can be squeezed");
     }
-    let stack = it.ask.stack(&it.side)?;
+    let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
     let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell };
     let outcome = match lab.experiment() {
@@ -106,6 +127,7 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
         "seed": it.seed,
         "asked": it.ask.to_json(),
         "load": it.ask.load_in_words(),
+        "stack": it.lab.as_ref().map(|lab| json!({"lab": lab.name, "variant": lab.variant.name})),
         "before": side_json(&it.side),
         "objective": it.objective.map(|objective| objective.in_words()),
         "environment": environment_of(&it.side, &it.side),
@@ -133,8 +155,11 @@ impl Lab<'_> {
         let grew = half.as_ref().map(|half| growth(half, &full));
         facts.findings = rules::find(&full, grew.as_deref());
         // As fast as it is answered: what is full then is what the answers wait for, however much noise is in their number.
-        let is_full = |finding: &Finding| finding.rule.tier != Tier::Waste;
+        let is_full = |finding: &Finding| !matches!(finding.rule.tier, Tier::Waste | Tier::Rest);
         facts.is_saturated |= full.load.is_closed && facts.findings.iter().any(is_full);
+        if !facts.is_saturated {
+            facts.findings.retain(|finding| finding.rule.tier != Tier::Rest);
+        }
         facts.grew = grew;
         facts.half = half;
         let is_named = facts.findings.first().is_some_and(|finding| finding.rule.tier == Tier::Limit);
@@ -201,7 +226,9 @@ impl Lab<'_> {
     }
 
     fn prove(&mut self, facts: &mut say::Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
-        let arms = prove::arms(&facts.findings, &facts.full, spec);
+        // Below a knee there is nothing to be gained by more of anything.
+        let is_beyond = facts.full.load.is_closed || facts.knee.is_none();
+        let arms = prove::arms(&facts.findings, &facts.full, spec, is_beyond);
         if arms.is_empty() {
             facts.unproved = Some("none of the suspects can be squeezed by a lab".to_owned());
             return Ok(());
@@ -282,9 +309,18 @@ impl Lab<'_> {
                 let log = dir.join("edge.log");
                 let files = tap::tapped(&self.it.side.tree, is_weir, &log, &[]).map_err(Ended::Broken)?;
                 spec.overlays = write_overlays(&dir, &files).map_err(Ended::Broken)?;
-                spec.watch = Some(Plan { is_weir, at: tap::ACCOUNT.into(), log });
+                spec.watch = Some(Plan { is_weir, at: tap::ACCOUNT.into(), log, ..Plan::default() });
             } else {
                 spec.watch = Some(Plan::default());
+            }
+            if let Some(plan) = &mut spec.watch {
+                plan.dir = dir.clone();
+                plan.probes = self.it.probes.clone();
+            }
+            if self.it.probes.iter().any(|probe| probe.kind == "node") {
+                let env = node::prepare(&dir).map_err(Ended::Broken)?;
+                let others = spec.processes.iter_mut().filter(|process| process.name != spec.edge);
+                others.for_each(|process| process.env.extend(env.clone()));
             }
             let signals = self.block(&spec, load)?;
             self.tell.line(&format!(
@@ -307,7 +343,16 @@ impl Lab<'_> {
         self.blocks += 1;
         fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
         let ask = Ask { load: load.clone(), ..self.it.ask.clone() };
-        let mut spec = ask.spec(&self.it.side, &self.stack, &dir, self.it.seed);
+        let mut spec = match (&self.stack, &self.it.lab) {
+            (Some(stack), _) => ask.spec(&self.it.side, stack, &dir, self.it.seed),
+            (None, Some(lab)) => of_lab(lab, &ask, &self.it.side, &dir, self.it.seed).map_err(Ended::Broken)?,
+            (None, None) => return Err(Ended::Broken("a lab without a stack".to_owned())),
+        };
+        for pool in &self.it.pools {
+            let own = spec.processes.iter_mut().find(|process| process.name == pool.process);
+            let own = own.ok_or_else(|| Ended::Broken(format!("--pool: there is no process {}", pool.process)))?;
+            prove::give(&mut own.env, &pool.variable, pool.size);
+        }
         // What is full does not become warm: a round is a round.
         spec.is_warm_judged = false;
         inject(&mut spec, &self.it.inject).map_err(Ended::Broken)?;
@@ -330,9 +375,37 @@ impl Lab<'_> {
             is_closed: matches!(load, Load::Path { rate: None, .. }),
             is_noisy: self.it.ask.is_noisy,
             is_weir: self.it.side.edge == Edge::Weir,
+            pools: &self.it.pools,
         };
         Ok(gather::signals(&answer, &known))
     }
+}
+
+/// A block of an experiment's stack, loaded as it is asked.
+fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<Spec, String> {
+    let mut variant = lab.variant.clone();
+    let place = variant.load.take();
+    let (host, cpus, to) = place.map_or((HUB.to_owned(), Vec::new(), None), |sent| (sent.host, sent.cpus, sent.to));
+    let insecure = (variant.front.scheme == "https").then(|| "--insecure".to_owned());
+    let sent = |time: std::time::Duration| {
+        let what = match &ask.load {
+            Load::Path { path, connections, rate } => {
+                let time = format!("{}ms", time.as_millis());
+                let mut flags = vec!["-c".to_owned(), connections.to_string(), "-d".to_owned(), time];
+                flags.extend(rate.iter().flat_map(|rate| ["-R".to_owned(), rate.to_string()]));
+                What::Path(path.clone(), flags.into_iter().chain(insecure.clone()).collect())
+            }
+            Load::Script { file, .. } => What::Script(file.clone(), insecure.iter().cloned().collect()),
+        };
+        Sent { host: host.clone(), cpus: cpus.clone(), to, what }
+    };
+    variant.load = Some(sent(ask.block));
+    let warms = matches!(ask.load, Load::Path { .. }) && !ask.warm_up.is_zero();
+    variant.warm = warms.then(|| sent(ask.warm_up));
+    variant.limit += ask.length() * 2 + ask.warm_up * 2;
+    let edge = if side.edge == Edge::Weir { "weir" } else { "nginx" };
+    let own = Own { lab: &lab.name, places: &lab.places, edge, share: &ask.cpus };
+    spec_of(&own, &variant, &side.tree, dir, seed)
 }
 
 /// Why nothing may be said of a block, if so.

@@ -10,6 +10,7 @@ use super::rule::{Segment, Squeeze, percent};
 use super::rules::Finding;
 use super::run::{Why, finding_json, segment_ms};
 use super::signals::{Role, Signals};
+use super::told;
 use crate::metric::digits;
 
 /// One row of the vocabulary: the word, and when it is said.
@@ -76,6 +77,8 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "elasticities": facts.elasticities,
         "ruled_out": ruled_out(facts),
         "unproved": facts.unproved,
+        "relaxed": relaxed(facts),
+        "unread": told::unread(&facts.full.told),
         "next": next_limit(facts, named),
         "lead": lead,
         "verify": named.map(|finding| verify(finding, it)),
@@ -94,7 +97,7 @@ fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
             .unwrap_or_default()
     };
     let elasticity = |at: usize| {
-        let found = facts.elasticities.iter().find(|arm| arm.finding == Some(at));
+        let found = facts.elasticities.iter().find(|arm| arm.finding == Some(at) && !arm.is_relaxed);
         found.map_or_else(String::new, |arm| format!(", elasticity {:.2} [{:.2}, {:.2}]", arm.value, arm.low, arm.high))
     };
     if !facts.is_saturated {
@@ -195,11 +198,27 @@ fn ruled_out(facts: &Facts) -> Vec<String> {
             list.push(format!("link of {} {}", host.name, percent(host.link_bits / most)));
         }
     }
-    let squeezed = facts.elasticities.iter().filter(|arm| arm.high < super::prove::OTHERS);
+    let squeezed = facts.elasticities.iter().filter(|arm| arm.high < super::prove::OTHERS && !arm.is_relaxed);
     list.extend(squeezed.map(|arm| {
-        format!("{} squeezed by a fifth: elasticity {:.2} [{:.2}, {:.2}]", arm.name, arm.value, arm.low, arm.high)
+        let (from, to) = (digits(arm.from), digits(arm.to));
+        format!("{} from {from} to {to}: elasticity {:.2} [{:.2}, {:.2}]", arm.name, arm.value, arm.low, arm.high)
     }));
     list
+}
+
+/// What the answers did when there was more of the first suspect.
+fn relaxed(facts: &Facts) -> Option<String> {
+    let arm = facts.elasticities.iter().find(|arm| arm.is_relaxed)?;
+    let grew = |elasticity: f64| percent((arm.to / arm.from.max(1e-9)).powf(elasticity) - 1.0);
+    Some(format!(
+        "{} from {} to {}: answers {} more [{}, {}]",
+        arm.name,
+        digits(arm.from),
+        digits(arm.to),
+        grew(arm.value),
+        grew(arm.low),
+        grew(arm.high)
+    ))
 }
 
 /// Which other CPU is full next, and at what rate, if the answers cost what they cost at half the load (utilisation law).
@@ -276,6 +295,10 @@ pub fn text(run: &Value) -> String {
         line("also", &format!("{}   (rule {})", word(&other["subject"]), word(&other["rule"])));
     }
     line("not proved", &word(&run["unproved"]));
+    line("given more", &word(&run["relaxed"]));
+    for why in run["unread"].as_array().into_iter().flatten() {
+        line("not read", &word(why));
+    }
     if let Some(lead) = lead {
         line("try", &word(&lead["knob"]));
         let next = run["next"].as_str().map_or_else(String::new, |next| format!("; {next}"));
@@ -328,6 +351,7 @@ mod tests {
             low: value - 0.05,
             high: value + 0.05,
             rounds: 6,
+            is_relaxed: false,
         }
     }
 
@@ -356,7 +380,7 @@ mod tests {
             list.contains(&"edge CPU 20 %".to_owned()) && list.contains(&"accept queues 0 of 511".to_owned()),
             "{list:?}"
         );
-        assert!(list.iter().any(|text| text.starts_with("x squeezed by a fifth: elasticity 0.02")), "{list:?}");
+        assert!(list.iter().any(|text| text.starts_with("x from 1.00 to 0.800: elasticity 0.02")), "{list:?}");
         assert!(!list.iter().any(|text| text.starts_with("ports")), "{list:?}");
         assert_eq!(next_limit(&facts(), None), Some("next limit: CPU of app at about 667/s".to_owned()));
     }

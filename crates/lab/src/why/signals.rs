@@ -26,6 +26,44 @@ pub struct Signals {
     pub machine: Machine,
     /// Kinds of lines in the edge's log ([`crate::watch::errors`]).
     pub said: BTreeMap<String, u64>,
+    /// Kinds of lines that processes wrote ([`crate::watch::errors`]), by process.
+    pub wrote: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Pools of applications whose sizes the lab was told.
+    pub pools: Vec<Pool>,
+    /// What processes told of themselves when they were asked.
+    pub told: Vec<Told>,
+}
+
+/// A pool of an application.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pool {
+    /// Whose it is.
+    pub process: String,
+    /// The environment variable that says its size.
+    pub variable: String,
+    /// Its size.
+    pub size: u64,
+}
+
+/// What a process told of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    /// The process.
+    pub process: String,
+    /// What kind of program it is ([`crate::watch::probe::KINDS`]).
+    pub kind: String,
+    /// Where it was asked.
+    pub at: String,
+    /// Why it could not be asked, or told nothing.
+    pub failed: Option<String>,
+    /// What it counts: by how much that grew while it was looked at.
+    pub grew: BTreeMap<String, f64>,
+    /// What it has: the mean and the most.
+    pub level: BTreeMap<String, (f64, f64)>,
+    /// How long it was looked at, s.
+    pub seconds: f64,
 }
 
 /// What the client sent and saw.
@@ -104,6 +142,8 @@ pub struct Conf {
     pub has_buffered_log: bool,
     /// `gzip on`.
     pub has_gzip: bool,
+    /// The servers of the largest upstream, as written, those that are down or stand by left out.
+    pub servers: Vec<String>,
 }
 
 /// What the edge did.
@@ -151,9 +191,11 @@ pub enum Role {
     Edge,
     /// Sends the load.
     Client,
-    /// Stands behind the edge.
+    /// Listens where the edge asks an upstream.
     #[default]
     App,
+    /// Neither: what applications ask, or whoever else runs there.
+    Beside,
 }
 
 /// A process with its descendants.
@@ -172,6 +214,10 @@ pub struct Process {
     pub cpus: f64,
     /// Its host's quota, where there is one.
     pub quota: Option<f64>,
+    /// The numbers of the CPUs it may run on.
+    pub pinned: Vec<usize>,
+    /// Where it listens.
+    pub listens: Vec<String>,
     /// Of its threads, busiest first: share of a CPU they ran, and share of the time they waited for one.
     pub threads: Vec<(f64, f64)>,
     /// The busiest is a first thread.
@@ -188,12 +234,38 @@ pub struct Process {
     pub swapped: u64,
     /// How often its memory reached the limit of its group.
     pub memory_full: u64,
+    /// Share of the looks at which one of its threads waited for a disk.
+    pub stuck: f64,
+    /// How often its first threads were taken off their CPUs, a second.
+    pub preempted: f64,
+}
+
+impl Told {
+    /// By how much something grew a second; 0 of what was not told.
+    pub fn rate(&self, name: &str) -> f64 {
+        self.grew.get(name).copied().unwrap_or(0.0) / self.seconds.max(1e-9)
+    }
+
+    /// The mean of a level, if it was told.
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        self.level.get(name).map(|(mean, _)| *mean)
+    }
+
+    /// The most of a level, if it was told.
+    pub fn most(&self, name: &str) -> Option<f64> {
+        self.level.get(name).map(|(_, most)| *most)
+    }
 }
 
 impl Process {
     /// How much of its CPUs it used, 0 to 1.
     pub fn usage(&self) -> f64 {
         if self.cpus > 0.0 { self.cpu / self.cpus } else { 0.0 }
+    }
+
+    /// Whether both may run on one CPU.
+    pub fn is_beside(&self, other: &Process) -> bool {
+        self.pinned.iter().any(|cpu| other.pinned.contains(cpu))
     }
 
     /// How much the busiest thread wanted of its time: what it ran and what it waited.
@@ -278,6 +350,25 @@ impl Signals {
         self.processes.iter().filter(|process| process.role == Role::App)
     }
 
+    /// Those behind it, and those whom these ask: processes that listen, and towards whom connections are held.
+    pub fn servers(&self) -> impl Iterator<Item = &Process> {
+        let is_asked = |process: &Process| {
+            let port = |at: &str| at.rsplit_once(':').map(|(_, port)| port.to_owned());
+            let held = |wanted: &str| {
+                self.hosts.iter().flat_map(|host| host.held.keys()).any(|at| port(at).as_deref() == Some(wanted))
+            };
+            process.listens.iter().any(|at| at.starts_with("unix:") || port(at).is_some_and(|port| held(&port)))
+        };
+        self.processes
+            .iter()
+            .filter(move |process| process.role == Role::App || (process.role == Role::Beside && is_asked(process)))
+    }
+
+    /// What programs of a kind told.
+    pub fn told_by(&self, kind: &str) -> impl Iterator<Item = &Told> {
+        self.told.iter().filter(move |told| told.kind == kind && told.failed.is_none())
+    }
+
     /// The edge's network.
     pub fn hub(&self) -> Option<&Host> {
         self.hosts.iter().find(|host| host.is_hub)
@@ -334,6 +425,7 @@ impl Signals {
             role,
             cpu,
             cpus: 1.0,
+            pinned: vec![0],
             threads: vec![(cpu, 0.01)],
             fds: (40, 1024),
             ..Process::default()
@@ -382,6 +474,9 @@ impl Signals {
             }],
             machine: Machine { cpus: 2.0, busy: 0.3, ..Machine::default() },
             said: BTreeMap::new(),
+            wrote: BTreeMap::new(),
+            pools: Vec::new(),
+            told: Vec::new(),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::output::SelfCheck;
 pub fn write(check: &SelfCheck) -> Value {
     json!({
         "worker_cpu": check.worker_cpu, "worker_cpu_peak": check.worker_cpu_peak, "machine_cpu": check.machine_cpu,
-        "lag_p99_ms": check.lag_p99_ms, "lag_max_ms": check.lag_max_ms, "ports": check.ports.map(|(a, b)| [a, b]),
+        "throttled": check.throttled, "lag_p99_ms": check.lag_p99_ms, "lag_max_ms": check.lag_max_ms, "ports": check.ports.map(|(a, b)| [a, b]),
         "descriptors": check.descriptors.map(|(a, b)| [a, b]), "dropped": check.dropped,
     })
 }
@@ -22,6 +22,7 @@ pub fn read(json: &Value) -> SelfCheck {
         worker_cpu: cpus.into_iter().flatten().filter_map(Value::as_f64).collect(),
         worker_cpu_peak: float("worker_cpu_peak"),
         machine_cpu: float("machine_cpu"),
+        throttled: float("throttled"),
         lag_p99_ms: float("lag_p99_ms"),
         lag_max_ms: float("lag_max_ms"),
         ports: room("ports"),
@@ -40,6 +41,7 @@ mod tests {
         let check = SelfCheck {
             worker_cpu: vec![0.5, 0.25],
             worker_cpu_peak: Some(0.75),
+            throttled: Some(0.25),
             lag_p99_ms: Some(12.5),
             ports: Some((3, 28_232)),
             dropped: 4,

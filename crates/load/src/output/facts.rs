@@ -51,6 +51,8 @@ pub struct SelfCheck {
     pub worker_cpu_peak: Option<f64>,
     /// CPU of the whole machine, 0 to 1 of all cores.
     pub machine_cpu: Option<f64>,
+    /// The part of its CPU quota's periods in which its control group was stopped, 0 to 1; absent without a quota.
+    pub throttled: Option<f64>,
     /// 99 % of arrivals were no later than this against their schedule, ms; absent where there were fewer than
     /// [`LAG_ARRIVALS_MIN`].
     pub lag_p99_ms: Option<f64>,
@@ -68,6 +70,8 @@ pub struct SelfCheck {
 
 /// A worker this busy no longer has time to be on time.
 const CPU_MAX: f64 = 0.9;
+/// A group stopped in more of its periods than this answers late: for most of a tenth of a second each time.
+const THROTTLED_MAX: f64 = 0.05;
 /// Arrivals later than this distort what they measure, ms.
 const LAG_MAX_MS: f64 = 10.0;
 /// A machine this busy lets everything on it wait.
@@ -87,6 +91,12 @@ impl SelfCheck {
             limits.push(format!(
                 "worker {worker} used {:.0} % of its core: use more cores, or more machines (--agents)",
                 cpu * 100.0
+            ));
+        }
+        if let Some(part) = self.throttled.filter(|part| *part > THROTTLED_MAX) {
+            limits.push(format!(
+                "its control group's CPU quota stopped it in {:.0} % of the quota's periods: a larger quota, or more machines (--agents)",
+                part * 100.0
             ));
         }
         if let Some(lag) = self.lag_p99_ms.filter(|lag| *lag > LAG_MAX_MS) {
@@ -207,6 +217,10 @@ mod tests {
         let none = SelfCheck::default();
         let table = [
             (SelfCheck { worker_cpu: vec![0.1, 0.97], ..none.clone() }, "worker 1 used 97 % of its core"),
+            (
+                SelfCheck { throttled: Some(0.97), ..none.clone() },
+                "stopped it in 97 % of the quota's periods: a larger quota",
+            ),
             (SelfCheck { lag_p99_ms: Some(12.0), ..none.clone() }, "began 12.0 ms late"),
             (SelfCheck { lag_max_ms: Some(120.0), ..none.clone() }, "the latest began 120 ms late"),
             (SelfCheck { dropped: 1200, ..none.clone() }, "1 200 scheduled arrivals were never begun"),

@@ -85,6 +85,7 @@ fn generator(check: &SelfCheck) -> Value {
         "worker_cpu": check.worker_cpu.iter().map(|cpu| number::json(thousandths(*cpu))).collect::<Vec<_>>(),
         "worker_cpu_peak": check.worker_cpu_peak.map(thousandths),
         "machine_cpu": check.machine_cpu.map(thousandths),
+        "throttled": check.throttled.map(thousandths),
         "lag_p99_ms": check.lag_p99_ms.map(number::json),
         "lag_max_ms": check.lag_max_ms.map(number::json),
         "ports": room(check.ports),

@@ -97,8 +97,10 @@ fn stampede(s: &Signals) -> Option<Found> {
     // One at a time could fetch no more than one after the other; an object that lives a second expires once in it.
     let wait_s = (s.step_ms_of_wait() / 1000.0).max(0.001);
     let turns = s.seconds / (1.0_f64).max(wait_s) + 2.0;
+    // nginx: ngx_http_file_cache_open() locks what is not there yet; what has expired is fetched by everybody all the same.
+    let is_locked = s.conf.has_lock && (s.conf.is_weir || s.conf.has_stale_updating);
     if !s.conf.has_cache
-        || s.conf.has_lock
+        || is_locked
         || answers(s) < ANSWERS_MIN
         || served == 0
         || (fetched as f64) < 2.0 * turns
@@ -128,10 +130,12 @@ fn stampede(s: &Signals) -> Option<Found> {
         ),
     )
     .slows(&[Segment::Wait]);
-    Some(found.knob(
-        "proxy_cache_lock on; proxy_cache_use_stale updating; proxy_cache_background_update on;",
-        "one fetch each time it expires, and nobody waits for it",
-    ))
+    let knob = if s.conf.has_lock {
+        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (the lock is for what is not there yet)"
+    } else {
+        "proxy_cache_lock on; proxy_cache_use_stale updating; proxy_cache_background_update on;"
+    };
+    Some(found.knob(knob, "one fetch each time it expires, and nobody waits for it"))
 }
 
 fn polling(s: &Signals) -> Option<Found> {

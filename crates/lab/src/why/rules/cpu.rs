@@ -14,6 +14,8 @@ const THREAD_RAN_BESIDE: f64 = 0.3;
 const CPUS_FULL: f64 = 0.88;
 /// Periods of a quota in which a group had to wait.
 const THROTTLED: f64 = 0.05;
+/// An event loop so late in one look of a hundred stands still.
+const LOOP_DELAY_MS: f64 = 50.0;
 /// A thread that waits so much of the time it wants has neighbours.
 const CROWDED: f64 = 0.35;
 /// Work of others, with which nothing is said of neighbours in the stack.
@@ -53,6 +55,26 @@ pub const RULES: &[Rule] = &[
         silent: |s| {
             s.processes[0].cpus = 2.0;
             s.processes[0].threads = vec![(0.6, 0.02), (0.5, 0.0)];
+        },
+    },
+    Rule {
+        id: "B14",
+        says: "the edge has more workers than CPUs, and they wait for each other",
+        tier: Tier::Waste,
+        check: crowded,
+        fires: |s| {
+            s.conf.worker_processes = Some("8".into());
+            s.processes[0].cpu = 0.97;
+            s.processes[0].preempted = 900.0;
+            s.processes.iter_mut().skip(1).for_each(|other| other.pinned = vec![1]);
+            s.processes[0].threads = vec![(0.13, 0.5); 8];
+        },
+        // As many workers, on as many CPUs.
+        silent: |s| {
+            s.conf.worker_processes = Some("8".into());
+            s.processes[0].cpus = 8.0;
+            s.processes[0].cpu = 0.97;
+            s.processes[0].threads = vec![(0.13, 0.5); 8];
         },
     },
     Rule {
@@ -116,9 +138,12 @@ pub const RULES: &[Rule] = &[
             s.processes[1].cpu = 0.5;
             s.processes[1].threads = vec![(0.5, 0.48)];
         },
+        // What waits as much, and nobody runs on the same CPUs.
         silent: |s| {
             s.processes[0].cpu = 0.45;
-            s.processes[0].threads = vec![(0.45, 0.1)];
+            s.processes[0].threads = vec![(0.45, 0.5)];
+            s.processes[1].cpu = 0.9;
+            s.processes[1].pinned = vec![1];
         },
     },
     Rule {
@@ -228,8 +253,37 @@ fn imbalance(s: &Signals) -> Option<Found> {
     Some(found.knob("listen … reuseport;", "connections are spread by the kernel; the tail shortens"))
 }
 
+fn crowded(s: &Signals) -> Option<Found> {
+    let edge = s.edge_process()?;
+    let busy: Vec<&(f64, f64)> = edge.threads.iter().filter(|(ran, waited)| *ran >= 0.03 || *waited >= 0.05).collect();
+    let (ran, waited) = busy.iter().fold((0.0, 0.0), |sum, (ran, waited)| (sum.0 + ran, sum.1 + waited));
+    let cpus = edge.cpus.ceil();
+    let is_crowded = busy.len() as f64 > cpus + 0.5 && waited / (ran + waited).max(1e-9) >= 0.4 && waited >= 0.5;
+    // Who waits for somebody else is another rule's, and so is a quota.
+    let beside: f64 =
+        s.processes.iter().filter(|one| one.role != Role::Edge && one.is_beside(edge)).map(|one| one.cpu).sum();
+    if !is_crowded || is_held_back(edge) || beside >= 0.3 || s.machine.foreign > FOREIGN_MAX {
+        return None;
+    }
+    let count = s.conf.worker_processes.clone().unwrap_or_else(|| busy.len().to_string());
+    let found = Found::new("edge: more workers than CPUs", 0.6)
+        .with("workers", format!("worker_processes {count}, of which {} worked, on {} CPUs", busy.len(), digits(cpus)))
+        .with("waited", format!("together they ran {} CPUs and waited for {} more", digits(ran), digits(waited)))
+        .with("taken off", format!("{} times a second one was taken off its CPU for another", digits(edge.preempted)))
+        .slows(&[Segment::Outside, Segment::Edge]);
+    Some(
+        found.knob(
+            format!("worker_processes {};", digits(cpus)),
+            "the tail shortens: nobody waits for a worker that waits",
+        ),
+    )
+}
+
 fn quota(s: &Signals) -> Option<Found> {
-    let held = s.processes.iter().filter(|process| process.role != Role::Client && is_held_back(process));
+    // Who only works beside, a batch, may be held back.
+    let is_server =
+        |process: &Process| process.role == Role::Edge || s.servers().any(|server| server.name == process.name);
+    let held = s.processes.iter().filter(|process| is_server(process) && is_held_back(process));
     let process = held.max_by(|one, other| one.throttled.total_cmp(&other.throttled))?;
     if stepped(process) {
         return None;
@@ -253,7 +307,8 @@ fn stepped(process: &Process) -> bool {
 }
 
 fn credits(s: &Signals) -> Option<Found> {
-    let process = s.processes.iter().find(|process| process.role != Role::Client && stepped(process))?;
+    let is_server = |process: &Process| matches!(process.role, Role::Edge | Role::App);
+    let process = s.processes.iter().find(|process| is_server(process) && stepped(process))?;
     let half = s.load.strip.len() / 2;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
     let (before, after) = s.load.strip.split_at(half);
@@ -307,31 +362,41 @@ fn handshakes(s: &Signals) -> Option<Found> {
 fn neighbours(s: &Signals) -> Option<Found> {
     let waits = |process: &&Process| {
         let (ran, waited) = process.threads.first().copied().unwrap_or_default();
-        process.role != Role::Client
+        matches!(process.role, Role::Edge | Role::App)
             && !is_held_back(process)
             && process.wanted() >= 0.85
             && waited / (ran + waited).max(1e-9) >= CROWDED
     };
-    let process = s.processes.iter().find(waits)?;
-    let others: f64 = s
-        .processes
-        .iter()
-        .filter(|other| other.name != process.name && other.role != Role::Client)
-        .map(|other| other.cpu)
-        .sum();
     // Whose work it is that it waits for: other work of this machine is the gate's to name.
-    if others < 0.3 || s.machine.foreign > FOREIGN_MAX {
+    if s.machine.foreign > FOREIGN_MAX {
         return None;
     }
+    let crowd = |process: &Process| -> Vec<&Process> {
+        let all = s.processes.iter().filter(|other| other.name != process.name && other.role != Role::Client);
+        let mut all: Vec<&Process> = all.filter(|other| other.is_beside(process) && other.cpu >= 0.05).collect();
+        all.sort_by(|one, other| other.cpu.total_cmp(&one.cpu));
+        all
+    };
+    let found = s.processes.iter().filter(waits).map(|process| (process, crowd(process)));
+    let (process, crowd) =
+        found.filter(|(_, crowd)| crowd.iter().map(|other| other.cpu).sum::<f64>() >= 0.3).max_by(|one, other| {
+            let wait = |process: &Process| process.threads.first().map_or(0.0, |(_, waited)| *waited);
+            wait(one.0).total_cmp(&wait(other.0))
+        })?;
     let (ran, waited) = process.threads.first().copied().unwrap_or_default();
+    let names: Vec<String> =
+        crowd.iter().take(3).map(|other| format!("{} {}", other.name, digits(other.cpu))).collect();
     let found = Found::new(format!("{}: neighbours on its CPUs", subject(process)), process.wanted())
         .with(
             "waits",
             format!("its busiest thread ran {} of the time and waited {} for a CPU", percent(ran), percent(waited)),
         )
-        .with("neighbours", format!("others of the stack used {} CPUs meanwhile", digits(others)))
-        .slows(&[Segment::Outside, Segment::Edge, Segment::Wait])
-        .squeezed(squeeze(process));
+        .with("neighbours", format!("CPUs used by others that may run on the same ones: {}", names.join(", ")))
+        .slows(&[Segment::Outside, Segment::Edge, Segment::Wait]);
+    let found = match crowd.first() {
+        Some(first) => found.squeezed(Squeeze::Neighbour(process.name.clone(), first.name.clone())),
+        None => found,
+    };
     Some(
         found.knob(
             "a machine, or CPUs, of its own; else more weight (cpu.weight, CPUWeight=)",
@@ -375,7 +440,7 @@ fn app_full(s: &Signals) -> Option<Found> {
         s.machine.foreign > FOREIGN_MAX && wanted >= 0.95 * app.cpus && app.usage() >= 0.4
     };
     let full = |app: &&Process| (app.usage() >= CPUS_FULL || crowded(app)) && !is_held_back(app) && !is_single(s, app);
-    let app = s.apps().filter(full).max_by(|one, other| one.cpu.total_cmp(&other.cpu))?;
+    let app = s.servers().filter(full).max_by(|one, other| one.cpu.total_cmp(&other.cpu))?;
     let found = Found::new(format!("{}: its CPUs", subject(app)), app.usage())
         .with(
             "application",
@@ -405,11 +470,47 @@ fn is_single(s: &Signals, app: &Process) -> bool {
         && app.threads.first().is_some_and(|(ran, _)| *ran >= 0.8 * app.cpu)
 }
 
+/// An event loop stands still though its thread does not compute: something in it waits, and everybody with it.
+fn blocked(s: &Signals) -> Option<Found> {
+    let stands = |told: &&crate::why::signals::Told| told.mean("p99_ms").is_some_and(|ms| ms >= LOOP_DELAY_MS);
+    let told = s.told_by("node").find(stands)?;
+    let app = s.servers().find(|app| app.name == told.process && app.usage() < 0.7 && !is_held_back(app))?;
+    let number = |name: &str| digits(told.mean(name).unwrap_or(0.0));
+    let found = Found::new(format!("{}: its event loop stands still", subject(app)), 0.9)
+        .with("loop", format!("it was late by {} ms on the average, p99 {} ms", number("mean_ms"), number("p99_ms")))
+        .with(
+            "cpu",
+            format!("its CPUs were {} used: something in it waits without letting others go on", percent(app.usage())),
+        )
+        .slows(&[Segment::Wait]);
+    Some(found.knob(
+        "the calls ending in Sync (fs, child_process, crypto) by those that do not",
+        "the loop's delay falls to a millisecond or two, and with it the wait of everybody",
+    ))
+}
+
 fn one_thread(s: &Signals) -> Option<Found> {
-    let app = s.apps().find(|app| is_single(s, app) && !is_held_back(app))?;
+    full_thread(s).or_else(|| blocked(s))
+}
+
+fn full_thread(s: &Signals) -> Option<Found> {
+    // Of Redis, another rule knows more.
+    let is_known = |app: &Process| s.told_by("redis").any(|told| told.process == app.name);
+    let app = s.servers().find(|app| is_single(s, app) && !is_held_back(app) && !is_known(app))?;
     let found = Found::new(format!("{}: one thread", subject(app)), app.wanted())
         .with("application", describe(app))
         .with("threads", format!("{} CPUs used by the whole process of {}", digits(app.cpu), digits(app.cpus)))
+        .with(
+            "loop",
+            match s.told_by("node").find(|told| told.process == app.name) {
+                Some(told) => format!(
+                    "its event loop was late by {} ms on the average, p99 {} ms",
+                    digits(told.mean("mean_ms").unwrap_or(0.0)),
+                    digits(told.mean("p99_ms").unwrap_or(0.0))
+                ),
+                None => String::new(),
+            },
+        )
         .with(
             "wait",
             format!(
@@ -433,12 +534,13 @@ fn subject(process: &Process) -> String {
         Role::Edge => "edge".to_owned(),
         Role::Client => "load generator".to_owned(),
         Role::App => format!("application {}", process.name),
+        Role::Beside => process.name.clone(),
     }
 }
 
 fn segments(process: &Process) -> &'static [Segment] {
     match process.role {
-        Role::App => &[Segment::Wait, Segment::Connect],
+        Role::App | Role::Beside => &[Segment::Wait, Segment::Connect],
         Role::Edge | Role::Client => &[Segment::Outside, Segment::Edge, Segment::Body],
     }
 }

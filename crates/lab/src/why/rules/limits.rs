@@ -300,7 +300,66 @@ fn syns(s: &Signals) -> Option<Found> {
     ))
 }
 
+/// The pool of an application's workers: the program says so itself, or lets connections wait.
 fn pool(s: &Signals) -> Option<Found> {
+    workers(s).or_else(|| waiting(s))
+}
+
+/// Apache or Tomcat say that all of their workers are busy.
+fn workers(s: &Signals) -> Option<Found> {
+    let all = s.told.iter().filter(|told| told.failed.is_none());
+    let full = all.filter_map(|told| {
+        let busy = told.mean("busy")?;
+        let most = told.most("busy_max").unwrap_or(busy + told.mean("idle")?);
+        (busy >= 2.0 && busy >= 0.95 * most).then_some((told.process.as_str(), busy, most))
+    });
+    let wrote = s.wrote.iter().filter_map(|(process, kinds)| Some((process.as_str(), *kinds.get("workers")?)));
+    let lines: Vec<(&str, u64)> = wrote.collect();
+    let (process, board) = match full.max_by(|one, other| one.1.total_cmp(&other.1)) {
+        Some((process, busy, most)) => (process, Some((busy, most))),
+        None => (lines.first()?.0, None),
+    };
+    let app = s.processes.iter().find(|known| known.name == process);
+    let used = app.map_or(0.0, |app| app.usage());
+    if used >= 0.7 || app.is_some_and(|app| app.throttled > 0.05) {
+        return None;
+    }
+    let said = lines.iter().filter(|(known, _)| *known == process).map(|(_, count)| count).sum::<u64>();
+    let found = Found::new(format!("application {process}: its workers"), 0.97)
+        .with(
+            "workers",
+            board.map_or(String::new(), |(busy, most)| format!("{} of {} busy", digits(busy), digits(most))),
+        )
+        .with(
+            "log",
+            if said > 0 {
+                format!("{said} times it said that its limit of workers was reached")
+            } else {
+                String::new()
+            },
+        )
+        .with("cpu", format!("its CPUs were {} used: they wait, they do not work", percent(used)))
+        .with(
+            "wait",
+            format!(
+                "{} ms of a request's {} ms are spent waiting for it",
+                digits(s.step_ms("wait") + s.step_ms("connect")),
+                digits(s.load.ms[0])
+            ),
+        )
+        .slows(&[Segment::Wait, Segment::Connect]);
+    let found = match s.pools.iter().find(|pool| pool.process == process) {
+        Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
+        None => found,
+    };
+    Some(found.knob(
+        "find what its workers wait for; only if that has room, more of them (MaxRequestWorkers, server.tomcat.threads.max)",
+        "if the pool is the limit, answers a second grow with it; if not, it was what they wait for",
+    ))
+}
+
+/// Connections wait to be accepted by an application that does not compute.
+fn waiting(s: &Signals) -> Option<Found> {
     let apps: Vec<&str> = s.edge.peers.keys().map(|peer| port(peer)).collect();
     // A queue of a moment is that of connections that come; one that lasts is of somebody who does not take them.
     let lasts = |host: &Host, address: &String| host.lasting.get(address).is_some_and(|share| *share >= LASTING);

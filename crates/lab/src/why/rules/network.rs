@@ -2,10 +2,14 @@
 
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
-use crate::why::signals::{Role, Signals};
+use crate::why::signals::{Process, Role, Signals, Told};
 
 /// A link so full is full: its rate counts headers that an interface does not.
 const LINK_FULL: f64 = 0.88;
+/// Time in garbage collections that is too much.
+const COLLECTED: f64 = 0.10;
+/// Looks at which a process waited for a disk, beyond which that is no chance.
+const STUCK: f64 = 0.25;
 /// Pressure, over 10 s, that is not chance.
 const PRESSED: f64 = 0.10;
 
@@ -114,8 +118,16 @@ fn memory(s: &Signals) -> Option<Found> {
         .filter(|process| process.role != Role::Client)
         .max_by_key(|process| (process.memory_full, process.swapped))?;
     let pressed = s.machine.pressure.get("memory").copied().unwrap_or(0.0);
-    if process.memory_full < 20 && process.swapped == 0 && pressed < PRESSED {
+    // By the JVM's own count, or by what Spring Boot tells of it.
+    let collects = |told: &&Told| matches!(told.kind.as_str(), "jvm" | "spring") && told.failed.is_none();
+    let collector =
+        s.told.iter().filter(collects).max_by(|one, other| one.rate("gc_ms").total_cmp(&other.rate("gc_ms")));
+    let collected = collector.map_or(0.0, |told| told.rate("gc_ms") / 1000.0);
+    if process.memory_full < 20 && process.swapped == 0 && pressed < PRESSED && collected < COLLECTED {
         return None;
+    }
+    if let Some(told) = collector.filter(|_| collected >= COLLECTED) {
+        return Some(heap(told, collected));
     }
     let found = Found::new(format!("{}: its memory", process.name), 0.9)
         .with(
@@ -136,16 +148,46 @@ fn memory(s: &Signals) -> Option<Found> {
     )
 }
 
+fn heap(told: &Told, collected: f64) -> Found {
+    let mb = |name: &str| digits(told.most(name).unwrap_or(0.0) / 1e6);
+    let found = Found::new(format!("application {}: its heap", told.process), collected.max(0.9))
+        .with("collections", format!("{} of the time went into them", percent(collected)))
+        .with(
+            "heap",
+            match told.most("heap_max") {
+                Some(_) => format!("{} MB used at most, of {} MB that it may have", mb("heap"), mb("heap_max")),
+                None => String::new(),
+            },
+        )
+        .slows(&[Segment::Wait]);
+    found.knob(
+        "a larger heap (-Xmx), or less that is allocated for each request",
+        "collections below 5 % of the time; p99 falls",
+    )
+}
+
 fn disk(s: &Signals) -> Option<Found> {
     let pressed = s.machine.pressure.get("io").copied().unwrap_or(0.0);
     let temporary = s.said("temporary");
-    if pressed < PRESSED || temporary == 0 {
+    let waits = |process: &&Process| process.role != Role::Client && process.stuck >= STUCK;
+    let stuck = s.processes.iter().filter(waits).max_by(|one, other| one.stuck.total_cmp(&other.stuck));
+    if stuck.is_none() && (pressed < PRESSED || temporary == 0) {
         return None;
     }
-    let found = Found::new("edge: its disk", pressed.max(0.5))
-        .with("pressure", format!("some task waited for a disk {} of the time", percent(pressed)))
-        .with("files", format!("{temporary} bodies were written to temporary files"))
-        .slows(&[Segment::Body, Segment::Outside]);
+    let who = stuck.map_or("edge", |process| process.name.as_str());
+    let found = Found::new(format!("{who}: its disk"), stuck.map_or(pressed, |process| process.stuck).max(0.5))
+        .with(
+            "waited",
+            stuck.map_or(String::new(), |process| {
+                format!("at {} of the looks one of its threads waited for a disk (state D)", percent(process.stuck))
+            }),
+        )
+        .with("pressure", format!("some task of this machine waited for a disk {} of the time", percent(pressed)))
+        .with(
+            "files",
+            if temporary > 0 { format!("{temporary} bodies were written to temporary files") } else { String::new() },
+        )
+        .slows(&[Segment::Body, Segment::Outside, Segment::Wait]);
     let knob = if s.conf.has_buffered_log {
         "proxy_buffers 16 32k; so that bodies stay in memory"
     } else {

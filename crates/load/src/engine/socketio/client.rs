@@ -41,6 +41,8 @@ pub(super) struct Client {
     pub(super) is_over: Cell<bool>,
     /// A POST is under way.
     pub(super) posts: Cell<bool>,
+    /// The error that ends this connection, in engine.io-client's words.
+    pub(super) fault: Cell<Option<&'static str>>,
     /// Counts connections, so that a task of an earlier one knows that it is.
     pub(super) generation: Cell<u32>,
     /// Rings for the virtual user.
@@ -127,6 +129,7 @@ impl Client {
             leaves: Cell::new(false),
             is_over: Cell::new(false),
             posts: Cell::new(false),
+            fault: Cell::new(None),
             generation: Cell::new(0),
             user: Bell::default(),
             keeper: Bell::default(),
@@ -362,12 +365,19 @@ impl Client {
             }
         }
         let was_up = !matches!(self.link.replace(Link::Down), Link::Down);
+        let fault = self.fault.take();
         self.upgrade.replace(Upgrade::No);
         self.generation.set(self.generation.get() + 1);
         for namespace in self.namespaces.borrow_mut().iter_mut() {
             match namespace.state {
-                // One that the connection broke under while it was being connected is tried again with it.
                 State::New if !was_up => namespace.state = State::Refused(why.to_owned()),
+                // socket.io-client: Socket.onerror() is a connect_error while the namespace is being connected. Where the
+                // connection was closed without an error, the namespace is tried again with it.
+                State::New => {
+                    if let Some(fault) = fault {
+                        namespace.state = State::Refused(fault.to_owned());
+                    }
+                }
                 State::Connected => namespace.state = State::Lost,
                 _ => {}
             }

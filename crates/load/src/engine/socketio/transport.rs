@@ -85,6 +85,9 @@ async fn guarded(client: &Client, mut connection: Pin<Box<dyn Future<Output = &'
         if client.is_over.get() {
             return Poll::Ready("io client disconnect");
         }
+        if client.fault.get().is_some() {
+            return Poll::Ready("transport error");
+        }
         if matches!(*client.link.borrow(), Link::Down) {
             if opening.poll_expired().is_ready() {
                 return Poll::Ready("timeout");
@@ -154,7 +157,11 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
         _ if is_faulty => "parse error",
         End::Closed(_) => "transport close",
         End::Silent => "ping timeout",
-        End::Broken(_) | End::Violation(_) => "transport error",
+        End::Broken(_) | End::Violation(_) => {
+            // An attempt that was not agreed to breaks nothing: the long poll goes on.
+            client.fault.set(is_agreed.then_some("websocket error"));
+            "transport error"
+        }
     }
 }
 
@@ -210,7 +217,11 @@ async fn poll(client: &Rc<Client>) -> &'static str {
         }
         deadline.set(handshake.silence);
         let Some(body) = get(client, &mut poller, Some(&handshake.sid), &deadline).await else {
-            return if deadline.poll_expired().is_ready() { "ping timeout" } else { "transport error" };
+            if deadline.poll_expired().is_ready() {
+                return "ping timeout";
+            }
+            client.fault.set(Some("xhr poll error"));
+            return "transport error";
         };
         if let Some(why) = take_in(client, &body) {
             return why;
@@ -284,9 +295,14 @@ async fn send(client: Rc<Client>, sid: String, generation: u32) {
         let target = target(&client.options, Some(&sid));
         let answer = poller.ask(&client.options, &target, Some(&body), &deadline).await;
         client.posts.set(false);
+        let is_taken = answer.is_ok_and(|answer| answer.status == 200);
+        // A server of several processes may know the session where it is polled and not where it is posted to: that poll
+        // would wait until the server misses a pong. engine.io-client ends the connection at once, and so is it here.
+        if !is_taken && client.generation.get() == generation {
+            client.fault.set(Some("xhr post error"));
+        }
         client.keeper.ring();
-        // The poll finds out what is wrong, if it is more than this request.
-        if !answer.is_ok_and(|answer| answer.status == 200) {
+        if !is_taken {
             break;
         }
     }

@@ -1,0 +1,164 @@
+//! Runs that were made elsewhere, compared without pairs: what they can show, and what they cannot.
+
+use serde_json::{Value, json};
+
+use crate::ab::now_ms;
+use crate::analysis::{Question, analyse_runs};
+use crate::block::Block;
+use crate::import::Imported;
+use crate::metric::{Metric, digits};
+use crate::schedule::{Arm, Looks};
+use crate::stats;
+use crate::store;
+
+/// What a bootstrap within one run says, and what it does not.
+const WITHIN: &str = "within-run only; between-run variance unknown";
+
+/// Two kinds of runs.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// What holds those before: a directory or a file.
+    pub before: (String, Vec<Imported>),
+    /// What holds those after.
+    pub after: (String, Vec<Imported>),
+    /// What is looked at.
+    pub primary: &'static Metric,
+    /// What matters to nobody.
+    pub threshold: f64,
+    /// What chance begins with.
+    pub seed: u64,
+}
+
+/// The comparison as a run that can be kept.
+pub fn compare(it: &Elsewhere) -> Value {
+    let blocks: Vec<Block> = it.before.1.iter().chain(&it.after.1).map(|run| run.block.clone()).collect();
+    let looks = Looks::one(stats::RUNS_MIN);
+    let question = Question {
+        primary: it.primary,
+        threshold: it.threshold,
+        looks: &looks,
+        no_effect: &[],
+        gate: gate(it),
+        minutes_a_pair: 0.0,
+    };
+    let analysis = analyse_runs(&blocks, &question);
+    let now = now_ms();
+    let side = |(name, runs): &(String, Vec<Imported>)| json!({"file": name, "runs": runs.iter().map(|run| json!({"file": run.name, "by": run.by})).collect::<Vec<_>>()});
+    json!({
+        "version": 1,
+        "id": store::new_id(),
+        "kind": "elsewhere",
+        "started_ms": now,
+        "ended_ms": now,
+        "seed": it.seed,
+        "load": "runs that were made elsewhere",
+        "before": side(&it.before),
+        "after": side(&it.after),
+        "environment": {"before": counted(&it.before.1), "after": counted(&it.after.1)},
+        "design": {"primary": it.primary.key, "threshold": it.threshold, "looks": looks.at, "alpha": looks.alpha},
+        "blocks": blocks.iter().map(Block::to_json).collect::<Vec<_>>(),
+        "within": within(it),
+        "metrics": analysis.metrics,
+        "gate": question.gate,
+        "verdict": {"name": analysis.verdict.name, "text": analysis.verdict.text, "is_regression": analysis.verdict.is_regression},
+    })
+}
+
+/// One run of a kind that may not be used leaves nothing to say of it; more are told and left out.
+fn gate(it: &Elsewhere) -> Option<String> {
+    let runs = it.before.1.iter().chain(&it.after.1);
+    let all_spoiled = |runs: &[Imported]| runs.iter().all(|run| !run.block.spoiled.is_empty());
+    if !all_spoiled(&it.before.1) && !all_spoiled(&it.after.1) {
+        return None;
+    }
+    let spoiled = runs.into_iter().find(|run| !run.block.spoiled.is_empty())?;
+    Some(format!("{}: {}", spoiled.name, spoiled.block.spoiled.join("; ")))
+}
+
+fn counted(runs: &[Imported]) -> String {
+    let mut by: Vec<&str> = runs.iter().map(|run| run.by).collect();
+    by.sort_unstable();
+    by.dedup();
+    let count = runs.len();
+    format!("{count} {} of {}", if count == 1 { "run" } else { "runs" }, by.join(" and "))
+}
+
+/// Of a kind with one run alone: how it varied within itself.
+fn within(it: &Elsewhere) -> Vec<Value> {
+    let alone = |(arm, runs): (Arm, &Vec<Imported>)| {
+        let [run] = runs.as_slice() else { return None };
+        let found = stats::moving_block(&run.windows, it.seed)?;
+        let throughput = stats::mean(&run.windows);
+        Some(json!({
+            "arm": arm.letter().to_string(), "throughput": throughput, "interval": [found.low, found.high],
+            "windows": run.windows.len(), "label": WITHIN,
+        }))
+    };
+    [(Arm::Before, &it.before.1), (Arm::After, &it.after.1)].into_iter().filter_map(alone).collect()
+}
+
+/// What is beside the table: who ran alone, and what of it was not used.
+pub fn notes(run: &Value) -> Vec<String> {
+    let ends = |json: &Value| Some((json["interval"][0].as_f64()?, json["interval"][1].as_f64()?));
+    let alone = run["within"].as_array().into_iter().flatten().filter_map(|json| {
+        let (low, high) = ends(json)?;
+        let (arm, label) = (json["arm"].as_str()?, json["label"].as_str()?);
+        let mean = digits(json["throughput"].as_f64()?);
+        Some(format!("{arm} alone: {mean}/s, 95 % {} to {}/s ({label})", digits(low), digits(high)))
+    });
+    alone.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::import::read;
+    use crate::metric::of;
+
+    fn runs(count: usize, p95: f64, arm: Arm) -> Vec<Imported> {
+        let one = |number: usize| {
+            let period = json!({"counters": {"http.responses": 9_000 + 37 * (number % 5)}});
+            let text = json!({
+                "aggregate": {
+                    "counters": {"http.requests": 20_000, "http.codes.200": 20_000},
+                    "summaries": {"http.response_time": {"count": 20_000, "p50": 1, "p95": p95 + 0.01 * number as f64, "p99": 9}},
+                    "firstMetricAt": 0, "lastMetricAt": 20_000,
+                },
+                "intermediate": vec![period; 12],
+            });
+            read(&format!("{number}.json"), &text.to_string(), number, arm).unwrap()
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn of_two(before: Vec<Imported>, after: Vec<Imported>) -> Value {
+        compare(&Elsewhere {
+            before: ("a".to_owned(), before),
+            after: ("b".to_owned(), after),
+            primary: of("p95").unwrap(),
+            threshold: 0.05,
+            seed: 1,
+        })
+    }
+
+    #[test]
+    fn six_of_each_may_be_compared_and_single_runs_may_not() {
+        let run = of_two(runs(6, 40.0, Arm::Before), runs(7, 30.0, Arm::After));
+        let text = crate::report::text(&run);
+        assert_eq!(run["verdict"]["name"], "better", "{text}");
+        assert!(text.contains("6 and 7 runs") && text.contains("6 runs of Artillery 2"), "{text}");
+        let single = of_two(runs(1, 40.0, Arm::Before), runs(1, 30.0, Arm::After));
+        let text = crate::report::text(&single);
+        assert!(text.contains("Verdict: not comparable: one run per arm"), "{text}");
+        assert!(text.contains("A alone: 900/s, 95 % 900 to 900/s (within-run only"), "{text}");
+    }
+
+    #[test]
+    fn a_saturated_generator_is_no_run() {
+        let mut before = runs(1, 40.0, Arm::Before);
+        before[0].block.spoiled.push("load generator saturated (core 97 %)".to_owned());
+        let run = of_two(before, runs(6, 40.0, Arm::After));
+        assert_eq!(run["verdict"]["text"], "no verdict: 0.json: load generator saturated (core 97 %)");
+    }
+}

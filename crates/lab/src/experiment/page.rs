@@ -1,0 +1,280 @@
+//! A lab's run as a part of the page that other runs have: nginx beside weir.
+
+use serde_json::{Value, json};
+
+use super::report::{self, FIGURES, beside};
+use crate::html::{NAMES, WIDTH, comparison, escape, figure, waterlines, word};
+use crate::metric::digits;
+
+/// Height of a bar, and between the bars of two variants.
+const BAR: f64 = 16.0;
+const GAP: f64 = 8.0;
+/// Beyond this ratio bars are drawn by their logarithm.
+const LOG_FROM: f64 = 20.0;
+/// Height of a strip.
+const STRIP: f64 = 36.0;
+
+/// The body of its page.
+pub fn body(run: &Value) -> String {
+    [head(run), expected(run), ladder(run), figures(run), strips(run), limits(run), comparisons(run), rest(run)]
+        .concat()
+}
+
+fn head(run: &Value) -> String {
+    let kind = if run["verdict"]["name"] == "holds" { "good" } else { "bad" };
+    let edges: Vec<String> =
+        list(&run["edges"]).map(|edge| format!("{} {}", legend(edge), word(&edge["version"]))).collect();
+    format!(
+        "<h1>{}: {}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">{}</p>\n<p>{}</p>\n",
+        word(&run["name"]),
+        word(&run["title"]),
+        word(&run["verdict"]["text"]),
+        word(&run["prior"]),
+        edges.join(" · "),
+    )
+}
+
+fn list(json: &Value) -> impl Iterator<Item = &Value> {
+    json.as_array().into_iter().flatten()
+}
+
+/// The colour of an edge.
+fn class(edge: &Value) -> &'static str {
+    if *edge == "weir" { "b" } else { "a" }
+}
+
+fn legend(edge: &Value) -> String {
+    format!("<i class=\"key {}\"></i>", class(&edge["edge"]))
+}
+
+/// What was expected, and what each edge showed.
+fn expected(run: &Value) -> String {
+    let edges: Vec<&Value> = list(&run["edges"]).collect();
+    let rows: String = beside(run)
+        .into_iter()
+        .map(|(key, cells)| {
+            let cell = |edge: &&Value| match cells.iter().find(|one| one["edge"] == edge["edge"]) {
+                Some(one) if one["holds"] == true => format!("<td>{}</td>", word(&one["found"])),
+                Some(one) => format!("<td><b class=\"fails\">{}, fails</b></td>", word(&one["found"])),
+                None => "<td class=\"soft\">not asked</td>".to_owned(),
+            };
+            let [variant, says, wanted] = key.map(word);
+            let cells = edges.iter().map(cell).collect::<String>();
+            format!("<tr><td>{variant}</td><td class=\"text\">{says}</td><td>{wanted}</td>{cells}</tr>\n")
+        })
+        .collect();
+    let heads: String = edges.iter().map(|edge| format!("<th>{}</th>", word(&edge["edge"]))).collect();
+    format!(
+        "<h2>Expected and measured</h2>\n<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th class=\"text\">expected</th><th>wanted</th>{heads}</tr>\n{rows}</table></div>\n"
+    )
+}
+
+/// Blocks that have figures of `weir load`.
+fn loaded(run: &Value) -> Vec<&Value> {
+    list(&run["blocks"]).filter(|block| FIGURES.first().is_some_and(|figure| figure.of(block).is_some())).collect()
+}
+
+/// Names of variants in the order in which they were run.
+fn variants<'v>(blocks: &[&'v Value]) -> Vec<&'v Value> {
+    let mut names: Vec<&Value> = Vec::new();
+    for block in blocks {
+        if !names.contains(&&block["variant"]) {
+            names.push(&block["variant"]);
+        }
+    }
+    names
+}
+
+/// Answers a second of each variant, a bar for each edge.
+fn ladder(run: &Value) -> String {
+    let blocks = loaded(run);
+    let rate = |block: &Value| FIGURES.first().and_then(|figure| figure.of(block)).filter(|rate| *rate > 0.0);
+    let rates: Vec<f64> = blocks.iter().filter_map(|block| rate(block)).collect();
+    let (least, most) =
+        (rates.iter().copied().fold(f64::INFINITY, f64::min), rates.iter().copied().fold(0.0, f64::max));
+    if rates.len() < 2 {
+        return String::new();
+    }
+    let is_log = most / least > LOG_FROM;
+    let room = WIDTH - NAMES - 70.0;
+    // By its logarithm, a bar begins at the power of ten below the least.
+    let floor = 10f64.powf(least.log10().floor());
+    let long = |rate: f64| if is_log { (rate / floor).ln() / (most / floor).ln() * room } else { rate / most * room };
+    let (mut svg, mut y) = (String::new(), 0.0);
+    for variant in variants(&blocks) {
+        svg += &format!("<text x=\"0\" y=\"{:.1}\">{}</text>", y + BAR - 3.0, word(variant));
+        for block in blocks.iter().filter(|block| block["variant"] == *variant) {
+            let Some(rate) = rate(block) else { continue };
+            let (edge, width) = (word(&block["edge"]), long(rate).max(1.0));
+            svg += &format!(
+                "<g><title>{edge}: {}/s</title><rect x=\"{NAMES}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" class=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
+                digits(rate),
+                BAR - 2.0,
+                class(&block["edge"]),
+                NAMES + width + 5.0,
+                y + BAR - 4.0,
+                digits(rate),
+            );
+            y += BAR;
+        }
+        y += GAP;
+    }
+    let scale = if is_log { format!("; a bar is as long as the logarithm, from {floor}") } else { String::new() };
+    figure(&format!("Answers a second{scale}"), y, &svg)
+}
+
+/// The figures of each block.
+fn figures(run: &Value) -> String {
+    let blocks = loaded(run);
+    let row = |block: &&Value| {
+        let cells: String =
+            FIGURES.iter().map(|it| format!("<td>{}</td>", it.show(block).unwrap_or("–".into()))).collect();
+        format!("<tr><td>{}</td><td>{}</td>{cells}</tr>\n", word(&block["variant"]), word(&block["edge"]))
+    };
+    let mut rows = String::new();
+    for variant in variants(&blocks) {
+        rows.extend(blocks.iter().filter(|block| block["variant"] == *variant).map(row));
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title)).collect();
+    format!(
+        "<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th>edge</th>{heads}</tr>\n{rows}</table></div>\n"
+    )
+}
+
+/// Answers over time, a strip for each block; all on one scale within a variant.
+fn strips(run: &Value) -> String {
+    let numbers = |block: &Value| list(&block["strip"]).filter_map(Value::as_f64).collect::<Vec<_>>();
+    let blocks: Vec<&Value> = list(&run["blocks"]).filter(|block| numbers(block).len() > 1).collect();
+    let (mut svg, mut y) = (String::new(), 0.0);
+    for variant in variants(&blocks) {
+        let own: Vec<&&Value> = blocks.iter().filter(|block| block["variant"] == *variant).collect();
+        let most = own.iter().flat_map(|block| numbers(block)).fold(1e-9, f64::max);
+        for block in own {
+            let values = numbers(block);
+            let step = (WIDTH - NAMES) / (values.len() - 1).max(1) as f64;
+            let point = |(at, value): (usize, &f64)| {
+                format!("{:.1},{:.1}", NAMES + at as f64 * step, y + STRIP - 2.0 - value / most * (STRIP - 6.0))
+            };
+            let points: Vec<String> = values.iter().enumerate().map(point).collect();
+            svg += &format!(
+                "<text x=\"0\" y=\"{:.1}\">{}</text><text x=\"0\" y=\"{:.1}\" class=\"small\">{}, to {}/s</text><polyline points=\"{}\" class=\"strip {}\"/>",
+                y + 14.0,
+                word(variant),
+                y + 28.0,
+                word(&block["edge"]),
+                digits(most),
+                points.join(" "),
+                class(&block["edge"]),
+            );
+            y += STRIP;
+        }
+    }
+    if y == 0.0 { svg } else { figure("Answers a second, from the beginning of a block to its end", y, &svg) }
+}
+
+/// Limits beside their use, block by block.
+fn limits(run: &Value) -> String {
+    let blocks: Vec<&Value> =
+        list(&run["blocks"]).filter(|block| list(&block["waterlines"]).next().is_some()).collect();
+    let mut out = String::new();
+    for variant in variants(&blocks) {
+        for block in blocks.iter().filter(|block| block["variant"] == *variant) {
+            let title = format!("{} {}", word(variant), word(&block["edge"]));
+            let fullest = fullest(&block["waterlines"]);
+            out += &format!(
+                "<details><summary>{}: {fullest}</summary>\n{}</details>\n",
+                title.trim(),
+                waterlines(&block["waterlines"])
+            );
+        }
+    }
+    if out.is_empty() { out } else { format!("<h2>Limits, and the most that was used of them</h2>\n{out}") }
+}
+
+/// The first of them, in words.
+fn fullest(rows: &Value) -> String {
+    let part = rows[0]["most"].as_f64().zip(rows[0]["limit"].as_f64()).map_or(f64::NAN, |(most, limit)| most / limit);
+    format!("{} at {:.0} %", word(&rows[0]["what"]), part * 100.0)
+}
+
+/// Two variants in alternating blocks, of each edge.
+fn comparisons(run: &Value) -> String {
+    let one = |compared: &Value| {
+        let head = format!(
+            "<h2>{}: A is {}, B is {}</h2>\n<p class=\"verdict\">{}</p>\n",
+            word(&compared["edge"]),
+            word(&compared["before"]),
+            word(&compared["after"]),
+            word(&compared["verdict"]["text"])
+        );
+        head + &comparison(&json!({
+            "kind": "ab", "metrics": compared["metrics"], "blocks": compared["blocks"], "design": compared["design"],
+        }))
+    };
+    list(&run["comparisons"]).map(one).collect()
+}
+
+/// What a terminal shows, and the machine.
+fn rest(run: &Value) -> String {
+    format!(
+        "<details><summary>As a terminal shows it</summary><pre>{}</pre></details>\n<footer>weir {} · {} CPUs · Linux {} · seed {} · run {} · made by weir lab</footer>\n",
+        escape(&report::text(run)),
+        word(&run["environment"]["weir"]),
+        run["environment"]["cpus"],
+        word(&run["environment"]["kernel"]),
+        run["seed"],
+        word(&run["id"]),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Value {
+        let block = |edge: &str, variant: &str, rate: u64| {
+            json!({
+                "edge": edge, "variant": variant, "strip": [1, 2, 3],
+                "waterlines": [{"what": "ports <x>", "most": 90, "limit": 100, "unit": ""}],
+                "answer": {"load": {"aggregate": {"counters": {}}, "weir": {"started_ms": 0, "ended_ms": 1000, "response": {"count": rate, "p50": 1.5, "p999": 9.0}}}},
+            })
+        };
+        let one = |edge: &str, variant: &str, holds: bool| json!({"edge": edge, "variant": variant, "says": "more <i>", "wanted": "≥ 5", "found": "7", "holds": holds});
+        json!({
+            "id": "1", "kind": "lab", "name": "x<", "title": "t", "verdict": {"name": "fails", "text": "1 of 3"}, "environment": {},
+            "edges": [{"edge": "nginx", "version": "n/1", "seconds": 3.4}, {"edge": "weir", "version": "w/1", "seconds": 2.0}],
+            "expected": [one("nginx", "slow", true), one("nginx", "fast", true), one("weir", "slow", false)],
+            "blocks": [block("nginx", "slow", 5), block("nginx", "fast", 2000), block("weir", "slow", 6)],
+        })
+    }
+
+    #[test]
+    fn edges_stand_beside_each_other() {
+        let page = crate::html::page(&run());
+        for part in [
+            "<th>nginx</th><th>weir</th>",
+            "<td>slow</td><td class=\"text\">more &lt;i&gt;</td><td>≥ 5</td><td>7</td><td><b class=\"fails\">7, fails</b></td>",
+            "<td>fast</td><td class=\"text\">more &lt;i&gt;</td><td>≥ 5</td><td>7</td><td class=\"soft\">not asked</td>",
+            "the logarithm, from 1",
+            "9.00 ms",
+            "<summary>slow nginx: ports &lt;x&gt; at 90 %</summary>",
+            "As a terminal shows it",
+        ] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+        assert!(!page.contains("<x>") && !page.contains("<i>") && !page.contains("{{"));
+    }
+
+    #[test]
+    fn several_runs_are_a_table_and_a_closing() {
+        let table = report::table(&[run()]);
+        assert!(table.contains("| variant | expected | wanted | n/1 (3 s) | w/1 (2 s) |"), "{table}");
+        assert!(table.contains("| slow | more <i> | ≥ 5 | 7 | **7** |\n| fast | more <i> | ≥ 5 | 7 |  |"), "{table}");
+        let closing = report::closing(&[run()]);
+        assert!(closing.contains("x<        nginx    2 of   2 holds      3 s\n"), "{closing}");
+        assert!(closing.contains("FAILS slow: more <i>: 7 (wanted: ≥ 5)"), "{closing}");
+    }
+}

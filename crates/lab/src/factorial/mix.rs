@@ -1,0 +1,110 @@
+//! Configurations between two others: some of the changes, and not the rest.
+
+use weir_conf::Statement;
+
+use crate::change::{Change, Together};
+
+/// Directives whose order among others is their meaning.
+const ORDERED: [&str; 5] = ["rewrite", "set", "return", "break", "if"];
+
+/// A change that is told apart from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Factor {
+    /// Its name: the directive, or several that are one idea.
+    pub name: String,
+    /// Its directives.
+    pub directives: Vec<String>,
+    /// What it changes, a sentence each.
+    pub changes: Vec<String>,
+}
+
+/// The factors of these changes; the refusal says what is no factor.
+pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, String> {
+    let mut found: Vec<Factor> = Vec::new();
+    for change in changes {
+        if let Some(ordered) = ORDERED.iter().find(|name| **name == change.name) {
+            return Err(format!(
+                "{}: the order of \"{ordered}\" is its meaning, and a mixture of two files has none: change it alone",
+                change.sentence()
+            ));
+        }
+        let list = together.iter().find(|list| list.contains(&change.name));
+        let directives = list.map_or_else(|| vec![change.name.clone()], Clone::clone);
+        let name = directives.join("+");
+        match found.iter_mut().find(|factor| factor.name == name) {
+            Some(factor) => factor.changes.push(change.sentence()),
+            None => found.push(Factor { name, directives, changes: vec![change.sentence()] }),
+        }
+    }
+    match found.len() {
+        0 => Err("the two configurations say the same: nothing to tell apart".to_owned()),
+        1 => Err(format!(
+            "one factor changes, {}: leave --factorial out",
+            found.first().map_or("", |one| one.name.as_str())
+        )),
+        count if count > super::FACTORS_MAX => Err(format!(
+            "{count} factors are {} combinations; at most {} are told apart: {}\n  make some of them one, --together NAME,NAME, or change fewer",
+            1u64.checked_shl(u32::try_from(count).unwrap_or(u32::MAX)).unwrap_or(u64::MAX),
+            super::FACTORS_MAX,
+            found.iter().map(|factor| factor.name.as_str()).collect::<Vec<_>>().join(", ")
+        )),
+        _ => Ok(found),
+    }
+}
+
+/// The statements of `after`, with those as before that are not on. Blocks have to be the same in both.
+pub fn mixed(
+    before: &[Statement],
+    after: &[Statement],
+    is_on: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Statement>, String> {
+    let blocks = |statements: &[Statement]| {
+        statements.iter().filter(|statement| statement.is_block()).map(line).collect::<Vec<String>>()
+    };
+    let (one, other) = (blocks(before), blocks(after));
+    if one != other {
+        let odd = other.iter().find(|line| !one.contains(line)).or(one.iter().find(|line| !other.contains(line)));
+        let odd = odd.or(other.first()).or(one.first()).cloned().unwrap_or_default();
+        return Err(format!(
+            "\"{odd}\" is a whole block that the two configurations do not share in the same order: --factorial mixes directives; put the block into both, or compare without --factorial"
+        ));
+    }
+    let mut counterparts = before.iter().filter(|statement| statement.is_block());
+    let of = |statements: &[Statement], name: &str| {
+        statements.iter().filter(|one| !one.is_block() && one.name.text == name).map(line).collect::<Vec<String>>()
+    };
+    let is_as_before = |name: &str| !is_on(name) && of(before, name) != of(after, name);
+    let kept =
+        |name: &str| before.iter().filter(|one| !one.is_block() && one.name.text == *name).cloned().collect::<Vec<_>>();
+    let mut found: Vec<Statement> = Vec::new();
+    let mut placed: Vec<&str> = Vec::new();
+    for statement in after {
+        let name = statement.name.text.as_str();
+        if statement.is_block() {
+            let inner = counterparts.next().map_or(&[][..], Statement::children);
+            let mut mixture = statement.clone();
+            mixture.block = Some(mixed(inner, statement.children(), is_on)?);
+            found.push(mixture);
+        } else if !is_as_before(name) {
+            found.push(statement.clone());
+        } else if !placed.contains(&name) {
+            placed.push(name);
+            found.extend(kept(name));
+        }
+    }
+    // Taken out by the change, and back where it is not on: before the blocks that may inherit it.
+    let mut gone: Vec<&str> = Vec::new();
+    for statement in before.iter().filter(|statement| !statement.is_block()) {
+        let name = statement.name.text.as_str();
+        if of(after, name).is_empty() && !is_on(name) && !gone.contains(&name) {
+            gone.push(name);
+        }
+    }
+    let back = gone.into_iter().flat_map(kept).collect::<Vec<_>>();
+    Ok(back.into_iter().chain(found).collect())
+}
+
+/// Its words, however they are quoted.
+fn line(statement: &Statement) -> String {
+    statement.words().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}

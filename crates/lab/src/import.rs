@@ -1,0 +1,138 @@
+//! Runs that were made elsewhere: reports of `weir load`, and of Artillery 2 and 1, as blocks of a comparison without pairs.
+
+use serde_json::{Map, Value, json};
+
+use crate::block::{Asked, Block};
+use crate::schedule::Arm;
+use crate::series::Series;
+
+/// A report that was read.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Its file.
+    pub name: String,
+    /// Who wrote it: `weir load`, `Artillery 2`, `Artillery 1`.
+    pub by: &'static str,
+    /// Its figures.
+    pub block: Block,
+    /// What tells how it varied within itself: its throughput in windows.
+    pub windows: Vec<f64>,
+}
+
+/// Reads a report; the error says what is wrong with it, with its file.
+pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported, String> {
+    let report: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+    let aggregate = &report["aggregate"];
+    let (by, load) = match () {
+        () if report["weir"].is_object() => ("weir load", report.clone()),
+        () if aggregate["counters"].as_object().is_some_and(|counters| !counters.is_empty()) => {
+            ("Artillery 2", of_second(&report))
+        }
+        () if aggregate["codes"].is_object() => ("Artillery 1", of_first(aggregate)),
+        () => {
+            return Err(format!(
+                "{name}: no report of weir load or Artillery: it has neither \"weir\" nor an \"aggregate\" with counters or codes"
+            ));
+        }
+    };
+    // Nobody knows what else ran there, nor what the edge used.
+    let block = Block::of(&json!({"load": load, "usage": {}}), number, arm, 0, Asked::default());
+    Ok(Imported { name: name.to_owned(), by, windows: windows(&report), block })
+}
+
+/// A report of Artillery 2 under the names that a block is read by.
+fn of_second(report: &Value) -> Value {
+    let aggregate = &report["aggregate"];
+    let of = |name: &str| &aggregate["summaries"][name];
+    let latency = [of("http.response_time"), of("socketio.response_time")].into_iter().find(|it| it.is_object());
+    let at = |key: &str| aggregate[key].as_u64();
+    let (from, to) = (at("firstMetricAt").or(at("firstCounterAt")), at("lastMetricAt").or(at("lastCounterAt")));
+    let weir = json!({"started_ms": from, "ended_ms": to, "response": latency, "incomplete": []});
+    json!({"aggregate": {"counters": aggregate["counters"]}, "weir": weir})
+}
+
+/// A report of Artillery 1: `codes`, `errors` and `latency` by their old names, and a rate instead of times.
+fn of_first(aggregate: &Value) -> Value {
+    let mut counters = Map::new();
+    for (prefix, key) in [("http.codes.", "codes"), ("errors.", "errors")] {
+        for (name, count) in aggregate[key].as_object().into_iter().flatten() {
+            counters.insert(format!("{prefix}{name}"), count.clone());
+        }
+    }
+    let sum = |key: &str| aggregate[key].as_object().into_iter().flatten().filter_map(|(_, n)| n.as_u64()).sum::<u64>();
+    let (answers, errors) = (sum("codes"), sum("errors"));
+    counters.insert("http.requests".to_owned(), json!(answers + errors));
+    let mut latency = aggregate["latency"].clone();
+    latency["p50"] = latency["median"].clone();
+    latency["count"] = json!(answers);
+    // The mean rate is all that is told of its length.
+    let seconds = aggregate["rps"]["mean"].as_f64().filter(|rate| *rate > 0.0).map(|rate| answers as f64 / rate);
+    let ended = seconds.map(|seconds| (seconds * 1000.0).round());
+    let weir = json!({"started_ms": 0, "ended_ms": ended, "response": latency, "incomplete": []});
+    json!({"aggregate": {"counters": counters}, "weir": weir})
+}
+
+/// Answers a second in each window: of weir's fine ones, else of the periods without the first and the last, which are cut off.
+fn windows(report: &Value) -> Vec<f64> {
+    if let Some(series) = Series::of(report) {
+        return series.throughput;
+    }
+    let count = |period: &Value| {
+        let counters = &period["counters"];
+        let second = counters["http.responses"].as_f64().or_else(|| counters["socketio.emit"].as_f64());
+        second.or_else(|| period["requestsCompleted"].as_f64())
+    };
+    let periods = report["intermediate"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let inner = periods.get(1..periods.len().saturating_sub(1).max(1)).unwrap_or_default();
+    inner.iter().filter_map(count).map(|count| count / PERIOD_S).collect()
+}
+
+/// Artillery's periods.
+const PERIOD_S: f64 = 10.0;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// The figures of report S2, as its author printed them.
+    #[test]
+    fn a_report_of_artillery_1_is_read() {
+        let text = json!({"aggregate": {
+            "codes": {"200": 112_728, "502": 40_772}, "errors": {"ETIMEDOUT": 265}, "rps": {"mean": 638.11},
+            "latency": {"min": 4, "max": 9987, "median": 527, "p95": 1407, "p99": 2201},
+        }, "intermediate": []});
+        let run = read("before.json", &text.to_string(), 0, Arm::Before).unwrap();
+        assert_eq!((run.by, run.block.requests, run.block.failed()), ("Artillery 1", 153_765, 41_037));
+        assert!((run.block.values["throughput"] - 638.11).abs() < 0.01, "{:?}", run.block.values);
+        assert_eq!((run.block.values["p50"], run.block.values.get("cpu")), (527.0, None));
+    }
+
+    #[test]
+    fn a_report_of_artillery_2_and_of_weir_are_read() {
+        let aggregate = json!({
+            "counters": {"http.requests": 20_000, "http.codes.200": 19_000, "http.codes.503": 1_000, "http.responses": 20_000},
+            "summaries": {"http.response_time": {"count": 20_000, "p50": 1, "p95": 2, "p99": 4}},
+            "firstMetricAt": 1_000, "lastMetricAt": 21_000,
+        });
+        let period = json!({"counters": {"http.responses": 5_000}});
+        let second = json!({"aggregate": aggregate, "intermediate": [period, period, period, period]});
+        let run = read("a.json", &second.to_string(), 3, Arm::After).unwrap();
+        assert_eq!(
+            (run.by, run.block.values["throughput"], run.block.values["errors"]),
+            ("Artillery 2", 1_000.0, 0.05)
+        );
+        assert_eq!((run.windows, run.block.values["p99"]), (vec![500.0, 500.0], 4.0));
+        let weirs = json!({"aggregate": aggregate, "weir": {"started_ms": 0, "ended_ms": 10_000, "response": {"count": 20_000, "p50": 3.0, "p95": 4.0}}});
+        let run = read("b.json", &weirs.to_string(), 0, Arm::After).unwrap();
+        assert_eq!((run.by, run.block.values["throughput"], run.block.values["p50"]), ("weir load", 2_000.0, 3.0));
+    }
+
+    #[test]
+    fn what_is_no_report_is_refused_by_its_name() {
+        for text in ["{}", "[]", "{\"aggregate\": {}}", "nothing"] {
+            let refused = read("x.json", text, 0, Arm::Before).unwrap_err();
+            assert!(refused.starts_with("x.json: "), "{refused}");
+        }
+    }
+}

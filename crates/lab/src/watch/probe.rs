@@ -1,0 +1,374 @@
+//! What programs of a stack tell of themselves when they are asked: workers that are busy, pools that are full, queries that wait.
+//!
+//! A probe is named by `--probe KIND=AT`, or found by who listens. One that cannot be read says why: it is never silently absent.
+
+mod apache;
+mod jvm;
+mod mysql;
+pub mod node;
+mod redis;
+mod spring;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weir_meter::host;
+use weir_net::{Instant, clock, worker};
+
+use super::Target;
+
+/// How often programs are asked: each answer is work of theirs.
+const EVERY: Duration = Duration::from_millis(500);
+/// How long an answer may take; one whose workers are all busy takes its time.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a probe has to be waited for at the end.
+const AT_END: Duration = Duration::from_secs(8);
+/// Bytes of an answer.
+const ANSWER_MAX: u64 = 4 << 20;
+/// Probes of a block.
+const PROBES_MAX: usize = 32;
+/// Readings of a probe that are kept; more are thinned to every second.
+const READINGS_MAX: usize = 600;
+
+/// What was read: names and numbers.
+pub type Reading = BTreeMap<String, f64>;
+
+/// A kind of program.
+pub struct Kind {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it tells, in words; the guide has it.
+    pub says: &'static str,
+    /// The names of its processes, where it can be found by them.
+    programs: &'static [&'static str],
+    /// What of its readings are counters; the rest are levels.
+    pub counters: &'static [&'static str],
+    read: fn(&Probe) -> Result<Reading, String>,
+}
+
+/// Every kind.
+pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "apache",
+        says: "busy and idle workers, from `/server-status?auto` (mod_status)",
+        programs: &["apache2", "httpd"],
+        counters: &["accesses"],
+        read: apache::read,
+    },
+    Kind {
+        name: "jvm",
+        says: "time in garbage collections and the heap, from the JVM's own counters (what `jcmd PID PerfCounter.print` prints)",
+        programs: &["java"],
+        counters: &["gc_ms", "gc_count"],
+        read: jvm::read,
+    },
+    Kind {
+        name: "spring",
+        says: "Tomcat's busy threads and Hikari's connections, from `/actuator/prometheus`, else `/actuator/metrics`",
+        programs: &["java"],
+        counters: &["gc_ms", "pool_timeouts"],
+        read: spring::read,
+    },
+    Kind {
+        name: "mysql",
+        says: "threads that run, waits for locks, slow queries, of MariaDB and MySQL by their client (`SHOW GLOBAL STATUS`)",
+        programs: &["mariadbd", "mysqld"],
+        counters: &["questions", "slow", "lock_waits", "lock_ms", "refused"],
+        read: mysql::read,
+    },
+    Kind {
+        name: "redis",
+        says: "commands and the time they take, blocked clients, evictions (`INFO`)",
+        programs: &["redis-server", "valkey-server"],
+        counters: &["commands", "command_us", "evicted", "refused"],
+        read: redis::read,
+    },
+    Kind {
+        name: "node",
+        says: "the delay of the event loop, by a module that is preloaded into every Node.js of the stack; only where it is named",
+        programs: &[],
+        counters: &[],
+        read: node::read,
+    },
+];
+
+/// The kind with this name.
+pub fn kind(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// A probe that was asked for: `redis=:password@127.0.0.1:6379`, `spring=http://127.0.0.1:8081/actuator/prometheus`, `node`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    /// [`Kind::name`].
+    pub kind: String,
+    /// Where; of `node`, nowhere.
+    pub at: String,
+}
+
+impl Wanted {
+    /// From the command line; the refusal says what there is.
+    pub fn of(text: &str) -> Result<Wanted, String> {
+        let (name, at) = text.split_once('=').unwrap_or((text, ""));
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        if kind(name).is_none() {
+            return Err(format!("--probe {text}: KIND=WHERE, of {}", names.join(", ")));
+        }
+        if (name == "node") != at.is_empty() {
+            return Err(format!("--probe {text}: node alone, and every other with its place, as redis=127.0.0.1:6379"));
+        }
+        Ok(Wanted { kind: name.to_owned(), at: at.to_owned() })
+    }
+}
+
+/// One program, and how it is asked.
+pub struct Probe {
+    kind: &'static Kind,
+    /// The process of the stack.
+    process: String,
+    /// Its own id.
+    pid: u32,
+    /// Where it is asked.
+    at: String,
+    /// The directory of the block.
+    dir: std::path::PathBuf,
+}
+
+/// What came of a probe.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answers {
+    /// The process of the stack; empty where it was named by its place alone.
+    pub process: String,
+    /// [`Kind::name`].
+    pub kind: String,
+    /// Where it was asked, without a password.
+    pub at: String,
+    /// Readings, each with its time, ms.
+    pub readings: Vec<(u64, Reading)>,
+    /// Why the last that failed did.
+    pub failed: Option<String>,
+}
+
+/// Finds the programs of a stack that tell something, and adds those that were named.
+pub fn find(targets: &[Target], wanted: &[Wanted], dir: &Path) -> Vec<Probe> {
+    let root = Path::new("/");
+    let mut found = Vec::new();
+    for target in targets.iter().filter(|target| !target.is_edge) {
+        let family = host::family_under(root, target.pid);
+        for kind in KINDS {
+            let is_named = wanted.iter().any(|wanted| wanted.kind == kind.name && kind.name != "node");
+            let own = |pid: &&u32| {
+                let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                kind.programs.contains(&name.trim()) || (kind.name == "node" && node::is_one(dir, **pid))
+            };
+            let Some(pid) = family.iter().find(own).filter(|_| !is_named) else { continue };
+            let at = match kind.name {
+                "jvm" | "node" => String::new(),
+                _ => place(kind.name, target, &host::listens_of(root, &[*pid])),
+            };
+            found.push(Probe { kind, process: target.name.clone(), pid: *pid, at, dir: dir.to_owned() });
+        }
+    }
+    for one in wanted.iter().filter(|one| one.kind != "node") {
+        let Some(kind) = kind(&one.kind) else { continue };
+        let own = targets.iter().find(|target| {
+            let listens = host::listens_of(root, &host::family_under(root, target.pid));
+            port(&one.at).is_some_and(|wanted| listens.iter().any(|at| port(at) == Some(wanted)))
+                || listens.contains(&format!("unix:{}", one.at))
+        });
+        let process = own.map_or(String::new(), |target| target.name.clone());
+        found.push(Probe { kind, process, pid: own.map_or(0, |own| own.pid), at: one.at.clone(), dir: dir.to_owned() });
+    }
+    found.truncate(PROBES_MAX);
+    found
+}
+
+/// The port at the end of an address's host, whatever stands around it.
+fn port(at: &str) -> Option<u16> {
+    let rest = at.split_once("://").map_or(at, |(_, rest)| rest);
+    let rest = rest.split('/').next()?;
+    rest.rsplit_once(':')?.1.parse().ok()
+}
+
+/// Where a process that listens there is asked from the hub; empty if it is not to be reached.
+fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<String>) -> String {
+    if kind == "mysql"
+        && let Some(path) =
+            listens.iter().find_map(|at| at.strip_prefix("unix:")).filter(|path| path.ends_with(".sock"))
+    {
+        return path.to_owned();
+    }
+    let reach = |at: &String| {
+        let at: SocketAddr = at.parse().ok()?;
+        let is_hub = target.host == crate::stack::HUB;
+        match at.ip() {
+            ip if ip.is_unspecified() && is_hub => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), at.port())),
+            ip if ip.is_unspecified() => Some(SocketAddr::new(target.address?, at.port())),
+            ip if ip.is_loopback() && !is_hub => None,
+            _ => Some(at),
+        }
+    };
+    listens.iter().find_map(reach).map(|at| at.to_string()).unwrap_or_default()
+}
+
+impl Probe {
+    fn read(&self) -> Result<Reading, String> {
+        if self.at.is_empty() && !matches!(self.kind.name, "jvm" | "node") {
+            return Err(format!(
+                "it listens nowhere that the edge's host reaches: --probe {}=WHERE, or let it listen on its host's address",
+                self.kind.name
+            ));
+        }
+        (self.kind.read)(self)
+    }
+
+    /// Without what stands before `@`.
+    fn shown(&self) -> String {
+        self.at.rsplit_once('@').map_or(self.at.as_str(), |(_, at)| at).to_owned()
+    }
+}
+
+/// Asks on a thread of its own, from its start to [`Asker::end`].
+pub struct Asker {
+    is_over: Arc<AtomicBool>,
+    answers: mpsc::Receiver<Vec<Answers>>,
+}
+
+impl Asker {
+    /// Begins; its times are since `start`.
+    pub fn start(probes: Vec<Probe>, start: Instant) -> std::io::Result<Asker> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = is_over.clone();
+        let (tell, answers) = mpsc::channel();
+        worker::block_aside("probes", move || {
+            let mut all: Vec<Answers> = probes
+                .iter()
+                .map(|probe| Answers {
+                    process: probe.process.clone(),
+                    kind: probe.kind.name.to_owned(),
+                    at: probe.shown(),
+                    ..Answers::default()
+                })
+                .collect();
+            let mut next = clock::precise();
+            while !probes.is_empty() {
+                let is_last = over.load(Ordering::Relaxed);
+                if is_last || clock::precise() >= next {
+                    for (probe, answers) in probes.iter().zip(&mut all) {
+                        let at_ms = u64::try_from((clock::precise() - start).as_millis()).unwrap_or(u64::MAX);
+                        match probe.read() {
+                            Ok(reading) => answers.readings.push((at_ms, reading)),
+                            Err(why) => answers.failed = Some(why),
+                        }
+                        if answers.readings.len() >= READINGS_MAX {
+                            answers.readings = std::mem::take(&mut answers.readings).into_iter().step_by(2).collect();
+                        }
+                    }
+                    next = clock::precise() + EVERY;
+                }
+                if is_last {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            // Nobody waits any more: then nobody wants it.
+            let _ = tell.send(all);
+        })?;
+        Ok(Asker { is_over, answers })
+    }
+
+    /// Asks once more, and ends.
+    pub fn end(self) -> Vec<Answers> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.answers.recv_timeout(AT_END).unwrap_or_default()
+    }
+}
+
+/// A connection that does not wait for ever.
+fn connect(at: &str) -> Result<TcpStream, String> {
+    let at: SocketAddr = at.parse().map_err(|_| format!("{at}: an address is wanted, as 127.0.0.1:6379"))?;
+    let stream = TcpStream::connect_timeout(&at, PATIENCE).map_err(|error| format!("{at}: {error}"))?;
+    let timed = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    timed.map(|()| stream).map_err(|error| format!("{at}: {error}"))
+}
+
+/// The body of an answer with 200; the error names what came instead.
+fn get(at: &str, path: &str) -> Result<String, String> {
+    let mut stream = connect(at)?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain, application/json\r\n\r\n");
+    let failed = |error: std::io::Error| format!("http://{at}{path}: {error}");
+    stream.write_all(request.as_bytes()).map_err(failed)?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_MAX).read_to_end(&mut answer).map_err(failed)?;
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| format!("http://{at}{path}: no answer"))?;
+    let line = head.lines().next().unwrap_or_default();
+    if line.split(' ').nth(1) == Some("200") { Ok(body.to_owned()) } else { Err(format!("http://{at}{path}: {line}")) }
+}
+
+/// `http://HOST:PORT/PATH`, `HOST:PORT/PATH` or `HOST:PORT`: the address, and the path if there is one.
+fn url(at: &str) -> (String, Option<String>) {
+    let rest = at.strip_prefix("http://").unwrap_or(at);
+    let (address, path) = rest.split_once('/').map_or((rest, None), |(address, path)| (address, Some(path)));
+    let address = match address.strip_prefix("localhost:") {
+        Some(port) => format!("{}:{port}", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        None => address.to_owned(),
+    };
+    (address, path.filter(|path| !path.is_empty()).map(|path| format!("/{path}")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_probe_is_asked_for_by_kind_and_place() {
+        let of = |text: &str| Wanted::of(text).map(|wanted| (wanted.kind, wanted.at));
+        assert_eq!(of("redis=:pw@127.0.0.1:6379"), Ok(("redis".into(), ":pw@127.0.0.1:6379".into())));
+        assert_eq!(of("node"), Ok(("node".into(), String::new())));
+        assert!(of("oracle=1").unwrap_err().contains("of apache, jvm, spring, mysql, redis, node"));
+        assert!(of("redis").is_err() && of("node=1").is_err());
+        assert_eq!(url("http://localhost:80/a/b"), ("127.0.0.1:80".into(), Some("/a/b".into())));
+        assert_eq!((port("http://x:81/y"), port("[::1]:7"), port("/run/x.sock")), (Some(81), Some(7), None));
+    }
+
+    #[test]
+    fn who_is_asked_where() {
+        let target = |host: &str| Target {
+            host: host.to_owned(),
+            address: Some("10.99.0.2".parse().unwrap()),
+            ..Target::default()
+        };
+        let listens = |list: &[&str]| list.iter().map(|at| (*at).to_owned()).collect();
+        assert_eq!(place("redis", &target("edge"), &listens(&["0.0.0.0:6379"])), "127.0.0.1:6379");
+        assert_eq!(place("redis", &target("db"), &listens(&["0.0.0.0:6379"])), "10.99.0.2:6379");
+        assert_eq!(place("redis", &target("db"), &listens(&["127.0.0.1:6379"])), "");
+        assert_eq!(place("mysql", &target("db"), &listens(&["127.0.0.1:3306", "unix:/run/m.sock"])), "/run/m.sock");
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_says_why() {
+        let probe = |kind: &str, at: &str| Probe {
+            kind: super::kind(kind).unwrap(),
+            process: "db".into(),
+            pid: 0,
+            at: at.into(),
+            dir: "/nowhere".into(),
+        };
+        assert!(probe("redis", "").read().unwrap_err().contains("--probe redis=WHERE"));
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let asker = Asker::start(vec![probe("redis", &format!(":secret@{free}"))], clock::precise()).unwrap();
+        let answers = asker.end();
+        assert!(answers[0].failed.as_ref().unwrap().contains("refused") && answers[0].readings.is_empty());
+        assert_eq!(answers[0].at, free.to_string());
+    }
+}

@@ -1,0 +1,89 @@
+//! MariaDB and MySQL, by the client that is installed with them: it speaks every way of logging in, root's over a Unix socket among
+//! them, and a reading is a process, some milliseconds of CPU.
+
+use std::process::{Command, Stdio};
+
+use super::{Probe, Reading, url};
+
+/// What is asked for, and what it is called here.
+const STATUS: &[(&str, &str)] = &[
+    ("Threads_running", "running"),
+    ("Threads_connected", "connected"),
+    ("Questions", "questions"),
+    ("Slow_queries", "slow"),
+    ("Innodb_row_lock_waits", "lock_waits"),
+    ("Innodb_row_lock_time", "lock_ms"),
+    ("Innodb_row_lock_current_waits", "locked"),
+    ("Connection_errors_max_connections", "refused"),
+];
+
+/// Asks. A place is a socket's path or `USER:PASSWORD@HOST:PORT`.
+pub fn read(probe: &Probe) -> Result<Reading, String> {
+    let names: Vec<String> = STATUS.iter().map(|(name, _)| format!("'{name}'")).collect();
+    let query = format!(
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ({}); SHOW GLOBAL VARIABLES LIKE 'max_connections'",
+        names.join(",")
+    );
+    let (login, place) = probe.at.rsplit_once('@').unwrap_or(("", &probe.at));
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let mut why = String::new();
+    for client in ["mariadb", "mysql"] {
+        let mut command = Command::new(client);
+        command.args(["--no-defaults", "-N", "-B", "--connect-timeout=2"]);
+        if place.starts_with('/') {
+            command.arg(format!("--socket={place}"));
+        } else {
+            let (address, _) = url(place);
+            let (host, port) = address.rsplit_once(':').unwrap_or((&address, "3306"));
+            command.args(["--protocol=tcp", "-h", host, "-P", port]);
+        }
+        command.args(["-u", if user.is_empty() { "root" } else { user }]);
+        if !password.is_empty() {
+            // Not among its arguments, which everybody may read.
+            command.env("MYSQL_PWD", password);
+        }
+        let output = command.arg("-e").arg(&query).stdin(Stdio::null()).output();
+        match output {
+            Ok(output) if output.status.success() => {
+                return of(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| format!("{place}: no status"));
+            }
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
+                return Err(format!("{place}: {said} (--probe mysql=USER:PASSWORD@HOST:PORT, or its socket's path)"));
+            }
+            Err(error) => why = format!("{client}: {error} (apt-get install mariadb-client)"),
+        }
+    }
+    Err(why)
+}
+
+fn of(text: &str) -> Option<Reading> {
+    let mut found = Reading::new();
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once('\t') else { continue };
+        let known = STATUS.iter().find(|(known, _)| *known == name).map(|(_, own)| *own);
+        let own = known.or((name == "max_connections").then_some("connected_max"));
+        if let (Some(own), Ok(value)) = (own, value.parse::<f64>()) {
+            found.insert(own.to_owned(), value);
+        }
+    }
+    // The one that asks is one itself.
+    for own in ["running", "connected"] {
+        found.entry(own.to_owned()).and_modify(|value| *value = (*value - 1.0).max(0.0));
+    }
+    (found.len() >= 3).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_status_is_read() {
+        let text = "Innodb_row_lock_time\t1200\nQuestions\t77\nThreads_running\t9\nWsrep\toff\nmax_connections\t151\n";
+        let found = of(text).unwrap();
+        assert_eq!((found["running"], found["lock_ms"], found["connected_max"]), (8.0, 1200.0, 151.0));
+        assert_eq!(of("ERROR 1045"), None);
+    }
+}

@@ -1,0 +1,310 @@
+//! Inside an application and behind it: what it told when it was asked. A pool that is full, a database that waits for itself, a
+//! Redis that is asked too often; and, where nobody told anything, that servers share what limits them.
+
+use crate::metric::digits;
+use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
+use crate::why::signals::{Process, Signals, Told};
+
+/// A pool so full is full.
+const POOL_FULL: f64 = 0.95;
+/// An application that uses more of its CPUs is not one that waits.
+const WAITS: f64 = 0.7;
+/// Of a request's time, what has to be spent waiting for the application.
+const WAIT_SHARE: f64 = 0.6;
+/// Threads of a database that waited for locks, on the average.
+const LOCKED: f64 = 0.5;
+/// Commands to Redis for each request beyond which it is asked too often.
+const CHATTY: f64 = 20.0;
+
+/// The rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "B23",
+        says: "the application's pool of connections is full, and what it connects to is not",
+        tier: Tier::Limit,
+        check: connections,
+        fires: |s| s.told.push(told("spring", "app", &[("active", 5.0), ("pool", 5.0), ("pending", 11.0)])),
+        // As full, and the database behind it is at its end.
+        silent: |s| {
+            s.told.push(told("spring", "app", &[("active", 5.0), ("pool", 5.0), ("pending", 11.0)]));
+            s.told.push(Told {
+                grew: [("lock_ms".to_owned(), 40_000.0), ("lock_waits".to_owned(), 2000.0)].into(),
+                ..told("mysql", "db", &[("running", 5.0)])
+            });
+        },
+    },
+    Rule {
+        id: "B24",
+        says: "the database is at its end: its threads wait for locks or for a CPU",
+        tier: Tier::Limit,
+        check: database,
+        fires: |s| {
+            s.told.push(Told {
+                grew: [("lock_ms".to_owned(), 40_000.0), ("lock_waits".to_owned(), 2000.0)].into(),
+                ..told("mysql", "db", &[("running", 6.0)])
+            });
+        },
+        // As many threads run, and they wait for nothing.
+        silent: |s| s.told.push(told("mysql", "db", &[("running", 6.0)])),
+    },
+    Rule {
+        id: "B25",
+        says: "Redis is full, or asked so often for each request that the way there and back is what is waited for",
+        tier: Tier::Limit,
+        check: store,
+        fires: |s| {
+            redis(s, 0.97);
+            s.told.push(Told { grew: [("commands".to_owned(), 900_000.0)].into(), ..told("redis", "cache", &[]) });
+        },
+        silent: |s| {
+            redis(s, 0.2);
+            s.told.push(Told { grew: [("commands".to_owned(), 4_000.0)].into(), ..told("redis", "cache", &[]) });
+        },
+    },
+    Rule {
+        id: "B26",
+        says: "several servers wait for something that they share",
+        tier: Tier::Rest,
+        check: shared,
+        fires: |s| {
+            s.conf.servers = vec!["one:1".into(), "two:1".into()];
+            s.load.ms[0] = 40.0;
+            s.edge.steps.insert("wait".into(), (2000, 76_000_000));
+        },
+        // One of them is full.
+        silent: |s| {
+            s.conf.servers = vec!["one:1".into(), "two:1".into()];
+            s.load.ms[0] = 40.0;
+            s.edge.steps.insert("wait".into(), (2000, 76_000_000));
+            s.processes[1].cpu = 0.9;
+            s.processes[1].threads = vec![(0.9, 0.05)];
+        },
+    },
+];
+
+fn told(kind: &str, process: &str, levels: &[(&str, f64)]) -> Told {
+    Told {
+        kind: kind.to_owned(),
+        process: process.to_owned(),
+        at: "127.0.0.1:1".to_owned(),
+        seconds: 10.0,
+        level: levels.iter().map(|(name, value)| ((*name).to_owned(), (*value, *value))).collect(),
+        ..Told::default()
+    }
+}
+
+fn redis(s: &mut Signals, cpu: f64) {
+    s.processes.push(Process {
+        name: "cache".into(),
+        role: crate::why::signals::Role::Beside,
+        cpu,
+        cpus: 1.0,
+        pinned: vec![1],
+        threads: vec![(cpu, 0.01)],
+        ..Process::default()
+    });
+}
+
+/// What of a request's time is spent waiting for the application.
+fn wait_share(s: &Signals) -> f64 {
+    (s.step_ms("wait") + s.step_ms("connect")) / s.load.ms[0].max(1e-9)
+}
+
+/// The pool of an application that the lab was told the size of: what it squeezes.
+fn squeezed(s: &Signals, found: Found, process: &str) -> Found {
+    match s.pools.iter().find(|pool| pool.process == process) {
+        Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
+        None => found,
+    }
+}
+
+fn waits(s: &Signals, process: &str) -> bool {
+    s.processes.iter().filter(|known| known.name == process).all(|app| app.usage() < WAITS && app.throttled < 0.05)
+}
+
+fn connections(s: &Signals) -> Option<Found> {
+    if database(s).is_some() {
+        return None;
+    }
+    told_full(s).or_else(|| little(s))
+}
+
+/// Hikari says that its pool is full and that threads wait for it.
+fn told_full(s: &Signals) -> Option<Found> {
+    let full = |told: &&Told| {
+        let (active, most) = (told.mean("active").unwrap_or(0.0), told.most("pool").unwrap_or(0.0));
+        most > 0.0 && active >= POOL_FULL * most && told.mean("pending").is_some_and(|pending| pending >= 0.5)
+    };
+    let told = s.told_by("spring").find(full).filter(|told| waits(s, &told.process))?;
+    let number = |name: &str| digits(told.mean(name).unwrap_or(0.0));
+    let found = Found::new(format!("application {}: its pool of connections to the database", told.process), 0.97)
+        .with(
+            "pool",
+            format!(
+                "{} of {} connections in use, {} threads waited for one",
+                number("active"),
+                number("pool"),
+                number("pending")
+            ),
+        )
+        .with("cpu", cpu_of(s, &told.process))
+        .with("wait", wait(s))
+        .slows(&[Segment::Wait]);
+    let found = match s.told_by("mysql").next() {
+        Some(db) => found.with("database", format!("{} threads ran in it", digits(db.mean("running").unwrap_or(0.0)))),
+        None => found,
+    };
+    let knob = wanted(told.mean("pool").unwrap_or(0.0) + told.mean("pending").unwrap_or(0.0));
+    Some(squeezed(s, found, &told.process).knob(
+        format!("spring.datasource.hikari.maximum-pool-size={knob}   (and the database's max_connections to match)"),
+        "answers a second grow with the pool, until the database is at its end",
+    ))
+}
+
+/// By Little's law more requests are in an application than the pool that the lab was told of has places.
+fn little(s: &Signals) -> Option<Found> {
+    let pool = s.pools.iter().find(|pool| waits(s, &pool.process))?;
+    let apps = s.apps().count().max(1);
+    let (count, micros) = s.edge.steps.get("wait").copied().unwrap_or_default();
+    let inside = micros as f64 / 1e6 / s.seconds.max(1e-9) / apps as f64;
+    if count < 20 || inside < 1.2 * pool.size as f64 || wait_share(s) < WAIT_SHARE {
+        return None;
+    }
+    let found = Found::new(format!("application {}: its pool ({})", pool.process, pool.variable), 0.9)
+        .with(
+            "pool",
+            format!("{} places, and {} requests in the application on the average", pool.size, digits(inside)),
+        )
+        .with("cpu", cpu_of(s, &pool.process))
+        .with("wait", wait(s))
+        .slows(&[Segment::Wait]);
+    Some(squeezed(s, found, &pool.process).knob(
+        format!("{}={}", pool.variable, wanted(inside)),
+        "answers a second grow with the pool, until what is behind it is at its end",
+    ))
+}
+
+/// A pool for so many at once, and a fifth.
+fn wanted(inside: f64) -> u64 {
+    (inside * 1.2).ceil().max(1.0) as u64
+}
+
+fn cpu_of(s: &Signals, process: &str) -> String {
+    let used = s.processes.iter().find(|known| known.name == process).map_or(0.0, |app| app.usage());
+    format!("its CPUs were {} used: it waits, it does not work", percent(used))
+}
+
+fn wait(s: &Signals) -> String {
+    format!("{} ms of a request's {} ms are spent waiting for it", digits(s.step_ms("wait")), digits(s.load.ms[0]))
+}
+
+fn database(s: &Signals) -> Option<Found> {
+    let (told, process, locked) = s.told_by("mysql").find_map(|told| {
+        let process = s.processes.iter().find(|process| process.name == told.process);
+        // Thread-seconds a second.
+        let locked = told.rate("lock_ms") / 1000.0;
+        let running = told.mean("running").unwrap_or(0.0);
+        let full = process.is_some_and(|db| db.usage() >= WAITS && running > db.cpus);
+        let refused = told.grew.get("refused").copied().unwrap_or(0.0) > 0.0;
+        (locked >= LOCKED || full || refused).then_some((told, process, locked))
+    })?;
+    let name = if told.process.is_empty() { &told.at } else { &told.process };
+    let number = |name: &str| told.grew.get(name).copied().unwrap_or(0.0);
+    let busy = process.map_or(0.0, Process::usage);
+    let found = Found::new(format!("database {name}"), 0.97)
+        .with(
+            "threads",
+            format!(
+                "{} ran on the average, {} at most; its CPUs were {} used",
+                digits(told.mean("running").unwrap_or(0.0)),
+                digits(told.most("running").unwrap_or(0.0)),
+                percent(busy)
+            ),
+        )
+        .with(
+            "locks",
+            format!(
+                "{} waits for rows, {} threads in them on the average",
+                digits(number("lock_waits")),
+                digits(locked)
+            ),
+        )
+        .with(
+            "queries",
+            format!(
+                "{}/s, {} for a request; {} slow, {} connections refused",
+                digits(told.rate("questions")),
+                digits(told.rate("questions") / s.goodput().max(1e-9)),
+                digits(number("slow")),
+                digits(number("refused"))
+            ),
+        )
+        .slows(&[Segment::Wait]);
+    let found = match process {
+        Some(db) if busy >= WAITS => found.squeezed(Squeeze::Cpu(db.name.clone())),
+        _ => found,
+    };
+    let knob = match locked >= LOCKED {
+        true => "shorter transactions, or fewer that change the same row; then an index that locks fewer",
+        false => "an index for its slowest query (slow_query_log), a cache before it; else more CPUs",
+    };
+    Some(found.knob(knob, "its queries are faster under load; a larger pool in the application is not what helps"))
+}
+
+fn store(s: &Signals) -> Option<Found> {
+    let told = s.told_by("redis").next()?;
+    let process = s.processes.iter().find(|process| process.name == told.process);
+    let calls = told.rate("commands") / s.goodput().max(1e-9);
+    let full = process.filter(|redis| redis.wanted() >= 0.9 && redis.cpu >= 0.6 && redis.throttled < 0.05);
+    let is_chatty = calls >= CHATTY && wait_share(s) >= WAIT_SHARE && s.apps().all(|app| app.usage() < WAITS);
+    if full.is_none() && !is_chatty {
+        return None;
+    }
+    let name = if told.process.is_empty() { &told.at } else { &told.process };
+    let subject = if full.is_some() {
+        format!("Redis {name}: its one thread")
+    } else {
+        format!("Redis {name}: asked one by one")
+    };
+    let found = Found::new(subject, if full.is_some() { 1.0 } else { 0.5 })
+        .with("commands", format!("{}/s, {} for a request", digits(told.rate("commands")), digits(calls)))
+        .with(
+            "cpu",
+            format!(
+                "{} used; its commands took {} of the time",
+                percent(process.map_or(0.0, Process::usage)),
+                percent(told.rate("command_us") / 1e6)
+            ),
+        )
+        .slows(&[Segment::Wait]);
+    let found = match full {
+        Some(redis) => found.squeezed(Squeeze::Cpu(redis.name.clone())),
+        None => found,
+    };
+    Some(found.knob(
+        "several commands in one (MGET, a pipeline, a script), or fewer: what is read for each request kept in the application",
+        "the wait for the application falls by the calls times the way there and back",
+    ))
+}
+
+fn shared(s: &Signals) -> Option<Found> {
+    let servers = s.conf.servers.len();
+    let is_idle = |process: &Process| process.usage() < WAITS && process.wanted() < WAITS && process.throttled < 0.05;
+    if servers < 2 || wait_share(s) < WAIT_SHARE || !s.servers().all(is_idle) || s.apps().next().is_none() {
+        return None;
+    }
+    let busiest = s.servers().map(Process::usage).fold(0.0, f64::max);
+    let edge = s.edge_process().map_or(0.0, Process::usage);
+    let found = Found::new(format!("behind the {servers} servers of the upstream: something that they share"), 0.5)
+        .with("wait", wait(s))
+        .with(
+            "cpu",
+            format!("of {servers} servers and what they ask {} at most; edge {}", percent(busiest), percent(edge)),
+        )
+        .slows(&[Segment::Wait])
+        .squeezed(Squeeze::Servers(s.conf.servers.last().cloned().unwrap_or_default()));
+    Some(found.knob(
+        "measure what they share (database, Redis, a lock, a network) before a server more: --probe, --pool, --prove",
+        "with --prove: a server less costs nothing where they share what limits",
+    ))
+}

@@ -1,0 +1,60 @@
+//! What the kind of load hides.
+
+use crate::metric::digits;
+use crate::why::rule::{Found, Rule, Tier, percent};
+use crate::why::signals::Signals;
+
+/// A window with less than this part of the usual answers stood still.
+const STILL: f64 = 0.2;
+/// Share of a block that has to have stood still.
+const SHARE: f64 = 0.02;
+
+/// The rules.
+pub const RULES: &[Rule] = &[Rule {
+    id: "B38",
+    says: "a closed loop sent nothing while all stood still: its percentiles leave out who would have waited",
+    tier: Tier::Waste,
+    check: omitted,
+    fires: |s| {
+        s.load.is_closed = true;
+        s.load.offered = None;
+        s.load.ms[4] = 1010.0;
+        s.load.strip.iter_mut().take(2).for_each(|window| *window = 0.0);
+    },
+    // The same gap of an open load, which says itself how late everybody was.
+    silent: |s| {
+        s.load.ms[4] = 1010.0;
+        s.load.strip.iter_mut().take(2).for_each(|window| *window = 0.0);
+    },
+}];
+
+fn omitted(s: &Signals) -> Option<Found> {
+    let mut sorted = s.load.strip.clone();
+    sorted.sort_by(f64::total_cmp);
+    let usual = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+    let still = s.load.strip.iter().filter(|window| **window < STILL * usual).count();
+    let share = still as f64 / s.load.strip.len().max(1) as f64;
+    let [_, _, _, p99, max] = s.load.ms;
+    // Longer than the windows, and nowhere in what is said of a hundredth.
+    if !s.load.is_closed || usual <= 0.0 || share < SHARE || max < 10.0 * p99.max(1.0) {
+        return None;
+    }
+    // Who comes at an even pace in so long a pause waits for its rest: of all, the share of the pause beyond a hundredth.
+    let length = max * (still as f64).min(1.0);
+    let p99_open = (length * (1.0 - 0.01 / share)).max(p99);
+    // It is about what is measured, and limits nothing.
+    let found = Found::new("load: a closed loop does not see what stands still", 0.3)
+        .with("stood still", format!("{} of the block, {} ms at most", percent(share), digits(max)))
+        .with(
+            "latency",
+            format!("p99 {} ms as measured; about {} ms for who comes at an even pace", digits(p99), digits(p99_open)),
+        )
+        .with("sent", format!("{} connections that wait for their answers before they ask again", s.load.connections));
+    Some(found.knob(
+        format!(
+            "--rate {}   (an open load: its latencies count from when a request was due)",
+            digits((s.goodput() * 0.9).floor())
+        ),
+        "the pause is in p99, where users meet it",
+    ))
+}

@@ -1,0 +1,78 @@
+//! `weir lab compare`: runs that were made elsewhere, from files to a report.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use weir_lab::elsewhere::{self, Elsewhere};
+use weir_lab::import::{self, Imported};
+use weir_lab::schedule::Arm;
+use weir_lab::{html, metric, report, stats, store};
+use weir_load::random;
+
+use super::ab::threshold;
+use super::flags::CompareArgs;
+use super::{exit, write};
+
+/// Bytes of a report that somebody else wrote.
+const REPORT_MAX: u64 = 64 << 20;
+
+/// Runs it, prints and keeps what came of it.
+pub(super) fn run(args: &CompareArgs) -> Result<u8, String> {
+    let primary = metric::of(&args.metric).filter(|metric| metric.key != "cpu").ok_or_else(|| {
+        format!("--metric {}: throughput, p50, p95, p99 or errors; no report knows the edge's CPU", args.metric)
+    })?;
+    let it = Elsewhere {
+        before: (args.before.display().to_string(), runs(&args.before, Arm::Before)?),
+        after: (args.after.display().to_string(), runs(&args.after, Arm::After)?),
+        primary,
+        threshold: threshold(primary, args.threshold)?,
+        seed: args.seed.unwrap_or_else(|| random::below(1_000_000) as u64),
+    };
+    let run = elsewhere::compare(&it);
+    let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
+    args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run)))?;
+    print!("{}", report::text(&run));
+    println!("Kept: {}", kept.display());
+    Ok(match run["verdict"]["name"].as_str() {
+        Some("no verdict" | "not comparable") => exit::NO_VERDICT,
+        _ if run["verdict"]["is_regression"] == true => exit::REGRESSION,
+        _ => 0,
+    })
+}
+
+/// The reports of a directory in the order of their names, or one file.
+fn runs(place: &Path, arm: Arm) -> Result<Vec<Imported>, String> {
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let mut files = if place.is_dir() {
+        let entries = fs::read_dir(place).map_err(|error| failed(place, error))?;
+        let is_report = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
+        entries.flatten().map(|entry| entry.path()).filter(is_report).take(stats::RUNS_MAX + 1).collect()
+    } else {
+        vec![place.to_owned()]
+    };
+    files.sort();
+    match files.len() {
+        0 => {
+            return Err(format!(
+                "{}: no report: files that end in .json, as `weir load -o` writes them",
+                place.display()
+            ));
+        }
+        count if count > stats::RUNS_MAX => {
+            return Err(format!(
+                "{}: more than {} reports: that many are compared exactly",
+                place.display(),
+                stats::RUNS_MAX
+            ));
+        }
+        _ => {}
+    }
+    let read = |(number, path): (usize, &PathBuf)| {
+        let mut text = String::new();
+        let file = fs::File::open(path).and_then(|file| file.take(REPORT_MAX).read_to_string(&mut text));
+        file.map_err(|error| failed(path, error))?;
+        import::read(&path.display().to_string(), &text, number, arm)
+    };
+    files.iter().enumerate().map(read).collect()
+}

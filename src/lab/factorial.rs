@@ -1,0 +1,43 @@
+//! `weir lab ab --factorial`: from two configurations to all that lie between them, to a report.
+
+use weir_conf::Tree;
+use weir_lab::change::changes;
+use weir_lab::factorial::{self, Factorial};
+use weir_lab::schedule::Looks;
+
+use super::ab::{ask, design, edge_of, load, places, side, together};
+use super::flags::AbArgs;
+use super::sheet::Sheet;
+use super::{exit, experiment};
+
+/// Runs it, prints and keeps what came of it.
+pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
+    let (files, path) = places(args)?;
+    let edge = edge_of(&args.stack.edge)?;
+    let [before, after] = files.as_slice() else { return Err("name two configurations, BEFORE and AFTER".to_owned()) };
+    let (before, after) = (side(before, edge.clone())?, side(after, edge.clone())?);
+    let factors = factorial::factors(&changes(&before.tree, &after.tree), &together(args))?;
+    let sheets = (0..1usize << factors.len()).map(|cell| {
+        let on = factors.iter().enumerate().filter(|(at, _)| cell >> at & 1 == 1);
+        let on: Vec<&str> = on.flat_map(|(_, factor)| factor.directives.iter().map(String::as_str)).collect();
+        let root = factorial::mixed(&before.tree.root, &after.tree.root, &|name| on.contains(&name))?;
+        let mut sheet = Sheet::write(&before, Tree { root, ..after.tree.clone() })?;
+        // As it was written: a run keeps what was served.
+        sheet.side = side(&sheet.side.file, edge.clone())?;
+        Ok(sheet)
+    });
+    let sheets = sheets.collect::<Result<Vec<Sheet>, String>>()?;
+    let load = load(&args.load.sent, (args.load.block, args.load.warmup), path)?;
+    let rounds = args.design.pairs.map_or_else(|| factorial::rounds(factors.len()), usize::from);
+    let design =
+        weir_lab::ask::Design { looks: Looks::one(rounds), ..design(&args.design, &args.stack, &load, false)? };
+    let it = Factorial {
+        factors,
+        sides: sheets.iter().map(|sheet| sheet.side.clone()).collect(),
+        ask: ask(&args.stack, &args.load, load)?,
+        design,
+    };
+    let (run, code) = experiment(&args.stack, it.design.seed, |stop, progress| factorial::run(&it, stop, progress))?;
+    let is_worse = run["verdict"]["is_regression"] == true;
+    Ok(if code == 0 && is_worse { exit::REGRESSION } else { code })
+}
