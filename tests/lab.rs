@@ -101,6 +101,31 @@ fn two_configurations_of_weir_are_compared_kept_and_shown() {
     assert!(text(&bench.run(&["runs"]).stdout).contains("  ab  "));
 }
 
+#[test]
+fn whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict() {
+    let bench = Bench::new();
+    let mut lab = bench.lab(&[&["ab", "--aa", "on.conf", "/1k", "--pairs", "2"], &TINY[..]].concat()).spawn().unwrap();
+    let store = bench.dir.join(".weir/runs");
+    let (until, mut seen) = (Instant::now() + Duration::from_secs(60), Vec::new());
+    while lab.try_wait().unwrap().is_none() && Instant::now() < until {
+        let files = fs::read_dir(&store).into_iter().flatten().flatten().map(|entry| entry.path());
+        for file in files.filter(|path| path.extension().is_some_and(|end| end == "running")) {
+            // It may have ended meanwhile; what is there is whole.
+            let Ok(text) = fs::read_to_string(&file) else { continue };
+            seen.push(serde_json::from_str::<Value>(&text).unwrap());
+        }
+        sleep(Duration::from_millis(20));
+    }
+    assert!(lab.wait().unwrap().code().is_some());
+    let last = seen.last().expect("blocks are told while it runs");
+    assert!(last["verdict"].is_null() && last["metrics"].is_null() && last["blocks_max"] == 4, "{last}");
+    assert!(seen.first().unwrap()["blocks"].as_array().unwrap().len() < 4);
+    // Afterwards there is the run, and nothing else.
+    let run = bench.stored();
+    assert_eq!((&run["id"], fs::read_dir(&store).unwrap().count()), (&last["id"], 1));
+    assert!(run["blocks"][0]["generator"]["cpu"].as_f64().is_some(), "{}", run["blocks"][0]);
+}
+
 /// What is in a directory, but for runs.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
@@ -108,6 +133,99 @@ fn names(dir: &Path) -> Vec<String> {
     names.retain(|name| name != ".weir");
     names.sort();
     names
+}
+
+#[test]
+fn several_changes_are_told_apart_and_leave_no_draft() {
+    let bench = Bench::new();
+    bench.conf("two.conf", "keepalive 64; keepalive_requests 5;");
+    let output =
+        bench.run(&[&["ab", "off.conf", "two.conf", "/1k", "--factorial", "--pairs", "1"], &TINY[..]].concat());
+    let said = text(&output.stdout);
+    let is_spoiled = said.contains("no verdict");
+    for part in
+        ["p50 with nothing", "p50 with keepalive with keepalive_requests", "keepalive: not comparable: 1 rounds"]
+    {
+        assert!(is_spoiled || said.contains(part), "{part}: {said}{}", text(&output.stderr));
+    }
+    assert_eq!(output.status.code(), Some(3));
+    let run = bench.stored();
+    let cells: Vec<&str> = run["blocks"].as_array().unwrap().iter().filter_map(|block| block["arm"].as_str()).collect();
+    assert!(is_spoiled || cells.len() >= 4, "{cells:?}");
+    assert_eq!(names(&bench.dir), ["off.conf", "on.conf", "two.conf"]);
+    bench.conf("four.conf", "keepalive 64; keepalive_requests 5; keepalive_timeout 5s; zone x 64k;");
+    let refused = bench.run(&["ab", "off.conf", "four.conf", "--factorial"]);
+    assert!(text(&refused.stderr).contains("4 factors are 16 combinations"), "{}", text(&refused.stderr));
+}
+
+/// A cache that is kept over reloads is filled once; one that begins anew in each block is filled in each.
+#[test]
+fn an_edge_that_is_kept_warm_keeps_what_it_holds() {
+    let bench = Bench::new();
+    let (port, origin) = (bench.port, bench.port + 1);
+    for (name, tokens) in [("one.conf", "on"), ("other.conf", "off")] {
+        let text = format!(
+            "worker_processes 1;\nevents {{ }}\nhttp {{ access_log off; server_tokens {tokens};\n proxy_cache_path {}/cache keys_zone=a:1m;\n server {{ listen 127.0.0.1:{port}; location / {{ proxy_cache a; proxy_cache_valid 200 1h; proxy_pass http://127.0.0.1:{origin}; }} }} }}\n",
+            bench.dir.display()
+        );
+        fs::write(bench.dir.join(name), text).unwrap();
+    }
+    // The first answer takes a second; whoever finds it in the cache does not wait. Nothing is warmed up.
+    let args = ["ab", "one.conf", "other.conf", "/1k?delay=1s", "--keep-warm", "--pairs", "2", "--plain", "--noisy"];
+    let load = ["--rate", "400", "-c", "8", "--block", "500ms", "--warmup", "0", "--metric", "p50"];
+    let output = bench.run(&[&args[..], &load].concat());
+    let said = text(&output.stdout) + &text(&output.stderr);
+    let run = bench.stored();
+    let blocks = run["blocks"].as_array().unwrap();
+    let last: Vec<&Value> =
+        blocks.iter().filter(|block| block["attempt"] == blocks.last().unwrap()["attempt"]).collect();
+    assert!(said.contains("kept warm: each quartet") && last.len() == 4, "{said}");
+    for block in &last[1..] {
+        assert!(block["values"]["p50"].as_f64().unwrap() < 500.0, "{block}");
+    }
+    assert!(!names(&bench.dir).iter().any(|name| name.starts_with(".weir-lab")));
+    let elsewhere = bench.dir.join("elsewhere.conf");
+    fs::write(
+        &elsewhere,
+        fs::read_to_string(bench.dir.join("one.conf"))
+            .unwrap()
+            .replace("keys_zone", "use_temp_path=off keys_zone")
+            .replace("/cache ", "/cache2 "),
+    )
+    .unwrap();
+    let refused = bench.run(&["ab", "one.conf", "elsewhere.conf", "--keep-warm"]);
+    assert!(text(&refused.stderr).contains("a reload is not all that differs"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn two_at_once_are_compared_by_what_they_cost() {
+    let bench = Bench::new();
+    let refused = |args: &[&str]| {
+        let output = bench.run(&[&["ab", "off.conf", "on.conf", "/1k", "--duet"], args].concat());
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    assert!(refused(&["--rate", "100", "--metric", "p95"]).contains("only cpu"));
+    assert!(refused(&[]).contains("--duet wants a --rate"));
+    assert!(refused(&["--rate", "100", "--plain"]).contains("needs root"));
+    let load = ["--rate", "150", "-c", "4", "--block", "1s", "--warmup", "1s", "--noisy", "--pairs", "1"];
+    let output = bench.run(&[&["ab", "off.conf", "on.conf", "/1k", "--duet"], &load[..]].concat());
+    let said = text(&output.stdout) + &text(&output.stderr);
+    if said.contains("needs root") {
+        return;
+    }
+    assert!(said.contains("duet: A and B at once"), "{said}");
+    let run = bench.stored();
+    let blocks = run["blocks"].as_array().unwrap();
+    for two in blocks.chunks(2) {
+        // The same load at the same time, through an edge and an origin of its own.
+        assert_ne!(two[0]["arm"], two[1]["arm"]);
+        assert!(
+            two.iter().all(|block| block["requests"] == 150 && block["values"]["cpu"].as_f64() > Some(0.0)),
+            "{two:?}"
+        );
+        assert!(two.iter().all(|block| block["errors"].as_object().unwrap().is_empty()), "{two:?}");
+    }
 }
 
 #[test]
@@ -192,6 +310,52 @@ fn a_capacity_is_searched_until_there_is_none() {
     assert!(run["steps"][0]["why"].as_str().unwrap().starts_with("p50 "), "{}", run["steps"]);
     let refused = text(&bench.run(&["capacity", "on.conf", "--slo", "p98=1ms"]).stderr);
     assert!(refused.contains("p50, p95 or p99"), "{refused}");
+}
+
+/// Reports of `weir load` against the dummy origin, one a file.
+fn reports(bench: &Bench, name: &str, count: usize, path: &str) {
+    let dir = bench.dir.join(name);
+    fs::create_dir_all(&dir).unwrap();
+    let at = format!("127.0.0.1:{}", bench.port);
+    let mut origin = Command::new(WEIR).args(["origin", "--listen", &at]).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the origin listens", || std::net::TcpStream::connect(&at).is_ok());
+    for number in 0..count {
+        let out = dir.join(format!("{number}.json"));
+        let url = format!("http://{at}{path}");
+        let load = ["load", &url, "-c", "2", "-R", "450", "-d", "500ms", "-q", "-o", out.to_str().unwrap()];
+        assert!(Command::new(WEIR).args(load).stdout(Stdio::null()).status().unwrap().success());
+    }
+    origin.kill().unwrap();
+    origin.wait().unwrap();
+}
+
+#[test]
+fn runs_made_elsewhere_are_compared_when_there_are_enough() {
+    let bench = Bench::new();
+    reports(&bench, "quick", 6, "/1k");
+    reports(&bench, "slow", 6, "/1k?delay=3ms");
+    let compare = |args: &[&str]| {
+        let output = bench.run(&[&["compare"], args].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    // A generator that had no CPU on a busy machine has no figures, and says so.
+    let (code, said) = compare(&["quick", "slow", "--metric", "p50", "--html", "c.html"]);
+    let is_spoiled = said.contains("no verdict") || said.contains("and an interval needs 6 of each");
+    assert!(is_spoiled || (said.contains("Verdict: slower by") && code == Some(1)), "{said}");
+    assert!(is_spoiled || said.contains("6 and 6 runs"), "{said}");
+    assert!(fs::read_to_string(bench.dir.join("c.html")).unwrap().contains("</html>"));
+    let (code, said) = compare(&["quick/0.json", "slow/0.json", "--metric", "p50"]);
+    assert!(said.contains("not comparable: one run per arm") || said.contains("no verdict"), "{said}");
+    assert_eq!(code, Some(3));
+    let refused = [
+        (&["quick", "nowhere"][..], "nowhere"),
+        (&["quick", "slow", "--metric", "cpu"], "no report knows the edge's CPU"),
+        (&["off.conf", "slow"], "off.conf: expected"),
+    ];
+    for (args, words) in refused {
+        let (code, said) = compare(args);
+        assert!(said.contains(words) && code == Some(2), "{args:?}: {said}");
+    }
 }
 
 #[test]

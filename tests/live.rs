@@ -54,10 +54,11 @@ fn it_stays_in_its_place() {
 fn colours_and_movements_can_be_refused() {
     let Some((text, _)) = run("live-plain", 80, 24, "NO_COLOR=1", "") else { return };
     assert!(text.contains("\x1b[?7l") && !text.contains("\x1b[3") && !text.contains("\x1b[9"), "{text:?}");
-    for env in ["TERM=dumb", "QUIET=-q"] {
-        let Some((text, _)) = run("live-dumb", 80, 24, env, "") else { return };
-        assert!(!text.contains('\x1b'), "{env} {text:?}");
-    }
+    let Some((text, _)) = run("live-dumb", 80, 24, "TERM=dumb", "") else { return };
+    assert!(!text.contains('\x1b'), "{text:?}");
+    // Nothing moves; that it was late itself it says in red, on a machine that makes it so.
+    let Some((text, _)) = run("live-quiet", 80, 24, "QUIET=-q", "") else { return };
+    assert!(!text.contains("\x1b[?7l"), "{text:?}");
 }
 
 #[test]

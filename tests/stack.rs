@@ -95,6 +95,67 @@ fn hosts_have_their_own_limits_and_processes_what_is_done_to_them() {
     }
 }
 
+/// Answers each connection, after its peer has closed its half, with what it was sent; and datagrams as they come.
+const FAR: &str = r"
+import socket, threading
+def echo(peer):
+    said = b''
+    while part := peer.recv(65536): said += part
+    peer.sendall(said); peer.close()
+def datagrams():
+    it = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); it.bind(('0.0.0.0', 3001))
+    while True: it.sendto(*it.recvfrom(2000))
+threading.Thread(target=datagrams, daemon=True).start()
+listener = socket.create_server(('0.0.0.0', 3000), backlog=50)
+while True: threading.Thread(target=echo, args=(listener.accept()[0],), daemon=True).start()
+";
+
+/// How long connecting and being refused take, whether what comes back after a half-close is what was sent, and in which order
+/// datagrams come.
+const NEAR: &str = r"
+import json, os, socket, time
+def took(port):
+    began = time.monotonic()
+    try: return socket.create_connection(('far', port), 10), (time.monotonic() - began) * 1000
+    except ConnectionRefusedError: return None, (time.monotonic() - began) * 1000
+sent, got = os.urandom(3_000_000), b''
+connection, connected = took(3000)
+connection.sendall(sent); connection.shutdown(socket.SHUT_WR)
+while part := connection.recv(65536): got += part
+nobody, refused = took(3999)
+it = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); it.settimeout(5)
+for number in range(200): it.sendto(str(number).encode(), ('far', 3001))
+order = [int(it.recv(100)) for _ in range(200)]
+print(json.dumps({'connected': connected, 'refused': refused, 'same': sent == got, 'nobody': nobody is None,
+                  'order': order == sorted(order)}))
+";
+
+#[test]
+fn a_link_with_a_delay_is_late_and_changes_nothing() {
+    if !stack::can_isolate() {
+        return;
+    }
+    let place = Place::new().unwrap();
+    let hosts = vec![Host { delay_us: Some((30_000, 10_000)), ..Host::named("far") }];
+    let mut spec = Spec { dir: place.path().join("0"), is_isolated: true, hosts, limit_ms: 60_000, ..Spec::default() };
+    std::fs::create_dir_all(&spec.dir).unwrap();
+    let python = |name: &str, host: &str, script: &str| Process {
+        argv: ["python3", "-c", script].map(str::to_owned).to_vec(),
+        ..shell(name, host, "")
+    };
+    let at = format!("{}:3000", spec.address_of("far").unwrap());
+    spec.processes = vec![Process { ready: Ready::Answers(vec![at.parse().unwrap()]), ..python("echo", "far", FAR) }];
+    spec.client = python("client", HUB, NEAR);
+    spec.is_report_printed = true;
+    let answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap();
+    let told = &answer["load"];
+    // There and back are 40 ms: a handshake takes them, and a refusal does.
+    assert!(told["connected"].as_f64() >= Some(40.0) && told["refused"].as_f64() >= Some(40.0), "{answer}");
+    for name in ["same", "nobody", "order"] {
+        assert_eq!(told[name], true, "{name}: {answer}");
+    }
+}
+
 #[test]
 fn an_end_that_nobody_asked_for_is_the_blocks() {
     let place = std::env::temp_dir().join(format!("weir-test-stack-{}", std::process::id()));
@@ -146,6 +207,30 @@ fn a_lab_says_what_holds_what_does_not_and_what_is_missing() {
         write("  - {variant: other, that: codes.200, is: 10, says: this cannot be}\n");
         let (code, said) = run(&["tiny", "--edge", "weir"]);
         assert!(code == Some(1) && said.contains("FAILS: this cannot be: 0 (wanted: 10)"), "{said}");
+    }
+    // Several, where none may begin any more but the first: pages, tables and a closing are of those that ran.
+    let other = place.join("labs/tiny2");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::create_dir_all(place.join("pages")).unwrap();
+    std::fs::copy(dir.join("nginx.conf"), other.join("nginx.conf")).unwrap();
+    write("");
+    std::fs::copy(dir.join("lab.yml"), other.join("lab.yml")).unwrap();
+    if stack::can_isolate() {
+        let many = ["--all", "--edge", "weir", "--within", "1ms", "--html", "pages", "--table", "table.md"];
+        let (code, said) = run(&many);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            said.contains("1 of 2: tiny: tiny") && said.contains("Lab tiny2: left out, the 1ms of --within are over"),
+            "{said}"
+        );
+        assert!(
+            said.contains("tiny      weir     3 of   3 holds") && said.contains("1 of 2 experiments, 0 min"),
+            "{said}"
+        );
+        let page = std::fs::read_to_string(place.join("pages/tiny.html")).unwrap();
+        assert!(page.contains("<th>p99.9</th>") && page.contains("busiest thread of edge"), "{page}");
+        let table = std::fs::read_to_string(place.join("table.md")).unwrap();
+        assert!(table.contains("| one | by 200 | 10 | 10 |") && !table.contains("## tiny2"), "{table}");
     }
     std::fs::remove_dir_all(place).unwrap();
 }

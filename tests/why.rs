@@ -1,0 +1,134 @@
+//! `weir lab why` from outside: a fault that is in no doubt, named by its rule with the stack of a configuration and with that of an
+//! experiment; a load generator at its end, of which nothing is said. Root and `unshare` are needed; where they are not, nothing
+//! is claimed.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use weir_lab::stack;
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+/// Other work of a machine spoils blocks: so often it is tried.
+const TRIES: usize = 4;
+/// Slots for fewer than half of sixty clients who each wait a third of a second: no machine is too slow or too fast for that.
+const FULL_TABLE: &str = "worker_processes 1;\nevents { worker_connections 32; }\nhttp {\n    access_log off;\n    upstream app { server app:3000; }\n    server { listen 8080; location / { proxy_pass http://app; } }\n}\n";
+
+struct Bench(PathBuf);
+
+impl Bench {
+    fn new(name: &str) -> Bench {
+        let dir = std::env::temp_dir().join(format!("weir-test-why-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("nginx.conf"), FULL_TABLE).unwrap();
+        Bench(dir)
+    }
+
+    /// The run that was kept and what was printed; tried again while the machine spoils it, unless that is what is looked at.
+    fn why(&self, args: &[&str], is_spoiled: bool) -> (Value, String) {
+        let mut last = (Value::Null, String::new());
+        for number in 0..TRIES {
+            let store = self.0.join(format!("runs-{number}"));
+            let mut command = Command::new(WEIR);
+            command
+                .args(["lab", "why"])
+                .args(args)
+                .args(["--block", "1500ms", "--warmup", "0", "--noisy", "--seed", "1"]);
+            command.arg("--store").arg(&store).current_dir(&self.0).stdin(Stdio::null());
+            let output = command.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+            let Some(Ok(file)) = fs::read_dir(&store).ok().and_then(|mut files| files.next()) else {
+                panic!("nothing was kept: {said}");
+            };
+            let run: Value = serde_json::from_str(&fs::read_to_string(file.path()).unwrap()).unwrap();
+            let is_done = is_spoiled || run["verdict"]["name"] != "no verdict";
+            last = (run, said);
+            if is_done {
+                break;
+            }
+        }
+        last
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_table_that_is_full_is_named_with_its_knob() {
+    if !stack::can_isolate() {
+        return;
+    }
+    let bench = Bench::new("table");
+    let (run, said) = bench.why(&["nginx.conf", "/1k?delay=300ms", "-c", "60", "--probe", "redis=127.0.0.1:1"], false);
+    assert_eq!(run["verdict"]["rule"], "B05", "{said}");
+    assert_eq!(run["verdict"]["name"], "SUSPECTED", "nothing was squeezed: {said}");
+    assert!(said.contains("worker_connections 1024;"), "{said}");
+    // What was asked for and could not be read is said, and not left out.
+    assert!(said.contains("not read    redis: 127.0.0.1:1:"), "{said}");
+    let roles: Vec<(&str, &str)> = run["signals"]["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap()))
+        .collect();
+    assert!(roles.contains(&("origin0", "App")) && roles.contains(&("edge", "Edge")), "{roles:?}");
+}
+
+#[test]
+fn of_a_load_generator_that_is_held_back_nothing_is_said() {
+    if !stack::can_isolate() {
+        return;
+    }
+    let bench = Bench::new("client");
+    let inject = json!({"hosts": [{"name": "client", "cpus": 0.03}], "client": {"is_unlimited": false}});
+    fs::write(bench.0.join("inject.json"), inject.to_string()).unwrap();
+    let (run, said) = bench.why(&["nginx.conf", "/1k", "-c", "32", "--inject", "inject.json"], true);
+    assert_eq!(run["verdict"]["name"], "no verdict", "{said}");
+    assert!(said.contains("load generator"), "{said}");
+    assert_eq!(run["findings"], json!([]), "{said}");
+}
+
+#[test]
+fn the_stack_of_an_experiment_is_loaded_and_watched() {
+    if !stack::can_isolate() {
+        return;
+    }
+    let bench = Bench::new("stack");
+    let lab = bench.0.join("labs/full");
+    fs::create_dir_all(&lab).unwrap();
+    fs::write(lab.join("nginx.conf"), FULL_TABLE).unwrap();
+    let text = format!(
+        "title: a table that is full\nhosts: {{client: {{}}, app: {{}}}}\nprocesses:\n  \
+         app: {{host: app, run: [\"{WEIR}\", origin, --listen, \"0.0.0.0:3000\"], ready: 3000}}\n  \
+         batch: {{run: [sleep, \"600\"]}}\n\
+         edge: {{conf: nginx.conf}}\nload: {{path: \"/1k?delay=300ms\", host: client, flags: [-c, \"60\"]}}\n\
+         expect:\n  - {{that: requests, least: 1, says: it is loaded}}\n"
+    );
+    fs::write(lab.join("lab.yml"), text).unwrap();
+    let (run, said) = bench.why(&["--stack", "labs/full"], false);
+    assert_eq!((&run["verdict"]["rule"], &run["stack"]["lab"]), (&json!("B05"), &json!("full")), "{said}");
+    assert_eq!(run["asked"]["load"]["connections"], 60, "the experiment's own load: {said}");
+    let role = |name: &str| {
+        let all = run["signals"]["processes"].as_array().unwrap();
+        all.iter().find(|one| one["name"] == name).map(|one| one["role"].clone())
+    };
+    assert_eq!((role("app"), role("batch")), (Some(json!("App")), Some(json!("Beside"))), "{said}");
+    // What is wrong with a stack is said before anything is started.
+    let refused = |args: &[&str]| {
+        let output = Command::new(WEIR).args(["lab", "why"]).args(args).current_dir(&bench.0).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, why) = refused(&["--stack", "labs/full", "--variant", "x"]);
+    assert!(code == Some(2) && why.contains("--variant: lab full has"), "{why}");
+    let (code, why) = refused(&["--stack", "labs/full", "--pool", "db:POOL=5"]);
+    assert!(code == Some(2) && why.contains("--pool: there is no process db"), "{why}");
+    let (code, why) = refused(&["--stack", "labs/none"]);
+    assert!(code == Some(2) && why.contains("labs/none"), "{why}");
+}
