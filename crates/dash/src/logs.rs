@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
 
 use serde::Serialize;
-use weir_meter::live::ErrorSample;
+use weir_meter::live::{ErrorClass, ErrorSample};
 
 use crate::words::Said;
 use moment::Moment;
@@ -117,6 +117,18 @@ impl Logs {
             Err(why) => Some(why),
         };
         self.logs.push(Log { file: file.to_owned(), of: of.to_owned(), note });
+    }
+
+    /// These logs with the class whose samples they are about.
+    pub fn beside<'l>(&'l self, class: &'l ErrorClass) -> impl Serialize + 'l {
+        #[derive(Serialize)]
+        struct Told<'l> {
+            #[serde(flatten)]
+            class: &'l ErrorClass,
+            #[serde(flatten)]
+            logs: &'l Logs,
+        }
+        Told { class, logs: self }
     }
 }
 

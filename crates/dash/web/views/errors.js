@@ -57,15 +57,18 @@ function renew(kind, place, ui) {
   if (known && (known.count === kind.count || Date.now() - known.asked < FRESH)) return;
   ui.samples[kind.class] = { ...(known ?? { samples: null, logs: null }), count: kind.count, asked: Date.now() };
   const keep = (change) => ui.set({ samples: { ...ui.samples, [kind.class]: { ...ui.samples[kind.class], ...change } } });
-  const ask = (name) => fetch(`${name}?${place}`, { cache: "no-store" }).then((answer) => (answer.ok ? answer.json() : null));
-  ask("samples.json")
-    .then((got) => {
-      // The list may have changed its order meanwhile.
-      if (got?.class !== kind.class) return undefined;
-      keep({ count: got.count, samples: got.samples });
-      return ask("logs.json").then((logs) => logs && keep({ logs }));
-    })
-    .catch(() => {});
+  // The list may have changed its order meanwhile: what is of another class is not wanted.
+  const ask = (name) =>
+    fetch(`${name}?${place}`, { cache: "no-store" })
+      .then((answer) => (answer.ok ? answer.json() : null))
+      .then((got) => (got?.class === kind.class ? got : null));
+  // Files take their time: the first samples are shown without them, all later ones only beside their lines.
+  const first = known?.samples ? Promise.resolve() : ask("samples.json").then((got) => got && keep({ samples: got.samples }));
+  first
+    .then(() => ask("logs.json"))
+    .catch(() => null)
+    // Whoever was refused asks again.
+    .then((got) => keep(got ? { count: got.count, samples: got.samples, logs: got } : { count: 0 }));
 }
 
 function samples(known, t) {

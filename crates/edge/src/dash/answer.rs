@@ -215,7 +215,7 @@ fn no_class(exchange: &mut Exchange<'_>) -> Outcome {
     refuse(exchange, 404, "there is no class of errors with that number: 0 is the first\n")
 }
 
-/// What logs of upstreams say about the samples of one class.
+/// The samples of one class of errors, and what logs of upstreams say about them.
 async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
     let declared = &exchange.conf.declared.dashboard;
     let Some(snapshot) = declared.hall().newest() else { return no_class(exchange) };
@@ -227,10 +227,11 @@ async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
     });
     let wanted: Vec<WantedLog> = logs.filter(|log| !log.samples.is_empty()).collect();
     if wanted.is_empty() {
-        let none = serde_json::to_vec(&Logs::default()).unwrap_or_default();
+        let none = serde_json::to_vec(&Logs::default().beside(class)).unwrap_or_default();
         return text(exchange, 200, b"application/json", none);
     }
-    shelved(exchange, Want::Logs(wanted)).await
+    let class = class.clone();
+    shelved(exchange, Want::Logs(class, wanted)).await
 }
 
 /// The runs of a lab, or the one that the query names.

@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 
 use weir_dash::logs::{Logs, TAIL_BYTES_MAX, Tail};
 use weir_dash::words::Said;
-use weir_meter::live::ErrorSample;
+use weir_meter::live::{ErrorClass, ErrorSample};
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
@@ -25,8 +25,8 @@ const QUESTIONS_MAX: usize = 8;
 /// What a page wants to see.
 #[derive(Clone, Debug)]
 pub enum Want {
-    /// Lines of logs about samples.
-    Logs(Vec<WantedLog>),
+    /// A class of errors, and lines of logs about its samples.
+    Logs(ErrorClass, Vec<WantedLog>),
     /// The newest runs in a lab's folder.
     Runs(PathBuf),
     /// One of them.
@@ -84,7 +84,7 @@ fn serve(list: &Receiver<Errand<Want, Answer>>) {
         // Whoever has left needs no answer.
         if errand.is_awaited() {
             let answer = match &errand.question {
-                Want::Logs(logs) => look(logs),
+                Want::Logs(class, logs) => look(class, logs),
                 Want::Runs(folder) => lab.list(folder),
                 Want::Run(folder, id) => lab::show(folder, id),
             };
@@ -93,7 +93,8 @@ fn serve(list: &Receiver<Errand<Want, Answer>>) {
     }
 }
 
-fn look(wanted: &[WantedLog]) -> Answer {
+/// The class goes with its lines, so that no page lays lines beside samples of another moment.
+fn look(class: &ErrorClass, wanted: &[WantedLog]) -> Answer {
     let seconds = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
     let local_ms = i64::from(clock::utc_offset_minutes(seconds)) * 60_000;
     let mut logs = Logs::default();
@@ -101,7 +102,7 @@ fn look(wanted: &[WantedLog]) -> Answer {
         let samples: Vec<&ErrorSample> = log.samples.iter().collect();
         logs.add(&log.file.display().to_string(), &log.of, tail(&log.file), &samples, local_ms);
     }
-    (200, serde_json::to_vec(&logs).unwrap_or_default())
+    (200, serde_json::to_vec(&logs.beside(class)).unwrap_or_default())
 }
 
 /// The end of a log, with the end of the file it was before it was rotated (`FILE.1`) if there is room.
