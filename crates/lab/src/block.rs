@@ -76,7 +76,8 @@ impl Block {
         let (report, usage) = (&answer["load"], &answer["usage"]);
         let (weir, counters) = (&report["weir"], &report["aggregate"]["counters"]);
         let count = |name: &str| counters[name].as_u64().unwrap_or(0);
-        let requests = count("http.requests") + count("websocket.messages_sent") + count("socketio.emit");
+        let sent = ["http.requests", "websocket.messages_sent", "socketio.emit"].map(count);
+        let requests = sum(&sent);
         let errors = errors(counters);
         let mut block = Block {
             pair,
@@ -159,12 +160,12 @@ impl Block {
         // These were answered; what they answered was not what was wanted.
         let is_judgement = |name: &str| name.starts_with("Failed capture or match") || name.contains("Expectation");
         let without = self.errors.iter().filter(|(name, _)| !is_status(name) && !is_judgement(name));
-        without.map(|(_, count)| count).sum()
+        sum(without.map(|(_, count)| count))
     }
 
     /// Requests that failed.
     pub fn failed(&self) -> u64 {
-        self.errors.values().sum::<u64>().min(self.requests)
+        sum(self.errors.values()).min(self.requests)
     }
 
     /// Whether the block may be used: the generator kept up, nobody else was there, and it was warm and steady.
@@ -248,6 +249,11 @@ fn errors(counters: &Value) -> BTreeMap<String, u64> {
         count.as_u64().filter(|count| *count > 0).map(|count| (name.to_owned(), count))
     };
     counters.as_object().into_iter().flatten().filter_map(named).collect()
+}
+
+/// Of counts that may come from anybody's file: what is too many is the most there can be.
+pub(crate) fn sum<'c>(counts: impl IntoIterator<Item = &'c u64>) -> u64 {
+    counts.into_iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 pub(crate) fn thinned(values: &[f64]) -> Vec<f64> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::block::{Asked, Block};
+use crate::block::{Asked, Block, sum};
 use crate::schedule::Arm;
 use crate::series::Series;
 
@@ -59,12 +59,17 @@ fn of_first(aggregate: &Value) -> Value {
             counters.insert(format!("{prefix}{name}"), count.clone());
         }
     }
-    let sum = |key: &str| aggregate[key].as_object().into_iter().flatten().filter_map(|(_, n)| n.as_u64()).sum::<u64>();
-    let (answers, errors) = (sum("codes"), sum("errors"));
-    counters.insert("http.requests".to_owned(), json!(answers + errors));
-    let mut latency = aggregate["latency"].clone();
-    latency["p50"] = latency["median"].clone();
-    latency["count"] = json!(answers);
+    let of = |key: &str| {
+        let counts: Vec<u64> =
+            aggregate[key].as_object().into_iter().flatten().filter_map(|(_, n)| n.as_u64()).collect();
+        sum(&counts)
+    };
+    let (answers, errors) = (of("codes"), of("errors"));
+    counters.insert("http.requests".to_owned(), json!(answers.saturating_add(errors)));
+    let mut latency = aggregate["latency"].as_object().cloned().unwrap_or_default();
+    let median = latency.get("median").cloned().unwrap_or_default();
+    latency.insert("p50".to_owned(), median);
+    latency.insert("count".to_owned(), json!(answers));
     // The mean rate is all that is told of its length.
     let seconds = aggregate["rps"]["mean"].as_f64().filter(|rate| *rate > 0.0).map(|rate| answers as f64 / rate);
     let ended = seconds.map(|seconds| (seconds * 1000.0).round());
@@ -126,6 +131,18 @@ mod tests {
         let weirs = json!({"aggregate": aggregate, "weir": {"started_ms": 0, "ended_ms": 10_000, "response": {"count": 20_000, "p50": 3.0, "p95": 4.0}}});
         let run = read("b.json", &weirs.to_string(), 0, Arm::After).unwrap();
         assert_eq!((run.by, run.block.values["throughput"], run.block.values["p50"]), ("weir load", 2_000.0, 3.0));
+    }
+
+    #[test]
+    fn whatever_stands_in_a_report_is_no_trouble() {
+        let most = json!({"200": u64::MAX, "502": u64::MAX, "x": [1]});
+        for latency in [json!("x"), json!([1]), json!({"median": {}})] {
+            let text = json!({"aggregate": {"codes": most, "errors": most, "rps": 1, "latency": latency}});
+            let run = read("x.json", &text.to_string(), 0, Arm::Before).unwrap();
+            assert_eq!((run.block.requests, run.block.failed()), (u64::MAX, u64::MAX));
+        }
+        let text = json!({"aggregate": {"counters": {"http.requests": u64::MAX, "socketio.emit": 1, "errors.x": -1}}});
+        assert_eq!(read("x.json", &text.to_string(), 0, Arm::Before).unwrap().block.requests, u64::MAX);
     }
 
     #[test]
