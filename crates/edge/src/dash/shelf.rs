@@ -174,7 +174,10 @@ mod tests {
             ids: vec!["0123456789abcdef".to_owned()],
             ..ErrorSample::default()
         };
-        let (status, json) = look(&[WantedLog { file: file.to_owned(), of: String::new(), samples: vec![sample] }]);
+        let (status, json) = look(
+            &ErrorClass::default(),
+            &[WantedLog { file: file.to_owned(), of: String::new(), samples: vec![sample] }],
+        );
         assert_eq!(status, 200);
         serde_json::from_slice(&json).unwrap()
     }
