@@ -16,31 +16,30 @@ use crate::log::Level;
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
 
-/// The head is the answer's: reads its meaning.
-pub(super) fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, mut hold: Hold) -> Answer {
+/// The head is the answer's: reads its meaning. `None`, logged, and the peer blamed, where none can be given to it.
+pub(super) fn take_answer(
+    exchange: &mut Exchange<'_>,
+    origin: Box<Origin>,
+    link: Box<Link>,
+    mut hold: Hold,
+) -> Option<Answer> {
     let status = origin.head.status;
     if status == 101 {
         if !exchange.request.wants_upgrade() {
-            exchange.step = Step::AwaitHead;
-            exchange.log(Level::Error, format_args!("upstream switched protocols unasked"));
-            hold.release(Verdict::Failed);
-            end_try(exchange, 502);
-            return Answer::Outcome(Outcome::Status(502));
+            refuse(exchange, &mut hold, "upstream switched protocols unasked");
+            return None;
         }
         response::accept(exchange, &origin, BodyLength::None);
         exchange.origin = Some(origin);
-        return Answer::Tunnel(Upgraded { link, hold });
+        return Some(Answer::Tunnel(Upgraded { link, hold }));
     }
     let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method()) {
         // nginx: an answer that ends with its head has a body of nothing.
         Ok(BodyLength::UntilClose) if ends_with_head(&origin, &link) => BodyLength::Exact(0),
         Ok(length) => length,
         Err(violation) => {
-            exchange.step = Step::AwaitHead;
-            exchange.log(Level::Error, format_args!("{}", violation.upstream_message()));
-            hold.release(Verdict::Failed);
-            end_try(exchange, 502);
-            return Answer::Outcome(Outcome::Status(502));
+            refuse(exchange, &mut hold, violation.upstream_message());
+            return None;
         }
     };
     let tokens = origin.head.tokens(&origin.bytes);
@@ -53,7 +52,7 @@ pub(super) fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link
     {
         release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
         exchange.worker.return_origin(origin);
-        return answer;
+        return Some(answer);
     }
     let values = &exchange.location.values;
     if values.proxy.intercept_errors && status >= 300 && crate::special::is_intercepted(exchange, status) {
@@ -62,7 +61,7 @@ pub(super) fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link
         exchange.cache.keep(b"", true);
         release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
         exchange.origin = Some(origin);
-        return Answer::Outcome(Outcome::Status(status));
+        return Some(Answer::Outcome(Outcome::Status(status)));
     }
     let trails = may_trail(exchange, &link);
     exchange.response.expects_trailers |= trails;
@@ -75,14 +74,22 @@ pub(super) fn take_answer(exchange: &mut Exchange<'_>, origin: Box<Origin>, link
             source.finish_unread(exchange);
             // Kept first: what answers there may read `$upstream_http_…`.
             exchange.origin = Some(origin);
-            Answer::Outcome(elsewhere.enter(exchange))
+            Some(Answer::Outcome(elsewhere.enter(exchange)))
         }
         None => {
             exchange.cache.saving = store::begin(exchange, &origin);
             exchange.origin = Some(origin);
-            Answer::Response(source)
+            Some(Answer::Response(source))
         }
     }
+}
+
+/// Ends a try whose head cannot be understood.
+fn refuse(exchange: &mut Exchange<'_>, hold: &mut Hold, why: &str) {
+    exchange.step = Step::AwaitHead;
+    exchange.log(Level::Error, format_args!("{why}"));
+    hold.release(Verdict::Failed);
+    end_try(exchange, 502);
 }
 
 /// Whether trailers may follow that a client over HTTP/2 is to have: its stream ends with them, and not with the length.

@@ -133,7 +133,10 @@ async fn ask_peers(
                     if let Some((sticky, peer)) = bond {
                         sticky.mark(exchange, peer);
                     }
-                    let answer = take_answer(exchange, origin, link, walk.hold);
+                    // What was refused is nobody's answer: no session is learnt of it.
+                    let Some(answer) = take_answer(exchange, origin, link, walk.hold) else {
+                        return Answer::Outcome(Outcome::Status(502));
+                    };
                     let is_whole = !matches!(answer, Answer::Response(_));
                     if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
                         sticky.learn(exchange, peer);
