@@ -82,13 +82,18 @@ pub fn http_date(seconds: i64) -> [u8; 29] {
 
 /// `Sun, 06-Nov-94 08:49:37 GMT`: a cookie's, as nginx writes it; from 2038 on with four digits, since RFC 6265 §5.1.1
 /// takes two of them for years before 1970.
-pub fn cookie_date(seconds: i64) -> String {
+pub fn cookie_date(seconds: i64) -> Vec<u8> {
     let civil = Civil::of(seconds);
-    let year = if civil.year > 2037 { civil.year } else { civil.year % 100 };
-    let (week, month) = (civil.week_name().map(char::from), civil.month_name().map(char::from));
-    let (week, month): (String, String) = (week.iter().collect(), month.iter().collect());
-    let Civil { day, hour, minute, second, .. } = civil;
-    format!("{week}, {day:02}-{month}-{year:02} {hour:02}:{minute:02}:{second:02} GMT")
+    let mut line = Fixed::<29>::new();
+    line.text(civil.week_name()).text(b", ").two(civil.day).text(b"-");
+    line.text(civil.month_name()).text(b"-");
+    if civil.year > 2037 {
+        line.four(civil.year);
+    } else {
+        line.two((civil.year % 100) as u8);
+    }
+    line.text(b" ").time(civil).text(b" GMT");
+    line.written().to_vec()
 }
 
 /// `06/Nov/1994:09:49:37 +0100`: nginx's `$time_local`.
@@ -261,7 +266,7 @@ impl Reader<'_> {
     }
 }
 
-/// A line whose length is known; what would not fit is left out.
+/// A line whose length is known, at the most; what would not fit is left out.
 struct Fixed<const N: usize> {
     bytes: [u8; N],
     at: usize,
@@ -278,6 +283,11 @@ impl<const N: usize> Fixed<N> {
             self.at += text.len();
         }
         self
+    }
+
+    /// What there is so far, of a line that may be shorter than its room.
+    fn written(&self) -> &[u8] {
+        self.bytes.get(..self.at).unwrap_or_default()
     }
 
     fn two(&mut self, value: u8) -> &mut Self {
@@ -318,6 +328,11 @@ mod tests {
         assert_eq!(text(&http_date(951_782_400)), "Tue, 29 Feb 2000 00:00:00 GMT");
         assert_eq!(text(&http_date(-5)), "Thu, 01 Jan 1970 00:00:00 GMT");
         assert_eq!(text(&http_date(i64::MAX)), "Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(text(&cookie_date(NOVEMBER)), "Sun, 06-Nov-94 08:49:37 GMT");
+        assert_eq!(text(&cookie_date(1_136_214_245)), "Mon, 02-Jan-06 15:04:05 GMT");
+        assert_eq!(text(&cookie_date(2_145_916_799)), "Thu, 31-Dec-37 23:59:59 GMT");
+        assert_eq!(text(&cookie_date(2_145_916_800)), "Fri, 01-Jan-2038 00:00:00 GMT");
+        assert_eq!(text(&cookie_date(i64::MAX)), "Fri, 31-Dec-9999 23:59:59 GMT");
         assert_eq!(text(&common_log(NOVEMBER, 60)), "06/Nov/1994:09:49:37 +0100");
         assert_eq!(text(&common_log(NOVEMBER, -570)), "05/Nov/1994:23:19:37 -0930");
         assert_eq!(text(&iso8601(NOVEMBER, 0)), "1994-11-06T08:49:37+00:00");

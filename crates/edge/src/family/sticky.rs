@@ -327,7 +327,7 @@ impl Cookie {
             Some(Expires::Never) => add("expires=", b"Thu, 31-Dec-37 23:55:55 GMT; max-age=315360000"),
             Some(Expires::After(time)) => {
                 let date = cookie_date(clock::unix_seconds().saturating_add(time.as_secs()) as i64);
-                add("expires=", date.as_bytes());
+                add("expires=", &date);
                 add("max-age=", time.as_secs().to_string().as_bytes());
             }
         }
@@ -342,11 +342,11 @@ impl Cookie {
             add("secure", b"");
         }
         let same_site = self.samesite.as_ref().map(|same_site| same_site.text(exchange)).unwrap_or_default();
-        match same_site.is_empty() {
-            true => {}
-            false if is_same_site(&same_site) => add("samesite=", &same_site),
+        if is_same_site(&same_site) {
+            add("samesite=", &same_site);
+        } else if !same_site.is_empty() {
             // nginx: what a variable says wrongly is taken as the strictest.
-            false => add("samesite=", b"strict"),
+            add("samesite=", b"strict");
         }
         if let Some(path) = &self.path {
             add("path=", path.as_bytes());
