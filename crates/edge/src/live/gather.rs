@@ -166,12 +166,13 @@ impl Gatherer {
         self.zones(&conf, sums, &mut snapshot);
         self.limit_zones(live, &conf, &mut snapshot);
         self.cache_zones(live, &conf, &mut snapshot);
+        let secure = asked_over_tls(&conf);
         for upstream in &conf.declared.upstream.groups {
             if upstream.live.is_some() {
                 snapshot.weir.changeable.push(upstream.name.clone());
             }
             let zombies = upstream.live.as_ref().map_or(0, |live| live.zombies());
-            let is_tls = is_asked_over_tls(&conf, &upstream.name);
+            let is_tls = secure.contains(upstream.name.as_str());
             self.upstream(live, &current(upstream), is_tls, zombies, now_ms, &mut snapshot);
         }
         resolvers(&conf, &mut snapshot);
@@ -550,13 +551,12 @@ impl Gatherer {
     }
 }
 
-/// Whether a location says `https://` of this group.
-fn is_asked_over_tls(conf: &Conf, group: &str) -> bool {
+/// The groups of which a location says `https://`.
+fn asked_over_tls(conf: &Conf) -> HashSet<&str> {
     let passes = conf.locations.iter().filter_map(|location| location.values.proxy.pass.as_ref());
     let groups = &conf.declared.upstream.groups;
-    passes
-        .filter(|pass| pass.is_tls)
-        .any(|pass| pass.group.and_then(|at| groups.get(at)).is_some_and(|one| one.name == group))
+    let secure = passes.filter(|pass| pass.is_tls).filter_map(|pass| groups.get(pass.group?));
+    secure.map(|group| group.name.as_str()).collect()
 }
 
 fn slab(used: u64, size: u64) -> shown::Slab {
@@ -581,7 +581,23 @@ fn at(numbers: &[u64], index: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::conf::of_text;
+
+    #[test]
+    fn a_group_is_asked_over_tls_where_one_location_does() {
+        let text = "events {} http { upstream plain { server [::1]:1; } upstream both { server [::1]:2; } upstream rpc { server [::1]:3; }
+            upstream unasked { server [::1]:4; }
+            server { listen 1; location /p { proxy_pass http://plain; } location /b { proxy_pass http://both; }
+                location /t { proxy_pass https://both; } location /g { grpc_pass grpcs://rpc; } } }";
+        let (conf, said) = of_text(text);
+        assert!(said.is_empty(), "{said:?}");
+        let conf = conf.unwrap();
+        let mut names: Vec<&str> = asked_over_tls(&conf).into_iter().collect();
+        names.sort_unstable();
+        assert_eq!(names, ["both", "rpc"]);
+    }
 
     #[test]
     fn samples_and_classes_are_bounded() {
