@@ -131,6 +131,64 @@ fn a_trace_goes_on_through_the_upstream_and_each_try_is_told() {
 }
 
 #[test]
+fn what_the_cache_fetches_behind_a_client_is_a_span_below_the_requests() {
+    let room = Room::new("otel-refresh");
+    let collector = room.collect(false);
+    // The first fetch and one refresh are answered; the next finds nobody.
+    let (origin, heads) = origin_of(2);
+    let edge = room.edge(
+        &format!("endpoint http://127.0.0.1:{}; interval 20ms;", room.port),
+        &format!("otel_trace on; proxy_cache_path {}/cache keys_zone=z:1m;", room.path.display()),
+        &format!(
+            "location /kept {{ otel_trace_context propagate; proxy_pass http://127.0.0.1:{origin}; proxy_cache z;
+             proxy_cache_valid 200 1s; proxy_cache_use_stale updating error; proxy_cache_background_update on; }}"
+        ),
+    );
+    let asked = format!("traceparent: {PARENT}\r\ntracestate: congo=t61\r\n");
+    edge.get("/kept", &asked);
+    heads.recv_timeout(PATIENCE).unwrap();
+    for (how, status, code) in [("stored", 0, 200), ("failed", 2, 502)] {
+        let (cause, refresh) = refreshed(&edge, &collector, &asked);
+        assert_eq!(
+            (&refresh["parent"], &refresh["trace"], &refresh["state"], &refresh["kind"], &refresh["name"]),
+            (&cause["span"], &cause["trace"], &json!("congo=t61"), &json!(1), &json!("/kept"))
+        );
+        assert_eq!(
+            (text(&cause["trace"]), text(&cause["parent"]), &cause["kind"]),
+            (&PARENT[3..35], &PARENT[36..52], &json!(2))
+        );
+        let said = &refresh["attributes"];
+        assert_eq!(
+            (&said["weir.cache.refresh"], &said["http.status_code"], &refresh["status"]),
+            (&json!(how), &json!(code), &json!(status))
+        );
+        assert_eq!((&refresh["events"][0]["name"], &cause["events"]), (&json!("upstream"), &json!([])));
+        if how == "stored" {
+            let head = heads.recv_timeout(PATIENCE).unwrap();
+            let parent = format!("traceparent: 00-{}-{}-01\r\n", &PARENT[3..35], text(&refresh["span"]));
+            assert!(head.contains(&parent) && head.matches("traceparent").count() == 1, "{head}");
+        }
+    }
+}
+
+/// Asks until the cache refreshes what it has: the request's span that caused it, and its own.
+fn refreshed(edge: &Edge, collector: &Collector, asked: &str) -> (Value, Value) {
+    let (until, mut spans) = (Instant::now() + PATIENCE, Vec::new());
+    while Instant::now() < until {
+        edge.get("/kept", asked);
+        spans.extend(collector.next()["spans"].as_array().unwrap().iter().cloned());
+        let is_refresh = |span: &&Value| span["attributes"]["weir.cache.refresh"].is_string();
+        let refresh = spans.iter().find(is_refresh);
+        let cause = refresh.and_then(|refresh| spans.iter().find(|span| span["span"] == refresh["parent"]));
+        if let (Some(cause), Some(refresh)) = (cause, refresh) {
+            return (cause.clone(), refresh.clone());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("no refresh, or none with its cause: {spans:?}");
+}
+
+#[test]
 fn an_export_goes_over_tls_and_over_http() {
     let room = Room::new("otel-ways");
     let pair = certificate(&room.path);
@@ -238,11 +296,16 @@ fn only_span(export: &Value) -> &Value {
 
 /// An origin that answers each request, and tells their heads.
 fn origin() -> (u16, Receiver<String>) {
+    origin_of(usize::MAX)
+}
+
+/// One that answers so many, and is gone.
+fn origin_of(answers: usize) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (send, heads) = channel();
     std::thread::spawn(move || {
-        for stream in listener.incoming() {
+        for stream in listener.incoming().take(answers) {
             let mut stream = stream.unwrap();
             let mut head = Vec::new();
             let mut byte = [0];

@@ -75,6 +75,17 @@ pub enum Refreshed {
     Failed,
 }
 
+impl Refreshed {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refreshed::Stored(_) => "stored",
+            Refreshed::Confirmed => "confirmed",
+            Refreshed::Failed => "failed",
+        }
+    }
+}
+
 /// Fetches behind the clients' backs: requests to the origin that nobody's response counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refreshes {

@@ -2,7 +2,7 @@
 //!
 //! The refresh is an exchange of its own, made from a copy of the client's request, on a connection of nobody's. It
 //! takes a place in the worker's table like any other, and nothing of it reaches the access log (nginx: a background
-//! subrequest). Unlike nginx's it does not hold the client's connection up.
+//! subrequest); where requests are traced it is a span below the one of its cause. Unlike nginx's it does not hold the client's connection up.
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
@@ -16,10 +16,12 @@ use crate::cache::store::{Refreshed, Status};
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};
-use crate::family::live;
+use crate::family::{live, otel};
 use crate::family::upstream::forward;
 use crate::log::{self, Level};
+use crate::phase::Outcome;
 use crate::relay;
+use crate::trace::context::Trace;
 use crate::worker::{Generation, Worker};
 
 /// Refreshes under way on one worker, at most; beyond it the next client of the key tries again.
@@ -60,6 +62,7 @@ struct Twin {
     args: Vec<u8>,
     flags: Flags,
     told_address: Option<weir_net::SocketAddress>,
+    trace: Option<Box<Trace>>,
     visit: Visit,
 }
 
@@ -99,6 +102,7 @@ pub fn start(exchange: &mut Exchange<'_>, conn: &Conn, visit: Visit) -> bool {
             internal: exchange.internal,
         },
         told_address: exchange.told_address.clone(),
+        trace: otel::behind(exchange),
         visit,
     };
     weir_net::worker::spawn(run(twin, conn, other, turn));
@@ -106,7 +110,7 @@ pub fn start(exchange: &mut Exchange<'_>, conn: &Conn, visit: Visit) -> bool {
 }
 
 async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
-    let Twin { worker, generation, server, location, request, slots, uri, args, flags, told_address, visit } = twin;
+    let Twin { worker, generation, server, location, request, slots, uri, args, flags, told_address, trace, visit } = twin;
     let conf = &*generation.conf;
     let client = conn.client.clone();
     let (now, wall_ms) = (clock::now(), clock::unix_ms());
@@ -119,28 +123,35 @@ async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
     exchange.internal = flags.internal;
     exchange.told_address = told_address;
     exchange.body = crate::body::RequestBody::Gone;
+    exchange.trace = trace;
     exchange.cache = visit;
-    if let forward::Answer::Response(source) = forward::forward(&mut exchange, &mut conn).await {
-        if exchange.cache.is_filling() {
-            relay::drain(&mut exchange, source).await;
-        } else {
-            source.finish_unread(&mut exchange);
-        }
+    match forward::forward(&mut exchange, &mut conn).await {
+        forward::Answer::Response(source) if exchange.cache.is_filling() => relay::drain(&mut exchange, source).await,
+        forward::Answer::Response(source) => source.finish_unread(&mut exchange),
+        // Nobody gets it, but its span says it.
+        forward::Answer::Outcome(Outcome::Status(status)) => exchange.response.status = status,
+        forward::Answer::Outcome(_) | forward::Answer::Tunnel(_) | forward::Answer::Gone(_) => {}
     }
-    note(&mut exchange);
+    let how = outcome(&mut exchange);
+    note(&mut exchange, how);
+    otel::refreshed(&mut exchange, how);
     live::count_tries(&exchange);
     drop(exchange.into_parts());
     drop((other, turn));
 }
 
-/// Counts what came of it, apart from what clients got, and says it where the log takes that.
-fn note(exchange: &mut Exchange<'_>) {
-    let Some(zone) = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.zone(number)) else { return };
-    let how = match (exchange.cache.written.take(), exchange.cache.status) {
+/// What came of it.
+fn outcome(exchange: &mut Exchange<'_>) -> Refreshed {
+    match (exchange.cache.written.take(), exchange.cache.status) {
         (Some(bytes), _) => Refreshed::Stored(bytes),
         (None, Some(Status::Revalidated)) => Refreshed::Confirmed,
         (None, _) => Refreshed::Failed,
-    };
+    }
+}
+
+/// Counts it, apart from what clients got, and says it where the log takes that.
+fn note(exchange: &mut Exchange<'_>, how: Refreshed) {
+    let Some(zone) = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.zone(number)) else { return };
     zone.counters().refreshed(how);
     if exchange.logs(Level::Info) {
         let key = String::from_utf8_lossy(&exchange.cache.key.0).into_owned();

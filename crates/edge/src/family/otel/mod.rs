@@ -10,7 +10,9 @@ use std::sync::{Arc, OnceLock};
 
 use weir_net::process::Identity;
 
+use self::span::Told;
 use crate::build::{Build, Scope};
+use crate::cache::store::Refreshed;
 use crate::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
@@ -264,12 +266,30 @@ pub fn told(exchange: &Exchange<'_>, name: &str, out: &mut Vec<u8>) -> Option<bo
     Some(name == "traceparent" || !trace.state.is_empty())
 }
 
+/// The trace of what is fetched behind the back of a request's client: a span below the request's, recorded as that is.
+pub fn behind(exchange: &Exchange<'_>) -> Option<Box<Trace>> {
+    let cause = exchange.trace.as_deref()?;
+    let mut trace = Trace::below(Some(cause.current), cause.state.clone());
+    trace.record(cause.is_recorded());
+    trace.injects = cause.injects;
+    Some(Box::new(trace))
+}
+
 /// The request is over: its span goes on its way.
 fn ended(exchange: &mut Exchange<'_>) {
+    send(exchange, Told::Request);
+}
+
+/// So is one of the cache's own, for which no log phase runs; what came of it.
+pub fn refreshed(exchange: &mut Exchange<'_>, how: Refreshed) {
+    send(exchange, Told::Refresh(how));
+}
+
+fn send(exchange: &mut Exchange<'_>, told: Told) {
     let Some(trace) = exchange.trace.take_if(|trace| trace.is_recorded()) else { return };
     let conf = exchange.conf;
     if let Some(exporter) = conf.declared.otel.exporter() {
-        span::write(exchange, &trace, |span| exporter.push(span));
+        span::write(exchange, &trace, told, |span| exporter.push(span));
     }
     exchange.trace = Some(trace);
 }

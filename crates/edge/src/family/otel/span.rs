@@ -5,6 +5,7 @@ use weir_net::clock;
 use weir_wire::framing::BodyLength;
 use weir_wire::protobuf::{bytes, fixed, message, number};
 
+use crate::cache::store::Refreshed;
 use crate::exchange::{Exchange, Try};
 use crate::family::variables::{push_address, scheme};
 use crate::trace::context::{self, STATE_BYTES_MAX, Trace};
@@ -23,14 +24,24 @@ const STATUS: u64 = 15;
 /// The field of an `Event`'s attributes.
 const EVENT_ATTRIBUTES: u64 = 3;
 /// Kinds of spans.
+const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 /// The code of a span that failed.
 const ERROR: u64 = 2;
 
+/// What a span is of.
+#[derive(Clone, Copy)]
+pub enum Told {
+    /// A client's request.
+    Request,
+    /// What the cache fetched behind a client's back, and what came of it.
+    Refresh(Refreshed),
+}
+
 /// Writes the exchange's span, and those of its tries where they are to have their own; `give` takes each, as a field of
 /// `ScopeSpans`.
-pub fn write(exchange: &mut Exchange<'_>, trace: &Trace, mut give: impl FnMut(Box<[u8]>)) {
+pub fn write(exchange: &mut Exchange<'_>, trace: &Trace, told: Told, mut give: impl FnMut(Box<[u8]>)) {
     let times = Times::of(exchange);
     let settings = &exchange.location.values.otel;
     let (name, own) = (name(exchange), own_attributes(exchange));
@@ -39,10 +50,13 @@ pub fn write(exchange: &mut Exchange<'_>, trace: &Trace, mut give: impl FnMut(Bo
         let parent = trace.parent.map(|parent| parent.span);
         head(trace, trace.current.span, parent, out);
         bytes(5, &name, out);
-        number(6, SERVER, out);
+        number(6, if matches!(told, Told::Request) { SERVER } else { INTERNAL }, out);
         fixed(7, times.start_ns, out);
         fixed(8, times.now_ns, out);
         attributes(exchange, out);
+        if let Told::Refresh(how) = told {
+            text(ATTRIBUTES, "weir.cache.refresh", how.as_str().as_bytes(), out);
+        }
         for (name, value) in &own {
             // nginx: fields have several values (semantic conventions), and one of them is written.
             let is_list = name.starts_with("http.request.header.") || name.starts_with("http.response.header.");
