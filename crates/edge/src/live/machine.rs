@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use weir_meter::host::{self, CpuKinds};
-use weir_meter::live::{CpuShares, Host};
+use weir_meter::live::Host;
 
 use super::sums::groups;
 use crate::conf::Conf;
@@ -99,7 +100,7 @@ impl Machine {
             return;
         }
         if let (Some(then), Some(now)) = (before.times, now.times) {
-            host.cpu = shares(&then, &now);
+            host.cpu = now.shares(&then, Duration::from_secs_f64(seconds));
             self.stolen_seconds += u64::from(host.cpu.steal >= STEAL_MIN);
         }
         let sent = now.links.iter().filter_map(|(name, (sent, most))| {
@@ -162,19 +163,6 @@ const PORT_PEERS_MAX: usize = 64;
 /// Of those, looked at in one second.
 const PEERS_AT_ONCE: usize = 2;
 
-fn shares(then: &CpuKinds, now: &CpuKinds) -> CpuShares {
-    let all = now.total().saturating_sub(then.total());
-    let share = |now: u64, then: u64| if all == 0 { 0.0 } else { now.saturating_sub(then) as f64 / all as f64 };
-    CpuShares {
-        user: share(now.user, then.user),
-        system: share(now.system, then.system),
-        interrupts: share(now.interrupts, then.interrupts),
-        steal: share(now.steal, then.steal),
-        idle: share(now.idle, then.idle),
-        wait: share(now.wait, then.wait),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,15 +171,15 @@ mod tests {
     fn links_and_stolen_time_are_measured_over_a_second() {
         let reading = |at_ms, sent, steal, idle| Readings {
             at_ms,
-            times: Some(CpuKinds { user: 0, system: 0, interrupts: 0, steal, idle, wait: 0 }),
+            times: Some(CpuKinds { user: 0, system: 0, interrupts: 0, steal, idle, wait: 0, cpus: 1 }),
             links: [("eth0".to_owned(), (sent, 1000))].into(),
             ..Readings::default()
         };
         let mut machine = Machine { before: reading(1000, 500, 0, 0), ..Machine::default() };
         let mut host = Host::default();
-        machine.measure(&reading(3000, 2500, 6, 94), &mut host);
+        machine.measure(&reading(3000, 2500, 12, 188), &mut host);
         assert_eq!((machine.links.get("eth0"), machine.stolen_seconds), (Some(&(1000.0, 1000)), 1));
-        machine.measure(&reading(3000, 2500, 4, 96), &mut host);
+        machine.measure(&reading(3000, 2500, 8, 192), &mut host);
         assert_eq!(machine.stolen_seconds, 1);
     }
 

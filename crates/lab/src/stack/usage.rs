@@ -58,18 +58,20 @@ impl Usage {
 
     /// What was used since `before`, in shares of what there was.
     pub fn since(&self, before: &Usage, spec: &Spec) -> Value {
-        let elapsed = (self.at - before.at).as_secs_f64().max(1e-9);
+        let spent = self.at - before.at;
+        let elapsed = spent.as_secs_f64().max(1e-9);
         let deltas: Vec<CpuTime> =
             self.machine.iter().zip(&before.machine).map(|(now, then)| now.since(*then)).collect();
         let room = elapsed * deltas.len().max(1) as f64;
-        let busy: f64 = deltas.iter().map(|time| worked(time, elapsed) - time.interrupts.as_secs_f64()).sum();
+        let busy: f64 =
+            deltas.iter().map(|time| time.worked(spent).as_secs_f64() - time.interrupts.as_secs_f64()).sum();
         let own = self.own.saturating_sub(before.own).as_secs_f64();
         let share =
             |wanted: fn(&CpuTime) -> Duration| deltas.iter().map(|time| wanted(time).as_secs_f64()).sum::<f64>() / room;
         let client_busy = deltas
             .iter()
             .filter(|time| spec.client.cpus.contains(&time.cpu))
-            .map(|time| worked(time, elapsed) / elapsed)
+            .map(|time| time.worked(spent).as_secs_f64() / elapsed)
             .fold(0.0, f64::max);
         let processes = self.processes(before);
         json!({
@@ -116,12 +118,6 @@ impl Usage {
         }
         Value::Object(hosts)
     }
-}
-
-/// Seconds in which a CPU had something to do: those in which it was not idle. How long it was idle the kernel measures, but what it does
-/// meanwhile it looks up at each tick: a load whose rate is that of the ticks is seen at every one, or at none.
-fn worked(time: &CpuTime, elapsed: f64) -> f64 {
-    (elapsed - (time.idle + time.steal).as_secs_f64()).max(0.0)
 }
 
 /// The counters of each host's network: a process tells those of the namespace it is in.

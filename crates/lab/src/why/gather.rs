@@ -1,10 +1,12 @@
 //! From a keeper's answer to [`Signals`]: totals become what was used, levels their highest, files their facts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::Value;
 use weir_conf::{Statement, Tree};
 use weir_load::record::Hdr;
+use weir_meter::host;
 
 use super::served;
 use super::signals::{Conf, Edge, Host, Load, Machine, Pool, Process, Role, Signals};
@@ -381,21 +383,25 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
 
 fn machine(ticks: &[Tick], answer: &Value) -> Machine {
     let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else { return Machine::default() };
-    let mut sums = [0u64; 4];
-    for (cpu, busy, interrupts, idle, steal) in &last.cpus {
+    let (mut worked, mut sums) = (0.0, [0u64; 2]);
+    let elapsed = Duration::from_millis(last.at_ms.saturating_sub(first.at_ms));
+    for (cpu, _, interrupts, idle, steal) in &last.cpus {
         let Some(then) = first.cpus.iter().find(|then| then.0 == *cpu) else { continue };
-        let parts = [(busy, then.1), (interrupts, then.2), (idle, then.3), (steal, then.4)];
-        sums.iter_mut().zip(parts).for_each(|(sum, (now, then))| *sum += now.saturating_sub(then));
+        let since = |now: &u64, then: u64| now.saturating_sub(then);
+        let (idle, steal) = (since(idle, then.3), since(steal, then.4));
+        worked += host::worked(elapsed, Duration::from_millis(idle), Duration::from_millis(steal)).as_secs_f64();
+        sums.iter_mut().zip([since(interrupts, then.2), steal]).for_each(|(sum, ms)| *sum += ms);
     }
-    let all = sums.iter().sum::<u64>().max(1) as f64;
+    let room = (elapsed.as_secs_f64() * last.cpus.len() as f64).max(1e-3);
+    let [interrupts, steal] = sums.map(|ms| ms as f64 / 1000.0 / room);
     let mut pressure: BTreeMap<String, f64> = BTreeMap::new();
     for (what, share) in ticks.iter().flat_map(|tick| &tick.pressure) {
         let most = pressure.entry(what.clone()).or_default();
         *most = most.max(*share);
     }
-    let share = |at: usize| sums.get(at).map_or(0.0, |sum| *sum as f64 / all);
     let foreign = answer["usage"]["foreign"].as_f64().unwrap_or(0.0);
-    Machine { cpus: last.cpus.len() as f64, busy: share(0), interrupts: share(1), steal: share(3), foreign, pressure }
+    let busy = (worked / room - interrupts).max(0.0);
+    Machine { cpus: last.cpus.len() as f64, busy, interrupts, steal, foreign, pressure }
 }
 
 /// What a configuration says, as far as rules need it; of several values the one that binds first.
@@ -547,5 +553,22 @@ mod tests {
         let hub = found.hub().unwrap();
         assert_eq!((hub.queues["0.0.0.0:80"], hub.held["10.0.0.1:1"], hub.ports), ((4, 8), (9, 3), 200));
         assert_eq!(found.said("no_port"), 3);
+        assert!((found.machine.busy - 0.5).abs() < 1e-9, "{:?}", found.machine);
+    }
+
+    #[test]
+    fn the_machine_worked_when_it_was_not_idle() {
+        let tick = |at_ms, busy, interrupts, idle, steal| Tick {
+            at_ms,
+            cpus: vec![(0, busy, interrupts, idle, steal), (1, 0, 0, at_ms, 0)],
+            ..Tick::default()
+        };
+        // What comes at the rate of the ticks was seen by none of them.
+        let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 0, 100, 200, 100)], &json!({}));
+        assert!((found.busy - 0.3).abs() < 1e-9, "{found:?}");
+        assert!((found.interrupts - 0.05).abs() < 1e-9 && (found.steal - 0.05).abs() < 1e-9, "{found:?}");
+        // And by each: it was idle all the same.
+        let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 1000, 0, 1000, 0)], &json!({}));
+        assert!(found.busy.abs() < 1e-9, "{found:?}");
     }
 }

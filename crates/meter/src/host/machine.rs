@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const CPUS_MAX: usize = 4096;
 
 /// The kernel reports times in hundredths of a second to every process (`USER_HZ`).
-const TICK: Duration = Duration::from_millis(10);
+pub(super) const TICK: Duration = Duration::from_millis(10);
 
 /// What one CPU did since the machine started; in steps of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,18 @@ impl CpuTime {
             steal: self.steal.saturating_sub(before.steal),
         }
     }
+
+    /// As [`worked`], of the time that was added in `elapsed`.
+    pub fn worked(&self, elapsed: Duration) -> Duration {
+        worked(elapsed, self.idle, self.steal)
+    }
+}
+
+/// Time in which CPUs had something to do: that in which they were not idle, of all there was. How long a CPU is idle the kernel
+/// measures, but what it does meanwhile it looks up at each tick: work that comes at the rate of the ticks is seen at every one, or
+/// at none. So `busy` and `interrupts` only say what the work was, and not how much of it there was.
+pub fn worked(room: Duration, idle: Duration, steal: Duration) -> Duration {
+    room.saturating_sub(idle).saturating_sub(steal)
 }
 
 /// All CPUs; none if `/proc` does not say.
@@ -77,5 +89,18 @@ mod tests {
         assert_eq!((times.len(), times[0], times[1].busy), (2, first, ms(100)));
         assert_eq!(times[1].since(CpuTime { busy: ms(40), ..CpuTime::default() }).busy, ms(60));
         assert!(cpu_times_under(Path::new("/nowhere")).is_empty());
+    }
+
+    #[test]
+    fn work_is_what_was_not_idle_whatever_the_ticks_saw() {
+        let ms = Duration::from_millis;
+        let time =
+            |busy, idle, steal| CpuTime { busy: ms(busy), idle: ms(idle), steal: ms(steal), ..CpuTime::default() };
+        // A load at the rate of the ticks: seen at none of them, and at each.
+        assert_eq!(time(0, 700, 0).worked(ms(1000)), ms(300));
+        assert_eq!(time(1000, 700, 0).worked(ms(1000)), ms(300));
+        assert_eq!(time(300, 500, 200).worked(ms(1000)), ms(300));
+        // Idle times come in steps of 10 ms: they may be more than there was.
+        assert_eq!(time(0, 1010, 0).worked(ms(1000)), ms(0));
     }
 }

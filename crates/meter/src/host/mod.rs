@@ -22,7 +22,7 @@ mod unit;
 pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under};
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use listen::listens_of;
-pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under};
+pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under, worked};
 pub use pam::{PamLimit, pam_limits_under};
 pub use process::{
     FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, started_ticks,

@@ -4,8 +4,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::THREADS_MAX;
+use super::machine::{TICK, worked};
+use crate::live::CpuShares;
 
 /// CPU time of all CPUs since boot, in ticks of 10 ms (proc_stat(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,12 +25,28 @@ pub struct CpuKinds {
     pub idle: u64,
     /// Nothing to do but wait for a disk.
     pub wait: u64,
+    /// How many CPUs they are of.
+    pub cpus: u64,
 }
 
 impl CpuKinds {
-    /// All kinds together.
-    pub fn total(&self) -> u64 {
-        self.user + self.system + self.interrupts + self.steal + self.idle + self.wait
+    /// Where the time went since `before`, `elapsed` ago, in shares of what all CPUs had: how much was worked by [`worked`], and what
+    /// the work was by the ticks that saw it. Work that no tick saw is a program's.
+    pub fn shares(&self, before: &CpuKinds, elapsed: Duration) -> CpuShares {
+        let since = |of: fn(&CpuKinds) -> u64| of(self).saturating_sub(of(before)) as f64;
+        let room = elapsed.as_secs_f64() * self.cpus.max(1) as f64;
+        if room <= 0.0 {
+            return CpuShares::default();
+        }
+        let time = |ticks: f64| TICK.mul_f64(ticks);
+        let (idle, wait, steal) = (since(|k| k.idle), since(|k| k.wait), since(|k| k.steal));
+        let worked = worked(Duration::from_secs_f64(room), time(idle + wait), time(steal)).as_secs_f64() / room;
+        let seen = [since(|k| k.user), since(|k| k.system), since(|k| k.interrupts)];
+        let all: f64 = seen.iter().sum();
+        let [user, system, interrupts] =
+            if all > 0.0 { seen.map(|ticks| worked * ticks / all) } else { [worked, 0.0, 0.0] };
+        let share = |ticks: f64| (time(ticks).as_secs_f64() / room).min(1.0);
+        CpuShares { user, system, interrupts, steal: share(steal), idle: share(idle), wait: share(wait) }
     }
 }
 
@@ -39,8 +58,10 @@ pub fn cpu_kinds_under(root: &Path) -> Option<(CpuKinds, u64)> {
     let mut next = || fields.next().unwrap_or(0);
     let (user, nice, system, idle, wait, irq, softirq, steal) =
         (next(), next(), next(), next(), next(), next(), next(), next());
+    // The first line is of all of them, and each has one of its own.
+    let cpus = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count() as u64;
     let running = stat.lines().find_map(|line| line.strip_prefix("procs_running "));
-    let times = CpuKinds { user: user + nice, system, interrupts: irq + softirq, steal, idle, wait };
+    let times = CpuKinds { user: user + nice, system, interrupts: irq + softirq, steal, idle, wait, cpus };
     Some((times, running.and_then(|count| count.trim().parse().ok()).unwrap_or(0)))
 }
 
@@ -217,9 +238,9 @@ mod tests {
             ("proc/self/task/8/stat", "8 (short) R 1 1 1 0 -1 4194304 9 0 0 0 12 30 5 5 20 0 3 0 99\n"),
         ]);
         let root = root.path();
-        let times = CpuKinds { user: 12, system: 30, interrupts: 13, steal: 8, idle: 400, wait: 50 };
+        let times = CpuKinds { user: 12, system: 30, interrupts: 13, steal: 8, idle: 400, wait: 50, cpus: 1 };
         assert_eq!(cpu_kinds_under(root), Some((times, 3)));
-        assert_eq!((times.total(), pressure_under(root, "cpu")), (513, Some(0.125)));
+        assert_eq!(pressure_under(root, "cpu"), Some(0.125));
         assert_eq!((memory_under(root), resident_under(root)), ((1000 << 10, 400 << 10), 70 << 10));
         assert_eq!((load_under(root), retransmitted_under(root)), (Some(1.25), Some(17)));
         assert_eq!(listen_overflows_under(root), Some(4));
@@ -228,6 +249,30 @@ mod tests {
         let seven = ThreadTimes { id: 7, ran_ns: 1000, waited_ns: Some(200) };
         let eight = ThreadTimes { id: 8, ran_ns: 420_000_000, waited_ns: None };
         assert_eq!(threads, [seven, eight]);
+    }
+
+    #[test]
+    fn shares_go_by_idle_time_and_kinds_by_ticks() {
+        let before = CpuKinds { cpus: 2, ..CpuKinds::default() };
+        let shares = |kinds: CpuKinds| CpuKinds { cpus: 2, ..kinds }.shares(&before, Duration::from_secs(1));
+        let are = |shares: CpuShares, wanted: [f64; 6]| {
+            let found = [shares.user, shares.system, shares.interrupts, shares.steal, shares.idle, shares.wait];
+            assert!(
+                found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-9),
+                "{found:?} {wanted:?}"
+            );
+        };
+        // Of 200 ticks 100 were idle; the ticks of 4 ms saw work at each, at half of them, and at none.
+        are(
+            shares(CpuKinds { user: 150, system: 50, idle: 90, wait: 10, ..before }),
+            [0.375, 0.125, 0.0, 0.0, 0.45, 0.05],
+        );
+        are(
+            shares(CpuKinds { user: 50, system: 25, interrupts: 25, idle: 100, ..before }),
+            [0.25, 0.125, 0.125, 0.0, 0.5, 0.0],
+        );
+        are(shares(CpuKinds { idle: 80, steal: 20, ..before }), [0.5, 0.0, 0.0, 0.1, 0.4, 0.0]);
+        assert_eq!(before.shares(&before, Duration::ZERO), CpuShares::default());
     }
 
     #[test]
