@@ -338,24 +338,12 @@ fn workers(s: &Signals) -> Option<Found> {
                 String::new()
             },
         )
-        .with("cpu", format!("its CPUs were {} used: they wait, they do not work", percent(used)))
-        .with(
-            "wait",
-            format!(
-                "{} ms of a request's {} ms are spent waiting for it",
-                digits(s.step_ms("wait") + s.step_ms("connect")),
-                digits(s.load.ms[0])
-            ),
-        )
-        .slows(&[Segment::Wait, Segment::Connect]);
+        .with("cpu", format!("its CPUs were {} used: they wait, they do not work", percent(used)));
     let found = match s.pools.iter().find(|pool| pool.process == process) {
         Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
         None => found,
     };
-    Some(found.knob(
-        "find what its workers wait for; only if that has room, more of them (MaxRequestWorkers, server.tomcat.threads.max)",
-        "if the pool is the limit, answers a second grow with it; if not, it was what they wait for",
-    ))
+    Some(waited_for(s, found, " (MaxRequestWorkers, server.tomcat.threads.max)"))
 }
 
 /// Connections wait to be accepted by an application that does not compute.
@@ -374,20 +362,20 @@ fn waiting(s: &Signals) -> Option<Found> {
     let found =
         Found::new(format!("application at {address}: a pool of its own (threads, processes, connections)"), 0.9)
             .with("queue", format!("{most} connections of {room} waited for the application to accept them"))
-            .with("cpu", format!("its CPUs were {} used: it waits, it does not work", percent(busy)))
-            .with(
-                "wait",
-                format!(
-                    "{} ms of a request's {} ms are spent waiting for it",
-                    digits(s.step_ms("wait") + s.step_ms("connect")),
-                    digits(s.load.ms[0])
-                ),
-            )
-            .slows(&[Segment::Wait, Segment::Connect]);
-    Some(found.knob(
-        "find what its workers wait for; only if that has room, more of them",
-        "if the pool is the limit, answers a second grow with it; if not, it was what they wait for",
-    ))
+            .with("cpu", format!("its CPUs were {} used: it waits, it does not work", percent(busy)));
+    Some(waited_for(s, found, ""))
+}
+
+/// What a pool of workers that is full does to requests, and what to do about it; `names` is what such pools are called.
+fn waited_for(s: &Signals, found: Found, names: &str) -> Found {
+    let (waited, all) = (s.step_ms("wait") + s.step_ms("connect"), s.load.ms[0]);
+    found
+        .with("wait", format!("{} ms of a request's {} ms are spent waiting for it", digits(waited), digits(all)))
+        .slows(&[Segment::Wait, Segment::Connect])
+        .knob(
+            format!("find what its workers wait for; only if that has room, more of them{names}"),
+            "if the pool is the limit, answers a second grow with it; if not, it was what they wait for",
+        )
 }
 
 fn port(address: &str) -> &str {
