@@ -50,11 +50,16 @@ pub const RULES: &[Rule] = &[
             s.conf.worker_processes = Some("2".into());
             s.processes[0].cpus = 2.0;
             s.processes[0].cpu = 1.2;
-            s.processes[0].threads = vec![(0.97, 0.02), (0.2, 0.0)];
+            // With nginx's accept_mutex, who comes first may take all: the other never runs.
+            s.processes[0].threads = vec![(0.97, 0.02), (0.0005, 0.0)];
         },
+        // As full, of one connection, which is with one worker whatever is done.
         silent: |s| {
+            s.conf.worker_processes = Some("2".into());
             s.processes[0].cpus = 2.0;
-            s.processes[0].threads = vec![(0.6, 0.02), (0.5, 0.0)];
+            s.processes[0].cpu = 0.97;
+            s.processes[0].threads = vec![(0.97, 0.02), (0.0005, 0.0)];
+            (s.load.connections, s.edge.active_max) = (1, 2);
         },
     },
     Rule {
@@ -243,12 +248,16 @@ fn imbalance(s: &Signals) -> Option<Found> {
     let (first, second) = (edge.threads.first()?, edge.threads.get(1)?);
     let has_several =
         s.conf.worker_processes.as_deref().map_or(s.conf.is_weir, |count| count != "1") && edge.cpus >= 1.5;
-    if !has_several || !is_thread_full(s, edge) || second.0 + second.1 > 0.5 || second.0 < 0.02 {
+    // Of fewer connections than twice the workers most may be with one by chance, and one alone has to be.
+    let clients = s.load.connections.max(s.edge.active_max);
+    if !has_several || !is_thread_full(s, edge) || second.0 + second.1 > 0.5 || (clients as f64) < 2.0 * edge.cpus {
         return None;
     }
     let found = Found::new("edge: one of its workers", edge.wanted())
         .with("workers", format!("one ran {} of the time, the next {}", percent(first.0), percent(second.0)))
-        .slows(&[Segment::Outside, Segment::Edge])
+        .with("connections", format!("{clients} of clients at once"))
+        // An answer that is there waits for its worker, too.
+        .slows(&[Segment::Outside, Segment::Edge, Segment::Wait])
         .squeezed(squeeze(edge));
     Some(found.knob("listen … reuseport;", "connections are spread by the kernel; the tail shortens"))
 }
