@@ -91,7 +91,8 @@ fn answers(s: &Signals) -> u64 {
     s.edge.cache.said.values().sum()
 }
 
-fn stampede(s: &Signals) -> Option<Found> {
+/// Also what makes a pool of connections look small.
+pub(super) fn stampede(s: &Signals) -> Option<Found> {
     let fetched = count(s, "MISS") + count(s, "EXPIRED");
     let served = count(s, "HIT") + count(s, "STALE") + count(s, "UPDATING");
     // One at a time could fetch no more than one after the other; an object that lives a second expires once in it.

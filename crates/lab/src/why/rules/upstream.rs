@@ -1,5 +1,6 @@
 //! Between the edge and what it asks: connections that are not kept, servers that fail, time that runs out.
 
+use super::cache::stampede;
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
@@ -36,8 +37,8 @@ pub const RULES: &[Rule] = &[
             s.edge.opened = Some(900);
         },
         silent: |s| {
-            s.conf.keepalive = Some(1);
-            s.edge.opened = Some(30);
+            s.conf.keepalive = Some(64);
+            s.edge.opened = Some(900);
         },
     },
     Rule {
@@ -157,8 +158,13 @@ fn small(s: &Signals) -> Option<Found> {
     }
     // Weir keeps connections unless told otherwise; an nginx that was told nothing has no pool.
     let size = s.conf.keepalive.or((!s.conf.is_weir).then_some(0))?;
-    let in_flight = s.load.ms[0] / 1000.0 * s.goodput();
-    if s.said("no_port") > 0 || (s.conf.is_weir && size as f64 > 2.0 * in_flight.max(1.0)) {
+    // What failed was in flight as well.
+    let in_flight = s.load.ms[0] / 1000.0 * s.load.sent as f64 / s.seconds.max(1e-9);
+    let open = s.hub().and_then(|hub| hub.held.values().map(|(held, resting)| held.saturating_sub(*resting)).max());
+    // A pool that has a place for each of them is not what is small: the upstream closes them itself.
+    let is_enough = size as f64 >= (2.0 * in_flight).max(open.unwrap_or(0) as f64).max(2.0);
+    // And who all ask at once when an object expires need more of them for a moment: that is what is to be mended.
+    if s.said("no_port") > 0 || is_enough || stampede(s).is_some() {
         return None;
     }
     let wanted = (s.load.connections.max(in_flight.ceil() as u64) as f64 * 1.2).ceil();
@@ -349,4 +355,41 @@ fn dual(s: &Signals) -> Option<Found> {
         )
         .with("clients", format!("{} of their requests failed", of(s.failed(), s.load.sent)));
     Some(found.knob("server 127.0.0.1:…; instead of localhost", "no try is refused"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pool of so many places, of which none was kept for long.
+    fn churned(size: u64) -> Signals {
+        let mut s = Signals::quiet();
+        s.conf.keepalive = Some(size);
+        s.edge.opened = Some(900);
+        s
+    }
+
+    #[test]
+    fn a_pool_is_small_beside_what_is_open_at_once() {
+        assert!(small(&churned(4)).is_some());
+        let mut s = churned(64);
+        assert_eq!(small(&s), None);
+        // Of 90 at once some have no place in it; of 90 that rest, all have.
+        s.hosts[0].held.insert("127.0.0.1:3000".into(), (90, 0));
+        assert!(small(&s).is_some());
+        s.hosts[0].held.insert("127.0.0.1:3000".into(), (90, 80));
+        assert_eq!(small(&s), None);
+    }
+
+    #[test]
+    fn a_pool_is_not_small_for_what_a_stampede_opens() {
+        let mut s = churned(4);
+        s.conf.has_cache = true;
+        s.conf.has_lock = true;
+        s.edge.cache.said = [("HIT".to_owned(), 1700), ("EXPIRED".to_owned(), 220)].into();
+        assert!(stampede(&s).is_some());
+        assert_eq!(small(&s), None);
+        s.edge.cache.said.clear();
+        assert!(small(&s).is_some());
+    }
 }
