@@ -92,9 +92,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_): pass
     def do_GET(self):
         with open(name, 'rb') as f:
-            f.seek(random.randrange(0, 120) << 20); f.read(4 << 20)
+            f.seek(random.randrange(0, 120) << 20)
+            for _ in range(64): f.read(1 << 16)
         self.send_response(200); self.send_header('Content-Length', '1'); self.end_headers(); self.wfile.write(b'x')
 Server(('0.0.0.0', 3000), Handler).serve_forever()
+"""
+# Keeps something of each request, as a leak does, until its group has no more.
+LEAK = """
+const kept = [];
+require('http').createServer((q, r) => { kept.push(Buffer.alloc(1 << 18, 1)); r.end('x'); }).listen(3000, '0.0.0.0');
 """
 # Waits without letting others go on, and does not compute.
 SYNC = """
@@ -226,6 +232,8 @@ FAULTS = [
     ("b43-heap", "nw", {"B43"}, conf(), ["-c", "8", "/"], {"origin": ("java", HEAP, ""), "needs": "javac"}),
     ("b43-memory", "nw", {"B43", "B44"}, conf(), ["-c", "8", "/"],
      {"origin": ("python3", PAGES, ""), "inject": {"hosts": [{"name": "origin", "memory_mb": 40}], "processes": [{"name": "origin0", "is_unlimited": False}]}}),
+    ("b43-killed", "nw", {"B43"}, conf(), ["-R", "300", "-c", "8", "/", "--warmup", "0"],
+     {"origin": ("node", LEAK, ""), "inject": {"hosts": [{"name": "origin", "memory_mb": 120}], "processes": [{"name": "origin0", "is_unlimited": False}]}}),
     ("b44-log-disk", "n", {"B44"}, conf(http="access_log /var/log/nginx/slow.log;"), ["-c", "16", "/1k"],
      {"inject": {"processes": [{"name": "disk", "host": "edge", "is_step": True, "argv": ["sh", "-c",
       "truncate -s 64M /var/log/nginx/disk && mkfs.ext4 -q /var/log/nginx/disk && mkdir -p /var/log/nginx/d && mount -o loop,sync /var/log/nginx/disk /var/log/nginx/d && ln -s /var/log/nginx/d/slow.log /var/log/nginx/slow.log && touch /var/log/nginx/d/slow.log && chmod 666 /var/log/nginx/d/slow.log"]}]}}),

@@ -37,6 +37,8 @@ pub struct Used {
     pub throttled: u64,
     /// How often its memory reached the limit.
     pub memory_full: u64,
+    /// How often one of its processes was killed for that.
+    pub memory_killed: u64,
 }
 
 impl Group {
@@ -95,7 +97,14 @@ impl Group {
             let ns = self.read("cpuacct.usage").trim().parse().unwrap_or(0);
             (Duration::from_nanos(ns), self.read("memory.failcnt").trim().parse().unwrap_or(0))
         };
-        Used { cpu, periods: number(&stat, "nr_periods "), throttled: number(&stat, "nr_throttled "), memory_full }
+        let events = self.read(if self.is_v2 { "memory.events" } else { "memory.oom_control" });
+        Used {
+            cpu,
+            periods: number(&stat, "nr_periods "),
+            throttled: number(&stat, "nr_throttled "),
+            memory_full,
+            memory_killed: number(&events, "oom_kill "),
+        }
     }
 
     /// A file of whichever controller has it.
@@ -236,8 +245,11 @@ mod tests {
             fs::write(first.join("cpu.stat"), "usage_usec 7000\nnr_periods 12\nnr_throttled 11\n").unwrap();
             fs::write(groups.join(parents.get(1).unwrap_or(&"")).join("weir-lab-1-app/cpuacct.usage"), "7000000\n")
                 .unwrap();
+            let last = group.directories.last().unwrap();
+            fs::write(last.join("memory.events"), "low 0\nmax 9\noom 2\noom_kill 3\n").unwrap();
+            fs::write(last.join("memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n").unwrap();
             let used = group.used();
-            assert_eq!((used.cpu.as_millis(), used.periods, used.throttled), (7, 12, 11));
+            assert_eq!((used.cpu.as_millis(), used.periods, used.throttled, used.memory_killed), (7, 12, 11, 3));
             assert!(group.set_cpus(0.0).unwrap_err().contains("at least 0.01"));
             assert_eq!(Group::make(&root, "weir-lab-1", &Host::named("free")), Ok(None));
         }

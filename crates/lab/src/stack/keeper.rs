@@ -385,8 +385,14 @@ impl<'a> Running<'a> {
         let mut ended = Vec::new();
         for process in self.started.iter_mut().filter(|process| !self.killed.contains(&process.name)) {
             if let Some(how) = process.ended(&self.spec.dir) {
-                if !self.spec.may_end {
-                    return Err(format!("{} ended during the block {how}", process.name));
+                let own = self.spec.groups.iter().filter(|group| group.host == process.host);
+                let is_out_of_memory = own.map(|group| group.used().memory_killed).sum::<u64>() > 0;
+                // Who watches is told, and says it.
+                let may_end = self.spec.may_end || (is_out_of_memory && self.spec.watch.is_some());
+                if !may_end {
+                    let why =
+                        if is_out_of_memory { ", for want of memory: its host's memory_mb is not enough" } else { "" };
+                    return Err(format!("{} ended during the block {how}{why}", process.name));
                 }
                 ended.push(process.name.clone());
             }

@@ -115,6 +115,8 @@ impl Usage {
             entry["periods"] = json!(now.periods - then.periods.min(now.periods));
             entry["throttled"] = json!(now.throttled - then.throttled.min(now.throttled));
             entry["memory_full"] = json!(now.memory_full - then.memory_full.min(now.memory_full));
+            // Of the whole block: who was killed while it warmed up is not there when it is measured.
+            entry["memory_killed"] = json!(now.memory_killed);
         }
         Value::Object(hosts)
     }

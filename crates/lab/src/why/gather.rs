@@ -258,6 +258,14 @@ fn processes(watched: &Watched, known: &Known<'_>, answer: &Value) -> Vec<Proces
                 _ if served::is_one(&listens, &process.host, &peers, spec) => Role::App,
                 _ => Role::Beside,
             };
+            // Its host's group is of those that are limited.
+            let group = |what: &str| {
+                let used = answer["usage"]["hosts"][&process.host][what].as_u64().filter(|_| !process.is_unlimited);
+                used.unwrap_or(0)
+            };
+            let memory_killed = group("memory_killed");
+            // Who was killed before it was looked at is not forgotten.
+            let used = used(&seen).or_else(|| (memory_killed > 0).then(Process::default))?;
             let quota = if process.is_unlimited { None } else { quota_of(spec, &process.host) };
             let pinned = if process.cpus.is_empty() { crate::ask::allowed_cpus() } else { process.cpus.clone() };
             let cpus = pinned.len() as f64;
@@ -274,8 +282,9 @@ fn processes(watched: &Watched, known: &Known<'_>, answer: &Value) -> Vec<Proces
                 }),
                 throttled: throttled(&seen),
                 throttled_strip: throttled_strip(&seen),
-                memory_full: answer["usage"]["hosts"][&process.host]["memory_full"].as_u64().unwrap_or(0),
-                ..used(&seen)?
+                memory_full: group("memory_full"),
+                memory_killed,
+                ..used
             })
         })
         .collect()

@@ -234,6 +234,8 @@ pub struct Process {
     pub swapped: u64,
     /// How often its memory reached the limit of its group.
     pub memory_full: u64,
+    /// How often one of its group was killed for that.
+    pub memory_killed: u64,
     /// Share of the looks at which one of its threads waited for a disk.
     pub stuck: f64,
     /// How often its first threads were taken off their CPUs, a second.

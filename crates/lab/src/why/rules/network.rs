@@ -116,20 +116,30 @@ fn memory(s: &Signals) -> Option<Found> {
         .processes
         .iter()
         .filter(|process| process.role != Role::Client)
-        .max_by_key(|process| (process.memory_full, process.swapped))?;
+        .max_by_key(|process| (process.memory_killed, process.memory_full, process.swapped))?;
     let pressed = s.machine.pressure.get("memory").copied().unwrap_or(0.0);
     // By the JVM's own count, or by what Spring Boot tells of it.
     let collects = |told: &&Told| matches!(told.kind.as_str(), "jvm" | "spring") && told.failed.is_none();
     let collector =
         s.told.iter().filter(collects).max_by(|one, other| one.rate("gc_ms").total_cmp(&other.rate("gc_ms")));
     let collected = collector.map_or(0.0, |told| told.rate("gc_ms") / 1000.0);
-    if process.memory_full < 20 && process.swapped == 0 && pressed < PRESSED && collected < COLLECTED {
+    let killed = process.memory_killed;
+    if killed == 0 && process.memory_full < 20 && process.swapped == 0 && pressed < PRESSED && collected < COLLECTED {
         return None;
     }
-    if let Some(told) = collector.filter(|_| collected >= COLLECTED) {
+    if let Some(told) = collector.filter(|_| killed == 0 && collected >= COLLECTED) {
         return Some(heap(told, collected));
     }
-    let found = Found::new(format!("{}: its memory", process.name), 0.9)
+    // What else fails is a consequence of one that was killed.
+    let found = Found::new(format!("{}: its memory", process.name), if killed > 0 { 1.0 } else { 0.9 })
+        .with(
+            "killed",
+            if killed > 0 {
+                format!("{killed} times the kernel killed a process of its group, for want of memory (oom_kill)")
+            } else {
+                String::new()
+            },
+        )
         .with(
             "limit",
             format!(
@@ -244,4 +254,24 @@ fn stickiness(s: &Signals) -> Option<Found> {
         "hash $remote_addr consistent; (or ip_hash; or a cookie) in the upstream; or transports: [\"websocket\"]",
         "no session is unknown",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_killed_for_want_of_memory_is_named_before_what_came_of_it() {
+        let mut s = Signals::quiet();
+        s.processes[1].memory_full = 12;
+        assert_eq!(memory(&s), None);
+        s.processes[1].memory_killed = 1;
+        let found = memory(&s).unwrap_or_default();
+        assert!(found.subject.starts_with("app: ") && found.evidence[0].1.starts_with("1 times"), "{found:?}");
+        // Its connections were reset, and nobody listens any more.
+        s.load.errors.insert("502".into(), 1900);
+        s.said.extend([("reset".into(), 16), ("refused".into(), 12)]);
+        let first = crate::why::rules::find(&s, None).into_iter().next();
+        assert_eq!(first.map(|finding| finding.rule.id), Some("B43"));
+    }
 }

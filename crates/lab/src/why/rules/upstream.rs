@@ -189,7 +189,9 @@ fn small(s: &Signals) -> Option<Found> {
 fn closed(s: &Signals) -> Option<Found> {
     let count = s.said("closed") + s.said("reset") + s.edge_errors("closed") + s.edge_errors("reset");
     let failed = s.errors_of(&["502"]);
+    // Who was killed closed nothing by itself.
     if count == 0
+        || s.processes.iter().any(|process| process.memory_killed > 0)
         || (failed as f64) < FAILED * s.load.sent as f64
         || s.said("no_port") + s.said("refused") + s.said("no_file") > count / 2
     {
