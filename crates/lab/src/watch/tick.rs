@@ -1,7 +1,8 @@
 //! One look at everything: totals and levels as the kernel tells them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_meter::host;
@@ -13,6 +14,9 @@ use super::edge::Account;
 const THREADS_KEPT: usize = 32;
 /// Threads of a process whose states are looked at; of one with more, none are.
 const STATES_MAX: usize = 64;
+/// How often states are looked at in one look, and how long after each other: a wait for a disk is over in less than a millisecond,
+/// and four looks a second are a matter of luck.
+const STATES: (u32, Duration) = (5, Duration::from_millis(4));
 /// Members of a family that are looked at.
 const FAMILY_MAX: usize = 256;
 
@@ -80,8 +84,8 @@ pub struct ProcessTick {
     pub swapped: u64,
     /// Periods of its CPU quota, and those in which it had to wait; none without a quota.
     pub periods: Option<(u64, u64)>,
-    /// One of its threads waits for a disk just now (state D).
-    pub is_stuck: bool,
+    /// How often one of its threads waited for a disk (state D), of how often that was looked at.
+    pub stuck: (u32, u32),
     /// How often the first threads of the family were taken off their CPUs.
     pub preempted: u64,
 }
@@ -123,26 +127,32 @@ pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let cpus = host::cpu_times_under(root);
     let pressures = ["cpu", "memory", "io"].into_iter();
+    let mut processes: Vec<(ProcessTick, Vec<PathBuf>)> =
+        targets.iter().filter_map(|target| process(root, target)).collect();
+    states(&mut processes);
     Tick {
         cpus: cpus.iter().map(|t| (t.cpu, ms(t.busy), ms(t.interrupts), ms(t.idle), ms(t.steal))).collect(),
         runnable: host::cpu_kinds_under(root).map_or(0, |(_, runnable)| runnable),
         pressure: pressures.filter_map(|what| Some((what.to_owned(), host::pressure_under(root, what)?))).collect(),
-        processes: targets.iter().filter_map(|target| process(root, target)).collect(),
+        processes: processes.into_iter().map(|(tick, _)| tick).collect(),
         hosts: hosts(root, targets, with_sockets),
         ..Tick::default()
     }
 }
 
-fn process(root: &Path, target: &Target) -> Option<ProcessTick> {
+/// A process, and where the states of its threads are told.
+fn process(root: &Path, target: &Target) -> Option<(ProcessTick, Vec<PathBuf>)> {
     let family = host::family_under(root, target.pid);
     let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
-    let mut is_there = false;
+    let (mut is_there, mut states) = (false, Vec::new());
     for pid in family.into_iter().take(FAMILY_MAX) {
         let threads = host::thread_times_of(root, pid);
         let is_small = threads.len() <= STATES_MAX;
         for thread in threads {
             is_there = true;
-            tick.is_stuck |= is_small && !tick.is_stuck && is_stuck(root, pid, thread.id);
+            if is_small {
+                states.push(root.join(format!("proc/{pid}/task/{}/stat", thread.id)));
+            }
             let waited_ns = thread.waited_ns.unwrap_or(0);
             tick.ran_ns += thread.ran_ns;
             tick.waited_ns += waited_ns;
@@ -166,12 +176,26 @@ fn process(root: &Path, target: &Target) -> Option<ProcessTick> {
     tick.threads.sort_by_key(|thread| std::cmp::Reverse(thread.ran_ns));
     tick.threads.truncate(THREADS_KEPT);
     tick.periods = host::throttling_under(root, Some(target.pid));
-    is_there.then_some(tick)
+    is_there.then_some((tick, states))
+}
+
+/// Looks at the states of threads a few times; of a family that has many, once.
+fn states(processes: &mut [(ProcessTick, Vec<PathBuf>)]) {
+    let (times, apart) = STATES;
+    for time in 0..times {
+        if time > 0 {
+            std::thread::sleep(apart);
+        }
+        for (tick, states) in processes.iter_mut().filter(|(_, states)| time == 0 || states.len() <= STATES_MAX) {
+            tick.stuck.0 += u32::from(states.iter().any(|stat| is_stuck(stat)));
+            tick.stuck.1 += 1;
+        }
+    }
 }
 
 /// Whether a thread waits for a disk: its state is D (proc_pid_stat(5)).
-fn is_stuck(root: &Path, pid: u32, thread: u32) -> bool {
-    let stat = std::fs::read_to_string(root.join(format!("proc/{pid}/task/{thread}/stat"))).unwrap_or_default();
+fn is_stuck(stat: &Path) -> bool {
+    let stat = std::fs::read_to_string(stat).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
 }
 
@@ -202,4 +226,27 @@ fn hosts(root: &Path, targets: &[Target], with_sockets: bool) -> Vec<HostTick> {
         found.push(tick);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn states_are_looked_at_more_than_once() {
+        let dir = std::env::temp_dir().join(format!("weir-test-tick-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = |name: &str, state: char| {
+            let file = dir.join(name);
+            std::fs::write(&file, format!("7 (a) b) {state} 1 1")).unwrap();
+            file
+        };
+        let (waits, runs) = (file("waits", 'D'), file("runs", 'R'));
+        let many = vec![waits.clone(); STATES_MAX + 1];
+        let mut processes = [vec![runs.clone(), waits], vec![runs], many].map(|files| (ProcessTick::default(), files));
+        states(&mut processes);
+        assert_eq!(processes.map(|(tick, _)| tick.stuck), [(5, 5), (0, 5), (1, 1)]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
 }

@@ -305,14 +305,15 @@ fn used(seen: &[(u64, &ProcessTick)]) -> Option<Process> {
     let mut threads: Vec<(f64, f64, bool)> = to.1.threads.iter().map(of).collect();
     threads.sort_by(|a, b| (b.0 + b.1).total_cmp(&(a.0 + a.1)));
     let most = |of: fn(&ProcessTick) -> u64| seen.iter().map(|(_, tick)| of(tick)).max().unwrap_or(0);
-    let stuck = inner.iter().filter(|(_, tick)| tick.is_stuck).count();
+    let (stuck, looked) =
+        inner.iter().fold((0, 0), |(stuck, looked), (_, tick)| (stuck + tick.stuck.0, looked + tick.stuck.1));
     Some(Process {
         cpu: share(to.1.ran_ns, from.1.ran_ns),
         is_main_busiest: threads.first().is_some_and(|(_, _, is_main)| *is_main),
         threads: threads.iter().map(|(ran, waited, _)| (*ran, *waited)).collect(),
         fds: (most(|tick| tick.fds), most(|tick| tick.fds_max)),
         swapped: to.1.swapped.saturating_sub(from.1.swapped),
-        stuck: stuck as f64 / inner.len().max(1) as f64,
+        stuck: f64::from(stuck) / f64::from(looked.max(1)),
         preempted: to.1.preempted.saturating_sub(from.1.preempted) as f64 / elapsed_ns * 1e9,
         ..Process::default()
     })

@@ -236,7 +236,7 @@ pub struct Process {
     pub memory_full: u64,
     /// How often one of its group was killed for that.
     pub memory_killed: u64,
-    /// Share of the looks at which one of its threads waited for a disk.
+    /// Share of the looks at its threads' states at which one of them waited for a disk.
     pub stuck: f64,
     /// How often its first threads were taken off their CPUs, a second.
     pub preempted: f64,
