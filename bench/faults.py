@@ -263,11 +263,14 @@ def mysql(where, weir, source, words):
         shutil.rmtree(made, ignore_errors=True)
         subprocess.run(f"mariadb-install-db --no-defaults --user=root --datadir={made} --auth-root-authentication-method=normal {small}", shell=True, check=True,
                        capture_output=True)
-        (made / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS test; USE test;\nCREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, n INT) ENGINE=InnoDB;\nREPLACE INTO t VALUES (1, 0);\n")
         (made / "done").touch()
+    # One statement a line: of two in one, the server takes none.
+    (made / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS test;\nCREATE TABLE IF NOT EXISTS test.t (id INT PRIMARY KEY, n INT) ENGINE=InnoDB;\nREPLACE INTO test.t VALUES (1, 0);\n")
     (where / "index.php").write_text(source)
     server = f"mariadbd --no-defaults --user=root --datadir={DB} --socket={DB}/m.sock --skip-networking --init-file={DB}/init.sql {small}"
-    return (f"cp -a {made} {DB} && {server} & for i in $(seq 100); do mariadb --no-defaults -S {DB}/m.sock -u root test -e 'select 1 from t' >/dev/null 2>&1 && break; sleep 0.1; done; "
+    asked = f"mariadb --no-defaults -S {DB}/m.sock -u root test -e 'select 1 from t' >/dev/null"
+    # Without its table each request would fail at once, and no lock be waited for.
+    return (f"cp -a {made} {DB} && {server} & for i in $(seq 100); do {asked} 2>&1 && break; sleep 0.1; done; {asked} || exit 1; "
             f"SOCKET={DB}/m.sock PHP_CLI_SERVER_WORKERS=8 exec php -S 0.0.0.0:3000 -t {where} {where}/index.php")
 
 
