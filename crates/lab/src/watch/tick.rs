@@ -50,8 +50,8 @@ pub struct Tick {
     pub cpus: Vec<(usize, u64, u64, u64, u64)>,
     /// Tasks that run or want to.
     pub runnable: u64,
-    /// The machine's pressure over 10 s, by `cpu`, `memory` and `io`, 0 to 1.
-    pub pressure: BTreeMap<String, f64>,
+    /// For how long some task of the machine waited so far, s, by `cpu`, `memory` and `io`.
+    pub stalled: BTreeMap<String, f64>,
     /// Every process that is watched.
     pub processes: Vec<ProcessTick>,
     /// Every network that one of them is in.
@@ -126,14 +126,16 @@ pub struct HostTick {
 pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let cpus = host::cpu_times_under(root);
-    let pressures = ["cpu", "memory", "io"].into_iter();
+    let kinds = ["cpu", "memory", "io"].into_iter();
     let mut processes: Vec<(ProcessTick, Vec<PathBuf>)> =
         targets.iter().filter_map(|target| process(root, target)).collect();
     states(&mut processes);
     Tick {
         cpus: cpus.iter().map(|t| (t.cpu, ms(t.busy), ms(t.interrupts), ms(t.idle), ms(t.steal))).collect(),
         runnable: host::cpu_kinds_under(root).map_or(0, |(_, runnable)| runnable),
-        pressure: pressures.filter_map(|what| Some((what.to_owned(), host::pressure_under(root, what)?))).collect(),
+        stalled: kinds
+            .filter_map(|what| Some((what.to_owned(), host::stalled_under(root, what)?.as_secs_f64())))
+            .collect(),
         processes: processes.into_iter().map(|(tick, _)| tick).collect(),
         hosts: hosts(root, targets, with_sockets),
         ..Tick::default()

@@ -404,11 +404,12 @@ fn machine(ticks: &[Tick], answer: &Value) -> Machine {
     }
     let room = (elapsed.as_secs_f64() * last.cpus.len() as f64).max(1e-3);
     let [interrupts, steal] = sums.map(|ms| ms as f64 / 1000.0 / room);
-    let mut pressure: BTreeMap<String, f64> = BTreeMap::new();
-    for (what, share) in ticks.iter().flat_map(|tick| &tick.pressure) {
-        let most = pressure.entry(what.clone()).or_default();
-        *most = most.max(*share);
-    }
+    // By totals: the kernel's own averages remember what ran before the block.
+    let pressure = last.stalled.iter().filter_map(|(what, now)| {
+        let stalled = now - first.stalled.get(what)?;
+        Some((what.clone(), (stalled / elapsed.as_secs_f64().max(1e-3)).clamp(0.0, 1.0)))
+    });
+    let pressure = pressure.collect();
     let foreign = answer["usage"]["foreign"].as_f64().unwrap_or(0.0);
     let busy = (worked / room - interrupts).max(0.0);
     Machine { cpus: last.cpus.len() as f64, busy, interrupts, steal, foreign, pressure }
@@ -571,12 +572,15 @@ mod tests {
         let tick = |at_ms, busy, interrupts, idle, steal| Tick {
             at_ms,
             cpus: vec![(0, busy, interrupts, idle, steal), (1, 0, 0, at_ms, 0)],
+            // 9 s before the block, and a quarter of it.
+            stalled: [("io".to_owned(), 9.0 + at_ms as f64 / 4000.0)].into(),
             ..Tick::default()
         };
         // What comes at the rate of the ticks was seen by none of them.
         let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 0, 100, 200, 100)], &json!({}));
         assert!((found.busy - 0.3).abs() < 1e-9, "{found:?}");
         assert!((found.interrupts - 0.05).abs() < 1e-9 && (found.steal - 0.05).abs() < 1e-9, "{found:?}");
+        assert!((found.pressure["io"] - 0.25).abs() < 1e-9, "{found:?}");
         // And by each: it was idle all the same.
         let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 1000, 0, 1000, 0)], &json!({}));
         assert!(found.busy.abs() < 1e-9, "{found:?}");

@@ -314,7 +314,7 @@ pub struct Machine {
     pub steal: f64,
     /// Work of others.
     pub foreign: f64,
-    /// Pressure over 10 s, by `cpu`, `memory`, `io`, at most.
+    /// Share of the block in which some task waited, by `cpu`, `memory`, `io`.
     pub pressure: BTreeMap<String, f64>,
 }
 

@@ -34,7 +34,7 @@ pub use sockets::{
 };
 pub use strip::{
     CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_under, pressure_under,
-    quota_under, resident_under, retransmitted_under, thread_times_of, thread_times_under,
+    quota_under, resident_under, retransmitted_under, stalled_under, thread_times_of, thread_times_under,
 };
 pub use tcp::{
     Held, PEERS_MAX, SOCKETS_MAX, Sockets, counters_of, devices_of, links_under, local_port_range, sockets_of,

@@ -65,13 +65,22 @@ pub fn cpu_kinds_under(root: &Path) -> Option<(CpuKinds, u64)> {
     Some((times, running.and_then(|count| count.trim().parse().ok()).unwrap_or(0)))
 }
 
+/// How long some task waited for `what` (`cpu`, `memory` or `io`) since the machine started; `None` where the kernel has no PSI.
+pub fn stalled_under(root: &Path, what: &str) -> Option<Duration> {
+    Some(Duration::from_micros(some_pressure(root, what, "total=")?.parse().ok()?))
+}
+
 /// The share of time, over the last 10 s, in which some task waited for `what` (`cpu`, `memory` or `io`), 0 to 1; `None`
 /// where the kernel has no PSI.
 pub fn pressure_under(root: &Path, what: &str) -> Option<f64> {
+    Some(some_pressure(root, what, "avg10=")?.parse::<f64>().ok()? / 100.0)
+}
+
+/// A number of the line that tells when some task waited, and not all.
+fn some_pressure(root: &Path, what: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(root.join("proc/pressure").join(what)).ok()?;
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let average = some.split_ascii_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
-    Some(average.parse::<f64>().ok()? / 100.0)
+    some.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_owned)
 }
 
 /// A CPU quota, and how often it was used up.
@@ -241,6 +250,7 @@ mod tests {
         let times = CpuKinds { user: 12, system: 30, interrupts: 13, steal: 8, idle: 400, wait: 50, cpus: 1 };
         assert_eq!(cpu_kinds_under(root), Some((times, 3)));
         assert_eq!(pressure_under(root, "cpu"), Some(0.125));
+        assert_eq!((stalled_under(root, "cpu"), stalled_under(root, "io")), (Some(Duration::from_micros(5)), None));
         assert_eq!((memory_under(root), resident_under(root)), ((1000 << 10, 400 << 10), 70 << 10));
         assert_eq!((load_under(root), retransmitted_under(root)), (Some(1.25), Some(17)));
         assert_eq!(listen_overflows_under(root), Some(4));

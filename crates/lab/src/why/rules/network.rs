@@ -10,7 +10,7 @@ const LINK_FULL: f64 = 0.88;
 const COLLECTED: f64 = 0.10;
 /// Looks at which a process waited for a disk, beyond which that is no chance.
 const STUCK: f64 = 0.25;
-/// Pressure, over 10 s, that is not chance.
+/// Share of a block under pressure that is not chance.
 const PRESSED: f64 = 0.10;
 
 /// The rules.
@@ -131,7 +131,10 @@ fn memory(s: &Signals) -> Option<Found> {
         return Some(heap(told, collected));
     }
     // What else fails is a consequence of one that was killed.
-    let found = Found::new(format!("{}: its memory", process.name), if killed > 0 { 1.0 } else { 0.9 })
+    // Pressure is of the whole machine: who has no count of its own is not named.
+    let is_own = killed > 0 || process.memory_full > 0 || process.swapped > 0;
+    let who = if is_own { process.name.as_str() } else { "this machine" };
+    let found = Found::new(format!("{who}: its memory"), if killed > 0 { 1.0 } else { 0.9 })
         .with(
             "killed",
             if killed > 0 {
@@ -268,6 +271,9 @@ mod tests {
         s.processes[1].memory_killed = 1;
         let found = memory(&s).unwrap_or_default();
         assert!(found.subject.starts_with("app: ") && found.evidence[0].1.starts_with("1 times"), "{found:?}");
+        let mut pressed = Signals::quiet();
+        pressed.machine.pressure.insert("memory".into(), 0.4);
+        assert_eq!(memory(&pressed).map(|found| found.subject), Some("this machine: its memory".to_owned()));
         // Its connections were reset, and nobody listens any more.
         s.load.errors.insert("502".into(), 1900);
         s.said.extend([("reset".into(), 16), ("refused".into(), 12)]);
