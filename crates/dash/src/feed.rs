@@ -116,12 +116,16 @@ pub fn view(snapshot: &Snapshot) -> Value {
     let steps = value.pointer_mut("/weir/path").and_then(Value::as_array_mut);
     steps.into_iter().flatten().for_each(recent_only);
     for path in ["/weir/server_zones", "/weir/location_zones"] {
-        members(&mut value, path).for_each(recent_only);
+        members(&mut value, path).for_each(|times| {
+            recent_only(times);
+            quantiles_only(times);
+        });
     }
     for peer in members(&mut value, "/weir/upstreams").filter_map(Value::as_array_mut).flatten() {
         for times in ["connect", "header", "response"] {
             let Some(times) = peer.get_mut(times) else { continue };
             recent_only(times);
+            quantiles_only(times);
             ["/rate", "/rate_max", "/recent/p50_us", "/recent/p99_us"].iter().for_each(|path| remove(times, path));
         }
         if let Some(Value::String(line)) = peer.get_mut("last_error") {
@@ -143,9 +147,9 @@ fn members<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut
     members.into_iter().flat_map(|members| members.values_mut())
 }
 
-/// Of responses, those that went well are seen by their codes.
+/// Of responses, the classes are sums of their codes.
 fn codes_only(responses: &mut Value) {
-    ["/1xx", "/2xx", "/3xx", "/total"].iter().for_each(|path| remove(responses, path));
+    ["/1xx", "/2xx", "/3xx", "/4xx", "/5xx", "/total"].iter().for_each(|path| remove(responses, path));
 }
 
 /// Of times, the last seconds' quantiles are shown.
@@ -155,6 +159,14 @@ fn recent_only(times: &mut Value) {
     if let Some(Value::Object(recent)) = times.get_mut("recent") {
         recent.remove("sum_us");
         recent.remove("max_us");
+    }
+}
+
+/// Of quantiles, how many they are of is not shown; those of none are not there.
+fn quantiles_only(times: &mut Value) {
+    let Some(Value::Object(recent)) = times.get_mut("recent") else { return };
+    if recent.remove("count").is_some_and(|count| count == 0) {
+        recent.clear();
     }
 }
 

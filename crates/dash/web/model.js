@@ -13,7 +13,10 @@ export const between = (doc, before) => (before ? (doc.at - before.at) / 1000 : 
 export const part = (some, all) => (all > 0 ? some / all : undefined);
 
 /** Microseconds as milliseconds, of a time that was measured at all. */
-export const ms = (times, quantile) => (times?.count > 0 ? times[quantile] / 1000 : undefined);
+export const ms = (times, quantile) => (times?.count !== 0 && times?.[quantile] !== undefined ? times[quantile] / 1000 : undefined);
+
+/** How many of a zone's or a peer's responses were 5xx. */
+export const failed = (responses) => Object.entries(responses.codes ?? {}).reduce((sum, [code, count]) => (code >= 500 ? sum + count : sum), 0);
 
 /** Waterlines, the fullest first. */
 export function waterlines(doc) {
@@ -48,7 +51,7 @@ export function zones(doc, before, kind, past) {
       sent: grew(zone.sent, old?.sent, seconds),
       handshakes: zone.ssl ? part(zone.ssl.handshakes, zone.requests) : undefined,
       resumed: zone.ssl ? part(zone.ssl.session_reuses, zone.ssl.handshakes) : undefined,
-      failed: grew(zone.responses["5xx"] + zone.discarded, old ? old.responses["5xx"] + old.discarded : undefined, seconds),
+      failed: grew(failed(zone.responses) + zone.discarded, old ? failed(old.responses) + old.discarded : undefined, seconds),
     };
   });
 }

@@ -1,7 +1,7 @@
 // Groups and their peers: who serves, how well connections are kept, why tries fail.
 
 import { h } from "../dom.js";
-import { groups } from "../model.js";
+import { failed, groups } from "../model.js";
 import { card, empty, mark } from "../parts.js";
 import { table } from "../table.js";
 import * as units from "../units.js";
@@ -113,7 +113,7 @@ function peerTable(name, peers, may, t, ui) {
     { key: "state", label: t("up.state"), text: true, get: (row) => row.state, show: (row) => mark(TONES[row.state] ?? "idle", t(`peer.${row.state}`)) },
     { key: "rate", label: t("col.rate"), get: (row) => row.rate, show: (row) => units.rate(row.rate) },
     { key: "active", label: t("up.active"), get: (row) => row.peer.active, show: (row) => units.count(row.peer.active) + (row.peer.max_conns ? ` / ${units.count(row.peer.max_conns)}` : "") },
-    { key: "codes", label: t("col.codes"), text: true, get: (row) => row.peer.responses["5xx"], show: (row) => statuses(row.peer.responses) },
+    { key: "codes", label: t("col.codes"), text: true, get: (row) => failed(row.peer.responses), show: (row) => statuses(row.peer.responses) },
     { key: "reuse", label: t("up.reuse"), get: (row) => row.reuse, show: (row) => units.percent(row.reuse) },
     { key: "opened", label: t("up.opened"), get: (row) => row.opened, show: (row) => units.rate(row.opened) },
     { key: "idle", label: t("up.idle"), get: (row) => row.cost?.idle, show: (row) => units.count(row.cost?.idle) },

@@ -1,7 +1,7 @@
 // Servers and locations: what comes, what is answered, how long it takes.
 
 import { h } from "../dom.js";
-import { codes, zones as rows } from "../model.js";
+import { codes, failed, zones as rows } from "../model.js";
 import { card, empty } from "../parts.js";
 import { table } from "../table.js";
 import * as units from "../units.js";
@@ -38,7 +38,7 @@ function zoneTable(id, caption, list, t, ui, isServer) {
     { key: "max", label: t("col.max"), get: (row) => row.max, show: (row) => units.rate(row.max) },
     { key: "requests", label: t("col.requests"), get: (row) => row.zone.requests, show: (row) => units.count(row.zone.requests) },
     ...(isServer ? [{ key: "inflight", label: t("col.inflight"), get: (row) => row.zone.processing, show: (row) => units.count(row.zone.processing) }] : []),
-    { key: "codes", label: t("col.codes"), text: true, get: (row) => row.zone.responses["5xx"], show: (row) => statuses(row.zone.responses) },
+    { key: "codes", label: t("col.codes"), text: true, get: (row) => failed(row.zone.responses), show: (row) => statuses(row.zone.responses) },
     { key: "discarded", label: t("col.discarded"), get: (row) => row.zone.discarded, show: (row) => units.count(row.zone.discarded) },
     { key: "p50", label: "p50", get: (row) => row.p50, show: (row) => units.time(row.p50) },
     { key: "p95", label: "p95", get: (row) => row.p95, show: (row) => units.time(row.p95) },
