@@ -54,11 +54,19 @@ fn it_stays_in_its_place() {
 fn colours_and_movements_can_be_refused() {
     let Some((text, _)) = run("live-plain", 80, 24, "NO_COLOR=1", "") else { return };
     assert!(text.contains("\x1b[?7l") && !text.contains("\x1b[3") && !text.contains("\x1b[9"), "{text:?}");
+    assert!(!only_colours(&text), "{text:?}");
     let Some((text, _)) = run("live-dumb", 80, 24, "TERM=dumb", "") else { return };
     assert!(!text.contains('\x1b'), "{text:?}");
     // Nothing moves; that it was late itself it says in red, on a machine that makes it so.
     let Some((text, _)) = run("live-quiet", 80, 24, "QUIET=-q", "") else { return };
-    assert!(!text.contains("\x1b[?7l"), "{text:?}");
+    assert!(only_colours(&text), "{text:?}");
+}
+
+/// Whether each escape sequence is a colour: it ends in m, and has nothing but numbers before.
+fn only_colours(text: &str) -> bool {
+    let is_colour = |codes: &str| codes.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
+    let mut ends = text.split('\x1b').skip(1).map(|rest| rest.strip_prefix('[').and_then(|rest| rest.split_once('m')));
+    ends.all(|split| split.is_some_and(|(codes, _)| is_colour(codes)))
 }
 
 #[test]
