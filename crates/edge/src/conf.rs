@@ -4,6 +4,7 @@
 //! keeps only the handlers and filters its settings activate, so an unused feature costs nothing.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -53,6 +54,8 @@ pub struct Conf {
     pub declared: Declared,
     /// Where relative names pointed to.
     pub paths: Paths,
+    /// The address of the dashboard's server that stands beside those of the file.
+    pub beside: Option<SocketAddr>,
 }
 
 /// A `server` block.
@@ -118,6 +121,13 @@ impl Conf {
     /// Takes over what must outlive a reload (limits' counts) from the configuration before this one.
     pub fn adopt(&mut self, old: &Conf) -> Result<(), String> {
         FAMILIES.iter().filter_map(|family| family.adopt).try_for_each(|adopt| adopt(&mut self.declared, &old.declared))
+    }
+
+    /// Places of `worker_connections` that no connection can have (nginx): the file's listening sockets and the channel
+    /// to the master. The dashboard's own is no socket of the file, whose writer has reckoned without it.
+    pub fn places_fixed(&self) -> usize {
+        let is_written = |socket: &&Socket| self.beside.is_none() || socket.address.tcp() != self.beside;
+        self.sockets.iter().filter(is_written).count() + 1
     }
 
     /// A server by number.
@@ -391,6 +401,7 @@ impl Compiler<'_> {
             definitions,
             declared,
             paths,
+            beside: None,
         };
         ((!fails).then_some(conf), problems)
     }

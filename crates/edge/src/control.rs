@@ -70,7 +70,10 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     if let Some(address) = dashboard {
         place::add(&mut tree, address);
     }
-    let (conf, found) = conf::compile(&tree, origin.paths.clone(), &resolve, generation);
+    let (mut conf, found) = conf::compile(&tree, origin.paths.clone(), &resolve, generation);
+    if let Some(conf) = &mut conf {
+        conf.beside = dashboard;
+    }
     problems.extend(found);
     if problems.is_empty() && conf.as_ref().is_some_and(|conf| !conf.main.process.events) {
         problems.push(Problem {

@@ -375,8 +375,7 @@ impl Worker {
     pub fn take_place(&self) -> Option<Place> {
         let generation = self.generation();
         if let Some(limit) = generation.conf.main.process.connections {
-            // nginx: the listening sockets and the channel to the master take places too.
-            let fixed = generation.conf.sockets.len() + 1;
+            let fixed = generation.conf.places_fixed();
             let free = || limit.saturating_sub(fixed + self.places_taken.get());
             if free() == 0 && !generation.pools.close_oldest() && !generation.lines.close_oldest() {
                 self.close_idle(limit);

@@ -20,8 +20,8 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     for (id, seat) in scene.seats.iter().enumerate() {
         let board = live.board(*seat);
         if let Some(limit) = conf.main.process.connections {
-            // As the worker reckons: listening sockets and the channel to the control thread take places, too.
-            let used = board.places.get() as f64 + conf.sockets.len() as f64 + 1.0;
+            // As the worker reckons.
+            let used = board.places.get() as f64 + conf.places_fixed() as f64;
             let refused = board.places_refused.get();
             push("connections", format!("worker {id}"), "count", used, limit as f64, refused, "worker_connections");
         }
