@@ -206,7 +206,12 @@ impl<'s> Screen<'s> {
 
     /// How much a total grew each second.
     fn grew(&self, path: &str) -> Option<f64> {
-        let (now, before) = (self.doc.pointer(path)?.as_f64()?, self.before?.pointer(path)?.as_f64()?);
+        self.between(|doc| doc.pointer(path)?.as_f64())
+    }
+
+    /// How much what is read of a document grew each second.
+    fn between(&self, read: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
+        let (now, before) = (read(self.doc)?, read(self.before?)?);
         let seconds = (self.doc["at"].as_f64()? - self.before?["at"].as_f64()?) / 1000.0;
         (seconds > 0.0 && now >= before).then(|| (now - before) / seconds)
     }
@@ -218,24 +223,21 @@ impl<'s> Screen<'s> {
         let mut rows: Vec<(f64, Vec<String>)> = zones
             .into_iter()
             .flatten()
-            .map(|(name, zone)| {
+            .map(|(name, _)| {
                 let times = times.and_then(|times| times.get(name)).unwrap_or(&Value::Null);
                 let recent = &times["recent"];
-                let is_seen = recent["count"].as_u64().unwrap_or_default() > 0;
-                let quantile = |name: &str| time(recent[name].as_f64().filter(|_| is_seen).map(|us| us / 1000.0));
-                let grown = |class: &str| {
-                    rate(self.grew(&format!("/snapshot/http/server_zones/{}/responses/{class}", escaped(name))))
-                };
+                let quantile = |name: &str| time(recent[name].as_f64().map(|us| us / 1000.0));
+                let codes = format!("/snapshot/http/server_zones/{}/responses/codes", escaped(name));
+                let grown = |class: char| rate(self.between(|doc| class_of(doc.pointer(&codes)?, class)));
                 let now = times["rate"].as_f64().unwrap_or_default();
-                let _ = zone;
                 let row = vec![
                     name.clone(),
                     rate(Some(now)),
                     quantile("p50_us"),
                     quantile("p95_us"),
                     quantile("p99_us"),
-                    grown("4xx"),
-                    grown("5xx"),
+                    grown('4'),
+                    grown('5'),
                 ];
                 (now, row)
             })
@@ -254,13 +256,12 @@ impl<'s> Screen<'s> {
                 let number = |name: &str| cost[name].as_f64().unwrap_or_default();
                 let all = number("opened") + number("reused");
                 let head = &cost["header"]["recent"];
-                let is_seen = head["count"].as_u64().unwrap_or_default() > 0;
                 rows.push(vec![
                     format!("{name}  {}", peer["server"].as_str().unwrap_or_default()),
                     rate(self.grew(&format!("/snapshot/http/upstreams/{}/peers/{place}/requests", escaped(name)))),
                     short(peer["active"].as_f64()),
                     percent((all > 0.0).then(|| number("reused") / all)),
-                    time(head["p95_us"].as_f64().filter(|_| is_seen).map(|us| us / 1000.0)),
+                    time(head["p95_us"].as_f64().map(|us| us / 1000.0)),
                     short(peer["fails"].as_f64()),
                     peer["state"].as_str().unwrap_or_default().to_owned(),
                 ]);
@@ -293,6 +294,12 @@ impl<'s> Screen<'s> {
         let widths = std::iter::once(first).chain(std::iter::repeat_n(others, shown));
         Widget::render(Table::new(rows, widths).header(head), area, buffer);
     }
+}
+
+/// How many statuses of a list begin with this digit; of none, none.
+fn class_of(codes: &Value, class: char) -> Option<f64> {
+    let of_class = codes.as_object()?.iter().filter(|(code, _)| code.starts_with(class));
+    Some(of_class.filter_map(|(_, count)| count.as_f64()).sum())
 }
 
 /// A name as a JSON pointer has it (RFC 6901).
