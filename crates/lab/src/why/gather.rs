@@ -556,6 +556,13 @@ mod tests {
             pools: &[],
         };
         let found = signals(&answer, &known);
+        // Nobody saw the application, and nobody killed it: one that was killed before it was looked at is there.
+        assert!(!found.processes.iter().any(|process| process.name == "origin0"));
+        let mut killed = answer.clone();
+        killed["usage"]["hosts"] = json!({HUB: {"memory_full": 9, "memory_killed": 1}});
+        let killed = signals(&killed, &known);
+        let origin = killed.processes.iter().find(|process| process.name == "origin0").unwrap();
+        assert_eq!((origin.memory_full, origin.memory_killed), (9, 1));
         assert_eq!((found.seconds, found.load.sent, found.load.answered, found.failed()), (10.0, 1000, 900, 100));
         assert_eq!(found.load.first_error_s, Some(1.0));
         let edge = found.edge_process().unwrap();
