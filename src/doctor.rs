@@ -96,8 +96,9 @@ enum Reader {
     Weir,
 }
 
+/// A language of what is said; also of `weir lab why`.
 #[derive(Clone, Copy, ValueEnum)]
-enum Lang {
+pub enum Lang {
     En,
     Ko,
 }

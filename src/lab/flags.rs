@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use weir_lab::store;
 
+use crate::doctor::Lang;
+
 const EXAMPLES: &str = "\
 Examples:
   weir lab ab before.conf after.conf --rate 500 /1k         at a rate, by the 95th percentile
@@ -383,6 +385,9 @@ pub struct WhyArgs {
     /// Rounds of squeezing; fewer than 6 have no interval
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(6..=24), help_heading = "Design")]
     pub rounds: u16,
+    /// Language of what is said; kept with the run, in which the texts stay English
+    #[arg(long, value_enum, default_value_t = Lang::En)]
+    pub lang: Lang,
     /// What a test gives a block: members of its spec, as JSON
     #[arg(long, value_name = "FILE", hide = true)]
     pub inject: Option<PathBuf>,

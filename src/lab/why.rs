@@ -13,6 +13,7 @@ use weir_load::random;
 use super::ab::{edge_of, load, side, stack_of};
 use super::experiment::places;
 use super::flags::{LABS, SentArgs, WhyArgs};
+use crate::doctor::Lang;
 
 /// Failures that an objective allows, as a part.
 const FAILURES: f64 = 0.001;
@@ -46,6 +47,7 @@ fn asked(args: &WhyArgs) -> Result<Why, String> {
         inject: args.inject.as_deref().map_or(Ok(Value::Null), injected)?,
         probes: args.probes.clone(),
         pools: args.pools.clone(),
+        is_korean: matches!(args.lang, Lang::Ko),
         lab,
     })
 }

@@ -7,6 +7,7 @@
 //! Nothing is named from a correlation alone: a rule needs a count or a full resource, and PROVED needs the counter-experiment.
 
 pub mod gather;
+mod korean;
 pub mod prove;
 pub mod rule;
 pub mod rules;

@@ -61,6 +61,8 @@ pub struct Why {
     pub probes: Vec<Wanted>,
     /// Pools of applications, by the environment variables that say their sizes.
     pub pools: Vec<Pool>,
+    /// What comes of it is printed in Korean.
+    pub is_korean: bool,
     /// The stack of an experiment, instead of one made for the configuration.
     pub lab: Option<Named>,
 }
@@ -127,6 +129,7 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
         "seed": it.seed,
         "asked": it.ask.to_json(),
         "load": it.ask.load_in_words(),
+        "language": it.is_korean.then_some(say::KOREAN),
         "stack": it.lab.as_ref().map(|lab| json!({"lab": lab.name, "variant": lab.variant.name})),
         "before": side_json(&it.side),
         "objective": it.objective.map(|objective| objective.in_words()),

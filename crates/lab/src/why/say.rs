@@ -5,6 +5,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Value, json};
 use weir_net::clock;
 
+use super::korean;
 use super::prove::{Elasticity, Proof};
 use super::rule::{Segment, Squeeze, percent};
 use super::rules::Finding;
@@ -28,6 +29,9 @@ pub const WORDS: &[(&str, &str)] = &[
     ),
     ("NOT SATURATED", "what was offered was answered in time: that is the load, and not a capacity"),
 ];
+
+/// A run's language, if it is not English.
+pub const KOREAN: &str = "ko";
 
 /// Everything that is known at the end.
 #[derive(Clone, Default)]
@@ -261,20 +265,23 @@ impl Why {
     }
 }
 
-/// The verdict as it is printed: the word, the evidence, what was ruled out, one knob.
+/// The verdict as it is printed: the word, the evidence, what was ruled out, one knob. In the language that the run asked for.
 pub fn text(run: &Value) -> String {
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let is_korean = run["language"] == KOREAN;
+    let say = |text: &str| if is_korean { korean::or_as_it_is(text) } else { text.to_owned() };
+    let word = |value: &Value| say(value.as_str().unwrap_or_default());
     let mut lines = vec![word(&run["verdict"]["text"])];
     let mut line = |label: &str, text: &str| {
         if !text.is_empty() {
-            lines.push(format!("  {label:<11} {text}"));
+            let label = if is_korean { korean::padded(korean::label(label), 12) } else { format!("{label:<11}") };
+            lines.push(format!("  {label} {text}"));
         }
     };
     let findings = run["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     let lead = run["lead"].as_u64().and_then(|at| findings.get(usize::try_from(at).ok()?));
     if let Some(lead) = lead {
         for pair in lead["evidence"].as_array().into_iter().flatten() {
-            line(&word(&pair[0]), &word(&pair[1]));
+            line(pair[0].as_str().unwrap_or_default(), &word(&pair[1]));
         }
     }
     if let Some(knee) = run["knee"].as_f64() {
@@ -286,13 +293,14 @@ pub fn text(run: &Value) -> String {
         .flatten()
         .filter_map(|pair| Some((pair[0].as_str()?, pair[1].as_f64()?)))
         .filter(|(_, share)| *share >= 0.1)
-        .map(|(name, share)| format!("{name} {}", percent(share)))
+        .map(|(name, share)| format!("{} {}", say(name), percent(share)))
         .collect();
     line("grew", &grew.join(", "));
     let listed: Vec<String> = run["ruled_out"].as_array().into_iter().flatten().map(word).collect();
     line("ruled out", &listed.join(", "));
     for other in findings.iter().filter(|finding| Some(*finding) != lead) {
-        line("also", &format!("{}   (rule {})", word(&other["subject"]), word(&other["rule"])));
+        let text = |name: &str| other[name].as_str().unwrap_or_default();
+        line("also", &say(&format!("{}   (rule {})", text("subject"), text("rule"))));
     }
     line("not proved", &word(&run["unproved"]));
     line("given more", &word(&run["relaxed"]));
@@ -301,10 +309,10 @@ pub fn text(run: &Value) -> String {
     }
     if let Some(lead) = lead {
         line("try", &word(&lead["knob"]));
-        let next = run["next"].as_str().map_or_else(String::new, |next| format!("; {next}"));
+        let next = run["next"].as_str().map_or_else(String::new, |next| format!("; {}", say(next)));
         line("expect", &(word(&lead["expect"]) + &next));
         line("verify", &word(&run["verify"]));
-        line("undo", "nothing was changed: your files are as they were");
+        line("undo", &say("nothing was changed: your files are as they were"));
     }
     lines.join("\n") + "\n"
 }
@@ -371,6 +379,25 @@ mod tests {
         assert_eq!(no_verdict(&facts(), "x")["verdict"]["name"], "no verdict");
         let all = ["no verdict", "PROVED", "SHARED", "SUSPECTED", "UNATTRIBUTED", "NOT SATURATED"];
         assert_eq!(WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>(), all);
+    }
+
+    #[test]
+    fn a_run_is_printed_in_its_language() {
+        let mut run = json!({
+            "lead": 0, "knee": 190.0, "grew": [["bodies", 0.8]], "ruled_out": ["edge CPU 20 %", "ports 3 of 200"],
+            "findings": facts().findings.iter().map(finding_json).collect::<Vec<_>>(), "next": next_limit(&facts(), None),
+            "verify": "weir lab ab x   with that one change in after.conf",
+            "verdict": {"text": sentence(&facts()).1},
+        });
+        let english = text(&run);
+        assert!(english.starts_with("SUSPECTED  edge → 127.0.0.1:3000: local ports   (rule B01)\n"), "{english}");
+        assert!(english.contains("\n  ruled out   edge CPU 20 %, ports 3 of 200\n"), "{english}");
+        run["language"] = json!(KOREAN);
+        let korean = text(&run);
+        assert!(korean.starts_with("SUSPECTED (의심됨)  엣지 → 127.0.0.1:3000: 로컬 포트   (규칙 B01)\n"), "{korean}");
+        assert!(korean.contains("\n  제외됨       edge CPU 20 %, 포트 200 중 3\n"), "{korean}");
+        assert!(korean.contains("다음 한계: 초당 약 667건에서 app의 CPU\n"), "{korean}");
+        assert_eq!(korean.lines().count(), english.lines().count());
     }
 
     #[test]
