@@ -54,8 +54,9 @@ pub struct Conf {
     pub declared: Declared,
     /// Where relative names pointed to.
     pub paths: Paths,
-    /// The address of the dashboard's server that stands beside those of the file.
-    pub beside: Option<SocketAddr>,
+    /// Places of `worker_connections` that no connection can have (nginx): the file's listening sockets and the channel
+    /// to the master.
+    pub places_fixed: usize,
 }
 
 /// A `server` block.
@@ -123,11 +124,10 @@ impl Conf {
         FAMILIES.iter().filter_map(|family| family.adopt).try_for_each(|adopt| adopt(&mut self.declared, &old.declared))
     }
 
-    /// Places of `worker_connections` that no connection can have (nginx): the file's listening sockets and the channel
-    /// to the master. The dashboard's own is no socket of the file, whose writer has reckoned without it.
-    pub fn places_fixed(&self) -> usize {
-        let is_written = |socket: &&Socket| self.beside.is_none() || socket.address.tcp() != self.beside;
-        self.sockets.iter().filter(is_written).count() + 1
+    /// The dashboard's own socket stands beside those of the file, whose writer has reckoned without it: it takes no place.
+    pub fn stands_beside(&mut self, dashboard: SocketAddr) {
+        let own = self.sockets.iter().filter(|socket| socket.address.tcp() == Some(dashboard)).count();
+        self.places_fixed = self.places_fixed.saturating_sub(own);
     }
 
     /// A server by number.
@@ -375,6 +375,7 @@ impl Compiler<'_> {
     fn finish(mut self, main: Values, generation: u32) -> (Option<Conf>, Vec<Problem>) {
         let drafts = std::mem::take(&mut self.drafts);
         let (sockets, listens) = crate::route::listens(&mut self.build, &drafts);
+        let places_fixed = sockets.len() + 1;
         self.require_certificates(&listens, &drafts);
         let Build { names, declared, mut problems, paths, .. } = self.build;
         for location in &mut self.locations {
@@ -401,7 +402,7 @@ impl Compiler<'_> {
             definitions,
             declared,
             paths,
-            beside: None,
+            places_fixed,
         };
         ((!fails).then_some(conf), problems)
     }

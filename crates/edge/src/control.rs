@@ -71,8 +71,8 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
         place::add(&mut tree, address);
     }
     let (mut conf, found) = conf::compile(&tree, origin.paths.clone(), &resolve, generation);
-    if let Some(conf) = &mut conf {
-        conf.beside = dashboard;
+    if let (Some(conf), Some(address)) = (&mut conf, dashboard) {
+        conf.stands_beside(address);
     }
     problems.extend(found);
     if problems.is_empty() && conf.as_ref().is_some_and(|conf| !conf.main.process.events) {

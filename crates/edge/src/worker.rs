@@ -375,7 +375,7 @@ impl Worker {
     pub fn take_place(&self) -> Option<Place> {
         let generation = self.generation();
         if let Some(limit) = generation.conf.main.process.connections {
-            let fixed = generation.conf.places_fixed();
+            let fixed = generation.conf.places_fixed;
             let free = || limit.saturating_sub(fixed + self.places_taken.get());
             if free() == 0 && !generation.pools.close_oldest() && !generation.lines.close_oldest() {
                 self.close_idle(limit);

@@ -236,22 +236,7 @@ mod tests {
             [("throughput", 1000.0), ("p95", p95), ("cpu", 10.0)].map(|(key, value)| (key.to_owned(), value)).into();
         let errors: BTreeMap<String, u64> = errors.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         let share = errors.values().sum::<u64>() as f64 / 10_000.0;
-        let mut block = Block {
-            pair,
-            arm,
-            attempt: 0,
-            started_ms: 0,
-            requests: 10_000,
-            errors,
-            values,
-            censored: Vec::new(),
-            strip: Vec::new(),
-            mean_ms: None,
-            spoiled: Vec::new(),
-            cautions: Vec::new(),
-            usage: Value::Null,
-            generator: Value::Null,
-        };
+        let mut block = Block { pair, arm, requests: 10_000, errors, values, ..crate::block::tests::empty() };
         block.values.insert("errors".to_owned(), share);
         block
     }

@@ -21,7 +21,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
         let board = live.board(*seat);
         if let Some(limit) = conf.main.process.connections {
             // As the worker reckons.
-            let used = board.places.get() as f64 + conf.places_fixed() as f64;
+            let used = board.places.get() as f64 + conf.places_fixed as f64;
             let refused = board.places_refused.get();
             push("connections", format!("worker {id}"), "count", used, limit as f64, refused, "worker_connections");
         }
