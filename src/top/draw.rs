@@ -24,6 +24,8 @@ pub struct Screen<'s> {
 const LINES_MAX: usize = 8;
 /// Cells of a waterline's bar, at most.
 const BAR_MAX: u16 = 30;
+/// Columns from which on a waterline's figures stand beside its bar.
+const WIDE: u16 = 72;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -157,6 +159,8 @@ impl<'s> Screen<'s> {
 
     fn draw_waterlines(&self, lines: &[&'s Value], area: Rect, buffer: &mut Buffer) {
         let bar = BAR_MAX.min(area.width / 4);
+        // On a narrow terminal which limit it is says more than the figures behind its bar.
+        let (used, left) = if area.width < WIDE { (0, 0) } else { (19, 14) };
         let near = self.doc["thresholds"]["near"].as_f64().unwrap_or(1.0);
         let limited = self.doc["thresholds"]["limited"].as_f64().unwrap_or(1.0);
         let rows = lines.iter().map(|line| {
@@ -195,8 +199,8 @@ impl<'s> Screen<'s> {
             Constraint::Fill(1),
             Constraint::Length(bar),
             Constraint::Length(6),
-            Constraint::Length(19),
-            Constraint::Length(14),
+            Constraint::Length(used),
+            Constraint::Length(left),
         ];
         let names =
             ["", self.say("LIMIT", "한계"), "", "", self.say("use", "사용"), self.say("time left", "남은 시간")];

@@ -62,6 +62,7 @@ fn small_terminals_and_strange_documents_are_drawn() {
             assert!(Span::raw(line).width() <= usize::from(columns), "{columns}x{rows}: {line}");
         }
     }
+    assert!(screen(40, 10, false).contains("Ports to"), "what is near its limit has a name on any terminal");
     for doc in [
         json!(null),
         json!([]),
