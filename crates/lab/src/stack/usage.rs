@@ -34,6 +34,8 @@ pub(super) struct Usage {
     processes: Vec<(String, Duration)>,
     /// Everything the keeper started and itself.
     own: Duration,
+    /// All other programs of the machine, where they can be seen.
+    others: Option<Duration>,
     machine: Vec<CpuTime>,
     groups: Vec<(String, Used)>,
     hosts: BTreeMap<String, BTreeMap<String, i64>>,
@@ -50,6 +52,7 @@ impl Usage {
             at: clock::precise(),
             processes: started.iter().map(of).collect(),
             own: family.cpu + host::ended_children_cpu(),
+            others: host::others_cpu(std::process::id()),
             machine: host::cpu_times().into_iter().filter(|time| cpus.is_empty() || cpus.contains(&time.cpu)).collect(),
             groups: spec.groups.iter().map(|group| (group.host.clone(), group.used())).collect(),
             hosts: counters(started),
@@ -74,11 +77,15 @@ impl Usage {
             .map(|time| time.worked(spent).as_secs_f64() / elapsed)
             .fold(0.0, f64::max);
         let processes = self.processes(before);
+        // What is left of the busy time is not all somebody else's: some of it the kernel spent between programs, on writing
+        // back, on waking up. Of what all others used some may have been on other CPUs. Neither is less than the truth.
+        let others = self.others.zip(before.others).map(|(now, then)| now.saturating_sub(then).as_secs_f64());
+        let foreign = (busy - own).max(0.0).min(others.unwrap_or(f64::INFINITY));
         json!({
             "seconds": elapsed,
             "edge_cpu_s": processes.get(&spec.edge).and_then(Value::as_f64).unwrap_or(0.0),
             "own_cpu_s": own,
-            "foreign": ((busy - own) / room).max(0.0),
+            "foreign": foreign / room,
             "steal": share(|time| time.steal),
             "client_core": client_busy,
             "processes": processes,

@@ -5,10 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use super::machine::TICK;
 use super::thread::{THREADS_MAX, nanoseconds, parse};
 
 /// Processes that are looked at.
 pub const PROCESSES_MAX: usize = 65_536;
+
+/// The flag of the kernel's own threads (`include/linux/sched.h`).
+const PF_KTHREAD: u32 = 0x0020_0000;
 
 /// What a family of processes has used, those that have ended left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,19 +46,15 @@ pub fn family(pid: u32) -> Vec<u32> {
 
 /// As [`family`], reading `proc` below `root`.
 pub fn family_under(root: &Path, pid: u32) -> Vec<u32> {
+    family_among(&everybody(root), pid)
+}
+
+fn family_among(everybody: &BTreeMap<u32, Stat>, pid: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).take(PROCESSES_MAX);
-    let mut is_alive = false;
-    for id in ids {
-        let Some(parent) = fs::read_to_string(root.join(format!("proc/{id}/stat"))).ok().and_then(|stat| parent(&stat))
-        else {
-            continue;
-        };
-        is_alive |= id == pid;
-        children.entry(parent).or_default().push(id);
+    for (id, stat) in everybody {
+        children.entry(stat.parent).or_default().push(*id);
     }
-    let mut family = if is_alive { vec![pid] } else { Vec::new() };
+    let mut family = if everybody.contains_key(&pid) { vec![pid] } else { Vec::new() };
     let mut at = 0;
     while let Some(member) = family.get(at) {
         // A process has one parent: nobody is listed twice.
@@ -64,12 +64,61 @@ pub fn family_under(root: &Path, pid: u32) -> Vec<u32> {
     family
 }
 
+/// What the programs outside a process's family have used, with their children that have ended, in steps of 10 ms. The
+/// kernel's own threads are left out: they work for whoever asked. `None` where `/proc` does not show all of the machine, as
+/// in a container.
+pub fn others_cpu(pid: u32) -> Option<Duration> {
+    others_cpu_under(Path::new("/"), pid)
+}
+
+/// As [`others_cpu`], reading `proc` below `root`.
+pub fn others_cpu_under(root: &Path, pid: u32) -> Option<Duration> {
+    let mut everybody = everybody(root);
+    // Only who sees all of the machine sees its kernel's threads.
+    let sees_all = everybody.values().any(|stat| stat.is_kernels);
+    for member in family_among(&everybody, pid) {
+        everybody.remove(&member);
+    }
+    let programs = everybody.values().filter(|stat| !stat.is_kernels);
+    sees_all.then(|| programs.map(|stat| stat.cpu + stat.ended_children).sum())
+}
+
 /// What a process's children that it waited for have used, in steps of 10 ms (`cutime` and `cstime`, proc_pid_stat(5)).
 pub fn ended_children_cpu() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let ticks = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split_ascii_whitespace().skip(13);
-    let ticks: u32 = ticks.take(2).filter_map(|word| word.parse::<u32>().ok()).fold(0, u32::saturating_add);
-    Duration::from_millis(10).saturating_mul(ticks)
+    let stat = fs::read_to_string("/proc/self/stat").ok();
+    stat.and_then(|stat| Stat::parse(&stat)).map_or(Duration::ZERO, |stat| stat.ended_children)
+}
+
+/// What a process's `stat` file says, as far as it is asked (proc_pid_stat(5)).
+struct Stat {
+    parent: u32,
+    /// A thread of the kernel, and no program.
+    is_kernels: bool,
+    cpu: Duration,
+    ended_children: Duration,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Stat> {
+        // The name may hold spaces and parentheses.
+        let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
+        let number = |place: usize| fields.get(place).and_then(|word| word.parse::<u32>().ok());
+        let ticks = |place: usize| TICK.saturating_mul(number(place).unwrap_or_default());
+        Some(Stat {
+            parent: number(1)?,
+            is_kernels: number(6).is_some_and(|flags| flags & PF_KTHREAD != 0),
+            cpu: ticks(11) + ticks(12),
+            ended_children: ticks(13) + ticks(14),
+        })
+    }
+}
+
+/// All processes, at most [`PROCESSES_MAX`].
+fn everybody(root: &Path) -> BTreeMap<u32, Stat> {
+    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).take(PROCESSES_MAX);
+    let read = |id: u32| Stat::parse(&fs::read_to_string(root.join(format!("proc/{id}/stat"))).ok()?);
+    ids.filter_map(|id| Some((id, read(id)?))).collect()
 }
 
 /// When a process began, in ticks since the machine did: with its id, it names one process and no later one.
@@ -85,10 +134,6 @@ fn process_cpu(tasks: &Path) -> Duration {
         exact.or_else(|| Some(parse(&fs::read_to_string(thread.path().join("stat")).ok()?)?.cpu))
     });
     cpu.sum()
-}
-
-fn parent(stat: &str) -> Option<u32> {
-    stat.rsplit_once(") ")?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -109,6 +154,28 @@ mod tests {
         let sum = family_cpu_under(root.path(), 10).unwrap();
         assert_eq!((sum.processes, sum.cpu), (3, Duration::from_nanos(123) + Duration::from_millis(20)));
         assert_eq!(family_cpu_under(root.path(), 14), None);
+    }
+
+    #[test]
+    fn others_are_programs_outside_the_family() {
+        let stat = |id: u32, parent: u32, flags: u32, ticks: [u32; 4]| {
+            let [user, system, ended_user, ended_system] = ticks;
+            let times = format!("{user} {system} {ended_user} {ended_system}");
+            (format!("proc/{id}/stat"), format!("{id} (a) S {parent} 1 1 0 -1 {flags} 9 9 9 9 {times} 20 0 1 0 5\n"))
+        };
+        let init = stat(1, 0, 0, [1, 0, 2, 0]);
+        let ours = [stat(10, 1, 0, [50, 0, 50, 0]), stat(11, 10, 0, [50, 0, 0, 0])];
+        let other = stat(20, 1, 0, [3, 4, 5, 6]);
+        let kernels = stat(2, 0, PF_KTHREAD, [70, 70, 0, 0]);
+        let sum = |files: &[&(String, String)]| {
+            let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            others_cpu_under(tree::made_up(&files).path(), 10)
+        };
+        let [family, child] = &ours;
+        assert_eq!(sum(&[&init, family, child, &other, &kernels]), Some(Duration::from_millis(210)));
+        assert_eq!(sum(&[&init, family, child, &kernels]), Some(Duration::from_millis(30)));
+        // A container shows its own programs only.
+        assert_eq!(sum(&[&init, family, child, &other]), None);
     }
 
     #[test]

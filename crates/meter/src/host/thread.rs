@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use super::machine::TICK;
+
 /// What one thread has used since it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCpu {
@@ -17,9 +19,6 @@ pub struct ThreadCpu {
 
 /// More threads than weir ever starts: a bound on what is read.
 pub const THREADS_MAX: usize = 4096;
-
-/// The kernel reports times in hundredths of a second to every process (`USER_HZ`).
-const TICK: Duration = Duration::from_millis(10);
 
 /// The threads of this process, those that have ended left out.
 pub fn threads() -> Vec<ThreadCpu> {
