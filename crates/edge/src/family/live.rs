@@ -168,7 +168,8 @@ fn ended(exchange: &mut Exchange<'_>) {
     if let Some(number) = exchange.cache.zone {
         count_visit(exchange, number);
     }
-    if exchange.step != Step::Tunnel {
+    // Neither a tunnel nor whoever watches, and waits for news, tells how fast requests are answered.
+    if exchange.step != Step::Tunnel && !exchange.location.values.dashboard.is_on {
         let took = clock::now().us_since(exchange.started);
         cell.times.put(spot.or(took));
         let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.started));
