@@ -11,16 +11,15 @@ use weir_meter::live::{
 };
 
 use super::books::Book;
+use super::caches::{Row, cache_sums};
 use super::ceilings;
 use super::machine::Machine;
 use super::sums::{
-    Flow, Sums, cache_sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces,
+    Flow, Sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces,
 };
 use super::trends::Trends;
 use super::tunnels::websockets;
 use super::{Live, Scene, lock, peer_name};
-use crate::cache::reason::Reason;
-use crate::cache::store::{Served, Status};
 use crate::conf::Conf;
 use crate::family::upstream::Upstream;
 
@@ -354,73 +353,15 @@ impl Gatherer {
     fn cache_zones(&self, live: &Live, conf: &Conf, snapshot: &mut Snapshot) {
         for (zone, path) in conf.declared.cache.all().iter().zip(&conf.declared.cache.paths) {
             let figures = zone.figures();
-            let net = self.caches.net(&path.name, cache_sums(live, zone, path.cell));
-            let served = |status: Status| Served {
-                responses: at(&net, status as usize * 4),
-                bytes: at(&net, status as usize * 4 + 1),
-                responses_written: at(&net, status as usize * 4 + 2),
-                bytes_written: at(&net, status as usize * 4 + 3),
-            };
-            let read = |status| {
-                let Served { responses, bytes, .. } = served(status);
-                shown::CacheRead { responses, bytes }
-            };
-            let fetch = |status| {
-                let Served { responses, bytes, responses_written, bytes_written } = served(status);
-                shown::CacheFetch { responses, bytes, responses_written, bytes_written }
-            };
-            let is_on_disk = zone.settings().directory.is_some();
-            let cache = shown::Cache {
-                size: if is_on_disk { figures.size } else { figures.memory },
-                max_size: figures.max_size.or((!is_on_disk).then_some(path.memory)),
-                cold: figures.cold,
-                hit: read(Status::Hit),
-                stale: read(Status::Stale),
-                updating: read(Status::Updating),
-                revalidated: read(Status::Revalidated),
-                miss: fetch(Status::Miss),
-                expired: fetch(Status::Expired),
-                bypass: fetch(Status::Bypass),
-            };
-            let extra = Status::ALL.len() * 4;
+            let row = Row(self.caches.net(&path.name, cache_sums(live, zone, path.cell)));
             let mut wait = Tally::default();
-            let mut reasons = BTreeMap::new();
-            for (number, reason) in Reason::ALL.iter().enumerate() {
-                let count = at(&net, extra + 5 + number);
-                if count > 0 {
-                    reasons.insert(reason.as_str().to_owned(), count);
-                }
-            }
             for (_, board) in live.taken_boards() {
                 if let Some(cell) = board.known_cache(path.cell) {
                     wait.add(&cell.wait);
                 }
             }
-            let account = shown::CacheAccount {
-                requests: at(&net, extra),
-                hit: cache.hit.responses,
-                stale: cache.stale.responses,
-                updating: cache.updating.responses,
-                revalidated: cache.revalidated.responses,
-                miss: cache.miss.responses,
-                expired: cache.expired.responses,
-                bypass: cache.bypass.responses,
-                error: at(&net, extra + 1),
-                fetches: cache.miss.responses
-                    + cache.expired.responses
-                    + cache.bypass.responses
-                    + cache.revalidated.responses
-                    + at(&net, extra + 2)
-                    + at(&net, extra + 3)
-                    + at(&net, extra + 4),
-                waited: wait.count(),
-                wait: wait.times(),
-                objects: figures.objects,
-                memory: figures.memory,
-                memory_max: path.memory,
-                purged: figures.purged,
-                reasons,
-            };
+            let cache = row.cache(&figures, zone.settings().directory.is_some(), path.memory);
+            let account = row.account(&cache, &figures, path.memory, &wait);
             snapshot.weir.caches.insert(path.name.clone(), account);
             snapshot.http.caches.insert(path.name.clone(), cache);
             snapshot.slabs.insert(path.name.clone(), slab(figures.keys, path.keys_bytes));

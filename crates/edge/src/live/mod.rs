@@ -14,6 +14,7 @@
 pub mod api;
 pub mod board;
 mod books;
+mod caches;
 mod ceilings;
 mod gather;
 mod machine;

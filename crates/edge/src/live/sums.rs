@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_meter::live::cells::{PeerSums, ZoneSums};
-use weir_meter::live::histogram::{Count, Tally};
+use weir_meter::live::histogram::Tally;
 use weir_meter::live::{self as shown, OTHER, PATH};
 
 use super::Live;
-use crate::cache::reason::Reason;
-use crate::cache::store::{Served, Status, Zone};
 use crate::conf::Conf;
 use crate::counters;
 use crate::family::upstream::Upstream;
@@ -160,34 +158,6 @@ pub(super) fn limit_sums(live: &Live, cell: u32) -> Vec<u64> {
         for (sum, count) in sums.iter_mut().zip(counts) {
             *sum += count.get();
         }
-    }
-    sums
-}
-
-/// Four of each status; requests, errors; refreshes stored, confirmed, failed; then reasons.
-pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
-    let extra = Status::ALL.len() * 4;
-    let mut sums = vec![0; extra + 5 + Reason::ALL.len()];
-    // Requests first: each has had its status counted before it ends, so what is under way is all that is ever amiss.
-    for (_, board) in live.taken_boards() {
-        let Some(cell) = board.known_cache(cell) else { continue };
-        let counts: Vec<(usize, &Count)> = [(0, &cell.requests), (1, &cell.errors)]
-            .into_iter()
-            .chain(cell.reasons.iter().enumerate().map(|(number, count)| (number + 5, count)))
-            .collect();
-        for (place, count) in counts {
-            if let Some(sum) = sums.get_mut(extra + place) {
-                *sum += count.get();
-            }
-        }
-    }
-    for (status, place) in Status::ALL.into_iter().zip(sums.chunks_exact_mut(4)) {
-        let Served { responses, bytes, responses_written, bytes_written } = zone.counters().read(status);
-        place.copy_from_slice(&[responses, bytes, responses_written, bytes_written]);
-    }
-    let refreshes = zone.counters().refreshes();
-    if let Some(places) = sums.get_mut(extra + 2..extra + 5) {
-        places.copy_from_slice(&[refreshes.stored, refreshes.confirmed, refreshes.failed]);
     }
     sums
 }
