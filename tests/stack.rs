@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
@@ -172,6 +173,38 @@ fn an_end_that_nobody_asked_for_is_the_blocks() {
     spec.processes[0].is_step = true;
     let failed = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(failed, stack::Failed::Broken(why) if why.starts_with("short failed")));
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn other_programs_are_seen_from_inside() {
+    if !stack::can_isolate() {
+        return;
+    }
+    let place = std::env::temp_dir().join(format!("weir-test-others-{}", std::process::id()));
+    let dir = place.join("0");
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut neighbour = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let edge = shell("edge", HUB, "sleep 60");
+    let client = shell("client", HUB, "sleep 1; echo '{}'");
+    let spec = Spec {
+        dir,
+        is_isolated: true,
+        hosts: vec![Host::named(HUB)],
+        limit_ms: 60_000,
+        processes: vec![edge],
+        edge: "edge".into(),
+        client,
+        is_report_printed: true,
+        ..Spec::default()
+    };
+    let answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false));
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    let answer = answer.unwrap();
+    let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+    let others = answer["usage"]["foreign"].as_f64().unwrap() * cpus;
+    assert!(others > 0.2, "a program that never rests had {others} CPUs: {answer}");
     std::fs::remove_dir_all(place).unwrap();
 }
 

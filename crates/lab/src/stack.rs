@@ -127,8 +127,13 @@ impl Keeper {
     fn start(spec: &Spec, weir: &Path) -> std::io::Result<Keeper> {
         let mut command = match spec.is_isolated {
             true => {
+                // Its own `/proc` shows its own processes; who else is at work it sees in ours.
+                let machine = spec.machine_proc();
+                std::fs::create_dir_all(&machine)?;
+                let inner = "unshare --net --pid --fork --mount-proc --kill-child";
                 let mut command = Command::new("unshare");
-                command.args(["--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]).arg(weir);
+                command.args(["--mount", "sh", "-c", &format!("mount --bind /proc \"$0\"; exec {inner} \"$@\"")]);
+                command.arg(machine).arg(weir);
                 command
             }
             false => Command::new(weir),

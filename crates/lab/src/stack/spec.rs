@@ -193,6 +193,11 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Where all processes of the machine are shown: a keeper with a namespace of its own has another `/proc`.
+    pub fn machine_proc(&self) -> PathBuf {
+        if self.is_isolated { self.dir.join("machine") } else { "/proc".into() }
+    }
+
     /// How long it may take.
     pub fn limit(&self) -> Duration {
         Duration::from_millis(self.limit_ms).min(LIMIT_MAX)

@@ -26,7 +26,7 @@ pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under, worked};
 pub use pam::{PamLimit, pam_limits_under};
 pub use process::{
     FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, others_cpu,
-    others_cpu_under, started_ticks,
+    started_ticks,
 };
 pub use running::{Process, node_processes_under, processes_under};
 pub use sockets::{

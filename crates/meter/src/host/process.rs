@@ -46,7 +46,7 @@ pub fn family(pid: u32) -> Vec<u32> {
 
 /// As [`family`], reading `proc` below `root`.
 pub fn family_under(root: &Path, pid: u32) -> Vec<u32> {
-    family_among(&everybody(root), pid)
+    family_among(&everybody(&root.join("proc")), pid)
 }
 
 fn family_among(everybody: &BTreeMap<u32, Stat>, pid: u32) -> Vec<u32> {
@@ -64,19 +64,19 @@ fn family_among(everybody: &BTreeMap<u32, Stat>, pid: u32) -> Vec<u32> {
     family
 }
 
-/// What the programs outside a process's family have used, with their children that have ended, in steps of 10 ms. The
-/// kernel's own threads are left out: they work for whoever asked. `None` where `/proc` does not show all of the machine, as
-/// in a container.
-pub fn others_cpu(pid: u32) -> Option<Duration> {
-    others_cpu_under(Path::new("/"), pid)
+/// What the programs outside this process's family have used, with their children that have ended, in steps of 10 ms; by the
+/// `/proc` that is mounted at `proc`, which may be that of a namespace further out. The kernel's own threads are left out: they
+/// work for whoever asked. `None` where that does not show all of the machine, as in a container.
+pub fn others_cpu(proc: &Path) -> Option<Duration> {
+    let own = fs::read_link(proc.join("self")).ok()?.to_str()?.parse().ok()?;
+    others_cpu_of(proc, own)
 }
 
-/// As [`others_cpu`], reading `proc` below `root`.
-pub fn others_cpu_under(root: &Path, pid: u32) -> Option<Duration> {
-    let mut everybody = everybody(root);
+fn others_cpu_of(proc: &Path, own: u32) -> Option<Duration> {
+    let mut everybody = everybody(proc);
     // Only who sees all of the machine sees its kernel's threads.
     let sees_all = everybody.values().any(|stat| stat.is_kernels);
-    for member in family_among(&everybody, pid) {
+    for member in family_among(&everybody, own) {
         everybody.remove(&member);
     }
     let programs = everybody.values().filter(|stat| !stat.is_kernels);
@@ -114,10 +114,10 @@ impl Stat {
 }
 
 /// All processes, at most [`PROCESSES_MAX`].
-fn everybody(root: &Path) -> BTreeMap<u32, Stat> {
-    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+fn everybody(proc: &Path) -> BTreeMap<u32, Stat> {
+    let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).take(PROCESSES_MAX);
-    let read = |id: u32| Stat::parse(&fs::read_to_string(root.join(format!("proc/{id}/stat"))).ok()?);
+    let read = |id: u32| Stat::parse(&fs::read_to_string(proc.join(format!("{id}/stat"))).ok()?);
     ids.filter_map(|id| Some((id, read(id)?))).collect()
 }
 
@@ -169,7 +169,7 @@ mod tests {
         let kernels = stat(2, 0, PF_KTHREAD, [70, 70, 0, 0]);
         let sum = |files: &[&(String, String)]| {
             let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-            others_cpu_under(tree::made_up(&files).path(), 10)
+            others_cpu_of(&tree::made_up(&files).path().join("proc"), 10)
         };
         let [family, child] = &ours;
         assert_eq!(sum(&[&init, family, child, &other, &kernels]), Some(Duration::from_millis(210)));
@@ -182,6 +182,7 @@ mod tests {
     fn this_process_is_a_family() {
         let own = std::process::id();
         assert!(family(own).contains(&own) && family_cpu(own).unwrap().cpu > Duration::ZERO);
+        assert!(others_cpu(Path::new("/nowhere")).is_none());
         assert!(started_ticks(own).unwrap() > 0 && started_ticks(u32::MAX).is_none());
     }
 }
