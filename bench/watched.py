@@ -2,6 +2,7 @@
 """What it costs to be watched: CPU per proxied exchange of one weir, interleaved, in an order thrown each round.
 
     python3 bench/watched.py --weir target/release/weir [--rounds 12] [--seconds 3] [--instructions]
+    python3 bench/watched.py --weir target/release/weir --turns 50 [--seconds 3]
 
     off        `dashboard off`, and nobody asks
     on         a dashboard is there, and nobody looks
@@ -10,6 +11,9 @@
 CPU is that of the whole process, the observer's thread among it. With --instructions each runs under callgrind too: what
 the worker executes for an exchange, and what the observer does in a second, apart. At callgrind's pace a second has few
 exchanges, so adding the two up would say more of callgrind than of weir.
+
+With --turns one process stays under one load all the while, and viewers come and go: of each turn two windows are watched
+and two are not, the outer ones alike. What differs between starts is the same in both, so this tells less than 2 %.
 """
 
 import argparse
@@ -28,6 +32,7 @@ from pathlib import Path
 import instructions
 import loads
 import peers
+import proc
 import stats
 
 MODES = {
@@ -40,11 +45,14 @@ LISTEN = "127.0.0.1:18401"
 WORKLOAD = next(workload for workload in loads.WORKLOADS if workload.name == "1k-64")
 FOREIGN_SHARE = 0.10
 ATTEMPTS = 3
+WARM, SETTLE = 5, 1.2       # seconds before all windows, and before each
 SECONDS = (2, 8)            # of a short and of a long run under callgrind
 
 
 def main():
     args = arguments()
+    if args.turns:
+        return turns(args)
     with tempfile.TemporaryDirectory(prefix="weir-watched-") as work, peers.start_origin(ORIGIN, work) as origin:
         values, observed, disturbed = {mode: {} for mode in MODES}, {mode: [] for mode in MODES}, 0
         for number in range(args.rounds):
@@ -65,6 +73,46 @@ def main():
             for mode in MODES:
                 exchange, second = counted(mode, args, Path(work))
                 print(f"  {mode:8} {exchange:7.0f} an exchange on its worker; {second / 1e6:.2f} million a second elsewhere")
+
+
+def turns(args):
+    """One process, watched and not watched, turn about."""
+    os.sched_setaffinity(0, {peers.LOAD_CORE})      # who views and who polls are no part of the edge
+    seconds = WARM + args.turns * 4 * (args.seconds + SETTLE)
+    load = ["wrk", "-t1", f"-c{WORKLOAD.conns}", f"-d{int(2 * seconds)}s", f"http://{LISTEN}{WORKLOAD.path}"]
+    values, disturbed = {"on": {}, "watched": {}}, 0
+    with tempfile.TemporaryDirectory(prefix="weir-watched-") as work, peers.start_origin(ORIGIN, work), \
+            started("on", args.weir, Path(work)) as peer, peers.Running("wrk", load, peers.LOAD_CORE, LISTEN, f"{work}/wrk"):
+        time.sleep(WARM)
+        for turn in range(args.turns):
+            outer, inner = random.sample(list(values), 2)
+            windows = [window(mode, args.seconds, peer) for mode in (outer, inner, inner, outer)]
+            disturbed += any(foreign > FOREIGN_SHARE for _, foreign in windows)
+            for mode, pair in ((outer, (0, 3)), (inner, (1, 2))):
+                values[mode][turn] = sum(windows[place][0] for place in pair) / 2
+    ratio = stats.ratio(values["watched"], values["on"])
+    print(f"{WORKLOAD.title}, one process, {args.turns} turns of 4 windows of {args.seconds} s: {WORKLOAD.unit}"
+          f" ({disturbed} turns disturbed)")
+    for mode, of in values.items():
+        median, low, high = stats.spread(of.values())
+        print(f"  {mode:8} {median:7.2f}  {low:.2f}..{high:.2f}")
+    print(f"  watched / on {ratio.median:.4f} [{ratio.low:.4f} {ratio.high:.4f}]")
+
+
+def window(mode, seconds, peer):
+    """CPU of an exchange in microseconds, and the share of the edge's core that somebody else had."""
+    with Watching(mode):
+        time.sleep(SETTLE)
+        before, cpu, core, begun = exchanges(), proc.cpu(peer.pid), proc.core_busy_ns(peers.PEER_CORE), time.monotonic_ns()
+        time.sleep(seconds)
+        used, done = proc.cpu(peer.pid).since(cpu).total_ns, exchanges() - before
+        others = proc.core_busy_ns(peers.PEER_CORE) - core - used
+    return used / 1000 / done, others / (time.monotonic_ns() - begun)
+
+
+def exchanges():
+    with urllib.request.urlopen(f"http://{LISTEN}/api/9/http/requests", timeout=60) as answer:
+        return json.load(answer)["total"]
 
 
 def quiet(mode, args, work, origin):
@@ -169,7 +217,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", type=lambda path: str(Path(path).resolve()), required=True, help="the weir binary (release build)")
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--seconds", type=int, default=3, help="of each run")
+    parser.add_argument("--seconds", type=int, default=3, help="of each run or window")
+    parser.add_argument("--turns", type=int, default=0, help="one process instead, watched and not watched so often")
     parser.add_argument("--instructions", action="store_true", help="count them, too (valgrind)")
     args = parser.parse_args()
     if not os.access(args.weir, os.X_OK):
