@@ -1,5 +1,7 @@
 //! What is said, in Korean: sentences are found again by their English, so that rules say each once, and a run that was kept can be
 //! printed in either language. What is not in the table stays as it is: names, numbers, directives, what other programs said.
+//!
+//! long: a table, one row a sentence.
 
 /// Longer texts are not looked up.
 const TEXT_MAX: usize = 4096;
