@@ -24,7 +24,7 @@ use crate::exchange::Exchange;
 use crate::family::proxy::response;
 use crate::family::upstream::attempt::Failure;
 use crate::family::upstream::source::{Broken, Source};
-use crate::log::{self, Level};
+use crate::log::Level;
 use crate::pace::Pace;
 use crate::respond::{self, Framing};
 
@@ -113,15 +113,7 @@ enum End {
 
 fn note(exchange: &mut Exchange<'_>, broken: &Broken) {
     exchange.step = weir_meter::Step::ReadResponse;
-    match broken {
-        Broken::Io(error) => {
-            let error = log::Os(error);
-            exchange.log(Level::Error, format_args!("recv() failed {error}"));
-        }
-        Broken::Early => exchange.log(Level::Error, format_args!("upstream prematurely closed connection")),
-        Broken::Framing(violation) => exchange.log(Level::Error, format_args!("{}", violation.upstream_message())),
-        Broken::TimedOut => exchange.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)")),
-    }
+    exchange.log(Level::Error, format_args!("{broken}"));
 }
 
 /// The usual small answer: its body came in with its head, nothing changes it. One write, and the connection

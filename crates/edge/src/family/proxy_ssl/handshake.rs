@@ -19,7 +19,7 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::ssl::certificate;
 use crate::family::upstream::attempt::Failure;
-use crate::log::{Level, Os};
+use crate::log::Os;
 use crate::secure;
 
 /// TLS 1.3 tickets kept for one upstream and name: as many connections resume before the next full handshake.
@@ -161,10 +161,4 @@ fn client(exchange: &Exchange<'_>, party: &Party) -> Result<Client, String> {
         None => certificate::load(prefix, (certificate, key), &tls.passwords)?,
     };
     Ok(tls.client.showing(&pair))
-}
-
-/// Logs why there is no secret connection; `false` if that is nothing another upstream would do better.
-pub fn tell(exchange: &mut Exchange<'_>, fault: &Fault) -> bool {
-    exchange.log(Level::Error, format_args!("{fault}"));
-    !matches!(fault, Fault::Certificate(_))
 }

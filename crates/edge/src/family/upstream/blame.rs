@@ -1,5 +1,6 @@
 //! What a failed try is called: by the log in nginx's words, by `proxy_next_upstream` in its own.
 
+use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 
@@ -12,7 +13,7 @@ use super::retry;
 use crate::body::Failed;
 use crate::conn::Gone;
 use crate::exchange::Exchange;
-use crate::family::proxy_ssl::handshake::{self, Broken};
+use crate::family::proxy_ssl::handshake::{Broken, Fault};
 use crate::h2::Lost;
 use crate::log::{self, Level};
 use crate::phase::Outcome;
@@ -44,56 +45,49 @@ fn why_of(error: &io::Error) -> Why {
     }
 }
 
+impl fmt::Display for Failure {
+    /// nginx's words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Connect(error) => write!(f, "connect() failed {}", log::Os(error)),
+            Failure::Tls(fault) => fault.fmt(f),
+            Failure::Send(error) => Broken("writev()", "SSL_write()", error).fmt(f),
+            Failure::Receive(error) => Broken("recv()", "SSL_read()", error).fmt(f),
+            Failure::Closed => f.write_str("upstream prematurely closed connection"),
+            Failure::TimedOut => f.write_str("upstream timed out (110: Connection timed out)"),
+            Failure::Head(HeadFault::TooBig) => f.write_str("upstream sent too big header"),
+            Failure::Head(HeadFault::Violation(violation)) => f.write_str(violation.upstream_message()),
+            Failure::Lost(lost) => lost.fmt(f),
+            Failure::Unsendable(unsent) => unsent.fmt(f),
+            Failure::TableFull => f.write_str("worker_connections are not enough"),
+            Failure::Body(_) => f.write_str("the request's body could not be read"),
+            Failure::Client(_) => {
+                f.write_str("client prematurely closed connection, so upstream connection is closed too")
+            }
+        }
+    }
+}
+
 /// Logs a failed try, and names it as `proxy_next_upstream` knows it; breaks with the answer to a failure that
 /// is not the peer's.
 pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answer, retry::Failure> {
+    match &failure {
+        // The log has it, or it is the client's.
+        Failure::TableFull | Failure::Body(_) | Failure::Client(_) => {}
+        failure => exchange.log(Level::Error, format_args!("{failure}")),
+    }
     let kind = match failure {
-        Failure::Connect(error) => {
-            exchange.log(Level::Error, format_args!("connect() failed {}", log::Os(&error)));
-            retry::Failure::Error
-        }
-        Failure::Tls(fault) => {
-            if !handshake::tell(exchange, &fault) {
-                return ControlFlow::Break(Answer::Outcome(Outcome::Status(500)));
-            }
-            retry::Failure::Error
-        }
-        Failure::Send(error) => {
-            exchange.log(Level::Error, format_args!("{}", Broken("writev()", "SSL_write()", &error)));
-            retry::Failure::Error
-        }
-        Failure::Receive(error) => {
-            exchange.log(Level::Error, format_args!("{}", Broken("recv()", "SSL_read()", &error)));
-            retry::Failure::Error
-        }
-        Failure::Closed => {
-            exchange.log(Level::Error, format_args!("upstream prematurely closed connection"));
-            retry::Failure::Error
-        }
-        Failure::TimedOut => {
-            exchange.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)"));
-            retry::Failure::Timeout
-        }
-        Failure::Head(HeadFault::TooBig) => {
-            exchange.log(Level::Error, format_args!("upstream sent too big header"));
-            retry::Failure::InvalidHeader
-        }
-        Failure::Head(HeadFault::Violation(violation)) => {
-            exchange.log(Level::Error, format_args!("{}", violation.upstream_message()));
-            retry::Failure::InvalidHeader
-        }
-        Failure::Lost(lost) => {
-            exchange.log(Level::Error, format_args!("{}", lost));
-            match lost {
-                // nginx: a reset instead of an answer is an answer that is none.
-                Lost::TooBig | Lost::Malformed(_) | Lost::Rejected(_) => retry::Failure::InvalidHeader,
-                Lost::Unprocessed(_) | Lost::Closed => retry::Failure::Error,
-            }
-        }
-        Failure::Unsendable(unsent) => {
-            exchange.log(Level::Error, format_args!("{unsent}"));
+        Failure::Connect(_) | Failure::Send(_) | Failure::Receive(_) | Failure::Closed => retry::Failure::Error,
+        // Nothing another upstream would do better.
+        Failure::Tls(Fault::Certificate(_)) | Failure::Unsendable(_) => {
             return ControlFlow::Break(Answer::Outcome(Outcome::Status(500)));
         }
+        Failure::Tls(Fault::Handshake(_) | Fault::OtherName(_)) => retry::Failure::Error,
+        Failure::TimedOut => retry::Failure::Timeout,
+        Failure::Head(HeadFault::TooBig | HeadFault::Violation(_)) => retry::Failure::InvalidHeader,
+        // nginx: a reset instead of an answer is an answer that is none.
+        Failure::Lost(Lost::TooBig | Lost::Malformed(_) | Lost::Rejected(_)) => retry::Failure::InvalidHeader,
+        Failure::Lost(Lost::Unprocessed(_) | Lost::Closed) => retry::Failure::Error,
         // nginx: an internal error, and no peer's fault.
         Failure::TableFull => return ControlFlow::Break(Answer::Outcome(Outcome::Status(500))),
         Failure::Body(Failed::Status(status)) => return ControlFlow::Break(Answer::Outcome(Outcome::Status(status))),

@@ -1,5 +1,6 @@
 //! The body of an upstream's answer: read as it comes, decoded, and what becomes of the connection after.
 
+use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
@@ -17,6 +18,7 @@ use crate::exchange::{Exchange, Try};
 use crate::family::sticky::Sticky;
 use crate::fields::Fields;
 use crate::live;
+use crate::log;
 use crate::worker::Generation;
 
 /// The group an exchange asks: one of the configuration's, or one made for this exchange.
@@ -120,6 +122,18 @@ pub enum Broken {
     Framing(Violation),
     /// Nothing came for `proxy_read_timeout`.
     TimedOut,
+}
+
+impl fmt::Display for Broken {
+    /// nginx's words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Broken::Io(error) => write!(f, "recv() failed {}", log::Os(error)),
+            Broken::Early => f.write_str("upstream prematurely closed connection"),
+            Broken::Framing(violation) => f.write_str(violation.upstream_message()),
+            Broken::TimedOut => f.write_str("upstream timed out (110: Connection timed out)"),
+        }
+    }
 }
 
 /// What one read gave.
@@ -318,6 +332,12 @@ impl Source {
     /// Ends an answer whose body nobody wants: a connection that still owes bytes is closed.
     pub fn finish_unread(mut self, exchange: &mut Exchange<'_>) {
         self.finish_early(exchange);
+    }
+
+    /// The connection, where it may carry another exchange: for whoever keeps it himself.
+    pub fn into_link(mut self) -> Option<Box<Link>> {
+        let may_be_kept = self.is_done() && self.may_be_kept && !self.is_excessive;
+        self.link.take().filter(|link| may_be_kept && link.h2.is_none())
     }
 
     /// Ends a broken body: the connection is closed.
