@@ -14,6 +14,7 @@ use crate::build::{self, Build, Kind, Paths, Resolve, Scope};
 use crate::directive::{self, Refusal};
 use crate::exchange::Exchange;
 use crate::family::cache::plain;
+use crate::family::health;
 use crate::family::live;
 use crate::family::location::{Methods, Pattern};
 use crate::family::rewrite::Rule;
@@ -374,6 +375,7 @@ impl Compiler<'_> {
 
     fn finish(mut self, main: Values, generation: u32) -> (Option<Conf>, Vec<Problem>) {
         let drafts = std::mem::take(&mut self.drafts);
+        health::settle(&mut self.build, &self.servers, &self.locations);
         let (sockets, listens) = crate::route::listens(&mut self.build, &drafts);
         let places_fixed = sockets.len() + 1;
         self.require_certificates(&listens, &drafts);

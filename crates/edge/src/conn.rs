@@ -7,13 +7,12 @@
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{Address, Deadline, SocketAddress, Stream, Transport, clock};
+use weir_net::{Address, Deadline, SocketAddress, Transport, clock};
 
 use crate::body;
 use crate::conf::Conf;
@@ -39,6 +38,7 @@ use crate::special;
 use crate::tunnel::{self, Joined, Tunnel};
 use crate::worker::{Entry, Generation, Worker};
 
+mod nobody;
 mod shared;
 
 pub use shared::{Rest, Shared};
@@ -187,29 +187,6 @@ fn lie_down(conn: &Conn, worker: &Worker, timeout: Duration) -> bool {
 }
 
 impl Conn {
-    /// A connection of nobody's, for an exchange that goes on behind the back of `client`; it keeps the facts that
-    /// exchanges read of a client. The socket's other end is to be kept as long as it.
-    pub fn of_nobody(worker: &Worker, client: &Client, generation: u32) -> io::Result<Option<(Conn, OwnedFd)>> {
-        let Some(place) = worker.take_place() else { return Ok(None) };
-        let (stream, other) = Stream::with_nobody()?;
-        let shared = Rc::new(Shared::new(stream.into(), Some(place), generation));
-        // Asked of the client's socket: its new one has no address.
-        let socket = Rc::new(client.local().clone());
-        let client = client.over(shared.clone());
-        Ok(Some((
-            Conn {
-                shared,
-                deadline: Deadline::new(),
-                client,
-                socket,
-                carried: None,
-                left: Cell::new(Duration::ZERO),
-                served: 0,
-            },
-            other,
-        )))
-    }
-
     /// One stream of this connection, as a connection of its own; its request is counted.
     pub fn of_stream(&mut self, stream: &Rc<h2::Stream>) -> Conn {
         let transport = Transport::Carried(stream.clone());

@@ -32,6 +32,8 @@ pub const SERVER_IF: Contexts = Contexts(1 << 6);
 pub const LOCATION_IF: Contexts = Contexts(1 << 7);
 /// `limit_except { }`.
 pub const LIMIT_EXCEPT: Contexts = Contexts(1 << 8);
+/// `match { }`.
+pub const MATCH: Contexts = Contexts(1 << 9);
 /// The three levels most settings are inherited through.
 pub const HSL: Contexts = HTTP.or(SERVER).or(LOCATION);
 
@@ -50,7 +52,7 @@ impl Contexts {
 impl fmt::Display for Contexts {
     /// The block kinds in nginx's documentation's words: `http, server, location`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Contexts, &str); 9] = [
+        const NAMES: [(Contexts, &str); 10] = [
             (MAIN, "main"),
             (EVENTS, "events"),
             (HTTP, "http"),
@@ -60,6 +62,7 @@ impl fmt::Display for Contexts {
             (SERVER_IF, "if in server"),
             (LOCATION_IF, "if in location"),
             (LIMIT_EXCEPT, "limit_except"),
+            (MATCH, "match"),
         ];
         let mut first = true;
         for (context, name) in NAMES {

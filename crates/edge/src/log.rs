@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use weir_meter::Step;
 use weir_wire::Known;
 
-use crate::conf::Conf;
+use crate::conf::{Conf, Location};
 use crate::exchange::{Client, Exchange};
 use crate::log::file::LogFile;
 use crate::log::sink::Sinks;
@@ -82,6 +82,19 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
         if level <= Level::Info {
             crate::live::board::keep_line(exchange.client.number, line);
         }
+    });
+}
+
+/// A line to the log of a place, about what is no client's exchange there.
+pub fn place_line(location: &Location, level: Level, message: fmt::Arguments<'_>) {
+    let sinks = &location.values.error_log.sinks;
+    if !sinks.takes(level) {
+        return;
+    }
+    with_line(|line| {
+        begin(line, level);
+        push(line, message);
+        sinks.write(level, line);
     });
 }
 

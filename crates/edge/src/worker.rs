@@ -19,6 +19,7 @@ use crate::conn::{self, Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
 use crate::dns::{Client, Servers};
 use crate::exchange::{Origin, Parts};
+use crate::family::health;
 use crate::family::proxy_ssl::handshake::AllSessions;
 use crate::family::ssl::flight::Flights;
 use crate::family::ssl::stapling;
@@ -306,6 +307,7 @@ impl Worker {
     /// Looks after what the configuration in force has to be asked for again and again, if no other worker does.
     pub fn watch(self: &Rc<Self>) {
         live::watch(self);
+        health::watch(self);
         stapling::watch(self);
     }
 

@@ -184,6 +184,7 @@ families! {
     grpc_ssl
     upstream
     sticky
+    health
     resolver
     early_hints
     http2

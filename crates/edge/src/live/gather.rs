@@ -14,6 +14,7 @@ use super::books::Book;
 use super::caches::{Row, cache_sums};
 use super::ceilings;
 use super::machine::Machine;
+use super::peers;
 use super::sums::{
     Flow, Sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces,
 };
@@ -132,7 +133,7 @@ impl Gatherer {
                     second.tally(&key, tally);
                     second.count(key, tally.count());
                 }
-                second.outage(name, view.ejected);
+                second.outage(name, view.is_out());
             }
         }
         second.end();
@@ -401,7 +402,7 @@ impl Gatherer {
                 fails: Why::ALL.iter().zip(net.fails).filter(|(_, count)| *count > 0).map(named).collect(),
                 last_error: last_error(live, &name),
             });
-            let is_out = outage.since_ms.filter(|_| view.ejected);
+            let is_out = outage.since_ms.filter(|_| view.is_out());
             peers.push(shown::Peer {
                 id: peer.id.into(),
                 server: peer.address.clone(),
@@ -409,12 +410,7 @@ impl Gatherer {
                 name: peer.server.clone(),
                 backup: peer.backup,
                 weight: peer.weight.into(),
-                state: match (peer.down, peer.drain, view.ejected) {
-                    (true, ..) => shown::PeerState::Down,
-                    (false, true, _) => shown::PeerState::Draining,
-                    (false, false, true) => shown::PeerState::Unavail,
-                    (false, false, false) => shown::PeerState::Up,
-                },
+                state: peers::state(peer, &view),
                 active: view.conns.into(),
                 ssl: (is_tls || net.ssl != shown::Ssl::default()).then(|| net.ssl.clone().into()),
                 max_conns: (peer.max_conns > 0).then_some(peer.max_conns.into()),
@@ -424,7 +420,7 @@ impl Gatherer {
                 received: net.received,
                 fails: net.fails.iter().sum(),
                 unavail: net.unavail,
-                health_checks: shown::HealthChecks::default(),
+                health_checks: peers::health_checks(&view),
                 downtime: outage.total_ms(now_ms),
                 downstart: is_out.map(Timestamp),
                 selected: (net.selected_ms > 0).then_some(Timestamp(net.selected_ms)),

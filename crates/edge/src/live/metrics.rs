@@ -197,11 +197,20 @@ metrics! {
         |f, s| for (name, group) in &s.http.upstreams {
             for peer in &group.peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.active as f64); }
         };
-    "weir_upstream_up" Gauge "`upstream`, `peer`" "1 where a peer may be asked, 0 where it is down or kept out by failures."
+    "weir_upstream_up" Gauge "`upstream`, `peer`" "1 where a peer may be asked, 0 where it is down or kept out by failures or health checks."
         |f, s| for (name, group) in &s.http.upstreams {
             for peer in &group.peers {
                 let is_up = peer.state == weir_meter::live::PeerState::Up;
                 f.line(&[("upstream", name), ("peer", &peer.server)], f64::from(u8::from(is_up)));
+            }
+        };
+    "weir_upstream_health_checks" Counter "`upstream`, `peer`, `result`" "Health checks of a peer: passed, failed."
+        |f, s| for (name, group) in &s.http.upstreams {
+            for peer in group.peers.iter().filter(|peer| peer.health_checks.checks > 0) {
+                let found = &peer.health_checks;
+                for (result, count) in [("passed", found.checks - found.fails), ("failed", found.fails)] {
+                    f.line(&[("upstream", name), ("peer", &peer.server), ("result", &result)], count as f64);
+                }
             }
         };
     "weir_upstream_responses" Counter "`upstream`, `peer`, `code`" "A peer's responses by exact status."

@@ -21,6 +21,7 @@ mod machine;
 pub mod metrics;
 mod names;
 pub mod observer;
+mod peers;
 mod scene;
 mod sums;
 pub(crate) mod ticket;

@@ -177,6 +177,7 @@ fn upstream(now: Timestamp) -> Upstream {
         received: 33_000_000,
         fails: 300,
         unavail: 3,
+        health_checks: HealthChecks { checks: 720, fails: 8, unhealthy: 2, last_passed: Some(true) },
         downtime: 41_000,
         downstart: Some(Timestamp(now.0 - 8_200)),
         selected: Some(Timestamp(now.0 - 8_200)),

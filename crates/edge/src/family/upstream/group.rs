@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::balance::{self, Affinity, Field, Policy, Ring};
 use super::peer::{Peer, PeerState, Slot};
 use super::selection::{Held, Selection};
+use crate::family::health::state::{Health, Rule, Shown, State};
 
 /// Most peers of one group, backups included.
 pub const MAX_PEERS: usize = 4096;
@@ -132,6 +133,16 @@ pub struct PeerView {
     pub ejected: bool,
     /// The weight now in force.
     pub effective_weight: i64,
+    /// What its health checks say and have counted; `None` where there is no check.
+    pub health: Option<Shown>,
+}
+
+impl PeerView {
+    /// Whether failures or health checks keep it out.
+    #[must_use]
+    pub fn is_out(&self) -> bool {
+        self.ejected || self.health.is_some_and(|health| health.state != State::Up)
+    }
 }
 
 impl Group {
@@ -249,7 +260,7 @@ impl Group {
     ///
     /// An exchange that has tried nobody yet and finds every peer kept out by
     /// failures alone gets the one whose failure is longest past. Peers that
-    /// are down do not count as an alternative; a live peer at `max_conns`
+    /// are down or that a health check keeps out do not count as an alternative; a live peer at `max_conns`
     /// does, for then it is load and not ejection that refuses.
     ///
     /// # Errors
@@ -355,11 +366,27 @@ impl Group {
                 continue;
             };
             slot.conns = Arc::<AtomicU32>::clone(&old_slot.conns);
+            if let Some(health) = &mut slot.health {
+                *health = Health::follow(health, old_slot.health.as_ref());
+            }
             state.inherit_health(old_state, &slot.peer);
             if same_list {
                 state.current_weight = old_state.current_weight;
             }
         }
+    }
+
+    /// Has peers checked by these rules from now on. To be called before the group is shared, and before it adopts.
+    pub fn guard(&mut self, rules: &Arc<[Rule]>) {
+        for slot in &mut self.slots {
+            slot.health = Some(Arc::new(Health::new(rules)));
+        }
+    }
+
+    /// What the health checks of a peer say, by its index.
+    #[must_use]
+    pub fn health(&self, index: usize) -> Option<&Arc<Health>> {
+        self.slots.get(index).and_then(|slot| slot.health.as_ref())
     }
 
     /// The present state of every peer, in the order of [`Group::peers`].
@@ -375,6 +402,7 @@ impl Group {
                 fails: state.fails,
                 ejected: !alone && state.ejected(&slot.peer, now_s),
                 effective_weight: state.effective_weight,
+                health: slot.health.as_ref().map(|health| health.shown()),
             })
             .collect()
     }
@@ -478,7 +506,7 @@ impl Group {
     fn last_resort(&self, states: &[PeerState], now_s: u64) -> Option<usize> {
         let mut choice: Option<(u64, usize)> = None;
         for (index, (slot, state)) in self.slots.iter().zip(states).enumerate() {
-            if !slot.peer.may_serve() {
+            if !slot.may_serve(None) {
                 continue;
             }
             if !state.ejected(&slot.peer, now_s) {

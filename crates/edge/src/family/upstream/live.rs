@@ -25,6 +25,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use weir_net::Address;
@@ -38,6 +39,7 @@ use super::{Declared, Upstream, parse_address};
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::dns::{Place, Servers};
+use crate::family::health::state::Rule;
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
 use crate::log::{self, Level};
@@ -68,10 +70,14 @@ pub struct Live {
     /// The file that keeps what the API changes (`state`).
     state: Option<String>,
     resolver: OnceLock<(Arc<Servers>, Duration)>,
+    /// What its peers' health checks make of their results.
+    rules: OnceLock<Arc<[Rule]>>,
     /// Guards what is known; held for as long as a group takes to be built, by whoever learnt or changed something.
     known: Mutex<Known>,
     current: Mutex<Arc<Upstream>>,
     version: AtomicU64,
+    /// Who waits for the next version.
+    waiting: Mutex<Vec<Waker>>,
 }
 
 #[derive(Default)]
@@ -101,9 +107,11 @@ impl Live {
             frame,
             state,
             resolver: OnceLock::new(),
+            rules: OnceLock::new(),
             known: Mutex::new(known),
             current: Mutex::new(Arc::new(current)),
             version: AtomicU64::new(0),
+            waiting: Mutex::default(),
         })
     }
 
@@ -122,6 +130,31 @@ impl Live {
     /// Who is asked, unless `http`'s resolver is.
     pub fn set_resolver(&self, servers: Arc<Servers>, timeout: Duration) {
         let _ = self.resolver.set((servers, timeout));
+    }
+
+    /// Has its peers checked by these rules: to be called once, before the configuration is put in force.
+    pub fn guard(&self, rules: Arc<[Rule]>) {
+        if let Some(current) = Arc::get_mut(&mut lock(&self.current)) {
+            current.group.guard(&rules);
+        }
+        let _ = self.rules.set(rules);
+    }
+
+    /// The number of the version of the moment.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Ready once there is a version other than the one `seen`.
+    pub fn poll_newer(&self, seen: u64, context: &Context<'_>) -> Poll<()> {
+        let mut waiting = lock(&self.waiting);
+        if self.version() != seen {
+            return Poll::Ready(());
+        }
+        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.push(context.waker().clone());
+        }
+        Poll::Pending
     }
 
     /// Peers that are no longer in the group and still have exchanges under way (NGINX Plus: `zombies`).
@@ -174,11 +207,17 @@ impl Live {
 
     fn put(&self, mut upstream: Upstream, known: &mut Known) {
         let mut current = lock(&self.current);
+        if let Some(rules) = self.rules.get() {
+            upstream.group.guard(rules);
+        }
         upstream.group.adopt(&current.group);
         known.before.retain(|upstream| upstream.strong_count() > 0);
         known.before.push(Arc::downgrade(&current));
         *current = Arc::new(upstream);
         self.version.fetch_add(1, Ordering::Release);
+        for waker in lock(&self.waiting).drain(..) {
+            waker.wake();
+        }
     }
 }
 
@@ -268,7 +307,7 @@ pub struct AllSeen(RefCell<Vec<Option<Rc<Seen>>>>);
 impl AllSeen {
     /// The version of the moment.
     pub fn look(&self, number: usize, live: &Live) -> Rc<Seen> {
-        let version = live.version.load(Ordering::Acquire);
+        let version = live.version();
         let mut all = self.0.borrow_mut();
         if let Some(Some(seen)) = all.get(number)
             && seen.version == version

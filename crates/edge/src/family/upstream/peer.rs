@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::family::health::state::Health;
 use crate::family::sticky::name_of;
 
 /// `weight` of a `server` line that does not say.
@@ -178,6 +179,8 @@ pub(super) struct Slot {
     /// What `sticky` calls it.
     pub name: Box<str>,
     pub conns: Arc<AtomicU32>,
+    /// What its health checks say; none where there is no check.
+    pub health: Option<Arc<Health>>,
 }
 
 impl Slot {
@@ -187,12 +190,19 @@ impl Slot {
             peer,
             name: name.into(),
             conns: Arc::default(),
+            health: None,
         }
     }
 
     /// Whether it may have an exchange that is bound to a peer of this name, or to none.
     pub(super) fn may_serve(&self, bound: Option<&[u8]>) -> bool {
-        self.peer.may_serve() || (!self.peer.down && bound == Some(self.name.as_bytes()))
+        let is_allowed = self.peer.may_serve() || (!self.peer.down && bound == Some(self.name.as_bytes()));
+        is_allowed && self.is_healthy()
+    }
+
+    /// Whether no health check keeps it out.
+    pub(super) fn is_healthy(&self) -> bool {
+        self.health.as_ref().is_none_or(|health| health.lets_serve())
     }
 
     pub(super) fn conns(&self) -> u32 {

@@ -74,7 +74,8 @@ impl Terms<'_> {
         self.bound.is_none() && self.party.is_none()
     }
 
-    fn fit(self, link: &Link) -> bool {
+    /// Whether a connection was made with them.
+    pub fn fit(self, link: &Link) -> bool {
         link.bound == self.bound && is_same(link.party.as_ref(), self.party)
     }
 }

@@ -69,7 +69,7 @@ pub(super) struct Field<'a> {
 
 impl Field<'_> {
     /// Whether the peer may be chosen: not tried by this exchange, not down,
-    /// not ejected, not full.
+    /// not ejected, not full, not kept out by a health check.
     fn usable(&self, index: usize) -> bool {
         let (Some(slot), Some(state)) = (self.slots.get(index), self.states.get(index)) else {
             return false;
@@ -79,7 +79,10 @@ impl Field<'_> {
 
     /// Whether it could serve, whether or not it is to have anybody new.
     fn is_able(&self, index: usize, slot: &Slot, state: &PeerState) -> bool {
-        !self.tried.contains(index) && !state.ejected(&slot.peer, self.now_s) && !slot.saturated()
+        !self.tried.contains(index)
+            && !state.ejected(&slot.peer, self.now_s)
+            && !slot.saturated()
+            && slot.is_healthy()
     }
 
     /// The peer of that name, if it may be chosen: one that drains keeps those it has.

@@ -1,0 +1,326 @@
+//! `health_check` and `match`: asking each server of a group again and again whether it is well, and what counts as that.
+//!
+//! ```text
+//!  watch: one task a check, in one worker ─ every interval ─► ask: one exchange with one peer ─► matching: is it well?
+//!  all workers' selection ◄─ state: may it serve? ◄───────────────────────────────────────────────────┘
+//! ```
+//!
+//! A check asks as its location would: the same fields, timeouts, TLS. What is not checked pays nothing: a group without
+//! a check has no state to look at. NGINX Plus: <https://nginx.org/en/docs/http/ngx_http_upstream_hc_module.html>
+
+mod ask;
+pub mod matching;
+pub mod state;
+mod watch;
+
+pub use watch::watch;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use weir_conf::{At, Statement};
+
+use crate::build::{Build, Kind, Scope};
+use crate::conf::{Location, LocationId, Server, ServerId};
+use crate::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, Refusal, TWO};
+use crate::family::Family;
+use crate::family::upstream::live::Live;
+use crate::value;
+use matching::{Match, Test};
+use state::Rule;
+
+crate::settings! {
+    /// The numbers of the checks written in this block or around it.
+    checks: Vec<usize> = Vec::new(),
+    /// The tests of a `match` block.
+    tests: Vec<Arc<Test>> = Vec::new(),
+}
+
+/// The checks and the tests of a configuration.
+#[derive(Default)]
+pub struct Declared {
+    /// By number.
+    pub checks: Vec<Arc<Check>>,
+    matches: Vec<(String, Arc<Match>)>,
+}
+
+impl Declared {
+    /// The tests of that name.
+    pub fn found(&self, name: &str) -> Option<Arc<Match>> {
+        self.matches.iter().find(|(known, _)| known == name).map(|(_, tests)| tests.clone())
+    }
+}
+
+/// One `health_check`.
+pub struct Check {
+    /// Between the beginnings of two rounds.
+    pub interval: Duration,
+    /// Within which each check of a round is delayed at random.
+    pub jitter: Duration,
+    /// Failures and passes in a row that count.
+    limits: (u32, u32),
+    /// What is asked for.
+    pub uri: String,
+    /// Where, if not at the server's port.
+    pub port: Option<u16>,
+    /// The name of the tests.
+    pub match_name: Option<String>,
+    mandatory: bool,
+    persistent: bool,
+    /// How long one connection is used; without it each check has its own.
+    pub keepalive_time: Option<Duration>,
+    at: At,
+    /// Where it belongs, once all blocks are read.
+    pub placed: OnceLock<Placed>,
+    /// A worker looks after it: the only one of the process.
+    pub is_watched: AtomicBool,
+}
+
+/// Where a check belongs.
+pub struct Placed {
+    /// The location it stands in.
+    pub location: LocationId,
+    /// The server around that.
+    pub server: ServerId,
+    /// The number of the group that is checked.
+    pub group: usize,
+    /// The group.
+    pub live: Arc<Live>,
+    /// Its number among the checks of the group.
+    pub number: usize,
+    /// What an answer has to be; 2xx or 3xx without it.
+    pub tests: Option<Arc<Match>>,
+}
+
+/// The shortest interval: a task that never sleeps would have its worker for itself.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+
+/// The family.
+pub static FAMILY: Family = Family::new("health", &[
+    Directive::new("health_check", LOCATION, Arity::AtLeast(0),
+        "Asks each server of the group behind proxy_pass again and again, and gives one that fails no requests: interval= jitter= fails= passes= uri= port= match= mandatory [persistent] keepalive_time=.",
+        health_check).many().default("interval=5s jitter=0 fails=1 passes=1 uri=/"),
+    Directive::new("match", HTTP, ONE, "Names tests that answers to health checks have to pass, all of them.", tests).many().block(),
+    Directive::new("status", MATCH, Arity::AtLeast(1), "The answer has one of these statuses (200, 301-303), or after \"!\" none of them.",
+        |b, s| { let test = Test::status(s)?; add(b, test) }).many(),
+    Directive::new("header", MATCH, Arity::Between(1, 3), "The answer has this field, or after \"!\" has not; a value follows =, !=, ~ or !~.",
+        |b, s| { let test = Test::header(b, s)?; add(b, test) }).many(),
+    Directive::new("body", MATCH, TWO, "The first 256k of the answer's body match (~) a regular expression, or (!~) do not.",
+        |b, s| { let test = Test::body(b, s)?; add(b, test) }).many(),
+    Directive::new("require", MATCH, Arity::AtLeast(1), "These variables are neither empty nor \"0\".", |b, s| {
+        for word in &s.args {
+            let test = Test::require(b, &word.text)?;
+            add(b, test)?;
+        }
+        Ok(())
+    }).many(),
+]);
+
+fn add(b: &mut Build<'_>, test: Test) -> Result<(), Refusal> {
+    b.settings().health.tests.get_or_insert_default().push(Arc::new(test));
+    Ok(())
+}
+
+fn tests(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let name = statement.text(0).to_owned();
+    if b.declared.health.found(&name).is_some() {
+        return Err(Refusal::whole(format!("duplicate match \"{name}\"")));
+    }
+    let scope = b.block(Scope::new(Kind::Plain, MATCH, b.at()), statement)?;
+    let tests = Match(scope.settings.health.tests.unwrap_or_default());
+    b.declared.health.matches.push((name, Arc::new(tests)));
+    Ok(())
+}
+
+fn health_check(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut check = Check {
+        interval: Duration::from_secs(5),
+        jitter: Duration::ZERO,
+        limits: (1, 1),
+        uri: "/".to_owned(),
+        port: None,
+        match_name: None,
+        mandatory: false,
+        persistent: false,
+        keepalive_time: None,
+        at: b.at(),
+        placed: OnceLock::new(),
+        is_watched: AtomicBool::new(false),
+    };
+    for word in &statement.args {
+        check.parameter(&word.text)?;
+    }
+    if check.persistent && !check.mandatory {
+        return Err(Refusal::whole("\"persistent\" requires \"mandatory\"").todo("write: mandatory persistent"));
+    }
+    let number = b.declared.health.checks.len();
+    b.declared.health.checks.push(Arc::new(check));
+    b.settings().health.checks.get_or_insert_default().push(number);
+    Ok(())
+}
+
+impl Check {
+    fn parameter(&mut self, text: &str) -> Result<(), Refusal> {
+        let invalid = || Refusal::whole(format!("invalid parameter \"{text}\""));
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let time = || value::time_of(value).ok_or_else(invalid);
+        let count = || value::number(value).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0).ok_or_else(invalid);
+        match name {
+            "mandatory" if name == text => self.mandatory = true,
+            "persistent" if name == text => self.persistent = true,
+            "interval" => {
+                self.interval = time()?;
+                if self.interval < INTERVAL_MIN {
+                    return Err(invalid().todo("the interval is at least 1ms"));
+                }
+            }
+            "jitter" => self.jitter = time()?,
+            "fails" => self.limits.0 = count()?,
+            "passes" => self.limits.1 = count()?,
+            "uri" if value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic()) => self.uri = value.to_owned(),
+            "uri" => return Err(invalid().todo("a URI begins with \"/\" and holds no spaces; others are written %20")),
+            "port" => self.port = Some(count()?.try_into().map_err(|_| invalid())?),
+            "match" if !value.is_empty() => self.match_name = Some(value.to_owned()),
+            "keepalive_time" => self.keepalive_time = Some(time()?),
+            "type" | "grpc_service" | "grpc_status" => {
+                return Err(Refusal::whole(format!("\"{name}\" is a parameter of \"health_check\" that weir does not have yet"))
+                    .todo("ask a URI of the service that answers over HTTP: health_check uri=/healthz;"));
+            }
+            _ => return Err(invalid()),
+        }
+        Ok(())
+    }
+
+    /// What the log calls it.
+    pub fn name(&self) -> &str {
+        self.match_name.as_deref().unwrap_or_default()
+    }
+
+    fn rule(&self) -> Rule {
+        Rule {
+            asks: format!("{} {:?} {:?}", self.uri, self.port, self.match_name),
+            fails: self.limits.0,
+            passes: self.limits.1,
+            mandatory: self.mandatory,
+            persistent: self.persistent,
+        }
+    }
+}
+
+/// Once all blocks are read: each check finds its location and its group, each group its checks.
+pub fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
+    let checks = b.declared.health.checks.clone();
+    let mut seen = vec![false; checks.len()];
+    let mut rules: BTreeMap<usize, (Arc<Live>, Vec<Rule>)> = BTreeMap::new();
+    // A location comes before those inside it, and those have inherited what is written in it.
+    for location in locations {
+        for number in &location.values.health.checks {
+            let (Some(check), Some(is_seen)) = (checks.get(*number), seen.get_mut(*number)) else { continue };
+            if std::mem::replace(is_seen, true) {
+                continue;
+            }
+            match place(b, check, location, servers) {
+                Ok(Some(mut placed)) => {
+                    let (_, rules) = rules.entry(placed.group).or_insert_with(|| (placed.live.clone(), Vec::new()));
+                    placed.number = rules.len();
+                    rules.push(check.rule());
+                    let _ = check.placed.set(placed);
+                }
+                Ok(None) => {}
+                Err(refusal) => b.refuse_at("health_check", refusal, Some(check.at)),
+            }
+        }
+    }
+    for (live, rules) in rules.into_values() {
+        live.guard(rules.into());
+    }
+}
+
+/// Where a check belongs; `None` where what is wrong was said of `proxy_pass`.
+fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) -> Result<Option<Placed>, Refusal> {
+    let pass = location.values.proxy.pass.as_ref().filter(|_| location.handler.is_some());
+    let Some(pass) = pass else {
+        return Err(Refusal::directive("needs \"proxy_pass\" or \"grpc_pass\" in the same location")
+            .todo("write proxy_pass http://GROUP; beside it, GROUP being an upstream with a zone"));
+    };
+    if pass.template.is_some() {
+        return Err(Refusal::directive("needs a \"proxy_pass\" without variables: it has to know its group")
+            .todo("write proxy_pass http://GROUP; beside it, GROUP being an upstream with a zone"));
+    }
+    let Some(group) = pass.group else { return Ok(None) };
+    let Some(upstream) = b.declared.upstream.groups.get(group) else { return Ok(None) };
+    let Some(live) = &upstream.live else {
+        let refusal = Refusal::directive(format!("requires upstream \"{}\" to be in shared memory", upstream.name));
+        return Err(refusal.todo(if upstream.is_implicit {
+            "write upstream GROUP { zone GROUP 64k; server …; } and proxy_pass http://GROUP;"
+        } else {
+            "add to the upstream: zone NAME 64k;"
+        }));
+    };
+    let tests = match &check.match_name {
+        None => None,
+        Some(name) => match b.declared.health.found(name) {
+            Some(tests) => Some(tests),
+            None => return Err(Refusal::whole(format!("match \"{name}\" is not found")).todo(format!("add in http: match {name} {{ status 200; }}"))),
+        },
+    };
+    // A server's locations have numbers from that of its own level on.
+    let around = servers.iter().filter(|server| server.root.0 <= location.id.0).max_by_key(|server| server.root.0);
+    let Some(server) = around.map(|server| server.id) else { return Ok(None) };
+    Ok(Some(Placed { location: location.id, server, group, live: live.clone(), number: 0, tests }))
+}
+
+#[cfg(test)]
+mod tests_of_reading {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use crate::conf::{Conf, of_text};
+    use crate::family::health::state::State;
+
+    fn read(upstream: &str, location: &str) -> (Option<Conf>, Vec<String>) {
+        of_text(&format!(
+            "events {{}}\nhttp {{ upstream u {{ {upstream} }} server {{ listen 80; location / {{ {location} }} }} match m {{ status 200; }} }}"
+        ))
+    }
+
+    const ZONE: &str = "zone u 64k; server 10.0.0.1:80; server 10.0.0.2:80 backup;";
+
+    #[test]
+    fn a_check_finds_its_group_and_stays_in_its_location() {
+        let inner = "proxy_pass http://u; health_check mandatory match=m; location /in { proxy_pass http://u; health_check uri=/b; }";
+        let (conf, problems) = read(ZONE, inner);
+        assert!(problems.is_empty(), "{problems:?}");
+        let conf = conf.unwrap();
+        let placed: Vec<_> = conf.declared.health.checks.iter().filter_map(|check| check.placed.get()).collect();
+        let found: Vec<_> = placed.iter().map(|placed| (conf.location(placed.location).name.as_str(), placed.number)).collect();
+        assert_eq!(found, [("/", 0), ("/in", 1)]);
+        assert_eq!(placed.iter().map(|placed| placed.tests.is_some()).collect::<Vec<_>>(), [true, false]);
+        let views = placed[0].live.current().group.view(0);
+        assert!(views.iter().all(|view| view.health.is_some_and(|shown| shown.state == State::Checking)), "{views:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let bare = "server 10.0.0.1:80;";
+        for (upstream, location, problem) in [
+            (bare, "proxy_pass http://u; health_check;", "\"health_check\" directive requires upstream \"u\" to be in shared memory"),
+            (bare, "proxy_pass http://10.0.0.1; health_check;", "\"health_check\" directive requires upstream \"10.0.0.1\" to be in shared memory"),
+            (ZONE, "health_check;", "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location"),
+            (ZONE, "proxy_pass http://u; location /a { health_check; }", "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location"),
+            (ZONE, "proxy_pass http://$host; health_check;", "\"health_check\" directive needs a \"proxy_pass\" without variables: it has to know its group"),
+            (ZONE, "proxy_pass http://u; health_check match=n;", "match \"n\" is not found"),
+            (ZONE, "proxy_pass http://u; health_check persistent;", "\"persistent\" requires \"mandatory\""),
+            (ZONE, "proxy_pass http://u; health_check interval=0;", "invalid parameter \"interval=0\""),
+            (ZONE, "proxy_pass http://u; health_check fails=0;", "invalid parameter \"fails=0\""),
+            (ZONE, "proxy_pass http://u; health_check passes=x;", "invalid parameter \"passes=x\""),
+            (ZONE, "proxy_pass http://u; health_check port=65536;", "invalid parameter \"port=65536\""),
+            (ZONE, "proxy_pass http://u; health_check uri=a;", "invalid parameter \"uri=a\""),
+            (ZONE, "proxy_pass http://u; health_check mandatory=1;", "invalid parameter \"mandatory=1\""),
+            (ZONE, "proxy_pass http://u; health_check colour=1;", "invalid parameter \"colour=1\""),
+        ] {
+            assert_eq!(read(upstream, location).1, [problem], "{location}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Who checks which peer, and when again: in one worker one task a `health_check`, and below it one for each check made.
+//!
+//! Peers come and go while it runs: a new one is checked at once, one that is `down` not at all. What a check found is kept
+//! with the peer in the group's shared state. Invariant: a peer is asked by one check at most once at a time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use weir_net::{Deadline, clock, timer};
+
+use super::ask::{self, Ended};
+use super::state::State;
+use super::{Check, Placed};
+use crate::family::upstream::pool::Link;
+use crate::family::upstream::source::GroupRef;
+use crate::log::{self, Level};
+use crate::worker::{Generation, Worker};
+
+/// Peers one `health_check` asks at a time, at most; the others wait their turn.
+const ASKED_AT_ONCE: usize = 64;
+
+/// Looks after all checks of the configuration in force that no other worker looks after.
+pub fn watch(worker: &Rc<Worker>) {
+    let generation = worker.generation();
+    for check in &generation.conf.declared.health.checks {
+        if check.placed.get().is_none() || check.is_watched.swap(true, Ordering::Relaxed) {
+            continue;
+        }
+        let rounds = Rc::new(Rounds {
+            worker: worker.clone(),
+            generation: Rc::downgrade(&generation),
+            check: check.clone(),
+            turns: Turns::default(),
+        });
+        weir_net::worker::spawn(run(rounds));
+    }
+}
+
+/// One `health_check` at work.
+struct Rounds {
+    worker: Rc<Worker>,
+    /// Not to be kept by a task that sleeps: after a reload its memory is wanted back.
+    generation: Weak<Generation>,
+    check: Arc<Check>,
+    turns: Turns,
+}
+
+/// One peer as a check knows it.
+#[derive(Default)]
+pub(super) struct Target {
+    is_asked: Cell<bool>,
+    /// The connection kept for the next check (`keepalive_time`).
+    pub kept: Cell<Option<Box<Link>>>,
+}
+
+/// Which peer: a number that stays its own, and its address.
+type Name = (u32, String);
+
+async fn run(rounds: Rc<Rounds>) {
+    let Some(placed) = rounds.check.placed.get() else { return };
+    let (mut targets, mut due) = (HashMap::new(), clock::now());
+    let wake = Deadline::new();
+    while let Some(generation) = rounds.generation() {
+        let (seen, now) = (placed.live.version(), clock::now());
+        let is_due = now >= due;
+        if is_due {
+            due = now + rounds.check.interval;
+        }
+        targets = rounds.begin(placed, &generation, targets, is_due);
+        drop(generation);
+        wake.set_at(due);
+        poll_fn(|context| match placed.live.poll_newer(seen, context) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => wake.poll_expired(),
+        })
+        .await;
+    }
+}
+
+impl Rounds {
+    /// The configuration, as long as it is in force here.
+    fn generation(&self) -> Option<Rc<Generation>> {
+        let generation = self.generation.upgrade()?;
+        let is_in_force = Rc::ptr_eq(&generation, &self.worker.generation()) && !self.worker.is_draining();
+        is_in_force.then_some(generation)
+    }
+
+    /// Has all peers asked where a round is due, and else those that are new; gives those that may serve.
+    fn begin(
+        self: &Rc<Self>,
+        placed: &Placed,
+        generation: &Rc<Generation>,
+        mut before: HashMap<Name, Rc<Target>>,
+        is_due: bool,
+    ) -> HashMap<Name, Rc<Target>> {
+        let group = GroupRef::declared(generation.clone(), placed.group);
+        let mut targets = HashMap::new();
+        let Some(upstream) = group.get() else { return targets };
+        for (index, peer) in upstream.group.peers().enumerate().filter(|(_, peer)| !peer.down) {
+            let name = (peer.id, peer.address.clone());
+            let known = before.remove(&name);
+            let is_new = known.is_none();
+            let target = known.unwrap_or_default();
+            if (is_due || is_new) && !target.is_asked.replace(true) {
+                weir_net::worker::spawn(self.clone().ask(group.clone(), index, target.clone()));
+            }
+            targets.insert(name, target);
+        }
+        targets
+    }
+
+    /// One check of one peer.
+    async fn ask(self: Rc<Self>, group: GroupRef, peer: usize, target: Rc<Target>) {
+        if !self.check.jitter.is_zero() {
+            let most = u32::try_from(self.check.jitter.as_millis()).unwrap_or(u32::MAX);
+            timer::sleep(Duration::from_millis(self.worker.random(most).into())).await;
+        }
+        let turn = self.turns.take().await;
+        // The wait may have been long.
+        if let (Some(generation), Some(placed)) = (self.generation(), self.check.placed.get()) {
+            // Boxed: those who wait would hold the room for it.
+            let ended = Box::pin(ask::ask(&self.worker, &generation, &self.check, placed, &group, peer, &target)).await;
+            self.note(&generation, placed, &group, peer, ended);
+        }
+        drop(turn);
+        target.is_asked.set(false);
+    }
+
+    /// Counts what came of it, and says in the log what that changes.
+    fn note(&self, generation: &Generation, placed: &Placed, group: &GroupRef, index: usize, ended: Ended) {
+        let Some(upstream) = group.get() else { return };
+        let (Some(peer), Some(health)) = (upstream.group.peer(index), upstream.group.health(index)) else { return };
+        let location = generation.conf.location(placed.location);
+        let (check, name) = (self.check.name(), &upstream.name);
+        let whose = format_args!("health check \"{check}\" of peer {} in upstream \"{name}\"", peer.address).to_string();
+        let turned = match &ended {
+            Ended::Passed => health.note(placed.number, true),
+            Ended::Failed { .. } => health.note(placed.number, false),
+            Ended::NotMade(_) => None,
+        };
+        let say = |level, what: std::fmt::Arguments<'_>| log::place_line(location, level, format_args!("{what}, {whose}"));
+        match &ended {
+            Ended::NotMade(why) => say(Level::Error, format_args!("{why} while health checking")),
+            // A peer that stays away is said once to be so, and then to those who want to know more.
+            Ended::Failed { why, doing } if turned == Some(State::Unhealthy) => {
+                say(Level::Error, format_args!("{why} while {doing}"));
+                say(Level::Warn, format_args!("peer is unhealthy while {doing}"));
+            }
+            Ended::Failed { why, doing } => say(Level::Info, format_args!("{why} while {doing}")),
+            Ended::Passed if turned == Some(State::Up) => say(Level::Notice, format_args!("peer is healthy while health checking")),
+            Ended::Passed => {}
+        }
+    }
+}
+
+/// Turns to ask, taken in the order of asking for one.
+struct Turns {
+    free: Cell<usize>,
+    waiting: RefCell<VecDeque<Waker>>,
+}
+
+/// One of them; given back when dropped.
+struct Turn<'t>(&'t Turns);
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { free: Cell::new(ASKED_AT_ONCE), waiting: RefCell::default() }
+    }
+}
+
+impl Turns {
+    async fn take(&self) -> Turn<'_> {
+        poll_fn(|context| match self.free.get().checked_sub(1) {
+            Some(left) => {
+                self.free.set(left);
+                Poll::Ready(Turn(self))
+            }
+            None => {
+                self.waiting.borrow_mut().push_back(context.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.free.set(self.0.free.get() + 1);
+        if let Some(waker) = self.0.waiting.borrow_mut().pop_front() {
+            waker.wake();
+        }
+    }
+}
