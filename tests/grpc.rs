@@ -73,13 +73,24 @@ events {{ worker_connections 1024; }}
 http {{
     access_log off;
     client_max_body_size 10m;
-    upstream app {{ server 127.0.0.1:{origin}; keepalive 4; }}
+    upstream app {{ zone app 64k; server 127.0.0.1:{origin}; keepalive 4; }}
+    upstream sick {{ zone sick 64k; server 127.0.0.1:{origin}; }}
+    upstream unknown {{ zone unknown 64k; server 127.0.0.1:{origin}; }}
+    upstream excused {{ zone excused 64k; server 127.0.0.1:{origin}; }}
     server {{
         listen 127.0.0.1:{port}{ssl};
         server_name localhost;
         http2 on;
         {files}
-        location / {{ grpc_pass {scheme}://app; {verify} }}
+        {verify}
+        location / {{
+            grpc_pass {scheme}://app;
+            health_check interval=100ms mandatory type=grpc;
+            health_check mandatory type=grpc grpc_service=weir.Test;
+        }}
+        location /sick {{ grpc_pass {scheme}://sick; health_check type=grpc grpc_service=weir.Sick; }}
+        location /unknown {{ grpc_pass {scheme}://unknown; health_check type=grpc grpc_service=weir.Unknown; }}
+        location /excused {{ grpc_pass {scheme}://excused; health_check mandatory type=grpc grpc_service=weir.Unknown grpc_status=5; }}
     }}
 }}
 "#
@@ -98,7 +109,28 @@ http {{
         assert!(ended.is_none(), "the edge ended before it accepted: {ended:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
+    let peer = format!("health check \"\" of peer 127.0.0.1:{origin} in upstream");
+    for line in [
+        format!("peer is healthy while health checking, {peer} \"app\""),
+        format!("the service is not serving while checking gRPC status, {peer} \"sick\""),
+        format!("gRPC status 5 is not one that passes while checking gRPC status, {peer} \"unknown\""),
+        format!("peer is healthy while health checking, {peer} \"excused\""),
+    ] {
+        await_line(room, &line);
+    }
     edge
+}
+
+/// Returns once the error log has a line with this text.
+fn await_line(room: &Path, text: &str) {
+    let log = || std::fs::read_to_string(room.join("error.log")).unwrap_or_default();
+    for _ in 0..1000 {
+        if log().contains(text) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("no line has \"{text}\":\n{}", log());
 }
 
 /// A process that ends with the test.

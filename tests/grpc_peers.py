@@ -50,6 +50,14 @@ def was_cancelled(request, context):
     return b"yes" if cancelled.wait(5) else b"no"
 
 
+def health(request, context):
+    """grpc.health.v1.Health/Check, by hand: its two messages have one field each."""
+    service = request[2:].decode()
+    if service not in ("", "weir.Test", "weir.Sick"):
+        context.abort(grpc.StatusCode.NOT_FOUND, "no such service")
+    return b"\x08\x02" if service == "weir.Sick" else b"\x08\x01"
+
+
 def serve(port, certificate=None, key=None):
     # Few streams a connection: calls that are under way together need several.
     options = [("grpc.max_concurrent_streams", 16)]
@@ -64,6 +72,8 @@ def serve(port, certificate=None, key=None):
         "WasCancelled": grpc.unary_unary_rpc_method_handler(was_cancelled),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("weir.Test", handlers),))
+    checks = {"Check": grpc.unary_unary_rpc_method_handler(health)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("grpc.health.v1.Health", checks),))
     if certificate:
         pair = (open(key, "rb").read(), open(certificate, "rb").read())
         bound = server.add_secure_port("127.0.0.1:" + port, grpc.ssl_server_credentials([pair]))

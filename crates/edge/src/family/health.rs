@@ -9,6 +9,7 @@
 //! a check has no state to look at. NGINX Plus: <https://nginx.org/en/docs/http/ngx_http_upstream_hc_module.html>
 
 mod ask;
+mod grpc;
 pub mod matching;
 pub mod state;
 mod watch;
@@ -28,6 +29,7 @@ use crate::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, Refusal, TW
 use crate::family::Family;
 use crate::family::upstream::live::Live;
 use crate::value;
+use grpc::Call;
 use matching::{Match, Test};
 use state::Rule;
 
@@ -65,6 +67,8 @@ pub struct Check {
     pub uri: String,
     /// Where, if not at the server's port.
     pub port: Option<u16>,
+    /// `type=grpc`: a call of gRPC's health checking instead.
+    grpc: Option<Call>,
     /// The name of the tests.
     pub match_name: Option<String>,
     mandatory: bool,
@@ -94,13 +98,15 @@ pub struct Placed {
     pub tests: Option<Arc<Match>>,
 }
 
+/// What is asked for where `uri` does not say.
+const URI: &str = "/";
 /// The shortest interval: a task that never sleeps would have its worker for itself.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// The family.
 pub static FAMILY: Family = Family::new("health", &[
     Directive::new("health_check", LOCATION, Arity::AtLeast(0),
-        "Asks each server of the group behind proxy_pass again and again, and gives one that fails no requests: interval= jitter= fails= passes= uri= port= match= mandatory [persistent] keepalive_time=.",
+        "Asks each server of the group behind proxy_pass again and again, and gives one that fails no requests: interval= jitter= fails= passes= uri= port= match= mandatory [persistent] keepalive_time= type=grpc [grpc_service=] [grpc_status=].",
         health_check).many().default("interval=5s jitter=0 fails=1 passes=1 uri=/"),
     Directive::new("match", HTTP, ONE, "Names tests that answers to health checks have to pass, all of them.", tests).many().block(),
     Directive::new("status", MATCH, Arity::AtLeast(1), "The answer has one of these statuses (200, 301-303), or after \"!\" none of them.",
@@ -139,8 +145,9 @@ fn health_check(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
         interval: Duration::from_secs(5),
         jitter: Duration::ZERO,
         limits: (1, 1),
-        uri: "/".to_owned(),
+        uri: URI.to_owned(),
         port: None,
+        grpc: None,
         match_name: None,
         mandatory: false,
         persistent: false,
@@ -151,6 +158,9 @@ fn health_check(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
     };
     for word in &statement.args {
         check.parameter(&word.text)?;
+    }
+    if check.grpc.is_some() && (check.uri != URI || check.match_name.is_some()) {
+        return Err(Refusal::whole("\"type=grpc\" is incompatible with \"uri\" and \"match\"").todo("leave them out: gRPC has its own call and its own answer"));
     }
     if check.persistent && !check.mandatory {
         return Err(Refusal::whole("\"persistent\" requires \"mandatory\"").todo("write: mandatory persistent"));
@@ -167,7 +177,13 @@ impl Check {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let time = || value::time_of(value).ok_or_else(invalid);
         let count = || value::number(value).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0).ok_or_else(invalid);
+        let call = &mut self.grpc;
         match name {
+            "type" if value == "grpc" && call.is_none() => *call = Some(Call::default()),
+            "grpc_service" | "grpc_status" if call.is_none() => return Err(invalid().todo("write type=grpc before it")),
+            "grpc_service" if !value.is_empty() => call.get_or_insert_default().service = value.to_owned(),
+            "grpc_status" => call.get_or_insert_default().status = count()?.try_into().map_err(|_| invalid())?,
+            _ if call.is_some() => return Err(invalid().todo("type=grpc stands behind all others, grpc_service= and grpc_status= behind it")),
             "mandatory" if name == text => self.mandatory = true,
             "persistent" if name == text => self.persistent = true,
             "interval" => {
@@ -184,13 +200,14 @@ impl Check {
             "port" => self.port = Some(count()?.try_into().map_err(|_| invalid())?),
             "match" if !value.is_empty() => self.match_name = Some(value.to_owned()),
             "keepalive_time" => self.keepalive_time = Some(time()?),
-            "type" | "grpc_service" | "grpc_status" => {
-                return Err(Refusal::whole(format!("\"{name}\" is a parameter of \"health_check\" that weir does not have yet"))
-                    .todo("ask a URI of the service that answers over HTTP: health_check uri=/healthz;"));
-            }
             _ => return Err(invalid()),
         }
         Ok(())
+    }
+
+    /// What is asked for.
+    fn asked(&self) -> &str {
+        if self.grpc.is_some() { grpc::PATH } else { &self.uri }
     }
 
     /// What the log calls it.
@@ -200,7 +217,7 @@ impl Check {
 
     fn rule(&self) -> Rule {
         Rule {
-            asks: format!("{} {:?} {:?}", self.uri, self.port, self.match_name),
+            asks: format!("{} {:?} {:?} {:?}", self.uri, self.port, self.match_name, self.grpc),
             fails: self.limits.0,
             passes: self.limits.1,
             mandatory: self.mandatory,
@@ -245,6 +262,9 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
         return Err(Refusal::directive("needs \"proxy_pass\" or \"grpc_pass\" in the same location")
             .todo("write proxy_pass http://GROUP; beside it, GROUP being an upstream with a zone"));
     };
+    if check.grpc.is_some() && !pass.is_grpc {
+        return Err(Refusal::whole("\"type=grpc\" requires \"grpc_pass\"").todo("write grpc_pass in place of proxy_pass, or leave type=grpc out"));
+    }
     if pass.template.is_some() {
         return Err(Refusal::directive("needs a \"proxy_pass\" without variables: it has to know its group")
             .todo("write proxy_pass http://GROUP; beside it, GROUP being an upstream with a zone"));
@@ -318,6 +338,10 @@ mod tests_of_reading {
             (ZONE, "proxy_pass http://u; health_check port=65536;", "invalid parameter \"port=65536\""),
             (ZONE, "proxy_pass http://u; health_check uri=a;", "invalid parameter \"uri=a\""),
             (ZONE, "proxy_pass http://u; health_check mandatory=1;", "invalid parameter \"mandatory=1\""),
+            (ZONE, "proxy_pass http://u; health_check type=grpc;", "\"type=grpc\" requires \"grpc_pass\""),
+            (ZONE, "grpc_pass u; health_check type=grpc fails=2;", "invalid parameter \"fails=2\""),
+            (ZONE, "grpc_pass u; health_check grpc_status=12;", "invalid parameter \"grpc_status=12\""),
+            (ZONE, "grpc_pass u; health_check match=m type=grpc;", "\"type=grpc\" is incompatible with \"uri\" and \"match\""),
             (ZONE, "proxy_pass http://u; health_check colour=1;", "invalid parameter \"colour=1\""),
         ] {
             assert_eq!(read(upstream, location).1, [problem], "{location}");

@@ -12,6 +12,7 @@ use weir_meter::Step;
 use weir_net::{Address, Deadline, buffer, clock};
 use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Version};
 
+use super::grpc;
 use super::matching::{self, Failed};
 use super::watch::Target;
 use super::{Check, Placed};
@@ -79,8 +80,8 @@ pub(super) async fn ask(
         Err(error) => return Ended::NotMade(format!("socketpair() failed {}", log::Os(&error))),
     };
     let client = conn.client.clone();
-    let (path, args) = check.uri.split_once('?').unwrap_or((&check.uri, ""));
-    let parts = Parts::of(request(&check.uri), SlotStore::default(), path.into(), args.into());
+    let (path, args) = check.asked().split_once('?').unwrap_or((check.asked(), ""));
+    let parts = Parts::of(request(check), SlotStore::default(), path.into(), args.into());
     let (now, wall_ms) = (clock::now(), clock::unix_ms());
     let mut exchange = Exchange::new(conf, worker, generation, &client, conf.server(placed.server), parts, now, wall_ms);
     exchange.location = location;
@@ -101,10 +102,14 @@ fn at_port(address: &Address, port: Option<u16>) -> Address {
 }
 
 /// What stands for a client's request: variables that read one find little in it.
-fn request(uri: &str) -> Request {
+fn request(check: &Check) -> Request {
     let mut request = Request::default();
-    request.bytes.extend_from_slice(format!("GET {uri} HTTP/1.0\r\n\r\n").as_bytes());
-    let policy = HeadPolicy { invalid_fields: InvalidFields::Drop, underscores: false, fields_max: 1 };
+    let text = match &check.grpc {
+        None => format!("GET {} HTTP/1.0\r\n\r\n", check.uri),
+        Some(_) => format!("POST {} HTTP/1.1\r\nContent-Type: application/grpc\r\nTE: trailers\r\n\r\n", grpc::PATH),
+    };
+    request.bytes.extend_from_slice(text.as_bytes());
+    let policy = HeadPolicy { invalid_fields: InvalidFields::Drop, underscores: false, fields_max: 2 };
     // A URI was found good when the file was read.
     let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
     request.used = request.bytes.len();
@@ -135,6 +140,10 @@ impl Question<'_> {
             exchange.body = RequestBody::Memory(template.text(exchange));
             framing = BodyFraming::Length(exchange.body.length());
         }
+        if let Some(call) = &self.check.grpc {
+            exchange.body = RequestBody::Memory(call.message());
+            framing = BodyFraming::Length(exchange.body.length());
+        }
         let mut head = exchange.worker.lease_out();
         self.compose(exchange, framing, &mut head);
         let asked = proxy_ssl::asked(exchange, self.pass.host.as_bytes());
@@ -152,7 +161,7 @@ impl Question<'_> {
 
     /// Composes the request as the location would, but for its URI.
     fn compose(&self, exchange: &mut Exchange<'_>, framing: BodyFraming, head: &mut Vec<u8>) {
-        let (host, uri) = (self.pass.host.clone().into_bytes(), Some(self.check.uri.clone().into_bytes()));
+        let (host, uri) = (self.pass.host.clone().into_bytes(), Some(self.check.asked().as_bytes().to_vec()));
         let target = request::Target { host, uri, is_tls: self.pass.is_tls };
         request::compose(exchange, self.pass, Some(&target), framing, head);
         let proxy = &exchange.location.values.proxy;
@@ -209,13 +218,16 @@ impl Question<'_> {
             attempt.header_us = Some(attempt.elapsed_us());
             attempt.status = status;
         }
+        if let Some(call) = &self.check.grpc {
+            return self.judge_call(exchange, &origin, link, call).await;
+        }
         let tests = self.placed.tests.as_deref();
         let looks_at_body = tests.is_some_and(matching::Match::looks_at_body);
         let mut body = buffer::lease(0);
         if looks_at_body || self.check.keepalive_time.is_some() {
             exchange.step = Step::ReadResponse;
             match self.read(exchange, &origin, link, &mut body).await {
-                Ok(link) => target.kept.set(link),
+                Ok(source) => target.kept.set(source.into_link().filter(|_| self.check.keepalive_time.is_some())),
                 // Without tests of it a body is read for the connection's sake alone.
                 Err(why) if looks_at_body => return Ended::Failed { why, doing: exchange.step.doing() },
                 Err(_) => {}
@@ -236,21 +248,41 @@ impl Question<'_> {
         }
     }
 
-    /// Reads the body, or its first part; the connection comes back if it may carry another check.
+    /// The same of a gRPC call, whose status comes behind the body, or in place of one.
+    async fn judge_call(&self, exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>, call: &grpc::Call) -> Ended {
+        exchange.step = Step::ReadResponse;
+        let mut body = buffer::lease(0);
+        let trailers = match self.read(exchange, origin, link, &mut body).await {
+            Ok(mut source) => source.take_trailers(),
+            Err(why) => return Ended::Failed { why, doing: exchange.step.doing() },
+        };
+        let is_status = |name: &[u8]| name.eq_ignore_ascii_case(b"grpc-status");
+        let behind = trailers.iter().find(|field| is_status(field.name)).map(|field| field.value);
+        let mut fields = origin.head.fields.iter();
+        let before = fields.find(|field| is_status(field.name.of(&origin.bytes))).map(|field| field.value.of(&origin.bytes));
+        match call.judge(origin.head.status, behind.or(before), &body) {
+            Ok(()) => Ended::Passed,
+            Err(why) => Ended::Failed { why, doing: "checking gRPC status" },
+        }
+    }
+
+    /// Reads the body, or its first part.
     async fn read(
         &self,
         exchange: &mut Exchange<'_>,
         origin: &Origin,
         link: Box<Link>,
         body: &mut weir_net::Lease,
-    ) -> Result<Option<Box<Link>>, String> {
+    ) -> Result<Source, String> {
         let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
         let length = length.map_err(|violation| violation.upstream_message().to_owned())?;
         let tokens = origin.head.tokens(&origin.bytes);
         let may_be_kept = weir_wire::keeps_alive(origin.head.version, tokens)
             && (origin.head.version == Version::Http11 || tokens.keep_alive)
             && length != BodyLength::UntilClose;
-        let Some(upstream) = self.group.get() else { return Ok(None) };
+        let Some(upstream) = self.group.get() else { return Err("no server to ask".to_owned()) };
+        // Frames tell where a body ends, and what comes behind it.
+        let length = if link.h2.is_some() && length != BodyLength::None { BodyLength::UntilClose } else { length };
         // Nothing is held: the peer was not chosen, and is not to be blamed.
         let hold = Hold { group: self.group.clone(), selection: upstream.group.begin(0) };
         let mut source = Source::new(link, hold, length, may_be_kept);
@@ -269,7 +301,7 @@ impl Question<'_> {
             }
         }
         body.truncate(BODY_MAX);
-        Ok(source.into_link().filter(|_| self.check.keepalive_time.is_some()))
+        Ok(source)
     }
 }
 

@@ -55,6 +55,8 @@ struct Rounds {
 #[derive(Default)]
 pub(super) struct Target {
     is_asked: Cell<bool>,
+    /// It was `down`, and is asked at once when it is no more.
+    was_down: Cell<bool>,
     /// The connection kept for the next check (`keepalive_time`).
     pub kept: Cell<Option<Box<Link>>>,
 }
@@ -91,7 +93,7 @@ impl Rounds {
         is_in_force.then_some(generation)
     }
 
-    /// Has all peers asked where a round is due, and else those that are new; gives those that may serve.
+    /// Has all peers asked where a round is due, and else those that are new; gives all.
     fn begin(
         self: &Rc<Self>,
         placed: &Placed,
@@ -102,12 +104,13 @@ impl Rounds {
         let group = GroupRef::declared(generation.clone(), placed.group);
         let mut targets = HashMap::new();
         let Some(upstream) = group.get() else { return targets };
-        for (index, peer) in upstream.group.peers().enumerate().filter(|(_, peer)| !peer.down) {
+        for (index, peer) in upstream.group.peers().enumerate() {
             let name = (peer.id, peer.address.clone());
             let known = before.remove(&name);
-            let is_new = known.is_none();
+            let is_new = known.as_ref().is_none_or(|target| target.was_down.get());
             let target = known.unwrap_or_default();
-            if (is_due || is_new) && !target.is_asked.replace(true) {
+            target.was_down.set(peer.down);
+            if (is_due || is_new) && !peer.down && !target.is_asked.replace(true) {
                 weir_net::worker::spawn(self.clone().ask(group.clone(), index, target.clone()));
             }
             targets.insert(name, target);

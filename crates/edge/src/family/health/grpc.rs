@@ -1,0 +1,127 @@
+//! gRPC's own health checking: one call of `grpc.health.v1.Health/Check`, and what its answer says. Pure.
+//!
+//! <https://github.com/grpc/grpc/blob/master/doc/health-checking.md>
+
+/// The call.
+pub const PATH: &str = "/grpc.health.v1.Health/Check";
+
+/// `SERVING` of `HealthCheckResponse.ServingStatus`.
+const SERVING: u64 = 1;
+/// The tag of a message's first field: a number, and bytes.
+const NUMBER_1: u64 = 1 << 3;
+const BYTES_1: u8 = (1 << 3) | 2;
+/// A message's prefix: whether it is compressed, and its length.
+const PREFIX: usize = 5;
+
+/// What is asked of a service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// `grpc_service`; the whole server without it.
+    pub service: String,
+    /// `grpc_status`: a status that passes beside "it serves", for servers that do not know the call.
+    pub status: u16,
+}
+
+impl Call {
+    /// The request's body: a message with the service's name.
+    pub fn message(&self) -> Vec<u8> {
+        let mut message = Vec::new();
+        if !self.service.is_empty() {
+            message.push(BYTES_1);
+            push_varint(&mut message, self.service.len() as u64);
+            message.extend_from_slice(self.service.as_bytes());
+        }
+        let mut body = vec![0];
+        body.extend_from_slice(&(message.len() as u32).to_be_bytes());
+        body.extend_from_slice(&message);
+        body
+    }
+
+    /// Whether an answer passes; why not, if it does not. `grpc_status` is what its head or its trailers said.
+    pub fn judge(&self, status: u16, grpc_status: Option<&[u8]>, body: &[u8]) -> Result<(), String> {
+        if status != 200 {
+            return Err(format!("status {status} is not one of gRPC"));
+        }
+        let code = grpc_status.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse::<u16>().ok());
+        match code {
+            None => Err("the answer has no gRPC status".to_owned()),
+            Some(0) if serving_status(body) == Some(SERVING) => Ok(()),
+            Some(0) => Err("the service is not serving".to_owned()),
+            Some(code) if code == self.status => Ok(()),
+            Some(code) => Err(format!("gRPC status {code} is not one that passes")),
+        }
+    }
+}
+
+fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// The first field of the message in a body; 0, as protobuf has it, where it is left out. `None` of what is no message.
+fn serving_status(body: &[u8]) -> Option<u64> {
+    let (prefix, message) = body.split_at_checked(PREFIX)?;
+    let [0, length @ ..] = prefix else { return None };
+    let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
+    let mut message = message.get(..length)?;
+    if message.is_empty() {
+        return Some(0);
+    }
+    let tag = take_varint(&mut message)?;
+    if tag == NUMBER_1 { take_varint(&mut message) } else { None }
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_what_grpc_writes() {
+        assert_eq!(Call::default().message(), [0, 0, 0, 0, 0]);
+        let call = Call { service: "a.B".to_owned(), status: 0 };
+        assert_eq!(call.message(), [0, 0, 0, 0, 5, 0x0a, 3, b'a', b'.', b'B']);
+        let long = Call { service: "s".repeat(300), status: 0 }.message();
+        assert_eq!(long.get(..8), Some(&[0, 0, 0, 1, 47, 0x0a, 0xac, 2][..]));
+    }
+
+    #[test]
+    fn only_serving_passes_or_the_status_that_is_named() {
+        let serving: &[u8] = &[0, 0, 0, 0, 2, 8, 1];
+        let (any, unimplemented) = (Call::default(), Call { status: 12, ..Call::default() });
+        assert_eq!(any.judge(200, Some(b"0"), serving), Ok(()));
+        assert_eq!(unimplemented.judge(200, Some(b"0"), serving), Ok(()));
+        assert_eq!(unimplemented.judge(200, Some(b"12"), b""), Ok(()));
+        for (call, status, grpc_status, body) in [
+            (&any, 503, Some(&b"0"[..]), serving),
+            (&any, 200, None, serving),
+            (&any, 200, Some(b"x"), serving),
+            (&any, 200, Some(b"12"), b""),
+            (&unimplemented, 200, Some(b"14"), b""),
+            (&any, 200, Some(b"0"), &[0, 0, 0, 0, 2, 8, 2]),
+            (&any, 200, Some(b"0"), &[0, 0, 0, 0, 0]),
+            (&any, 200, Some(b"0"), &[1, 0, 0, 0, 2, 8, 1]),
+            (&any, 200, Some(b"0"), &[0, 0, 0, 0, 2, 8]),
+            (&any, 200, Some(b"0"), &[0, 0, 0, 0, 3, 8, 0x81, 0x80]),
+            (&any, 200, Some(b"0"), &[0, 0, 0, 0, 2, 0x10, 1]),
+            (&any, 200, Some(b"0"), b""),
+        ] {
+            assert!(call.judge(status, grpc_status, body).is_err(), "{status} {grpc_status:?} {body:?}");
+        }
+    }
+}
