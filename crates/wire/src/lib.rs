@@ -21,6 +21,7 @@ pub mod encode;
 pub mod escape;
 mod field;
 pub mod framing;
+pub mod grpc;
 pub mod h2;
 pub mod head;
 pub mod host;

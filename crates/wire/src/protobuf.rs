@@ -1,4 +1,4 @@
-//! Protobuf, as far as OpenTelemetry's messages need it to be written. <https://protobuf.dev/programming-guides/encoding/>
+//! Protobuf, as far as OpenTelemetry's messages and gRPC's health checks need it. <https://protobuf.dev/programming-guides/encoding/>
 //!
 //! Fields are given by their numbers; a message within another is written in place, its length put before it at its end.
 
@@ -46,6 +46,29 @@ pub fn fixed(field: u64, value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
+/// The number in a message's first field, if that is of this number; 0, as it means, of a message without fields. `None` of
+/// anything else.
+pub fn first_number(field: u64, mut message: &[u8]) -> Option<u64> {
+    if message.is_empty() {
+        return Some(0);
+    }
+    let key = take_varint(&mut message)?;
+    if key == field << 3 | VARINT { take_varint(&mut message) } else { None }
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
 fn varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -66,6 +89,20 @@ mod tests {
         message(3, &mut out, |out| number(1, 150, out));
         fixed(4, 1, &mut out);
         assert_eq!(out, b"\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01\x21\x01\0\0\0\0\0\0\0");
+    }
+
+    #[test]
+    fn the_first_number_is_read() {
+        for value in [0, 1, 127, 128, 150, u64::MAX] {
+            let mut out = Vec::new();
+            number(1, value, &mut out);
+            bytes(2, b"more", &mut out);
+            assert_eq!(first_number(1, &out), Some(value));
+        }
+        assert_eq!(first_number(1, b""), Some(0));
+        for other in [&b"\x10\x01"[..], b"\x08", b"\x08\x81\x80", b"\x0a\x01a", &[0x80; 20]] {
+            assert_eq!(first_number(1, other), None, "{other:?}");
+        }
     }
 
     #[test]

@@ -61,8 +61,10 @@ pub struct Check {
     pub interval: Duration,
     /// Within which each check of a round is delayed at random.
     pub jitter: Duration,
-    /// Failures and passes in a row that count.
-    limits: (u32, u32),
+    /// Failures in a row that count.
+    fails: u32,
+    /// Passes in a row that count.
+    passes: u32,
     /// What is asked for.
     pub uri: String,
     /// Where, if not at the server's port.
@@ -144,7 +146,8 @@ fn health_check(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
     let mut check = Check {
         interval: Duration::from_secs(5),
         jitter: Duration::ZERO,
-        limits: (1, 1),
+        fails: 1,
+        passes: 1,
         uri: URI.to_owned(),
         port: None,
         grpc: None,
@@ -193,8 +196,8 @@ impl Check {
                 }
             }
             "jitter" => self.jitter = time()?,
-            "fails" => self.limits.0 = count()?,
-            "passes" => self.limits.1 = count()?,
+            "fails" => self.fails = count()?,
+            "passes" => self.passes = count()?,
             "uri" if value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic()) => self.uri = value.to_owned(),
             "uri" => return Err(invalid().todo("a URI begins with \"/\" and holds no spaces; others are written %20")),
             "port" => self.port = Some(count()?.try_into().map_err(|_| invalid())?),
@@ -218,8 +221,8 @@ impl Check {
     fn rule(&self) -> Rule {
         Rule {
             asks: format!("{} {:?} {:?} {:?}", self.uri, self.port, self.match_name, self.grpc),
-            fails: self.limits.0,
-            passes: self.limits.1,
+            fails: self.fails,
+            passes: self.passes,
             mandatory: self.mandatory,
             persistent: self.persistent,
         }

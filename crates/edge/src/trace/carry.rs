@@ -177,12 +177,8 @@ impl Carrier {
                 encoder.field(name.as_bytes(), value.as_bytes(), Known::of(name.as_bytes()), out);
             }
         });
-        let length =
-            u32::try_from(body.len()).map_err(|_| Failed::Refused("an export of more than 4 GiB".to_owned()))?;
-        let mut rest = Vec::with_capacity(body.len() + 5);
-        rest.push(0); // not compressed
-        rest.extend_from_slice(&length.to_be_bytes());
-        rest.extend_from_slice(body);
+        let rest =
+            weir_wire::grpc::frame(body).ok_or_else(|| Failed::Refused("an export of more than 4 GiB".to_owned()))?;
         let mut sent = 0;
         let mut answer = Answer::default();
         loop {

@@ -2,17 +2,13 @@
 //!
 //! <https://github.com/grpc/grpc/blob/master/doc/health-checking.md>
 
+use weir_wire::{grpc, protobuf};
+
 /// The call.
 pub const PATH: &str = "/grpc.health.v1.Health/Check";
 
 /// `SERVING` of `HealthCheckResponse.ServingStatus`.
 const SERVING: u64 = 1;
-/// The tag of a message's first field: a number, and bytes.
-const NUMBER_1: u64 = 1 << 3;
-const BYTES_1: u8 = (1 << 3) | 2;
-/// A message's prefix: whether it is compressed, and its length.
-const PREFIX: usize = 5;
-
 /// What is asked of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
@@ -27,14 +23,10 @@ impl Call {
     pub fn message(&self) -> Vec<u8> {
         let mut message = Vec::new();
         if !self.service.is_empty() {
-            message.push(BYTES_1);
-            push_varint(&mut message, self.service.len() as u64);
-            message.extend_from_slice(self.service.as_bytes());
+            protobuf::bytes(1, self.service.as_bytes(), &mut message);
         }
-        let mut body = vec![0];
-        body.extend_from_slice(&(message.len() as u32).to_be_bytes());
-        body.extend_from_slice(&message);
-        body
+        // A name out of a file never has 4 GiB.
+        grpc::frame(&message).unwrap_or_default()
     }
 
     /// Whether an answer passes; why not, if it does not. `grpc_status` is what its head or its trailers said.
@@ -45,46 +37,12 @@ impl Call {
         let code = grpc_status.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse::<u16>().ok());
         match code {
             None => Err("the answer has no gRPC status".to_owned()),
-            Some(0) if serving_status(body) == Some(SERVING) => Ok(()),
+            Some(0) if grpc::message(body).and_then(|message| protobuf::first_number(1, message)) == Some(SERVING) => Ok(()),
             Some(0) => Err("the service is not serving".to_owned()),
             Some(code) if code == self.status => Ok(()),
             Some(code) => Err(format!("gRPC status {code} is not one that passes")),
         }
     }
-}
-
-fn push_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// The first field of the message in a body; 0, as protobuf has it, where it is left out. `None` of what is no message.
-fn serving_status(body: &[u8]) -> Option<u64> {
-    let (prefix, message) = body.split_at_checked(PREFIX)?;
-    let [0, length @ ..] = prefix else { return None };
-    let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
-    let mut message = message.get(..length)?;
-    if message.is_empty() {
-        return Some(0);
-    }
-    let tag = take_varint(&mut message)?;
-    if tag == NUMBER_1 { take_varint(&mut message) } else { None }
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

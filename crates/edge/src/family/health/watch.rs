@@ -140,14 +140,16 @@ impl Rounds {
         let Some(upstream) = group.get() else { return };
         let (Some(peer), Some(health)) = (upstream.group.peer(index), upstream.group.health(index)) else { return };
         let location = generation.conf.location(placed.location);
-        let (check, name) = (self.check.name(), &upstream.name);
-        let whose = format_args!("health check \"{check}\" of peer {} in upstream \"{name}\"", peer.address).to_string();
         let turned = match &ended {
             Ended::Passed => health.note(placed.number, true),
             Ended::Failed { .. } => health.note(placed.number, false),
             Ended::NotMade(_) => None,
         };
-        let say = |level, what: std::fmt::Arguments<'_>| log::place_line(location, level, format_args!("{what}, {whose}"));
+        let (check, name, address) = (self.check.name(), &upstream.name, &peer.address);
+        let say = |level, what: std::fmt::Arguments<'_>| {
+            let whose = format_args!("health check \"{check}\" of peer {address} in upstream \"{name}\"");
+            log::place_line(location, level, format_args!("{what}, {whose}"));
+        };
         match &ended {
             Ended::NotMade(why) => say(Level::Error, format_args!("{why} while health checking")),
             // A peer that stays away is said once to be so, and then to those who want to know more.
