@@ -178,7 +178,8 @@ fn an_end_that_nobody_asked_for_is_the_blocks() {
 
 #[test]
 fn other_programs_are_seen_from_inside() {
-    if !stack::can_isolate() {
+    // In a container nobody sees them.
+    if !stack::can_isolate() || weir_meter::host::others_cpu(Path::new("/proc")).is_none() {
         return;
     }
     let place = std::env::temp_dir().join(format!("weir-test-others-{}", std::process::id()));
@@ -202,9 +203,9 @@ fn other_programs_are_seen_from_inside() {
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
     let answer = answer.unwrap();
-    let cpus = std::thread::available_parallelism().unwrap().get() as f64;
-    let others = answer["usage"]["foreign"].as_f64().unwrap() * cpus;
-    assert!(others > 0.2, "a program that never rests had {others} CPUs: {answer}");
+    let seen = answer["usage"]["others_cpu_s"].as_f64();
+    assert!(seen.is_some_and(|seen| seen > 0.2), "a program never rests: {answer}");
+    assert!(answer["usage"]["foreign"].as_f64().is_some_and(|share| share > 0.0), "{answer}");
     std::fs::remove_dir_all(place).unwrap();
 }
 

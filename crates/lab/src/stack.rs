@@ -54,25 +54,22 @@ pub enum Failed {
 /// Whether this process can make namespaces: it is root, and `unshare` and `ip` work.
 pub fn can_isolate() -> bool {
     process::is_root()
-        && Command::new("unshare")
-            .args([
-                "--net",
-                "--mount",
-                "--pid",
-                "--fork",
-                "--mount-proc",
-                "--kill-child",
-                "ip",
-                "link",
-                "set",
-                "lo",
-                "up",
-            ])
+        && isolated(Path::new("/proc"))
+            .args(["ip", "link", "set", "lo", "up"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
             .is_ok_and(|status| status.success())
+}
+
+/// A command in namespaces of its own, which the caller adds. Its `/proc` shows its own processes; at `machine`, a directory
+/// that only it sees so, is ours.
+fn isolated(machine: &Path) -> Command {
+    let inner = "unshare --net --pid --fork --mount-proc --kill-child";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &format!("mount --bind /proc \"$0\"; exec {inner} \"$@\"")]).arg(machine);
+    command
 }
 
 /// Runs one block by a keeper of the program `weir`, and gives its answer.
@@ -127,13 +124,10 @@ impl Keeper {
     fn start(spec: &Spec, weir: &Path) -> std::io::Result<Keeper> {
         let mut command = match spec.is_isolated {
             true => {
-                // Its own `/proc` shows its own processes; who else is at work it sees in ours.
                 let machine = spec.machine_proc();
                 std::fs::create_dir_all(&machine)?;
-                let inner = "unshare --net --pid --fork --mount-proc --kill-child";
-                let mut command = Command::new("unshare");
-                command.args(["--mount", "sh", "-c", &format!("mount --bind /proc \"$0\"; exec {inner} \"$@\"")]);
-                command.arg(machine).arg(weir);
+                let mut command = isolated(&machine);
+                command.arg(weir);
                 command
             }
             false => Command::new(weir),

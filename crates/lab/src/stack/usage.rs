@@ -85,6 +85,7 @@ impl Usage {
             "seconds": elapsed,
             "edge_cpu_s": processes.get(&spec.edge).and_then(Value::as_f64).unwrap_or(0.0),
             "own_cpu_s": own,
+            "others_cpu_s": others,
             "foreign": foreign / room,
             "steal": share(|time| time.steal),
             "client_core": client_busy,

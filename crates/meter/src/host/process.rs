@@ -96,6 +96,8 @@ struct Stat {
     is_kernels: bool,
     cpu: Duration,
     ended_children: Duration,
+    /// Ticks since the machine started.
+    started: Option<u64>,
 }
 
 impl Stat {
@@ -109,6 +111,7 @@ impl Stat {
             is_kernels: number(6).is_some_and(|flags| flags & PF_KTHREAD != 0),
             cpu: ticks(11) + ticks(12),
             ended_children: ticks(13) + ticks(14),
+            started: fields.get(19).and_then(|word| word.parse().ok()),
         })
     }
 }
@@ -123,8 +126,7 @@ fn everybody(proc: &Path) -> BTreeMap<u32, Stat> {
 
 /// When a process began, in ticks since the machine did: with its id, it names one process and no later one.
 pub fn started_ticks(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+    Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?.started
 }
 
 fn process_cpu(tasks: &Path) -> Duration {
