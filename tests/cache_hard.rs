@@ -14,7 +14,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use stage::{Edge, LONG, Origin, Room, answer, body_of, files, objects, within};
+use stage::{Edge, LONG, Origin, Room, answer, body_of, files, objects};
+use support::within;
 
 /// Clients on one key.
 const CROWD: usize = 1000;

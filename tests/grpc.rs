@@ -116,21 +116,10 @@ http {{
         format!("gRPC status 5 is not one that passes while checking gRPC status, {peer} \"unknown\""),
         format!("peer is healthy while health checking, {peer} \"excused\""),
     ] {
-        await_line(room, &line);
+        let log = || std::fs::read_to_string(room.join("error.log")).unwrap_or_default();
+        support::within(&line, || log().contains(&line));
     }
     edge
-}
-
-/// Returns once the error log has a line with this text.
-fn await_line(room: &Path, text: &str) {
-    let log = || std::fs::read_to_string(room.join("error.log")).unwrap_or_default();
-    for _ in 0..1000 {
-        if log().contains(text) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("no line has \"{text}\":\n{}", log());
 }
 
 /// A process that ends with the test.

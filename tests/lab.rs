@@ -3,6 +3,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -318,7 +321,7 @@ fn reports(bench: &Bench, name: &str, count: usize, path: &str) {
     fs::create_dir_all(&dir).unwrap();
     let at = format!("127.0.0.1:{}", bench.port);
     let mut origin = Command::new(WEIR).args(["origin", "--listen", &at]).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("the origin listens", || std::net::TcpStream::connect(&at).is_ok());
+    support::within("the origin listens", || std::net::TcpStream::connect(&at).is_ok());
     for number in 0..count {
         let out = dir.join(format!("{number}.json"));
         let url = format!("http://{at}{path}");
@@ -419,20 +422,12 @@ fn children(bench: &Bench) -> usize {
     lines.filter(|line| [&port, &dir].iter().any(|word| text(line).contains(word.as_str()))).count()
 }
 
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !holds() {
-        assert!(Instant::now() < end, "{what}");
-        sleep(Duration::from_millis(20));
-    }
-}
-
 fn started(bench: &Bench, plain: bool) -> Child {
     let mut args = vec!["ab", "--aa", "on.conf", "/1k", "--rate", "100", "--block", "60s", "--warmup", "0s"];
     args.extend(plain.then_some("--plain"));
     let lab = bench.lab(&args).spawn().unwrap();
     // Edge and load, beside the lab itself and its keeper.
-    wait_until("a block begins", || children(bench) >= 2);
+    support::within("a block begins", || children(bench) >= 2);
     lab
 }
 
@@ -444,7 +439,7 @@ fn ctrl_c_ends_everything_and_keeps_what_there_is() {
         Command::new("kill").args(["-INT", &lab.id().to_string()]).status().unwrap();
         let output = lab.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-        wait_until("everything has ended", || children(&bench) == 0);
+        support::within("everything has ended", || children(&bench) == 0);
         assert_eq!(bench.stored()["is_interrupted"], true);
     }
 }
@@ -458,7 +453,7 @@ fn a_killed_lab_takes_everything_with_it_and_its_directory_is_found() {
         assert!(place.is_dir());
         lab.kill().unwrap();
         lab.wait().unwrap();
-        wait_until("everything has ended", || children(&bench) == 0);
+        support::within("everything has ended", || children(&bench) == 0);
         // The next lab, whichever it is, finds what is left by its name.
         bench.run(&[&["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain"], &TINY[..]].concat());
         assert!(!place.exists());

@@ -15,7 +15,8 @@ mod support;
 use std::time::Instant;
 
 use net::Namespaces;
-use stage::{Edge, Origin, Redis, Room, within};
+use stage::{Edge, Origin, Redis, Room};
+use support::within;
 
 /// Pages whose tags are `news` and `page-N`.
 const PAGES: usize = 9;

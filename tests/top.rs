@@ -9,7 +9,6 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const ALTERNATE: &str = "\x1b[?1049h";
@@ -42,6 +41,8 @@ fn without_a_terminal_it_prints_once() {
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(out.status.success() && !text.contains('\x1b'), "{text}");
     assert!(text.contains("requests") && text.contains("LIMIT") && text.contains("Memory"), "{text}");
+    let verdicts = ["● healthy", "▲ near a limit", "■ limited", "■ failing"];
+    assert!(text.lines().nth(1).is_some_and(|line| verdicts.iter().any(|verdict| line.starts_with(verdict))), "{text}");
     let nobody = format!("http://127.0.0.1:{}/", support::free_port());
     let out = Command::new(WEIR).args(["top", "--once", &nobody]).output().unwrap();
     assert!(out.status.code() == Some(1) && !out.stderr.is_empty() && out.stdout.is_empty());
@@ -84,7 +85,7 @@ impl Edge {
         let prefix = format!("{}/", dir.display());
         let child =
             Command::new(WEIR).args(["edge", "-p", &prefix, "-c", "nginx.conf"]).stdout(Stdio::null()).spawn().unwrap();
-        within("the dashboard answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        support::within("the dashboard answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         Edge { url: format!("http://127.0.0.1:{port}/"), child, dir }
     }
 }
@@ -130,7 +131,7 @@ impl Top {
     }
 
     fn until(&self, is_so: impl Fn(&str) -> bool) -> String {
-        within("the screen shows it", || is_so(&self.text()));
+        support::within("the screen shows it", || is_so(&self.text()));
         self.text()
     }
 
@@ -141,7 +142,7 @@ impl Top {
     }
 
     fn end(mut self) -> (ExitStatus, String) {
-        within("it ends", || self.script.try_wait().unwrap().is_some());
+        support::within("it ends", || self.script.try_wait().unwrap().is_some());
         let status = self.script.wait().unwrap();
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
@@ -157,13 +158,5 @@ impl Drop for Top {
             let _ = Command::new("kill").arg(self.script.id().to_string()).status();
             let _ = self.script.wait();
         }
-    }
-}
-
-fn within(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -7,14 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
 
-use super::support;
+use super::support::{self, PATIENCE, within};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-
-/// Patience of a test: far more than anything here takes.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bytes of a page whose name begins with `/short`.
 pub const SHORT: usize = 8 << 10;
@@ -24,15 +20,6 @@ pub const MIDDLE: usize = 64 << 10;
 
 /// Bytes of any other page: more than the memory tier takes of one object.
 pub const LONG: usize = 3 << 20;
-
-/// Waits until something is so.
-pub fn within(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// A directory, gone at the end.
 pub struct Room(pub PathBuf);

@@ -6,24 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use super::net::Namespaces;
-use super::support;
+use super::support::{self, PATIENCE, within};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-
-/// Patience of a test: far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Waits until something is so.
-pub fn within(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// A directory, gone at the end.
 pub struct Room(PathBuf);

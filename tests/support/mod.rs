@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
 
 /// Ports given to tests: below Linux's ephemeral range, so that no outgoing connection takes one.
 const PORT_FIRST: u16 = 20_000;
@@ -56,6 +57,20 @@ pub fn certificate(room: &Path) -> (PathBuf, PathBuf) {
         .expect("openssl runs");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     (certificate, key)
+}
+
+/// Patience of a test: far more than anything takes.
+#[allow(dead_code)]
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until something is so.
+#[allow(dead_code, clippy::disallowed_methods)]
+pub fn within(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// A loopback port that nobody listens on and that no other test, of this process or another, was given.
