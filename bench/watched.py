@@ -13,7 +13,7 @@ the worker executes for an exchange, and what the observer does in a second, apa
 exchanges, so adding the two up would say more of callgrind than of weir.
 
 With --turns one process stays under one load all the while, and viewers come and go: of each turn two windows are watched
-and two are not, the outer ones alike. What differs between starts is the same in both, so this tells less than 2 %.
+and two are not, the outer ones alike. What differs between starts is the same in both, so this tells smaller differences.
 """
 
 import argparse
