@@ -13,6 +13,7 @@ use crate::directive::{self, Contexts, Directive, Refusal};
 use crate::family::{Declared, FAMILIES, Settings};
 use crate::nginx_only;
 use crate::phase::Enter;
+use crate::regex::Regex;
 use crate::variable::{Definition, Names, Template};
 
 /// Where relative names in a file point to.
@@ -106,6 +107,8 @@ pub struct Build<'r> {
     at: At,
     /// The directives without effect met so far.
     idle: Vec<&'static str>,
+    /// `pcre_jit`: patterns become machine code.
+    pub jit: bool,
 }
 
 /// Blocks inside blocks may not go deeper than this (nginx recurses without a limit).
@@ -131,11 +134,15 @@ impl<'r> Build<'r> {
             scopes: vec![Scope::new(Kind::Plain, directive::MAIN, At::default())],
             at: At::default(),
             idle: Vec::new(),
+            jit: true,
         }
     }
 
     /// Reads the statements of a whole file; the outermost block comes back.
     pub fn read(mut self, statements: &[Statement]) -> (Self, Scope) {
+        // nginx: `pcre_jit` holds for the whole file, wherever it stands.
+        self.jit =
+            !statements.iter().any(|s| s.name.text == "pcre_jit" && s.args.iter().any(|word| word.text == "off"));
         self.apply_all(statements);
         let root = self.scopes.pop().unwrap_or_else(|| Scope::new(Kind::Plain, directive::MAIN, At::default()));
         (self, root)
@@ -194,6 +201,12 @@ impl<'r> Build<'r> {
         }
         seen.push(name);
         true
+    }
+
+    /// Compiles a pattern whose named groups become variables.
+    pub fn regex(&mut self, pattern: &str, caseless: bool) -> Result<Regex, String> {
+        let names = &mut self.names;
+        Regex::new(pattern, caseless, self.jit, |group| names.define_slot(group))
     }
 
     /// Compiles a text with variables.
@@ -285,4 +298,20 @@ pub fn built_in(name: &str) -> Option<Definition> {
         let rest = if variable.name.ends_with('_') { &name[variable.name.len()..] } else { name };
         Definition::Computed(variable.get, crate::variable::Argument { name: rest.to_owned(), index: 0 })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pcre_jit_holds_for_the_whole_file() {
+        for (text, jit) in [("", true), ("pcre_jit on;", true), ("events { } pcre_jit off;", false)] {
+            let files = weir_conf::MemoryFiles::new().with("/nginx.conf", text);
+            let (tree, problems) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
+            assert_eq!(problems, []);
+            let (build, _) = Build::new(Paths::default(), &|_| Ok(Vec::new())).read(&tree.root);
+            assert_eq!(build.jit, jit, "{text}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ use crate::family::cache::visit::Visit;
 use crate::family::upstream::sending::Upload;
 use crate::fields::Fields;
 use crate::log::Level;
+use crate::regex::MatchFailed;
 use crate::respond::Body;
 pub use crate::slots::SlotStore;
 use crate::trace::context::Trace;
@@ -585,6 +586,15 @@ impl<'c> Exchange<'c> {
     /// Writes a line to the error log in nginx's form, with client, server, request, upstream and host.
     pub fn log(&mut self, level: Level, message: fmt::Arguments<'_>) {
         crate::log::exchange_line(self, level, message);
+    }
+
+    /// A match ended with an error, so nobody knows what the request may do: it is logged, and 500 answers. The answer to
+    /// "does it match" is then no.
+    #[cold]
+    pub fn match_failed(&mut self, failed: &MatchFailed) -> bool {
+        self.log(Level::Alert, format_args!("{failed}"));
+        self.response.refused = Some(500);
+        false
     }
 
     /// Whether its upstream need not be asked any more once the client has left: nobody else waits for the answer, and

@@ -196,6 +196,9 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
         return Ok(Outcome::Status(MISDIRECTED));
     }
     note_ignored(exchange);
+    if let Some(status) = exchange.response.refused.take() {
+        return Ok(Outcome::Status(status));
+    }
     exchange.step = Step::AwaitRequest; // between steps nginx names none
     Ok(phase::walk(exchange, From::Server))
 }
@@ -283,6 +286,13 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
                 listen.hosts.find(name.as_bytes(), &mut exchange.slots)
             }
             _ => listen.hosts.find(&exchange.request.host, &mut exchange.slots),
+        };
+        let id = match id {
+            Ok(id) => id,
+            Err(failed) => {
+                exchange.match_failed(&failed);
+                listen.hosts.default_server()
+            }
         };
         exchange.server = exchange.conf.server(id);
         exchange.enter(exchange.server.root);

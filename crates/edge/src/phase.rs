@@ -187,7 +187,13 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
 }
 
 fn locate(exchange: &mut Exchange<'_>) -> Step {
-    let place = route::place(exchange.conf, exchange.server, &exchange.uri, &mut exchange.slots);
+    let place = match route::place(exchange.conf, exchange.server, &exchange.uri, &mut exchange.slots) {
+        Ok(place) => place,
+        Err(failed) => {
+            exchange.match_failed(&failed);
+            return Step::Over(Outcome::Status(500));
+        }
+    };
     match place {
         Place::Here(id) => exchange.enter(id),
         Place::Nowhere => exchange.enter(exchange.server.root),

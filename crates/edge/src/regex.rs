@@ -2,15 +2,47 @@
 //!
 //! The only module that names the `pcre2` crate.
 
+use std::fmt;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
 use pcre2::bytes::{CaptureLocations, RegexBuilder};
 
 use crate::variable::VariableId;
 
+/// The stack of compiled code: 32 KiB at first, and not more than this for each match that runs at once.
+const JIT_STACK_BYTES_MAX: usize = 256 << 10;
+/// So many match blocks of one pattern are kept for the next match; there is one for each thread that matches at once.
+const KEPT_BLOCKS_MAX: usize = 16;
+/// So much of a subject stands in the message about a match that failed.
+const SHOWN_BYTES_MAX: usize = 1024;
+/// `PCRE2_ERROR_JIT_STACKLIMIT`.
+const OUT_OF_STACK: i32 = -46;
+
 /// A compiled pattern and the variables its named groups fill.
 pub struct Regex {
     inner: pcre2::bytes::Regex,
+    /// The same pattern without compiled code, for subjects that need more stack than that may have.
+    interpreted: OnceLock<Result<pcre2::bytes::Regex, i32>>,
+    blocks: Mutex<Vec<CaptureLocations>>,
     pattern: String,
+    caseless: bool,
     named: Vec<(usize, VariableId)>,
+}
+
+/// A match that ended with an error of PCRE2. It says nothing about the subject: it is not "no match".
+#[derive(Debug)]
+pub struct MatchFailed {
+    code: i32,
+    subject: String,
+    pattern: String,
+}
+
+/// nginx's words (`ngx_http_regex_exec`).
+impl fmt::Display for MatchFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MatchFailed { code, subject, pattern } = self;
+        write!(f, "pcre2_match() failed: {code} on \"{subject}\" using \"{pattern}\"")
+    }
 }
 
 /// What the last successful match captured: `$0` to `$9`, owned so that rewriting the subject is safe.
@@ -21,25 +53,34 @@ pub struct Captures {
 }
 
 impl Regex {
-    /// Compiles `pattern`; `intern` gives each named group its variable. Errors are nginx's words.
-    pub fn new(pattern: &str, caseless: bool, mut intern: impl FnMut(&str) -> VariableId) -> Result<Regex, String> {
-        let inner =
-            RegexBuilder::new().caseless(caseless).jit_if_available(true).build(pattern).map_err(
-                |error| match error.offset() {
-                    Some(offset) if offset < pattern.len() => {
-                        let rest = pattern.get(offset..).unwrap_or_default();
-                        format!("pcre2_compile() failed: {} in \"{pattern}\" at \"{rest}\"", error.kind_message())
-                    }
-                    Some(_) | None => format!("pcre2_compile() failed: {} in \"{pattern}\"", error.kind_message()),
-                },
-            )?;
+    /// Compiles `pattern`, to machine code if `jit`; `intern` gives each named group its variable. Errors are nginx's words.
+    pub fn new(
+        pattern: &str,
+        caseless: bool,
+        jit: bool,
+        mut intern: impl FnMut(&str) -> VariableId,
+    ) -> Result<Regex, String> {
+        let inner = compile(pattern, caseless, jit).map_err(|error| match error.offset() {
+            Some(offset) if offset < pattern.len() => {
+                let rest = pattern.get(offset..).unwrap_or_default();
+                format!("pcre2_compile() failed: {} in \"{pattern}\" at \"{rest}\"", error.kind_message())
+            }
+            Some(_) | None => format!("pcre2_compile() failed: {} in \"{pattern}\"", error.kind_message()),
+        })?;
         let named = inner
             .capture_names()
             .iter()
             .enumerate()
             .filter_map(|(group, name)| name.as_deref().map(|name| (group, intern(name))))
             .collect();
-        Ok(Regex { inner, pattern: pattern.to_owned(), named })
+        Ok(Regex {
+            inner,
+            interpreted: OnceLock::new(),
+            blocks: Mutex::default(),
+            pattern: pattern.to_owned(),
+            caseless,
+            named,
+        })
     }
 
     /// The pattern as written.
@@ -48,23 +89,44 @@ impl Regex {
     }
 
     /// Whether `subject` matches, captures left alone.
-    pub fn is_match(&self, subject: &[u8]) -> bool {
-        self.inner.is_match(subject).unwrap_or(false)
+    pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchFailed> {
+        let outcome = match self.inner.is_match(subject) {
+            Err(error) if error.code() == OUT_OF_STACK => {
+                self.interpreted().and_then(|regex| regex.is_match(subject).map_err(|error| error.code()))
+            }
+            outcome => outcome.map_err(|error| error.code()),
+        };
+        outcome.map_err(|code| self.failed(code, subject))
     }
 
-    /// Matches `subject`; on success `captures` holds the groups. A match error (nginx logs an alert) is no match.
-    pub fn capture(&self, subject: &[u8], captures: &mut Captures) -> bool {
-        let mut locations: CaptureLocations = self.inner.capture_locations();
-        match self.inner.captures_read(&mut locations, subject) {
-            Ok(Some(_)) => {
-                captures.subject.clear();
-                captures.subject.extend_from_slice(subject);
-                captures.groups.clear();
-                captures.groups.extend((0..locations.len()).map(|group| locations.get(group)));
-                true
+    /// Matches `subject`; on success `captures` holds the groups.
+    pub fn capture(&self, subject: &[u8], captures: &mut Captures) -> Result<bool, MatchFailed> {
+        let kept = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut block = kept.unwrap_or_else(|| self.inner.capture_locations());
+        let outcome = match read(&self.inner, &mut block, subject, captures) {
+            Err(OUT_OF_STACK) => {
+                self.interpreted().and_then(|regex| read(regex, &mut regex.capture_locations(), subject, captures))
             }
-            Ok(None) | Err(_) => false,
+            outcome => outcome,
+        };
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if blocks.len() < KEPT_BLOCKS_MAX {
+            blocks.push(block);
         }
+        drop(blocks);
+        outcome.map_err(|code| self.failed(code, subject))
+    }
+
+    fn interpreted(&self) -> Result<&pcre2::bytes::Regex, i32> {
+        let made =
+            self.interpreted.get_or_init(|| compile(&self.pattern, self.caseless, false).map_err(|error| error.code()));
+        made.as_ref().map_err(|code| *code)
+    }
+
+    #[cold]
+    fn failed(&self, code: i32, subject: &[u8]) -> MatchFailed {
+        let shown = subject.get(..SHOWN_BYTES_MAX).unwrap_or(subject);
+        MatchFailed { code, subject: String::from_utf8_lossy(shown).into_owned(), pattern: self.pattern.clone() }
     }
 
     /// The named groups and their variables.
@@ -108,5 +170,93 @@ impl KindMessage for pcre2::Error {
             Some(at) => text[at + 2..].to_owned(),
             None => text,
         }
+    }
+}
+
+fn compile(pattern: &str, caseless: bool, jit: bool) -> Result<pcre2::bytes::Regex, pcre2::Error> {
+    RegexBuilder::new()
+        .caseless(caseless)
+        .jit_if_available(jit)
+        .max_jit_stack_size(Some(JIT_STACK_BYTES_MAX))
+        .build(pattern)
+}
+
+/// Matches with one of the two; an error is PCRE2's code.
+fn read(
+    regex: &pcre2::bytes::Regex,
+    block: &mut CaptureLocations,
+    subject: &[u8],
+    captures: &mut Captures,
+) -> Result<bool, i32> {
+    if regex.captures_read(block, subject).map_err(|error| error.code())?.is_none() {
+        return Ok(false);
+    }
+    captures.subject.clear();
+    captures.subject.extend_from_slice(subject);
+    captures.groups.clear();
+    captures.groups.extend((0..block.len()).map(|group| block.get(group)));
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    fn regex(pattern: &str, jit: bool) -> Regex {
+        Regex::new(pattern, false, jit, |_| VariableId(0)).expect("a pattern")
+    }
+
+    /// Patterns that need more stack the longer the subject is, and a subject that they match.
+    fn deep() -> [(&'static str, Vec<u8>); 4] {
+        let long = |first: &str, middle: &str, last: &str| [first, &middle.repeat(40_000), last].concat().into_bytes();
+        [
+            ("^(/[^/]+)*/wp-config\\.php$", long("", "/x", "/wp-config.php")),
+            ("^/((?!public).)*\\.json$", long("/", "a", ".json")),
+            ("^(?:/[a-z0-9_-]+)+/internal(?:/|$)", long("", "/ab", "/internal")),
+            ("^/w/(?:[a-z]|-)*/secret$", long("/w/", "a-", "/secret")),
+        ]
+    }
+
+    #[test]
+    fn a_long_subject_matches_however_much_stack_that_takes() {
+        for (pattern, subject) in deep() {
+            for jit in [true, false] {
+                let regex = regex(pattern, jit);
+                let mut captures = Captures::default();
+                assert!(regex.capture(&subject, &mut captures).unwrap(), "{pattern}, jit {jit}");
+                assert_eq!(captures.get(0), Some(&*subject));
+                assert!(regex.is_match(&subject).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn compiled_code_alone_would_run_out_of_stack() {
+        let (pattern, subject) = &deep()[0];
+        let code = compile(pattern, false, true).unwrap().is_match(subject).unwrap_err().code();
+        assert_eq!(code, OUT_OF_STACK);
+    }
+
+    #[test]
+    fn a_match_that_gives_up_is_no_answer() {
+        let subject = [&b"/f/"[..], &[b'a'; 400], b"\nb"].concat();
+        for jit in [true, false] {
+            let regex = regex("^/f/(a+)+[bc]$", jit);
+            let failed = regex.capture(&subject, &mut Captures::default()).unwrap_err().to_string();
+            assert!(failed.starts_with("pcre2_match() failed: -47 on \"/f/aaa"), "{failed}");
+            assert!(failed.ends_with("\" using \"^/f/(a+)+[bc]$\""), "{failed}");
+            assert!(regex.is_match(&subject).is_err());
+        }
+    }
+
+    #[test]
+    fn a_failed_match_leaves_the_captures_of_the_one_before() {
+        let regex = regex("^/f/(a+)+[bc]$", true);
+        let mut captures = Captures::default();
+        assert!(regex.capture(b"/f/aab", &mut captures).unwrap());
+        assert!(!regex.capture(b"/g", &mut captures).unwrap());
+        assert_eq!(captures.get(0), Some(&b"/f/aab"[..]));
     }
 }

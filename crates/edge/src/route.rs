@@ -13,6 +13,7 @@ use crate::conf::{Conf, Drafted, LocationId, Server, ServerId, SharedRegex};
 use crate::directive::Refusal;
 use crate::exchange::SlotStore;
 use crate::family::server::NameKind;
+use crate::regex::MatchFailed;
 
 /// A socket to listen on, and the `Listen` for each local address it may be reached at.
 pub struct Socket {
@@ -97,29 +98,29 @@ impl Hosts {
     }
 
     /// The server for a lower-case host without port. A regex name leaves its named captures in `slots`.
-    pub fn find(&self, host: &[u8], slots: &mut SlotStore) -> ServerId {
+    pub fn find(&self, host: &[u8], slots: &mut SlotStore) -> Result<ServerId, MatchFailed> {
         if self.only_default {
-            return self.default;
+            return Ok(self.default);
         }
         if let Some(server) = self.exact.get(host) {
-            return *server;
+            return Ok(*server);
         }
         if let Some((_, server)) =
             self.suffixes.iter().find(|(dotted, _)| host.len() > dotted.len() && host.ends_with(dotted))
         {
-            return *server;
+            return Ok(*server);
         }
         if let Some((_, server)) =
             self.prefixes.iter().find(|(dotted, _)| host.len() > dotted.len() && host.starts_with(dotted))
         {
-            return *server;
+            return Ok(*server);
         }
         for (regex, server) in &self.regexes {
-            if slots.capture(regex, host) {
-                return *server;
+            if slots.capture(regex, host)? {
+                return Ok(*server);
             }
         }
-        self.default
+        Ok(self.default)
     }
 }
 
@@ -204,12 +205,12 @@ impl Places {
     }
 
     /// Finds the location of a URI at this level and inside what it finds; the flag says "decided, no regex".
-    fn find(&self, conf: &Conf, uri: &[u8], slots: &mut SlotStore) -> (Place, bool) {
+    fn find(&self, conf: &Conf, uri: &[u8], slots: &mut SlotStore) -> Result<(Place, bool), MatchFailed> {
         if let Some(id) = self.exact.get(uri) {
-            return (Place::Here(*id), true);
+            return Ok((Place::Here(*id), true));
         }
         if let Some(id) = self.slashless.get(uri) {
-            return (Place::AddSlash(*id), true);
+            return Ok((Place::AddSlash(*id), true));
         }
         let mut found = Place::Nowhere;
         let mut stops_regex = false;
@@ -218,31 +219,31 @@ impl Places {
             stops_regex = prefix.stops_regex;
             let inside = &conf.location(prefix.id).places;
             if !inside.is_empty() {
-                let (place, decided) = inside.find(conf, uri, slots);
+                let (place, decided) = inside.find(conf, uri, slots)?;
                 if place != Place::Nowhere {
                     found = place;
                 }
                 if decided {
-                    return (found, true);
+                    return Ok((found, true));
                 }
             }
         }
         if !stops_regex {
             for (regex, id) in &self.regexes {
-                if slots.capture(regex, uri) {
+                if slots.capture(regex, uri)? {
                     let inside = &conf.location(*id).places;
-                    let place = if inside.is_empty() { Place::Nowhere } else { inside.find(conf, uri, slots).0 };
-                    return (if place == Place::Nowhere { Place::Here(*id) } else { place }, true);
+                    let place = if inside.is_empty() { Place::Nowhere } else { inside.find(conf, uri, slots)?.0 };
+                    return Ok((if place == Place::Nowhere { Place::Here(*id) } else { place }, true));
                 }
             }
         }
-        (found, false)
+        Ok((found, false))
     }
 }
 
 /// The location of a URI in a server.
-pub fn place(conf: &Conf, server: &Server, uri: &[u8], slots: &mut SlotStore) -> Place {
-    server.places.find(conf, uri, slots).0
+pub fn place(conf: &Conf, server: &Server, uri: &[u8], slots: &mut SlotStore) -> Result<Place, MatchFailed> {
+    server.places.find(conf, uri, slots).map(|(place, _)| place)
 }
 
 /// Groups the `listen` statements of all servers into listens and sockets.

@@ -140,7 +140,14 @@ fn serve_as(
     let name = hello.as_ref().and_then(|hello| hello.server_name.clone());
     let asked = name.as_ref().map(|name| name.trim_end_matches('.').to_ascii_lowercase());
     let found = match &asked {
-        Some(asked) => listen.hosts.find(asked.as_bytes(), &mut SlotStore::default()),
+        Some(asked) => match listen.hosts.find(asked.as_bytes(), &mut SlotStore::default()) {
+            Ok(server) => server,
+            Err(failed) => {
+                tls.refuse(Alert::InternalError);
+                log::client_line(conf, &conn.client, Level::Alert, format_args!("{failed} while SSL handshaking"));
+                return None;
+            }
+        },
         None => listen.hosts.default_server(),
     };
     let values = |server: &Server| &conf.location(server.root).values;

@@ -1,6 +1,6 @@
 //! Values that variables keep in an exchange.
 
-use crate::regex::{Captures, Regex};
+use crate::regex::{Captures, MatchFailed, Regex};
 use crate::variable::VariableId;
 
 /// The values of variables that live in the exchange, and the captures of the last match.
@@ -34,15 +34,15 @@ impl SlotStore {
     }
 
     /// Matches and keeps the captures, the named ones as variables.
-    pub fn capture(&mut self, regex: &Regex, subject: &[u8]) -> bool {
-        if !regex.capture(subject, &mut self.captures) {
-            return false;
+    pub fn capture(&mut self, regex: &Regex, subject: &[u8]) -> Result<bool, MatchFailed> {
+        if !regex.capture(subject, &mut self.captures)? {
+            return Ok(false);
         }
         for (group, id) in regex.named() {
             let value = self.captures.get(*group).unwrap_or_default().to_vec();
             self.set(*id, &value);
         }
-        true
+        Ok(true)
     }
 
     /// Forgets all of them; the memory stays.

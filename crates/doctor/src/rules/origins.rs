@@ -37,12 +37,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
             _ => continue,
         };
         let Some(tree) = pattern.tree() else { continue };
-        let Ok(regex) = Regex::new(pattern.text, pattern.caseless, |_| VariableId(0)) else { continue };
+        let Ok(regex) = Regex::new(pattern.text, pattern.caseless, true, |_| VariableId(0)) else { continue };
         // Thousands of texts are tried; with such a pattern each may take a second.
         if ambiguity::find(&tree) == Some(Ambiguity::Exponential) {
             continue;
         }
-        let matches = |text: &str| regex.is_match(text.as_bytes());
+        let matches = |text: &str| regex.is_match(text.as_bytes()).unwrap_or(false);
         let what = if !tree.is_anchored_at_start() {
             Some("the pattern is not anchored: it is enough to have the text somewhere".to_owned())
         } else {

@@ -15,6 +15,7 @@ use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusa
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::cache::pack;
+use crate::log::Level;
 use crate::media_types;
 use crate::regex::Regex;
 use crate::respond::BodyFilter;
@@ -142,7 +143,7 @@ fn disable(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         match word.text.as_str() {
             "msie6" => set.msie6 = true,
             pattern => {
-                let regex = Regex::new(pattern, true, |group| b.names.define_slot(group)).map_err(Refusal::whole)?;
+                let regex = b.regex(pattern, true).map_err(Refusal::whole)?;
                 set.patterns.push(Arc::new(regex));
             }
         }
@@ -226,7 +227,16 @@ pub fn client_accepts(exchange: &Exchange<'_>, settings: &Values) -> bool {
     if settings.disable.msie6 && agent.is_some_and(is_msie6) {
         return false;
     }
-    !agent.is_some_and(|agent| settings.disable.patterns.iter().any(|pattern| pattern.is_match(agent)))
+    let is_disabled = |agent| settings.disable.patterns.iter().any(|pattern| is_disabled_by(exchange, pattern, agent));
+    !agent.is_some_and(is_disabled)
+}
+
+/// nginx: a match that failed disables too.
+fn is_disabled_by(exchange: &Exchange<'_>, pattern: &Regex, agent: &[u8]) -> bool {
+    pattern.is_match(agent).unwrap_or_else(|failed| {
+        crate::log::exchange_line(exchange, Level::Alert, format_args!("{failed}"));
+        true
+    })
 }
 
 fn proxy_takes_it(exchange: &Exchange<'_>, proxied: Proxied) -> bool {

@@ -10,7 +10,6 @@ use crate::build::{Build, Kind, Scope};
 use crate::conf::SharedRegex;
 use crate::directive::{Arity, Directive, LIMIT_EXCEPT, LOCATION, NONE, Refusal, SERVER};
 use crate::family::Family;
-use crate::regex::Regex;
 
 crate::settings! {
     /// Only internal redirects may come here.
@@ -90,7 +89,7 @@ fn location(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         "=" => Pattern::Exact(name.to_owned()),
         "^~" => Pattern::Prefix { path: name.to_owned(), stops_regex: true },
         "~" | "~*" => {
-            let regex = Regex::new(name, modifier == "~*", |group| b.names.define_slot(group)).map_err(Refusal::whole)?;
+            let regex = b.regex(name, modifier == "~*").map_err(Refusal::whole)?;
             Pattern::Regex(Arc::new(regex))
         }
         "" => match name.strip_prefix('@') {

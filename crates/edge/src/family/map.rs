@@ -11,6 +11,7 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
 use crate::host_table::HostTable;
+use crate::log::Level;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template};
@@ -86,7 +87,7 @@ impl Map {
                 Some(pattern) => (pattern, true),
                 None => (pattern, false),
             };
-            let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group)).map_err(Refusal::whole)?;
+            let regex = b.regex(pattern, caseless).map_err(Refusal::whole)?;
             self.regexes.push((regex, value));
             return Ok(());
         }
@@ -110,8 +111,21 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
     lower.extend_from_slice(&text);
     lower.make_ascii_lowercase();
     let value = map.keys.find(&lower).or_else(|| {
-        let matches = |(regex, _): &&(Regex, Template)| !text.is_empty() && exchange.slots.capture(regex, &text);
-        map.regexes.iter().find(matches).map(|(_, value)| value)
+        if text.is_empty() {
+            return None;
+        }
+        for (regex, value) in &map.regexes {
+            match exchange.slots.capture(regex, &text) {
+                Ok(true) => return Some(value),
+                Ok(false) => {}
+                Err(failed) => {
+                    // nginx: the map has its default then.
+                    exchange.log(Level::Alert, format_args!("{failed}"));
+                    return None;
+                }
+            }
+        }
+        None
     });
     if let Some(value) = value.or(map.default.as_ref()) {
         value.eval(exchange, out);

@@ -14,7 +14,7 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::server::NameKind;
 use crate::host_table::HostTable;
-use crate::regex::Regex;
+use crate::regex::{MatchFailed, Regex};
 use crate::value;
 use crate::variable::{Argument, Variable};
 
@@ -71,7 +71,7 @@ fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusa
         let word = word.text.as_str();
         let regex = match word.strip_prefix('~') {
             Some("") => return Err(Refusal::whole(format!("empty regex in \"{word}\""))),
-            Some(pattern) => Some(Regex::new(pattern, true, |group| b.names.intern(group)).map_err(Refusal::whole)?),
+            Some(pattern) => Some(Regex::new(pattern, true, b.jit, |group| b.names.intern(group)).map_err(Refusal::whole)?),
             None => None,
         };
         let written = b.settings().referer.written.get_or_insert_default();
@@ -123,25 +123,29 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 
 fn invalid_referer(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let location = exchange.location;
-    if let Some(valid) = &location.values.referer.valid
-        && !valid.admits(exchange)
-    {
-        out.push(b'1');
+    let Some(valid) = &location.values.referer.valid else { return true };
+    match valid.admits(exchange) {
+        Ok(true) => {}
+        Ok(false) => out.push(b'1'),
+        Err(failed) => {
+            exchange.match_failed(&failed);
+            out.push(b'1');
+        }
     }
     true
 }
 
 impl Valid {
-    fn admits(&self, exchange: &Exchange<'_>) -> bool {
+    fn admits(&self, exchange: &Exchange<'_>) -> Result<bool, MatchFailed> {
         if self.hosts.is_empty() && self.regexes.is_empty() && !self.server_names {
-            return true;
+            return Ok(true);
         }
-        let Some(referer) = exchange.request.field(Known::Referer) else { return self.none };
-        let Some(rest) = after_scheme(referer) else { return self.blocked };
+        let Some(referer) = exchange.request.field(Known::Referer) else { return Ok(self.none) };
+        let Some(rest) = after_scheme(referer) else { return Ok(self.blocked) };
         let end = rest.iter().position(|byte| matches!(byte, b'/' | b':')).unwrap_or(rest.len());
         let (host, after) = rest.split_at(end);
         if host.len() > HOST_BYTES_MAX {
-            return false;
+            return Ok(false);
         }
         let mut space = [0; HOST_BYTES_MAX];
         let host = match space.get_mut(..host.len()) {
@@ -150,15 +154,24 @@ impl Valid {
                 lower.make_ascii_lowercase();
                 &*lower
             }
-            None => return false,
+            None => return Ok(false),
         };
         if let Some(path) = self.hosts.find(host) {
             let start = after.iter().position(|byte| *byte == b'/').unwrap_or(after.len());
-            return after.get(start..).is_some_and(|rest| rest.starts_with(path));
+            return Ok(after.get(start..).is_some_and(|rest| rest.starts_with(path)));
         }
         let names = if self.server_names { exchange.server.names.as_slice() } else { &[] };
-        names.iter().flat_map(|name| &name.kinds).any(|kind| matches(kind, host))
-            || self.regexes.iter().any(|regex| regex.is_match(rest))
+        for kind in names.iter().flat_map(|name| &name.kinds) {
+            if matches(kind, host)? {
+                return Ok(true);
+            }
+        }
+        for regex in &self.regexes {
+            if regex.is_match(rest)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -173,13 +186,13 @@ fn after_scheme(referer: &[u8]) -> Option<&[u8]> {
     })
 }
 
-fn matches(kind: &NameKind, host: &[u8]) -> bool {
-    match kind {
+fn matches(kind: &NameKind, host: &[u8]) -> Result<bool, MatchFailed> {
+    Ok(match kind {
         NameKind::Exact(name) => !name.is_empty() && name.as_bytes() == host,
         NameKind::Suffix(dotted) => host.len() > dotted.len() && host.ends_with(dotted.as_bytes()),
         NameKind::Prefix(dotted) => host.len() > dotted.len() && host.starts_with(dotted.as_bytes()),
-        NameKind::Regex(regex) => regex.is_match(host),
-    }
+        NameKind::Regex(regex) => regex.is_match(host)?,
+    })
 }
 
 #[cfg(test)]

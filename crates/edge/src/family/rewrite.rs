@@ -184,7 +184,7 @@ fn is_address(text: &str) -> bool {
 }
 
 fn regex(b: &mut Build<'_>, pattern: &str, caseless: bool) -> Result<Arc<Regex>, Refusal> {
-    let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group)).map_err(Refusal::whole)?;
+    let regex = b.regex(pattern, caseless).map_err(Refusal::whole)?;
     Ok(Arc::new(regex))
 }
 

@@ -12,7 +12,6 @@ use crate::build::{Build, Kind, Scope};
 use crate::conf::SharedRegex;
 use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, NONE, Refusal, SERVER};
 use crate::family::Family;
-use crate::regex::Regex;
 use crate::value;
 
 crate::settings! {
@@ -313,7 +312,7 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
         }
         // nginx: a server name's regex is caseless when it holds an upper-case letter, and hosts are lower case.
         let caseless = pattern.bytes().any(|b| b.is_ascii_uppercase());
-        let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group)).map_err(Refusal::whole)?;
+        let regex = b.regex(pattern, caseless).map_err(Refusal::whole)?;
         return Ok(Name { shown: text.to_owned(), kinds: vec![NameKind::Regex(Arc::new(regex))] });
     }
     if text.contains('/') {

@@ -159,7 +159,7 @@ impl StatusTest {
 
 impl BodyTest {
     fn is_met(&self, body: &[u8]) -> bool {
-        self.regex.is_match(body) != self.is_negated
+        self.regex.is_match(body).is_ok_and(|matches| matches != self.is_negated)
     }
 }
 
@@ -175,8 +175,8 @@ impl HeaderTest {
             Wanted::Absent => !is_there,
             Wanted::Value(wanted) => values.any(|value| value == &**wanted),
             Wanted::OtherValue(unwanted) => is_there && values.all(|value| value != &**unwanted),
-            Wanted::Matching(regex) => values.any(|value| regex.is_match(value)),
-            Wanted::NotMatching(regex) => is_there && values.all(|value| !regex.is_match(value)),
+            Wanted::Matching(regex) => values.any(|value| regex.is_match(value).unwrap_or(false)),
+            Wanted::NotMatching(regex) => is_there && values.all(|value| regex.is_match(value).is_ok_and(|matches| !matches)),
         }
     }
 }
@@ -191,7 +191,7 @@ fn range(text: &str) -> Result<(u16, u16), Refusal> {
 }
 
 fn regex(b: &mut Build<'_>, pattern: &str) -> Result<Regex, Refusal> {
-    Regex::new(pattern, false, |group| b.names.define_slot(group)).map_err(Refusal::whole)
+    b.regex(pattern, false).map_err(Refusal::whole)
 }
 
 #[cfg(test)]

@@ -327,7 +327,7 @@ fn default_change(pass: &Pass) -> Option<Change> {
 }
 
 fn regex(b: &mut Build<'_>, pattern: &str, caseless: bool) -> Result<SharedRegex, Refusal> {
-    let regex = Regex::new(pattern, caseless, |group| b.names.define_slot(group))
+    let regex = b.regex(pattern, caseless)
         .map_err(Refusal::whole)?;
     Ok(Arc::new(regex))
 }
@@ -387,10 +387,7 @@ impl What {
                 let from = text_of(from, exchange);
                 domain_fits(subject, &from).map(|dot| (dot, &[][..]))
             }
-            What::Regex(regex) => exchange
-                .slots
-                .capture(regex, subject)
-                .then_some((&[][..], &[][..])),
+            What::Regex(regex) => captures(exchange, regex, subject).then_some((&[][..], &[][..])),
         }
     }
 }
@@ -399,6 +396,11 @@ impl What {
 fn domain_fits<'v>(subject: &'v [u8], domain: &[u8]) -> Option<&'v [u8]> {
     let (dot, name) = subject.split_at_checked(usize::from(subject.starts_with(b".")))?;
     name.eq_ignore_ascii_case(domain).then_some(dot)
+}
+
+fn captures(exchange: &mut Exchange<'_>, regex: &Regex, subject: &[u8]) -> bool {
+    let matched = exchange.slots.capture(regex, subject);
+    matched.unwrap_or_else(|failed| exchange.match_failed(&failed))
 }
 
 fn text_of<'t>(template: &'t Template, exchange: &mut Exchange<'_>) -> Cow<'t, [u8]> {
@@ -427,7 +429,7 @@ impl CookieName {
     fn is(&self, exchange: &mut Exchange<'_>, name: &[u8]) -> bool {
         match self {
             CookieName::Text(text) => text_of(text, exchange).eq_ignore_ascii_case(name),
-            CookieName::Regex(regex) => exchange.slots.capture(regex, name),
+            CookieName::Regex(regex) => captures(exchange, regex, name),
         }
     }
 }

@@ -65,7 +65,11 @@ enum End {
 impl Run {
     fn all(&mut self, exchange: &mut Exchange<'_>, rules: &[Rule]) -> End {
         for rule in rules {
-            match self.one(exchange, rule) {
+            let end = self.one(exchange, rule);
+            if let Some(status) = exchange.response.refused.take() {
+                return End::Answer(Flow::Status(status));
+            }
+            match end {
                 End::Rules => {}
                 end @ (End::Stop | End::Answer(_)) => return end,
             }
@@ -97,7 +101,7 @@ impl Run {
                 End::Stop
             }
             Rule::If { condition, inner, place, .. } => {
-                if !self.holds(exchange, condition) {
+                if !self.holds(exchange, condition) || exchange.response.refused.is_some() {
                     return End::Rules;
                 }
                 if let Some(place) = place {
@@ -222,6 +226,7 @@ impl Run {
 /// Matches the subject, or the URI; a failed match forgets the captures there were, as in nginx.
 fn matches(exchange: &mut Exchange<'_>, regex: &Regex, subject: Option<&[u8]>) -> bool {
     let matched = exchange.slots.capture(regex, subject.unwrap_or(&exchange.uri));
+    let matched = matched.unwrap_or_else(|failed| exchange.match_failed(&failed));
     if !matched {
         exchange.slots.captures.clear();
     }
