@@ -209,12 +209,16 @@ impl Places {
         if let Some(id) = self.exact.get(uri) {
             return Ok((Place::Here(*id), true));
         }
-        if let Some(id) = self.slashless.get(uri) {
+        let longest = self.longest_prefix(uri);
+        // nginx: a location of exactly this name goes before the redirect to the one with a slash.
+        if !longest.is_some_and(|prefix| prefix.name.len() == uri.len())
+            && let Some(id) = self.slashless.get(uri)
+        {
             return Ok((Place::AddSlash(*id), true));
         }
         let mut found = Place::Nowhere;
         let mut stops_regex = false;
-        if let Some(prefix) = self.longest_prefix(uri) {
+        if let Some(prefix) = longest {
             found = Place::Here(prefix.id);
             stops_regex = prefix.stops_regex;
             let inside = &conf.location(prefix.id).places;
