@@ -50,7 +50,7 @@ fn open_files() {
         let edge = Edge::start(name, top, http, wrapper, None);
         let watch = Watch::begin(&edge);
         let load = Load::held(&edge, "GET /?delay=300s HTTP/1.1\r\nHost: a\r\n\r\n", 2);
-        let named = judged(&watch, &load, "fds", "");
+        let named = judged(&watch, &load, "fds", "worker 0");
         assert!(named.remedy.contains("LimitNOFILE"), "{named:?}");
     };
     std::thread::scope(|both| {

@@ -52,7 +52,10 @@ pub static KINDS: &[Kind] = &[
         en: "Open files",
         ko: "열린 파일",
         counts: true,
-        full: ("accept and connect fail with EMFILE", "accept와 connect가 EMFILE로 실패"),
+        full: (
+            "idle connections are closed for new ones, then new ones are refused",
+            "유휴 연결을 닫아 새 연결을 받고, 그래도 없으면 새 연결을 거절",
+        ),
         remedy: (
             "LimitNOFILE= in the systemd unit, or worker_rlimit_nofile",
             "systemd 유닛의 LimitNOFILE= 또는 worker_rlimit_nofile",

@@ -58,6 +58,8 @@ pub struct Conf {
     /// Places of `worker_connections` that no connection can have (nginx): the file's listening sockets and the channel
     /// to the master.
     pub places_fixed: usize,
+    /// Connections that the limit on open files leaves to a worker; no limit until the limit is known.
+    pub places_by_files: usize,
 }
 
 /// A `server` block.
@@ -129,6 +131,15 @@ impl Conf {
     pub fn stands_beside(&mut self, dashboard: SocketAddr) {
         let own = self.sockets.iter().filter(|socket| socket.address.tcp() == Some(dashboard)).count();
         self.places_fixed = self.places_fixed.saturating_sub(own);
+    }
+
+    /// Connections that a worker may have, both sides counted, and whether `worker_connections` says so rather than the
+    /// limit on open files.
+    pub fn places(&self) -> (usize, bool) {
+        match self.main.process.connections.map(|written| written.saturating_sub(self.places_fixed)) {
+            Some(places) if places <= self.places_by_files => (places, true),
+            Some(_) | None => (self.places_by_files, false),
+        }
     }
 
     /// A server by number.
@@ -405,6 +416,7 @@ impl Compiler<'_> {
             declared,
             paths,
             places_fixed,
+            places_by_files: usize::MAX,
         };
         ((!fails).then_some(conf), problems)
     }

@@ -1,6 +1,7 @@
 //! The control thread: loads configurations, starts workers, answers signals. Never on the data path.
 
 pub mod crew;
+mod descriptors;
 
 use std::collections::HashMap;
 use std::io;
@@ -83,6 +84,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
             todo: Some("add: events { }".to_owned()),
         });
     }
+    problems.extend(conf.as_ref().and_then(oversized_table));
     weir_conf::sort_as_read(&mut problems, &tree);
     let fails = problems.iter().any(|problem| matches!(problem.level, Gravity::Emerg));
     Loaded { tree, problems, conf: conf.filter(|_| !fails), dashboard }
@@ -164,6 +166,23 @@ fn limits(conf: &Conf) {
     }
 }
 
+/// Fits the workers' tables of connections to the limit on open files in force.
+fn fit_tables(conf: &mut Conf, workers: usize) {
+    conf.places_by_files = descriptors::places(process::nofile(), workers, conf.sockets.len());
+}
+
+/// nginx warns of a table that the limit on open files cannot serve; where the file raises that limit, the raised one counts.
+fn oversized_table(conf: &Conf) -> Option<Problem> {
+    let (written, files) =
+        (conf.main.process.connections?, conf.main.process.nofile.unwrap_or_else(process::nofile_hard));
+    (written as u64 > files).then(|| Problem {
+        level: Gravity::Warn,
+        what: format!("{written} worker_connections exceed open file resource limit: {files}"),
+        at: None,
+        todo: Some("raise the limit on open files of the service, or lower worker_connections".to_owned()),
+    })
+}
+
 impl Running {
     /// Binds the sockets and starts the workers. Errors are nginx's words.
     ///
@@ -189,6 +208,7 @@ impl Running {
         purge::open(&conf);
         trace::open(&conf, count, identity.as_ref());
         let (mut conf, mut crew) = (conf, Crew::new());
+        fit_tables(&mut conf, count);
         crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = crew.hire(&conf, None)?;
@@ -228,6 +248,7 @@ impl Running {
             limits(&conf);
         }
         conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
+        fit_tables(&mut conf, count);
         self.crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = match self.crew.hire(&conf, Some(&self.conf)) {

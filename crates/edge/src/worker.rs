@@ -120,6 +120,9 @@ pub const SPARE_BYTES_MAX: usize = 64 << 10;
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long connections that were told to end have for giving up their descriptors.
+const ROOM_PAUSE: Duration = Duration::from_millis(10);
+
 /// Connections a worker that is dismissed still accepts, at most: what a listen queue holds by default.
 const REST_MAX: usize = weir_net::listener::BACKLOG_DEFAULT as usize;
 
@@ -375,24 +378,39 @@ impl Worker {
     /// default), then clients between requests, those that wait longest first, as in nginx (which begins when
     /// 1/16 is free).
     pub fn take_place(&self) -> Option<Place> {
-        let generation = self.generation();
-        if let Some(limit) = generation.conf.main.process.connections {
-            let fixed = generation.conf.places_fixed;
-            let free = || limit.saturating_sub(fixed + self.places_taken.get());
-            if free() == 0 && !generation.pools.close_oldest() && !generation.lines.close_oldest() {
-                self.close_idle(limit);
-            }
-            if free() == 0 {
+        let (places, _) = self.generation().conf.places();
+        if self.places_taken.get() >= places {
+            self.make_room();
+            if self.places_taken.get() >= places {
                 self.board.places_refused.one();
-                log::global(Level::Alert, format_args!("{limit} worker_connections are not enough"));
+                log::global(Level::Alert, format_args!("{} are not enough", self.table()));
                 return None;
             }
         }
         Some(Place::take(&self.places_taken))
     }
 
+    /// Closes connections that only wait: the table is full, or the process may open no more files.
+    pub fn make_room(&self) {
+        let generation = self.generation();
+        if !generation.pools.close_oldest() && !generation.lines.close_oldest() {
+            self.close_idle();
+        }
+    }
+
+    /// The limit of the table of connections, as log lines name it.
+    fn table(&self) -> String {
+        let conf = &self.generation().conf;
+        match (conf.places(), conf.main.process.connections) {
+            ((_, true), Some(written)) => format!("{written} worker_connections"),
+            ((places, _), _) => {
+                format!("{places} connections, which is what the limit on open files leaves to a worker,")
+            }
+        }
+    }
+
     /// Closes some clients' idle connections: an eighth, at least one, at most `CLOSED_AT_ONCE`.
-    fn close_idle(&self, limit: usize) {
+    fn close_idle(&self) {
         let connections = self.connections.borrow();
         let mut idle: Vec<_> =
             connections.iter().filter(|shared| matches!(shared.rest.get(), Rest::New | Rest::Idle)).collect();
@@ -400,7 +418,7 @@ impl Worker {
             return;
         }
         if self.noted_reuse.replace(weir_net::clock::unix_seconds()) != weir_net::clock::unix_seconds() {
-            log::global(Level::Warn, format_args!("{limit} worker_connections are not enough, reusing connections"));
+            log::global(Level::Warn, format_args!("{} are not enough, reusing connections", self.table()));
         }
         idle.sort_by_key(|shared| shared.idle_since.get());
         let count = (idle.len() / 8).clamp(1, CLOSED_AT_ONCE);
@@ -510,15 +528,26 @@ impl Worker {
         };
         // Workers that share the socket wait for it through this copy; it is closed with the last of them.
         drop(listening);
+        let mut was_full = false;
         loop {
             match stop.or(&listener).await {
                 None if stop.others_accept.get() => return self.accept_rest(&listener, &socket),
                 None => return,
-                Some(Ok((stream, remote))) => self.accepted(stream, remote, &socket),
+                Some(Ok((stream, remote))) => {
+                    was_full = false;
+                    self.accepted(stream, remote, &socket);
+                }
+                // What was told to end still holds its descriptor: it is given up within a turn.
+                Some(Err(error)) if weir_net::is_out_of_files(&error) && !was_full => {
+                    was_full = true;
+                    self.make_room();
+                    timer::sleep(ROOM_PAUSE).await;
+                }
                 Some(Err(error)) => {
                     self.board.accept_failed.one();
                     log::global(Level::Crit, format_args!("accept4() failed {}", log::Os(&error)));
                     timer::sleep(ACCEPT_PAUSE).await;
+                    was_full = false;
                 }
             }
         }

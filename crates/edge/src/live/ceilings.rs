@@ -19,12 +19,13 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     let Some(conf) = &scene.conf else { return all };
     for (id, seat) in scene.seats.iter().enumerate() {
         let board = live.board(*seat);
-        if let Some(limit) = conf.main.process.connections {
-            // As the worker reckons.
-            let used = board.places.get() as f64 + conf.places_fixed as f64;
-            let refused = board.places_refused.get();
-            push("connections", format!("worker {id}"), "count", used, limit as f64, refused, "worker_connections");
-        }
+        // As the worker reckons; the file's own number counts what no connection can have.
+        let (kind, fixed, limit, set_by) = match (conf.places(), conf.main.process.connections) {
+            ((_, true), Some(written)) => ("connections", conf.places_fixed, written, "worker_connections"),
+            ((places, _), _) => ("fds", 0, places, "RLIMIT_NOFILE"),
+        };
+        let (used, refused) = (board.places.get() as f64 + fixed as f64, board.places_refused.get());
+        push(kind, format!("worker {id}"), "count", used, limit as f64, refused, set_by);
     }
     let accepts: u64 = live.taken_boards().map(|(_, board)| board.accept_failed.get()).sum();
     let failed = accepts + fails(snapshot, Why::NoFile, |_| true);

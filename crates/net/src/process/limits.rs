@@ -18,6 +18,16 @@ pub fn raise_nofile() -> io::Result<(u64, u64)> {
     Ok((old, new))
 }
 
+/// The soft limit on open files in force; `u64::MAX` means unlimited.
+pub fn nofile() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The hard limit on open files: as far as [`raise_nofile`] may go.
+pub fn nofile_hard() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
 /// Sets both limits; nginx's `worker_rlimit_nofile`.
 ///
 /// Only root may raise the hard one (`EPERM`); no one above `fs.nr_open`.

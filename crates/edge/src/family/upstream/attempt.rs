@@ -103,7 +103,15 @@ pub async fn dial(
     };
     exchange.step = Step::Connect;
     let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
-    let stream = Stream::connect(address, &options).map_err(Failure::Connect)?;
+    let stream = match Stream::connect(address, &options) {
+        // Idle connections make room for one that somebody waits for.
+        Err(error) if weir_net::is_out_of_files(&error) => {
+            exchange.worker.make_room();
+            Stream::connect(address, &options)
+        }
+        done => done,
+    };
+    let stream = stream.map_err(Failure::Connect)?;
     let (deadline, opened) = (Deadline::new(), clock::now());
     deadline.set(values.connect_timeout);
     let watch = exchange.is_for_its_client_alone();

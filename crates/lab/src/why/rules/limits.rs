@@ -169,7 +169,8 @@ fn ports(s: &Signals) -> Option<Found> {
 fn table(s: &Signals) -> Option<Found> {
     let said = s.said("connections");
     let dropped = s.edge.dropped;
-    if said + dropped == 0 {
+    // Where the file names no number, the limit on open files is weir's limit.
+    if said + dropped == 0 || said == 0 && s.conf.worker_connections.is_none() {
         return None;
     }
     let slots = s.conf.worker_connections.map_or("512 (nginx's default)".to_owned(), |slots| slots.to_string());
