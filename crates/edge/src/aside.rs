@@ -374,6 +374,7 @@ fn read_head(exchange: &mut Exchange<'_>) {
     // A head that was read once is read again; one of HTTP/2 is not, and was kept.
     let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
     request.tokens = ConnectionTokens::of(&request.bytes, &request.head.fields);
+    request.leave_out_named();
     request.used = request.bytes.len();
 }
 

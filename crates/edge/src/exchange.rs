@@ -114,6 +114,13 @@ impl Request {
         self.tokens = ConnectionTokens::default();
     }
 
+    /// Takes out the fields that the client's Connection names: variables, the cache and origins see one request.
+    pub fn leave_out_named(&mut self) {
+        if self.tokens.names {
+            self.head.leave_out_named(&self.bytes);
+        }
+    }
+
     /// The same request without what followed its head: for an exchange that asks for it once more.
     pub fn head_alone(&self) -> Request {
         Request {

@@ -269,6 +269,7 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     exchange.request_length = if request.sent > 0 { request.sent } else { head.len } as u64;
     exchange.request.tokens = tokens;
     exchange.request.bytes = bytes;
+    exchange.request.leave_out_named();
 
     if let Some(host) = host? {
         let request = &mut exchange.request;

@@ -17,7 +17,8 @@ pub struct ConnectionTokens {
     pub keep_alive: bool,
     /// `upgrade`.
     pub upgrade: bool,
-    /// Some other token: fields of that name go no further, see [`lists`](Self::lists).
+    /// Some other token: fields of that name go no further, see [`lists`](Self::lists) for an answer, and
+    /// [`RequestHead::leave_out_named`](crate::RequestHead::leave_out_named) for a request.
     pub names: bool,
 }
 
@@ -43,6 +44,22 @@ impl ConnectionTokens {
     /// when [`names`](Self::names) is set: most heads have nothing to list.
     pub fn lists(buf: &[u8], fields: &[Field], name: &[u8]) -> bool {
         members(buf, fields).any(|token| token.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Whether a request's Connection may name a field, which is then for this connection alone.
+///
+/// RFC 9110 §7.6.1 forbids to name a field that is for everybody who handles the message, and a client must not take
+/// away that way what a proxy before us told of it. So the fields weir knows stay, except those of one hop; those by
+/// which weir itself reads the message stay too, and no request carries them further anyway.
+pub(crate) fn may_be_named(buf: &[u8], field: &Field) -> bool {
+    const FORWARDED: &[u8] = b"x-forwarded-";
+    match field.known {
+        Some(known) => matches!(known, Known::Trailer | Known::Http2Settings | Known::ProxyAuthorization),
+        None => {
+            let start = field.name.of(buf).get(..FORWARDED.len());
+            !start.is_some_and(|start| start.eq_ignore_ascii_case(FORWARDED))
+        }
     }
 }
 
@@ -89,6 +106,19 @@ mod tests {
         let (other, lists) = tokens("Connection: not-close, x-hop\r\n");
         assert!(!other.close && other.names && lists);
         assert!(!tokens("Connection: x-hop2\r\n").1);
+    }
+
+    #[test]
+    fn a_request_loses_only_what_may_be_named() {
+        let text = b"GET / HTTP/1.1\r\nHost: a\r\nX-Hop: 1\r\nConnection: x-hop, host, Cookie, X-Forwarded-Port, TE, trailer\r\n\
+            Cookie: a\r\nX-Forwarded-Port: 1\r\nTE: trailers\r\nTrailer: x\r\nX-End: 2\r\nx-hop: 3\r\n\r\n";
+        let mut head = RequestHead::new();
+        Parser::new().request(text, &HeadPolicy::default(), &mut head).unwrap();
+        head.leave_out_named(text);
+        let names: Vec<&[u8]> = head.fields.iter().map(|field| field.name.of(text)).collect();
+        assert_eq!(names, [&b"Host"[..], b"Connection", b"Cookie", b"X-Forwarded-Port", b"TE", b"X-End"]);
+        assert!(head.field(Known::Trailer).is_none() && !head.known().contains(Known::Trailer));
+        assert!(head.known().contains(Known::Cookie));
     }
 
     #[test]

@@ -163,6 +163,22 @@ impl RequestHead {
         }
     }
 
+    /// Takes out the fields that Connection names for this connection alone (RFC 9110 §7.6.1): whoever reads the head
+    /// sees what is passed on. Needed only where [`ConnectionTokens::names`] is set.
+    pub fn leave_out_named(&mut self, buf: &[u8]) {
+        let is_named = |field: &Field| {
+            crate::connection::may_be_named(buf, field)
+                && ConnectionTokens::lists(buf, &self.fields, field.name.of(buf))
+        };
+        if !self.fields.iter().any(is_named) {
+            return;
+        }
+        let stays: Vec<Field> = self.fields.iter().filter(|field| !is_named(field)).copied().collect();
+        self.fields.clear();
+        self.seen = KnownSet::default();
+        stays.into_iter().for_each(|field| self.push(field));
+    }
+
     /// The names of the table this head has.
     #[inline]
     pub fn known(&self) -> KnownSet {

@@ -182,7 +182,6 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     push_validators(exchange, plan, out);
     if proxy.pass_headers {
         let request = &exchange.request;
-        let tokens = request.tokens;
         let holds_back = exchange.cache.holds_conditions_back();
         let told = otel::injected(exchange);
         for field in request.fields() {
@@ -190,7 +189,6 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
             if plan.skips(field.known, name)
                 || (told.is_some() && field.known.is_none() && otel::is_told(name))
                 || (holds_back && field.known.is_some_and(|known| CONDITIONS.contains(&known)))
-                || (tokens.names && weir_wire::ConnectionTokens::lists(&request.bytes, request.fields(), name))
             {
                 continue;
             }
