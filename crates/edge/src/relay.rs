@@ -137,11 +137,7 @@ async fn whole(
     if origin.bytes.len() < end {
         return None;
     }
-    let is_excessive = origin.bytes.len() > end;
     source.skip(length);
-    if is_excessive {
-        source.forbid_reuse();
-    }
     if let Some(attempt) = exchange.last_try() {
         attempt.response_length = length;
     }

@@ -276,16 +276,12 @@ impl Question<'_> {
     ) -> Result<Source, String> {
         let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
         let length = length.map_err(|violation| violation.upstream_message().to_owned())?;
-        let tokens = origin.head.tokens(&origin.bytes);
-        let may_be_kept = weir_wire::keeps_alive(origin.head.version, tokens)
-            && (origin.head.version == Version::Http11 || tokens.keep_alive)
-            && length != BodyLength::UntilClose;
         let Some(upstream) = self.group.get() else { return Err("no server to ask".to_owned()) };
         // Frames tell where a body ends, and what comes behind it.
         let length = if link.h2.is_some() && length != BodyLength::None { BodyLength::UntilClose } else { length };
         // Nothing is held: the peer was not chosen, and is not to be blamed.
         let hold = Hold { group: self.group.clone(), selection: upstream.group.begin(0) };
-        let mut source = Source::new(link, hold, length, may_be_kept);
+        let mut source = Source::new(link, hold, origin, length, true);
         let here = origin.bytes.get(origin.head.len..).unwrap_or_default();
         source.feed(here, body).map_err(|broken| broken.to_string())?;
         let read_timeout = exchange.location.values.proxy.read_timeout;

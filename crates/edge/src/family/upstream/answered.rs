@@ -6,7 +6,7 @@ use weir_wire::{BodyLength, Version};
 use super::forward::Answer;
 use super::group::Outcome as Verdict;
 use super::pool::Link;
-use super::source::{Hold, Source, keep as keep_link};
+use super::source::{Hold, Source};
 use super::walk::end_try;
 use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
@@ -42,15 +42,10 @@ pub(super) fn take_answer(
             return None;
         }
     };
-    let tokens = origin.head.tokens(&origin.bytes);
-    let may_be_kept = weir_wire::keeps_alive(origin.head.version, tokens)
-        && (origin.head.version == Version::Http11 || tokens.keep_alive)
-        && exchange.request_complete
-        && !matches!(length, BodyLength::UntilClose);
     if exchange.cache.is_concerned()
         && let keep::Verdict::Replaced(answer) = keep::judge(exchange, &origin, length)
     {
-        release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
+        Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);
         exchange.worker.return_origin(origin);
         return Some(answer);
     }
@@ -59,7 +54,7 @@ pub(super) fn take_answer(
         keep::pass_authentication(exchange, &origin);
         // Of such an answer the cache keeps the status.
         exchange.cache.keep(b"", true);
-        release_unread(exchange, &origin, link, &mut hold, length, may_be_kept);
+        Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);
         exchange.origin = Some(origin);
         return Some(Answer::Outcome(Outcome::Status(status)));
     }
@@ -67,7 +62,7 @@ pub(super) fn take_answer(
     exchange.response.expects_trailers |= trails;
     // The frames tell where the body ends, and its length is checked with them.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
-    let source = Source::new(link, hold, to_read, may_be_kept);
+    let source = Source::new(link, hold, &origin, to_read, exchange.request_complete);
     match response::accept(exchange, &origin, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
@@ -103,18 +98,4 @@ fn may_trail(exchange: &Exchange<'_>, link: &Link) -> bool {
 fn ends_with_head(origin: &Origin, link: &Link) -> bool {
     link.h2.as_ref().is_some_and(|stream| stream.is_read() && !stream.has_trailers())
         && origin.bytes.len() == origin.head.len
-}
-
-/// The answer's body is not wanted; a connection without one outstanding can still be kept.
-fn release_unread(exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>, hold: &mut Hold, length: BodyLength, may_be_kept: bool) {
-    let is_whole = match length {
-        BodyLength::None => true,
-        BodyLength::Exact(length) => origin.bytes.len() as u64 == origin.head.len as u64 + length,
-        BodyLength::Chunked | BodyLength::UntilClose => false,
-    };
-    if is_whole {
-        keep_link(exchange, &hold.group, link, may_be_kept);
-    }
-    hold.release(Verdict::Ok);
-    end_try(exchange, origin.head.status);
 }

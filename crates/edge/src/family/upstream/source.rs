@@ -7,14 +7,14 @@ use std::task::Poll;
 
 use weir_net::{Lease, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
-use weir_wire::{BodyLength, Violation};
+use weir_wire::{BodyLength, Version, Violation};
 
 use super::Upstream;
 use super::group::Outcome;
 use super::live::Seen;
 use super::pool::Link;
 use super::selection::Selection;
-use crate::exchange::{Exchange, Try};
+use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
 use crate::fields::Fields;
 use crate::live;
@@ -136,6 +136,12 @@ impl fmt::Display for Broken {
     }
 }
 
+/// nginx's words for bytes behind a body whose length is known, be it nothing.
+const MORE_THAN_LENGTH: &str = "upstream sent more data than specified in \"Content-Length\" header";
+
+/// The same behind a body in chunks.
+const BEHIND_LAST_CHUNK: &str = "upstream sent data after final chunk";
+
 /// What one read gave.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
@@ -151,16 +157,24 @@ pub struct Source {
     hold: Hold,
     left: Left,
     may_be_kept: bool,
-    /// The upstream sent more than it announced.
-    is_excessive: bool,
+    /// How many bytes came with the head and were not taken yet: the body's beginning, or more than there may be.
+    untaken: u64,
+    /// The upstream sent more than it announced: nginx's words for it.
+    excess: Option<&'static str>,
     /// What came behind the body.
     trailers: Fields,
 }
 
 impl Source {
     /// The body of an answer whose head was read from `link`; body bytes that came with the head stand in
-    /// `Origin::bytes` behind it and are read first.
-    pub fn new(link: Box<Link>, hold: Hold, length: BodyLength, may_be_kept: bool) -> Source {
+    /// `Origin::bytes` behind it and are taken first. The connection may carry another exchange only if the request
+    /// `is_sent` whole, the answer lets it, and nothing but the body came.
+    pub fn new(link: Box<Link>, hold: Hold, origin: &Origin, length: BodyLength, is_sent: bool) -> Source {
+        let tokens = origin.head.tokens(&origin.bytes);
+        let may_be_kept = is_sent
+            && weir_wire::keeps_alive(origin.head.version, tokens)
+            && (origin.head.version == Version::Http11 || tokens.keep_alive);
+        let untaken = origin.bytes.len().saturating_sub(origin.head.len) as u64;
         let left = match length {
             BodyLength::None => Left::Nothing,
             BodyLength::Exact(0) => Left::Nothing,
@@ -168,7 +182,7 @@ impl Source {
             BodyLength::Chunked => Left::Chunked(Box::new(Decoder::new())),
             BodyLength::UntilClose => Left::UntilClose,
         };
-        Source { link: Some(link), hold, left, may_be_kept, is_excessive: false, trailers: Fields::default() }
+        Source { link: Some(link), hold, left, may_be_kept, untaken, excess: None, trailers: Fields::default() }
     }
 
     /// The fields that came behind the body, once.
@@ -199,11 +213,13 @@ impl Source {
     pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         let start = out.len();
         out.extend_from_slice(input);
+        self.untaken = self.untaken.saturating_sub(input.len() as u64);
         self.decode(out, start)
     }
 
     /// Notes that the first `count` bytes after the head were used where they stand.
     pub fn skip(&mut self, count: u64) {
+        self.untaken = self.untaken.saturating_sub(count);
         if let Left::Exact(left) = &mut self.left {
             *left = left.saturating_sub(count);
             if *left == 0 {
@@ -258,16 +274,14 @@ impl Source {
             Left::UntilClose => {}
             Left::Nothing => {
                 if out.len() > start {
-                    self.may_be_kept = false;
-                    self.is_excessive = true;
+                    self.excess = Some(MORE_THAN_LENGTH);
                     out.truncate(start);
                 }
             }
             Left::Exact(left) => {
                 let got = (out.len() - start) as u64;
                 if got > *left {
-                    self.may_be_kept = false;
-                    self.is_excessive = true;
+                    self.excess = Some(MORE_THAN_LENGTH);
                     out.truncate(start + *left as usize);
                     *left = 0;
                 } else {
@@ -288,7 +302,7 @@ impl Source {
                         ChunkEvent::NeedMore => break,
                         ChunkEvent::End => {
                             if at < out.len() {
-                                self.may_be_kept = false;
+                                self.excess = Some(BEHIND_LAST_CHUNK);
                             }
                             self.left = Left::Nothing;
                             break;
@@ -301,27 +315,12 @@ impl Source {
         Ok(())
     }
 
-    /// More came than was announced: the connection may not carry another exchange.
-    pub fn forbid_reuse(&mut self) {
-        self.may_be_kept = false;
-        self.is_excessive = true;
-    }
-
     /// Ends a complete body as soon as it was read, before it is written: the connection goes to the pool if
     /// it may, the peer is given back in good standing.
     pub fn finish_early(&mut self, exchange: &mut Exchange<'_>) {
-        let Some(link) = self.link.take() else { return };
-        if self.is_excessive {
-            exchange.step = weir_meter::Step::ReadResponse;
-            exchange.log(
-                crate::log::Level::Warn,
-                format_args!("upstream sent more data than specified in \"Content-Length\" header"),
-            );
+        if self.release(exchange) {
+            self.end(exchange, Outcome::Ok);
         }
-        if self.is_done() {
-            keep(exchange, &self.hold.group, link, self.may_be_kept);
-        }
-        self.end(exchange, Outcome::Ok);
     }
 
     /// The same, where it may have happened already.
@@ -334,10 +333,43 @@ impl Source {
         self.finish_early(exchange);
     }
 
+    /// The same for an answer in whose place another is given: nobody learns from it (`sticky learn`).
+    pub fn dismiss(mut self, exchange: &mut Exchange<'_>) {
+        self.release(exchange);
+        self.end_unlearnt(exchange, Outcome::Ok);
+    }
+
     /// The connection, where it may carry another exchange: for whoever keeps it himself.
     pub fn into_link(mut self) -> Option<Box<Link>> {
-        let may_be_kept = self.is_done() && self.may_be_kept && !self.is_excessive;
-        self.link.take().filter(|link| may_be_kept && link.h2.is_none())
+        self.is_reusable().then(|| self.link.take()).flatten().filter(|link| link.h2.is_none())
+    }
+
+    /// Puts the connection into the worker's pool, or closes it; `false` where that has happened already. Every answer
+    /// that has ended well gives its connection back here.
+    fn release(&mut self, exchange: &mut Exchange<'_>) -> bool {
+        let Some(link) = self.link.take() else { return false };
+        let is_reusable = self.is_reusable();
+        if let Some(excess) = self.excess {
+            exchange.step = weir_meter::Step::ReadResponse;
+            exchange.log(crate::log::Level::Warn, format_args!("{excess}"));
+        }
+        if is_reusable {
+            keep(exchange, &self.hold.group, link);
+        }
+        true
+    }
+
+    /// Whether the connection stands where the next answer begins: the body is complete, and no byte is behind it.
+    /// RFC 9112 §6.3: what came beyond the body must not be taken for the next answer.
+    fn is_reusable(&mut self) -> bool {
+        let untaken = std::mem::take(&mut self.untaken);
+        match self.left {
+            Left::Exact(left) if untaken == left => self.left = Left::Nothing,
+            Left::Exact(left) if untaken > left => self.excess = Some(MORE_THAN_LENGTH),
+            Left::Nothing if untaken > 0 => self.excess = Some(MORE_THAN_LENGTH),
+            Left::Exact(_) | Left::Nothing | Left::Chunked(_) | Left::UntilClose => {}
+        }
+        self.is_done() && self.may_be_kept && self.excess.is_none()
     }
 
     /// Ends a broken body: the connection is closed.
@@ -355,6 +387,10 @@ impl Source {
         if let Some((sticky, peer)) = bond.filter(|(sticky, _)| outcome == Outcome::Ok && !sticky.learns_at_head()) {
             sticky.learn(exchange, peer);
         }
+        self.end_unlearnt(exchange, outcome);
+    }
+
+    fn end_unlearnt(&mut self, exchange: &mut Exchange<'_>, outcome: Outcome) {
         self.hold.release(outcome);
         if let Some(attempt) = exchange.last_try() {
             attempt.end();
@@ -367,13 +403,13 @@ impl Source {
     }
 }
 
-/// Puts a connection back into the worker's pool, if it is one of a declared group.
-pub fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>, is_reusable: bool) {
+/// Puts a connection back into the worker's pool, if it is one of a declared group. Only `Source::release` may.
+fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
     if let (Some((generation, number)), Some(upstream)) = (group.home(), group.get()) {
         // A certificate that variables name is read for each connection, as in nginx, or kept as long as its cache says:
         // a connection that was made with an old one would outlive both. A block that says `keepalive` wants it so.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
-        let is_reusable = is_reusable && !may_be_stale && !exchange.worker.is_draining();
+        let is_reusable = !may_be_stale && !exchange.worker.is_draining();
         generation.pools.put(number, link, &upstream.pooling, is_reusable);
     }
 }
