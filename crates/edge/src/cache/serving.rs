@@ -20,6 +20,10 @@ pub enum Use {
     Refuse,
 }
 
+/// How long an answer may be too old and still stand in for an origin that cannot be reached, where neither the file nor
+/// the answer says so: a day.
+pub const UNASKED_STALE_S_MAX: u32 = 24 * 60 * 60;
+
 /// What went wrong at the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -89,8 +93,9 @@ pub fn while_updating(stored: &Validity, policy: &Policy<'_>, now_ms: i64) -> bo
 /// Whether a stale answer may stand in for an origin in trouble, and the reason to give.
 ///
 /// `proxy_cache_use_stale` decides when the file has it, with nginx's meaning. `stale-if-error` grants its time
-/// besides (RFC 5861 §4). Without either, an origin that gives no answer at all may be stood in for unless the stored
-/// answer forbids it (RFC 9111 §4.2.4).
+/// besides (RFC 5861 §4). Without either, an origin that cannot be reached is stood in for, for as long as
+/// [`UNASKED_STALE_S_MAX`], unless the stored answer forbids it (RFC 9111 §4.2.4). One that is slow or answers nonsense
+/// is not: nginx's 504 and 502 tell of a fault that somebody has to see.
 pub fn instead_of(trouble: Trouble, stored: &Validity, policy: &Policy<'_>, now_ms: i64) -> Option<Reason> {
     if stored.marks.has(Marks::ASK_ALWAYS) || stored.clock_went_back(now_ms) {
         return None;
@@ -106,7 +111,11 @@ pub fn instead_of(trouble: Trouble, stored: &Validity, policy: &Policy<'_>, now_
     let is_directed = policy.use_stale.is_some_and(|set| member.is_some_and(|member| set.contains(member)));
     let must_ask = stored.marks.has(Marks::ASK_WHEN_STALE);
     let is_granted = !must_ask && (!is_answer || is_error_status) && stored.is_within(stored.if_error_s, now_ms);
-    let is_cut_off = policy.use_stale.is_none() && !is_answer && !must_ask && !stored.marks.has(Marks::SHARED_LIFETIME);
+    let is_cut_off = policy.use_stale.is_none()
+        && trouble == Trouble::Error
+        && !must_ask
+        && !stored.marks.has(Marks::SHARED_LIFETIME)
+        && stored.is_within(UNASKED_STALE_S_MAX, now_ms);
     (is_directed || is_granted || is_cut_off).then_some(reason)
 }
 

@@ -129,13 +129,20 @@ fn a_written_proxy_cache_use_stale_decides_as_in_nginx() {
     assert_eq!(judge(&bare(), &anybody(), &updating, 900_000), (Use::ServeAndRefresh, Reason::StaleRefreshing));
 }
 
+const DAY_MS: i64 = UNASKED_STALE_S_MAX as i64 * 1000;
+
 #[test]
 fn without_the_directive_the_rfc_decides() {
     let policy = Policy::default();
     let rfc5861 = Policy { errors_are_statuses: true, ..policy };
     for (policy, trouble, stored, now_ms, expected) in [
         (&policy, Trouble::Error, bare(), 900_000, Some(Reason::StaleError)),
-        (&policy, Trouble::Timeout, bare(), 900_000, Some(Reason::StaleTimeout)),
+        (&policy, Trouble::Error, bare(), 110_000 + DAY_MS - 1, Some(Reason::StaleError)),
+        (&policy, Trouble::Error, bare(), 110_000 + DAY_MS, None),
+        (&policy, Trouble::Timeout, bare(), 111_000, None),
+        (&policy, Trouble::InvalidHeader, bare(), 111_000, None),
+        (&policy, Trouble::Timeout, lenient(), 129_999, Some(Reason::StaleTimeout)),
+        (&policy, Trouble::InvalidHeader, lenient(), 129_999, Some(Reason::StaleInvalid)),
         (&policy, Trouble::Error, marked(bare(), Marks::ASK_WHEN_STALE), 111_000, None),
         (&policy, Trouble::Error, marked(lenient(), Marks::ASK_WHEN_STALE), 111_000, None),
         (&policy, Trouble::Error, marked(bare(), Marks::SHARED_LIFETIME), 111_000, None),

@@ -246,7 +246,7 @@ pub static FAMILY: Family = Family::new("cache", &[
     setting!("proxy_cache_lock_age", lock_age, ONE, "5s", "After this time one more request may ask for the same key.",
         |_, s| value::time(s)),
     Directive::new("proxy_cache_use_stale", HSL, Arity::AtLeast(1), "When an answer is given that is too old.", use_stale)
-        .many().default("off, but for an upstream that cannot be reached (nginx: off)"),
+        .many().default("off, but for a day where the upstream cannot be reached (nginx: off)"),
     setting!("proxy_cache_background_update", background_update, Arity::Flag, "on (nginx: off)",
         "Gives what is too old at once and asks for the new answer meanwhile.", |_, s| value::flag(s)),
     setting!("proxy_cache_revalidate", revalidate, Arity::Flag, "off",
