@@ -1,7 +1,8 @@
 //! `early_hints`: which interim answers (1xx) of an upstream the client gets.
 //!
 //! nginx passes a 103 on where the directive is written and true, and nothing else. RFC 9110 §15.2 has a proxy pass on
-//! all of them, so where the directive is not written they are. `docs/why/007-cache-meaning.md` has the rule.
+//! all of them, so clients over HTTP/2 get them where the directive is not written. Clients over HTTP/1.1 do not: one that
+//! does not know interim answers takes them for the answer (RFC 8297 §3). `docs/why/007-cache-meaning.md` has the rule.
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#early_hints>
 
 use std::io;
@@ -37,7 +38,7 @@ pub static FAMILY: Family = Family::new("early_hints", &[Directive::new(
     "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
     early_hints,
 )
-.default("1 (nginx: 0)")]);
+.default("1 over HTTP/2, else 0 (nginx: 0)")]);
 
 fn early_hints(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let conditions: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
@@ -81,7 +82,8 @@ fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
     }
     match exchange.location.values.early_hints.conditions.clone() {
         Some(conditions) => any_set(exchange, &conditions),
-        None => true,
+        // RFC 8297 §3: over HTTP/1.1 only to clients that are known to take it, and only the file can know them.
+        None => exchange.request.version() == Version::Http2,
     }
 }
 
