@@ -424,7 +424,8 @@ pub struct Exchange<'c> {
     pub limit_rate: Option<u64>,
     /// Head bytes sent.
     pub head_bytes_sent: u64,
-    /// Body bytes sent, framing left out.
+    /// Body bytes sent, framing left out: what the cache's counters and spans tell. `$body_bytes_sent` is nginx's, all that
+    /// was sent but the head, so it counts the framing of chunks.
     pub body_bytes_sent: u64,
     /// All bytes sent.
     pub bytes_sent: u64,

@@ -415,7 +415,7 @@ impl Relay {
         }
     }
 
-    /// Filters, frames and queues body bytes; notes the end.
+    /// Filters and queues body bytes; notes the end.
     fn take_in(&mut self, exchange: &mut Exchange<'_>, source: &mut Source, mut piece: Lease) {
         let last = source.is_done();
         if last {
@@ -430,12 +430,20 @@ impl Relay {
             piece = buffer::lease(out.len());
             piece.extend_from_slice(&out);
         }
+        self.ended = last;
+        if !self.must_spill(exchange, &piece) || !self.spill(exchange, &piece) {
+            self.enqueue(exchange, piece, last);
+        }
+    }
+
+    /// Frames body bytes, and queues them in memory; behind the `last` of them stands what ends the body.
+    fn enqueue(&mut self, exchange: &mut Exchange<'_>, mut piece: Lease, last: bool) {
         let body = piece.len() as u64;
         if self.framing == Framing::Chunked && body > 0 {
             let mut space = [0; encode::CHUNK_HEAD_BYTES];
             let mut head = buffer::lease(encode::CHUNK_HEAD_BYTES);
             head.extend_from_slice(encode::chunk_head(body, &mut space));
-            self.enqueue(exchange, head, 0);
+            self.push(head, 0);
             piece.extend_from_slice(b"\r\n");
         }
         if self.framing == Framing::Chunked && last {
@@ -443,40 +451,32 @@ impl Relay {
             piece.extend_from_slice(&respond::trailer_text(exchange));
             piece.extend_from_slice(b"\r\n");
         }
-        self.enqueue(exchange, piece, body);
-        self.ended = last;
+        if !piece.is_empty() {
+            self.push(piece, body);
+        }
     }
 
-    /// To memory, or behind what waits in the file.
-    fn enqueue(&mut self, exchange: &mut Exchange<'_>, piece: Lease, body: u64) {
-        if piece.is_empty() {
-            return;
-        }
+    /// Whether body bytes belong into the file: behind what waits there, or because memory is full.
+    fn must_spill(&self, exchange: &Exchange<'_>, piece: &[u8]) -> bool {
         let proxy = &exchange.location.values.proxy;
         let (count, size) = proxy.buffers;
         let memory_max = (u64::from(count) * size).max(READ_BYTES as u64) as usize;
-        let must_spill =
-            self.spill.is_some() || (self.queued >= memory_max && proxy.buffering && proxy.max_temp_file > 0);
-        if !must_spill {
-            self.push(piece, body);
-            return;
-        }
+        let is_full = self.queued >= memory_max && proxy.buffering && proxy.max_temp_file > 0;
+        self.spill.is_some() || (is_full && !piece.is_empty())
+    }
+
+    /// Writes body bytes to the file as they are: they are framed when they come back. `false` when there is no file.
+    fn spill(&mut self, exchange: &mut Exchange<'_>, piece: &[u8]) -> bool {
         if self.spill.is_none() {
-            match crate::body::temporary(exchange, proxy.temp_path.as_deref(), DIRECTORY) {
-                Some((file, name)) => {
-                    // Its name is not needed: what is read again is read by the descriptor.
-                    let _ = std::fs::remove_file(&name);
-                    exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
-                    self.spill = Some(Spill { file, written: 0, read: 0 });
-                }
-                None => {
-                    self.push(piece, body);
-                    return;
-                }
-            }
+            let path = exchange.location.values.proxy.temp_path.as_deref();
+            let Some((file, name)) = crate::body::temporary(exchange, path, DIRECTORY) else { return false };
+            // Its name is not needed: what is read again is read by the descriptor.
+            let _ = std::fs::remove_file(&name);
+            exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
+            self.spill = Some(Spill { file, written: 0, read: 0 });
         }
         if let Some(spill) = &mut self.spill {
-            match spill.file.write_all_at(&piece, spill.written) {
+            match spill.file.write_all_at(piece, spill.written) {
                 Ok(()) => spill.written += piece.len() as u64,
                 Err(error) => {
                     exchange.log(Level::Crit, format_args!("pwritev() to a temporary file failed: {error}"));
@@ -484,6 +484,7 @@ impl Relay {
                 }
             }
         }
+        true
     }
 
     /// Brings the next part of the file back; `false` when there is none.
@@ -497,13 +498,11 @@ impl Relay {
             return Err(Gone::Cut);
         }
         spill.read += count as u64;
-        if spill.read == spill.written {
+        let is_read = spill.read == spill.written;
+        if is_read {
             self.spill = None;
         }
-        if count > 0 {
-            // What of it is framing is counted as body here: a few bytes a piece.
-            self.push(bytes, count as u64);
-        }
+        self.enqueue(exchange, bytes, is_read && self.ended);
         Ok(count > 0)
     }
 }
