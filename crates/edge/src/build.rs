@@ -14,7 +14,7 @@ use crate::family::{Declared, FAMILIES, Settings};
 use crate::nginx_only;
 use crate::phase::Enter;
 use crate::regex::Regex;
-use crate::variable::{Definition, Names, Template};
+use crate::variable::{Definition, Names, Template, Variable};
 
 /// Where relative names in a file point to.
 #[derive(Clone, Debug, Default)]
@@ -288,13 +288,16 @@ fn unknown(name: &str, context: Contexts) -> Refusal {
     }
 }
 
-/// How the families define a built-in variable, prefixes included.
-pub fn built_in(name: &str) -> Option<Definition> {
+/// The row that a family has for a built-in variable, prefixes included.
+pub fn variable(name: &str) -> Option<&'static Variable> {
     let all = || FAMILIES.iter().flat_map(|family| family.variables);
     let exact = all().find(|variable| variable.name == name);
-    let found = exact
-        .or_else(|| all().find(|v| v.name.ends_with('_') && name.len() > v.name.len() && name.starts_with(v.name)));
-    found.map(|variable| {
+    exact.or_else(|| all().find(|v| v.name.ends_with('_') && name.len() > v.name.len() && name.starts_with(v.name)))
+}
+
+/// How the families define a built-in variable.
+pub fn built_in(name: &str) -> Option<Definition> {
+    variable(name).map(|variable| {
         let rest = if variable.name.ends_with('_') { &name[variable.name.len()..] } else { name };
         Definition::Computed(variable.get, crate::variable::Argument { name: rest.to_owned(), index: 0 })
     })

@@ -391,8 +391,10 @@ impl Compiler<'_> {
         let places_fixed = sockets.len() + 1;
         self.require_certificates(&listens, &drafts);
         let Build { names, declared, mut problems, paths, .. } = self.build;
-        for location in &mut self.locations {
-            location.has_ready_heads = plain::is_possible(location, &names);
+        if !names.any(plain::reads_answer) {
+            for location in &mut self.locations {
+                location.has_ready_heads = plain::is_possible(location, &names);
+            }
         }
         let (definitions, unknown) = names.bind(build::built_in);
         for name in unknown {

@@ -33,17 +33,25 @@ pub struct Variable {
     pub get: Get,
     /// Writes it by `set`, where nginx allows that.
     pub set: Option<fn(&mut Exchange<'_>, &[u8])>,
+    /// It reads the fields of the answer: where it is mentioned, every answer has its fields, and none goes out with a
+    /// head that was made for another (`family::cache::plain`).
+    pub reads_answer: bool,
 }
 
 impl Variable {
-    /// A variable that cannot be set.
+    /// A variable that cannot be set, and may read whatever the exchange has.
     pub const fn new(name: &'static str, get: Get) -> Variable {
-        Variable { name, get, set: None }
+        Variable { name, get, set: None, reads_answer: true }
     }
 
-    /// A variable that `set` may change.
+    /// A variable that cannot be set, and reads nothing of the answer's fields.
+    pub const fn without_answer(name: &'static str, get: Get) -> Variable {
+        Variable { name, get, set: None, reads_answer: false }
+    }
+
+    /// A variable that `set` may change; it is about the request, and reads nothing of the answer's fields.
     pub const fn changeable(name: &'static str, get: Get, set: fn(&mut Exchange<'_>, &[u8])) -> Variable {
-        Variable { name, get, set: Some(set) }
+        Variable { name, get, set: Some(set), reads_answer: false }
     }
 }
 

@@ -37,7 +37,7 @@ pub static FAMILY: Family = Family::new("auth_basic", &[
     Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.",
         |b, s| { let file = b.template(s.text(0))?; b.settings().auth_basic.user_file = Some(Some(file)); Ok(()) }),
 ])
-.variables(&[Variable::new("remote_user", |exchange, _, out| match credentials(exchange) {
+.variables(&[Variable::without_answer("remote_user", |exchange, _, out| match credentials(exchange) {
     Some((name, _)) => { out.extend_from_slice(&name); true }
     None => false,
 })])

@@ -26,7 +26,7 @@ pub static FAMILY: Family = Family::new("grpc", passing!(grpc, "grpc", [
     Directive::new("grpc_pass", LOCATION.or(LOCATION_IF), ONE,
         "Where gRPC requests of this location go: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// over TLS.", pass),
 ]))
-.variables(&[Variable::new("grpc_internal_trailers", |ex, _, out| {
+.variables(&[Variable::without_answer("grpc_internal_trailers", |ex, _, out| {
     let takes = proxy::request::takes_trailers(ex);
     if takes {
         out.extend_from_slice(b"trailers");

@@ -101,7 +101,7 @@ pub static FAMILY: Family = Family::new("gzip", &[
     Directive::idle("gzip_no_buffer", HSL, Arity::Flag, "",
         "weir manages this memory itself", |_, s| value::flag(s).map(drop)),
 ])
-.variables(&[Variable::new("gzip_ratio", ratio)])
+.variables(&[Variable::without_answer("gzip_ratio", ratio)])
 .filter(|location| location.values.gzip.enabled, filter)
 .fixed(|_, _| true);
 

@@ -58,7 +58,7 @@ pub static FAMILY: Family = Family::new("http2", &[
     Directive::new("http2_push", HSL, ONE, "Obsolete in nginx, which ignores it.", ignored).many(),
     Directive::new("http2_push_preload", HSL, Arity::Flag, "Obsolete in nginx, which ignores it.", ignored),
 ])
-.variables(&[Variable::new("http2", protocol)]);
+.variables(&[Variable::without_answer("http2", protocol)]);
 
 fn preread(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let size = value::size(statement)?;

@@ -42,7 +42,7 @@ pub static FAMILY: Family = Family::new("limit_conn", &[
     Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.",
         |b, s| { b.settings().limit_conn.dry_run = Some(value::flag(s)?); Ok(()) }).default("off"),
 ])
-.variables(&[Variable::new("limit_conn_status", |exchange, _, out| {
+.variables(&[Variable::without_answer("limit_conn_status", |exchange, _, out| {
     out.extend_from_slice(exchange.limit_conn_status.as_bytes());
     !exchange.limit_conn_status.is_empty()
 })])

@@ -49,7 +49,7 @@ pub static FAMILY: Family = Family::new("limit_req", &[
     Directive::new("limit_req_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.",
         |b, s| { b.settings().limit_req.dry_run = Some(value::flag(s)?); Ok(()) }).default("off"),
 ])
-.variables(&[Variable::new("limit_req_status", |exchange, _, out| {
+.variables(&[Variable::without_answer("limit_req_status", |exchange, _, out| {
     out.extend_from_slice(exchange.limit_req_status.as_bytes());
     !exchange.limit_req_status.is_empty()
 })])

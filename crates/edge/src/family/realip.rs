@@ -60,11 +60,11 @@ pub static FAMILY: Family = Family::new("realip", &[
         |b, s| { b.settings().realip.recursive = Some(value::flag(s)?); Ok(()) }).default("off"),
 ])
 .variables(&[
-    Variable::new("realip_remote_addr", |exchange, _, out| {
+    Variable::without_answer("realip_remote_addr", |exchange, _, out| {
         server::address_text(&exchange.client.remote, out);
         true
     }),
-    Variable::new("realip_remote_port", |exchange, _, out| {
+    Variable::without_answer("realip_remote_port", |exchange, _, out| {
         if let SocketAddress::Tcp(tcp) = &exchange.client.remote {
             encode::push_decimal(out, tcp.port().into());
         }

@@ -52,7 +52,7 @@ pub static FAMILY: Family = Family::new("slice", &[
             Ok(())
         }).default("0"),
 ])
-.variables(&[Variable::new("slice_range", |exchange, _, out| {
+.variables(&[Variable::without_answer("slice_range", |exchange, _, out| {
     let size = exchange.location.values.slice.size;
     if size == 0 {
         return false;

@@ -83,9 +83,9 @@ pub static FAMILY: Family = Family::new("static_files", &[
         |b, s| { b.settings().static_files.etag = Some(value::flag(s)?); Ok(()) }).default("on"),
 ])
 .variables(&[
-    Variable::new("document_root", document_root),
-    Variable::new("realpath_root", realpath_root),
-    Variable::new("request_filename", request_filename),
+    Variable::without_answer("document_root", document_root),
+    Variable::without_answer("realpath_root", realpath_root),
+    Variable::without_answer("request_filename", request_filename),
 ])
 .phase(Phase::Content, |_| true, answer)
 .finish(finish);

@@ -25,10 +25,10 @@ pub static FAMILY: Family = Family::new("stub_status", &[
         |b, _| { b.scope().handler = Some(answer); Ok(()) }),
 ])
 .variables(&[
-    Variable::new("connections_active", |exchange, _, out| put(out, active(&exchange.worker.all_counters))),
-    Variable::new("connections_reading", |exchange, _, out| put(out, reading(&exchange.worker.all_counters))),
-    Variable::new("connections_writing", |exchange, _, out| put(out, writing(&exchange.worker.all_counters))),
-    Variable::new("connections_waiting", |exchange, _, out| put(out, waiting(&exchange.worker.all_counters))),
+    Variable::without_answer("connections_active", |exchange, _, out| put(out, active(&exchange.worker.all_counters))),
+    Variable::without_answer("connections_reading", |exchange, _, out| put(out, reading(&exchange.worker.all_counters))),
+    Variable::without_answer("connections_writing", |exchange, _, out| put(out, writing(&exchange.worker.all_counters))),
+    Variable::without_answer("connections_waiting", |exchange, _, out| put(out, waiting(&exchange.worker.all_counters))),
 ]);
 
 fn put(out: &mut Vec<u8>, number: u64) -> bool {

@@ -20,30 +20,30 @@ pub type Declared = ();
 
 /// The family.
 pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
-    Variable::new("upstream_addr", |x, _, out| {
+    Variable::without_answer("upstream_addr", |x, _, out| {
         list(&x.tries, out, |one, out| text(out, one.peer.as_bytes()))
     }),
-    Variable::new("upstream_status", |x, _, out| {
+    Variable::without_answer("upstream_status", |x, _, out| {
         list(&x.tries, out, |one, out| {
             one.status != 0 && decimal(out, u64::from(one.status))
         })
     }),
-    Variable::new("upstream_connect_time", |x, _, out| {
+    Variable::without_answer("upstream_connect_time", |x, _, out| {
         list(&x.tries, out, |one, out| time(one.connect_us.map(u64::from), out))
     }),
-    Variable::new("upstream_header_time", |x, _, out| {
+    Variable::without_answer("upstream_header_time", |x, _, out| {
         list(&x.tries, out, |one, out| time(one.header_us, out))
     }),
-    Variable::new("upstream_response_time", |x, _, out| {
+    Variable::without_answer("upstream_response_time", |x, _, out| {
         list(&x.tries, out, |one, out| time(one.response_us, out))
     }),
-    Variable::new("upstream_response_length", |x, _, out| {
+    Variable::without_answer("upstream_response_length", |x, _, out| {
         list(&x.tries, out, |one, out| decimal(out, one.response_length))
     }),
-    Variable::new("upstream_bytes_received", |x, _, out| {
+    Variable::without_answer("upstream_bytes_received", |x, _, out| {
         list(&x.tries, out, |one, out| decimal(out, one.bytes_received))
     }),
-    Variable::new("upstream_bytes_sent", |x, _, out| {
+    Variable::without_answer("upstream_bytes_sent", |x, _, out| {
         list(&x.tries, out, |one, out| decimal(out, one.bytes_sent))
     }),
     Variable::new("upstream_http_", http),

@@ -30,100 +30,100 @@ pub type Declared = ();
 
 /// The family.
 pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
-    Variable::new("host", request::host),
-    Variable::new("remote_addr", connection::remote_addr),
-    Variable::new("scheme", |x, _, out| text(out, scheme(x.client))),
-    Variable::new("https", |x, _, out| text(out, if x.client.facts().is_some() { b"on" } else { b"" })),
-    Variable::new("uri", request::uri),
-    Variable::new("document_uri", request::uri),
+    Variable::without_answer("host", request::host),
+    Variable::without_answer("remote_addr", connection::remote_addr),
+    Variable::without_answer("scheme", |x, _, out| text(out, scheme(x.client))),
+    Variable::without_answer("https", |x, _, out| text(out, if x.client.facts().is_some() { b"on" } else { b"" })),
+    Variable::without_answer("uri", request::uri),
+    Variable::without_answer("document_uri", request::uri),
     Variable::changeable("args", request::args, request::set_args),
-    Variable::new("query_string", request::args),
-    Variable::new("is_args", request::is_args),
-    Variable::new("request_uri", request::request_uri),
-    Variable::new("request", request::line),
-    Variable::new("request_method", request::method),
-    Variable::new("server_protocol", request::protocol),
-    Variable::new("request_port", request::port),
-    Variable::new("is_request_port", request::is_port),
-    Variable::new("request_id", request::id),
-    Variable::new("request_length", |x, _, out| decimal(out, x.request_length)),
-    Variable::new("request_time", |x, _, out| {
+    Variable::without_answer("query_string", request::args),
+    Variable::without_answer("is_args", request::is_args),
+    Variable::without_answer("request_uri", request::request_uri),
+    Variable::without_answer("request", request::line),
+    Variable::without_answer("request_method", request::method),
+    Variable::without_answer("server_protocol", request::protocol),
+    Variable::without_answer("request_port", request::port),
+    Variable::without_answer("is_request_port", request::is_port),
+    Variable::without_answer("request_id", request::id),
+    Variable::without_answer("request_length", |x, _, out| decimal(out, x.request_length)),
+    Variable::without_answer("request_time", |x, _, out| {
         seconds(out, clock::now().saturating_duration_since(x.started))
     }),
-    Variable::new("request_completion", request::completion),
-    Variable::new("request_body", request::body),
-    Variable::new("request_body_file", request::body_file),
-    Variable::new("content_length", request::content_length),
-    Variable::new("content_type", fields::content_type),
-    Variable::new("pipe", request::pipe),
+    Variable::without_answer("request_completion", request::completion),
+    Variable::without_answer("request_body", request::body),
+    Variable::without_answer("request_body_file", request::body_file),
+    Variable::without_answer("content_length", request::content_length),
+    Variable::without_answer("content_type", fields::content_type),
+    Variable::without_answer("pipe", request::pipe),
     Variable::changeable(
         "limit_rate",
         |x, _, out| decimal(out, x.limit_rate.unwrap_or(0)),
         request::set_limit_rate,
     ),
-    Variable::new("status", status),
-    Variable::new("bytes_sent", |x, _, out| decimal(out, x.bytes_sent)),
+    Variable::without_answer("status", status),
+    Variable::without_answer("bytes_sent", |x, _, out| decimal(out, x.bytes_sent)),
     // nginx counts the framing of chunked bodies in, so this is not `Exchange::body_bytes_sent`.
-    Variable::new("body_bytes_sent", |x, _, out| {
+    Variable::without_answer("body_bytes_sent", |x, _, out| {
         decimal(out, x.bytes_sent.saturating_sub(x.head_bytes_sent))
     }),
-    Variable::new("server_name", |x, _, out| {
+    Variable::without_answer("server_name", |x, _, out| {
         text(out, x.server.name.as_bytes())
     }),
-    Variable::new("server_addr", connection::server_addr),
-    Variable::new("server_port", connection::server_port),
-    Variable::new("remote_port", connection::remote_port),
-    Variable::new("binary_remote_addr", connection::binary_remote_addr),
-    Variable::new("connection", |x, _, out| decimal(out, x.client.number)),
-    Variable::new("connection_requests", |x, _, out| {
+    Variable::without_answer("server_addr", connection::server_addr),
+    Variable::without_answer("server_port", connection::server_port),
+    Variable::without_answer("remote_port", connection::remote_port),
+    Variable::without_answer("binary_remote_addr", connection::binary_remote_addr),
+    Variable::without_answer("connection", |x, _, out| decimal(out, x.client.number)),
+    Variable::without_answer("connection_requests", |x, _, out| {
         decimal(out, x.number_on_connection)
     }),
-    Variable::new("connection_time", |x, _, out| {
+    Variable::without_answer("connection_time", |x, _, out| {
         seconds(
             out,
             clock::now().saturating_duration_since(x.client.accepted),
         )
     }),
-    Variable::new("proxy_protocol_addr", connection::proxied_source_addr),
-    Variable::new("proxy_protocol_port", connection::proxied_source_port),
-    Variable::new(
+    Variable::without_answer("proxy_protocol_addr", connection::proxied_source_addr),
+    Variable::without_answer("proxy_protocol_port", connection::proxied_source_port),
+    Variable::without_answer(
         "proxy_protocol_server_addr",
         connection::proxied_destination_addr,
     ),
-    Variable::new(
+    Variable::without_answer(
         "proxy_protocol_server_port",
         connection::proxied_destination_port,
     ),
-    Variable::new("proxy_protocol_tlv_", connection::proxied_tlv),
-    Variable::new("tcpinfo_rtt", |x, _, out| {
+    Variable::without_answer("proxy_protocol_tlv_", connection::proxied_tlv),
+    Variable::without_answer("tcpinfo_rtt", |x, _, out| {
         connection::tcp_info(x, out, |info| info.rtt_us)
     }),
-    Variable::new("tcpinfo_rttvar", |x, _, out| {
+    Variable::without_answer("tcpinfo_rttvar", |x, _, out| {
         connection::tcp_info(x, out, |info| info.rttvar_us)
     }),
-    Variable::new("tcpinfo_snd_cwnd", |x, _, out| {
+    Variable::without_answer("tcpinfo_snd_cwnd", |x, _, out| {
         connection::tcp_info(x, out, |info| info.snd_cwnd)
     }),
-    Variable::new("tcpinfo_rcv_space", |x, _, out| {
+    Variable::without_answer("tcpinfo_rcv_space", |x, _, out| {
         connection::tcp_info(x, out, |info| info.rcv_space)
     }),
-    Variable::new("hostname", |_, _, out| text(out, hostname().as_bytes())),
-    Variable::new("pid", |_, _, out| {
+    Variable::without_answer("hostname", |_, _, out| text(out, hostname().as_bytes())),
+    Variable::without_answer("pid", |_, _, out| {
         decimal(out, u64::from(std::process::id()))
     }),
-    Variable::new("nginx_version", |_, _, out| text(out, VERSION.as_bytes())),
-    Variable::new("msec", |_, _, out| {
+    Variable::without_answer("nginx_version", |_, _, out| text(out, VERSION.as_bytes())),
+    Variable::without_answer("msec", |_, _, out| {
         seconds(
             out,
             clock::wall().duration_since(UNIX_EPOCH).unwrap_or_default(),
         )
     }),
-    Variable::new("time_local", |_, _, out| text(out, &time::common())),
-    Variable::new("time_iso8601", |_, _, out| text(out, &time::iso8601())),
-    Variable::new("http_cookie", fields::cookies),
-    Variable::new("http_", fields::http),
-    Variable::new("cookie_", fields::request_cookie),
-    Variable::new("arg_", request::argument),
+    Variable::without_answer("time_local", |_, _, out| text(out, &time::common())),
+    Variable::without_answer("time_iso8601", |_, _, out| text(out, &time::iso8601())),
+    Variable::without_answer("http_cookie", fields::cookies),
+    Variable::without_answer("http_", fields::http),
+    Variable::without_answer("cookie_", fields::request_cookie),
+    Variable::without_answer("arg_", request::argument),
     Variable::new("sent_http_content_type", fields::sent_content_type),
     Variable::new("sent_http_content_length", fields::sent_content_length),
     Variable::new("sent_http_last_modified", fields::sent_last_modified),

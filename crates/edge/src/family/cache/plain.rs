@@ -12,6 +12,7 @@ use weir_net::clock;
 use weir_wire::{Known, Version};
 
 use super::{Use, keep};
+use crate::build;
 use crate::cache::ready::Ready;
 use crate::cache::reason::Reason;
 use crate::cache::request::RequestFacts;
@@ -37,20 +38,22 @@ pub enum Plain {
     Ready(Arc<Ready>),
 }
 
-/// Variables that read the fields of the answer: where one is mentioned, all answers have their fields.
-const READERS: [&str; 5] = ["sent_http_", "sent_trailer_", "upstream_http_", "upstream_trailer_", "upstream_cookie_"];
-
 /// Variables that are the same for all fresh hits.
 const SAME: [&str; 2] = ["upstream_cache_status", "weir_cache_reason"];
 
-/// Whether heads of stored answers may be kept ready for this location.
+/// Whether a variable of this name reads the fields of the answer: where the configuration mentions one, all answers have
+/// their fields, and no head may be kept ready.
+pub fn reads_answer(name: &str) -> bool {
+    build::variable(name).is_some_and(|variable| variable.reads_answer)
+}
+
+/// Whether heads of stored answers may be kept ready for this location, where no variable reads the fields of answers.
 pub fn is_possible(location: &Location, names: &Names) -> bool {
     let values = &location.values;
     let mut filters = FAMILIES.iter().filter_map(|family| family.filter.as_ref());
     !matches!(values.cache.zone, Use::Off)
         && values.slice.size == 0
         && values.core.limit_rate.is_none()
-        && !names.any(|name| READERS.iter().any(|reader| name.starts_with(reader)))
         && filters.all(|filter| !(filter.active)(location) || (filter.is_fixed)(location, names))
 }
 
@@ -198,4 +201,38 @@ pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: Arc<Ready
     exchange.complete = result.is_ok();
     exchange.keeps_alive &= result.is_ok();
     result
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::conf::of_text;
+    use crate::variable::Variable;
+
+    fn has_ready_heads(log: &str) -> bool {
+        let (conf, problems) = of_text(&format!(
+            "events {{}} http {{ proxy_cache_path /tmp/weir-none keys_zone=one:1m; log_format own '{log}'; access_log off;
+             server {{ listen 127.0.0.1:1; location / {{ proxy_pass http://127.0.0.1:2; proxy_cache one; }} }} }}"
+        ));
+        assert_eq!(problems.join("; "), "");
+        conf.unwrap().locations.iter().any(|location| location.has_ready_heads)
+    }
+
+    #[test]
+    fn a_variable_reads_the_answer_unless_its_row_says_otherwise() {
+        assert!(Variable::new("any", |_, _, _| true).reads_answer);
+        assert!(has_ready_heads("none"));
+        for variable in FAMILIES.iter().flat_map(|family| family.variables) {
+            let name = if variable.name.ends_with('_') { format!("{}x", variable.name) } else { variable.name.to_owned() };
+            assert_eq!(has_ready_heads(&format!("${name}")), !variable.reads_answer, "${name}");
+        }
+    }
+
+    #[test]
+    fn what_tells_of_fields_of_the_answer_reads_it() {
+        for name in ["sent_http_etag", "sent_trailer_x", "upstream_http_etag", "upstream_trailer_x", "upstream_cookie_a"] {
+            assert!(reads_answer(name), "${name}");
+        }
+    }
 }

@@ -12,37 +12,37 @@ use crate::variable::Variable;
 
 /// The family's variables.
 pub static VARIABLES: &[Variable] = &[
-    Variable::new("upstream_cache_status", |exchange, _, out| match exchange.cache.status {
+    Variable::without_answer("upstream_cache_status", |exchange, _, out| match exchange.cache.status {
         Some(status) => {
             out.extend_from_slice(status.as_str().as_bytes());
             true
         }
         None => false,
     }),
-    Variable::new("weir_cache_reason", |exchange, _, out| match exchange.cache.reason {
+    Variable::without_answer("weir_cache_reason", |exchange, _, out| match exchange.cache.reason {
         Some(reason) => {
             out.extend_from_slice(reason.as_str().as_bytes());
             true
         }
         None => false,
     }),
-    Variable::new("upstream_cache_key", |exchange, _, out| {
+    Variable::without_answer("upstream_cache_key", |exchange, _, out| {
         out.extend_from_slice(&exchange.cache.key.0);
         !exchange.cache.key.0.is_empty()
     }),
-    Variable::new("upstream_cache_age", |exchange, _, out| match &exchange.cache.shown {
+    Variable::without_answer("upstream_cache_age", |exchange, _, out| match &exchange.cache.shown {
         Some(object) => {
             encode::push_decimal(out, u64::from(keep::validity(&object.times).current_age_s(clock::unix_ms() as i64)));
             true
         }
         None => false,
     }),
-    Variable::new("upstream_cache_last_modified", |exchange, _, out| {
+    Variable::without_answer("upstream_cache_last_modified", |exchange, _, out| {
         let Some(seconds) = stored(exchange).and_then(|object| object.head.last_modified) else { return false };
         out.extend_from_slice(&date::http_date(seconds));
         true
     }),
-    Variable::new("upstream_cache_etag", |exchange, _, out| {
+    Variable::without_answer("upstream_cache_etag", |exchange, _, out| {
         let Some(object) = stored(exchange) else { return false };
         out.extend_from_slice(object.head.etag());
         !object.head.etag().is_empty()

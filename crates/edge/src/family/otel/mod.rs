@@ -111,13 +111,13 @@ pub static FAMILY: Family = Family::new("otel", &[
         |b, s| { b.settings().otel.upstream_spans = Some(value::flag(s)?); Ok(()) }).default("off"),
 ])
 .variables(&[
-    Variable::new("otel_trace_id", |exchange, _, out| push_hex(&ensure(exchange).current.trace, out)),
-    Variable::new("otel_span_id", |exchange, _, out| push_hex(&ensure(exchange).current.span, out)),
-    Variable::new("otel_parent_id", |exchange, _, out| match &ensure(exchange).parent {
+    Variable::without_answer("otel_trace_id", |exchange, _, out| push_hex(&ensure(exchange).current.trace, out)),
+    Variable::without_answer("otel_span_id", |exchange, _, out| push_hex(&ensure(exchange).current.span, out)),
+    Variable::without_answer("otel_parent_id", |exchange, _, out| match &ensure(exchange).parent {
         Some(parent) => push_hex(&parent.span, out),
         None => false,
     }),
-    Variable::new("otel_parent_sampled", |exchange, _, out| {
+    Variable::without_answer("otel_parent_sampled", |exchange, _, out| {
         let is_sampled = ensure(exchange).parent.as_ref().is_some_and(Place::is_sampled);
         out.push(if is_sampled { b'1' } else { b'0' });
         true

@@ -272,7 +272,7 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
         "Linux knows no such limit", |_, _| Ok(())),
 ]))
 .variables(&[
-    Variable::new("proxy_host", |ex, _, out| {
+    Variable::without_answer("proxy_host", |ex, _, out| {
         let Some(pass) = &ex.location.values.proxy.pass else { return false };
         match &ex.proxy_host {
             Some(host) => out.extend_from_slice(host),
@@ -280,12 +280,12 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
         }
         true
     }),
-    Variable::new("proxy_port", |ex, _, out| {
+    Variable::without_answer("proxy_port", |ex, _, out| {
         let Some(pass) = &ex.location.values.proxy.pass else { return false };
         out.extend_from_slice(pass.port.as_bytes());
         true
     }),
-    Variable::new("proxy_add_x_forwarded_for", |ex, _, out| {
+    Variable::without_answer("proxy_add_x_forwarded_for", |ex, _, out| {
         let start = out.len();
         for field in ex.request.fields() {
             if field.known == Some(Known::XForwardedFor) {
@@ -301,7 +301,7 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
         crate::family::server::address_text(ex.remote(), out);
         true
     }),
-    Variable::new("proxy_internal_body_length", |ex, _, out| {
+    Variable::without_answer("proxy_internal_body_length", |ex, _, out| {
         weir_wire::encode::push_decimal(out, ex.body.length());
         true
     }),

@@ -13,57 +13,57 @@ use crate::variable::{Argument, Get, Variable};
 /// All of them.
 #[rustfmt::skip]
 pub(super) static ALL: &[Variable] = &[
-    Variable::new("ssl_protocol", |x, _, out| agreed(x, out, |facts, out| {
+    Variable::without_answer("ssl_protocol", |x, _, out| agreed(x, out, |facts, out| {
         out.extend_from_slice(facts.agreed.get().map_or("", |agreed| agreed.protocol).as_bytes());
     })),
-    Variable::new("ssl_cipher", |x, _, out| agreed(x, out, |facts, out| {
+    Variable::without_answer("ssl_cipher", |x, _, out| agreed(x, out, |facts, out| {
         out.extend(facts.agreed.get().map(|agreed| suite_name(agreed.cipher)).unwrap_or_default().as_bytes());
     })),
-    Variable::new("ssl_curve", |x, _, out| agreed(x, out, |facts, out| {
+    Variable::without_answer("ssl_curve", |x, _, out| agreed(x, out, |facts, out| {
         let group = facts.agreed.get().map_or(0, |agreed| agreed.group);
         if group != 0 {
             out.extend(group_name(group).as_bytes());
         }
     })),
-    Variable::new("ssl_alpn_protocol", |x, _, out| agreed(x, out, |facts, out| {
+    Variable::without_answer("ssl_alpn_protocol", |x, _, out| agreed(x, out, |facts, out| {
         out.extend_from_slice(facts.agreed.get().map_or(&[], |agreed| &agreed.alpn));
     })),
-    Variable::new("ssl_session_reused", |x, _, out| agreed(x, out, |facts, out| {
+    Variable::without_answer("ssl_session_reused", |x, _, out| agreed(x, out, |facts, out| {
         out.push(if facts.agreed.get().is_some_and(|agreed| agreed.is_resumed) { b'r' } else { b'.' });
     })),
-    Variable::new("ssl_session_id", |x, _, out| agreed(x, out, |facts, out| hex(&facts.random, out))),
-    Variable::new("ssl_sigalg", |x, _, out| agreed(x, out, |facts, out| {
+    Variable::without_answer("ssl_session_id", |x, _, out| agreed(x, out, |facts, out| hex(&facts.random, out))),
+    Variable::without_answer("ssl_sigalg", |x, _, out| agreed(x, out, |facts, out| {
         let scheme = facts.agreed.get().and_then(|agreed| agreed.noted.signature);
         out.extend(scheme.map(signature_name).unwrap_or_default().as_bytes());
     })),
-    Variable::new("ssl_client_sigalg", |x, _, out| agreed(x, out, |facts, out| {
+    Variable::without_answer("ssl_client_sigalg", |x, _, out| agreed(x, out, |facts, out| {
         let scheme = facts.agreed.get().and_then(|agreed| agreed.noted.client_signature);
         out.extend(scheme.map(signature_name).unwrap_or_default().as_bytes());
     })),
-    Variable::new("ssl_ciphers", |x, _, out| offered(x, out, |hello| &hello.ciphers, suite_name)),
-    Variable::new("ssl_curves", |x, _, out| offered(x, out, |hello| &hello.groups, group_name)),
-    Variable::new("ssl_sigalgs", |x, _, out| offered(x, out, |hello| &hello.signatures, signature_name)),
-    Variable::new("ssl_server_name", |x, _, out| match x.client.facts().and_then(|facts| facts.server_name.as_ref()) {
+    Variable::without_answer("ssl_ciphers", |x, _, out| offered(x, out, |hello| &hello.ciphers, suite_name)),
+    Variable::without_answer("ssl_curves", |x, _, out| offered(x, out, |hello| &hello.groups, group_name)),
+    Variable::without_answer("ssl_sigalgs", |x, _, out| offered(x, out, |hello| &hello.signatures, signature_name)),
+    Variable::without_answer("ssl_server_name", |x, _, out| match x.client.facts().and_then(|facts| facts.server_name.as_ref()) {
         Some(name) => text(out, name.as_bytes()),
         None => false,
     }),
-    Variable::new("ssl_early_data", early_data),
-    Variable::new("ssl_client_cert", client_cert),
-    Variable::new("ssl_client_raw_cert", |x, _, out| client(x, out, |it| it.pem())),
-    Variable::new("ssl_client_escaped_cert", |x, _, out| client(x, out, |it| escaped(&it.pem()))),
-    Variable::new("ssl_client_s_dn", |x, _, out| client(x, out, |it| it.subject())),
-    Variable::new("ssl_client_i_dn", |x, _, out| client(x, out, |it| it.issuer())),
-    Variable::new("ssl_client_s_dn_legacy", |x, _, out| client(x, out, |it| it.subject_line())),
-    Variable::new("ssl_client_i_dn_legacy", |x, _, out| client(x, out, |it| it.issuer_line())),
-    Variable::new("ssl_client_serial", |x, _, out| client(x, out, |it| it.serial())),
-    Variable::new("ssl_client_fingerprint", |x, _, out| client(x, out, |it| it.fingerprint())),
-    Variable::new("ssl_client_v_start", |x, _, out| client(x, out, |it| it.starts())),
-    Variable::new("ssl_client_v_end", |x, _, out| client(x, out, |it| it.ends())),
-    Variable::new("ssl_client_v_remain", |x, _, out| {
+    Variable::without_answer("ssl_early_data", early_data),
+    Variable::without_answer("ssl_client_cert", client_cert),
+    Variable::without_answer("ssl_client_raw_cert", |x, _, out| client(x, out, |it| it.pem())),
+    Variable::without_answer("ssl_client_escaped_cert", |x, _, out| client(x, out, |it| escaped(&it.pem()))),
+    Variable::without_answer("ssl_client_s_dn", |x, _, out| client(x, out, |it| it.subject())),
+    Variable::without_answer("ssl_client_i_dn", |x, _, out| client(x, out, |it| it.issuer())),
+    Variable::without_answer("ssl_client_s_dn_legacy", |x, _, out| client(x, out, |it| it.subject_line())),
+    Variable::without_answer("ssl_client_i_dn_legacy", |x, _, out| client(x, out, |it| it.issuer_line())),
+    Variable::without_answer("ssl_client_serial", |x, _, out| client(x, out, |it| it.serial())),
+    Variable::without_answer("ssl_client_fingerprint", |x, _, out| client(x, out, |it| it.fingerprint())),
+    Variable::without_answer("ssl_client_v_start", |x, _, out| client(x, out, |it| it.starts())),
+    Variable::without_answer("ssl_client_v_end", |x, _, out| client(x, out, |it| it.ends())),
+    Variable::without_answer("ssl_client_v_remain", |x, _, out| {
         let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
         client(x, out, |it| it.days_left(now).to_string())
     }),
-    Variable::new("ssl_client_verify", CLIENT_VERIFY),
+    Variable::without_answer("ssl_client_verify", CLIENT_VERIFY),
 ];
 
 /// Writes something of an encrypted connection. nginx: what is empty is not found, and a log shows it as `-`.
