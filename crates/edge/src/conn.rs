@@ -266,26 +266,6 @@ impl Conn {
         }
     }
 
-    /// As `write_all`, of one piece.
-    pub async fn write_piece(&mut self, mut piece: &[u8], timeout: Duration) -> Result<(), Gone> {
-        while !piece.is_empty() {
-            match self.stream().try_write(piece) {
-                Ok(written) if written >= piece.len() => return Ok(()),
-                Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
-                Ok(written) => piece = piece.get(written..).unwrap_or_default(),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.deadline.set(timeout);
-                    if self.stream().writable(&self.deadline).await.is_err() {
-                        return Err(Gone::TimedOut);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Gone::Closed(error)),
-            }
-        }
-        Ok(())
-    }
-
     /// Writes all pieces, as many in one call as the kernel takes; waits at most `timeout` between two writes.
     pub async fn write_all(&mut self, mut pieces: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), Gone> {
         IoSlice::advance_slices(&mut pieces, 0);

@@ -4,12 +4,10 @@
 //! as it stands (filters, chunks, a rate) goes through a buffer, piece by piece.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io::IoSlice;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::Poll;
-
-use weir_wire::encode;
 
 use crate::cache::store::{FileBody, Object, Piece, Reader};
 use crate::conn::{Conn, Gone};
@@ -18,6 +16,7 @@ use crate::family::cache::pack;
 use crate::log::Level;
 use crate::pace::Pace;
 use crate::respond::{self, Framing, Part};
+use crate::writing;
 
 /// A stored body or a part of it.
 #[derive(Clone)]
@@ -30,17 +29,11 @@ pub struct Kept {
     pub length: Option<u64>,
 }
 
-/// Bodies up to this size are copied behind the head.
-const COPY_MAX: usize = 4 << 10;
-
 /// Pieces of a body written with one call.
 const PIECES_MAX: usize = 16;
 
 /// A part of a file is read in pieces of this size where the kernel cannot copy it.
 const READ_BYTES: usize = 32 << 10;
-
-/// One `sendfile` call moves at most this much.
-const SENDFILE_MAX: usize = 2 << 20;
 
 impl Kept {
     /// All of an object's body.
@@ -94,32 +87,27 @@ pub async fn send_parts(
     }
     exchange.body_bytes_sent += end.len() as u64;
     head.extend_from_slice(end);
-    flush(exchange, conn, head).await
+    writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await
 }
 
 /// As it stands: whole in memory with one call, else piece by piece without copying.
 async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec<u8>, kept: Kept) -> Result<(), Gone> {
-    let timeout = exchange.location.values.core.send_timeout;
     if let Some(body) = small(&kept) {
         head.extend_from_slice(body);
-        let length = body.len() as u64;
-        conn.write_all(&mut [IoSlice::new(head)], timeout).await?;
-        exchange.body_bytes_sent += length;
-        exchange.bytes_sent += head.len() as u64;
+        writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await?;
+        exchange.body_bytes_sent += body.len() as u64;
         return Ok(());
     }
     let head = head.as_slice();
     if kept.object.body.is_in_memory() {
         let mut slices = [IoSlice::new(&[]); PIECES_MAX];
         if let Some((count, length)) = gather(&kept, head, &mut slices) {
-            conn.write_all(slices.get_mut(..count).unwrap_or_default(), timeout).await?;
+            writing::pieces(exchange, conn, slices.get_mut(..count).unwrap_or_default()).await?;
             exchange.body_bytes_sent += length;
-            exchange.bytes_sent += length + head.len() as u64;
             return Ok(());
         }
     }
-    conn.write_all(&mut [IoSlice::new(head)], timeout).await?;
-    exchange.bytes_sent += head.len() as u64;
+    writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await?;
     let mut left = kept.length;
     let mut reader = Reader::new(kept.object, kept.offset);
     while left != Some(0) {
@@ -128,12 +116,11 @@ async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec
         match &piece {
             Piece::Memory(..) => {
                 let bytes = piece.bytes().and_then(|bytes| bytes.get(..count as usize)).unwrap_or_default();
-                conn.write_all(&mut [IoSlice::new(bytes)], timeout).await?;
-                exchange.bytes_sent += count;
+                writing::pieces(exchange, conn, &mut [IoSlice::new(bytes)]).await?;
+                exchange.body_bytes_sent += count;
             }
             Piece::File(file) => send_file(exchange, conn, file, count).await?,
         }
-        exchange.body_bytes_sent += count;
         reader.advance(count);
         left = left.map(|left| left - count);
     }
@@ -144,7 +131,7 @@ async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec
 fn small(kept: &Kept) -> Option<&[u8]> {
     let [only] = kept.object.body.chunks() else { return None };
     let (start, length) = (usize::try_from(kept.offset).ok()?, usize::try_from(kept.length?).ok()?);
-    only.get(start..start.checked_add(length)?).filter(|bytes| bytes.len() <= COPY_MAX)
+    only.get(start..start.checked_add(length)?).filter(|bytes| bytes.len() <= writing::COPY_MAX)
 }
 
 /// Head and body as one vector; `None` when the body has too many pieces for one. Gives the pieces used, and the
@@ -187,35 +174,17 @@ pub async fn next_piece(conn: &Conn, reader: &Reader) -> Result<Option<Piece>, G
 
 /// By the kernel where nothing wraps the bytes.
 async fn send_file(exchange: &mut Exchange<'_>, conn: &mut Conn, body: &FileBody, count: u64) -> Result<(), Gone> {
-    let timeout = exchange.location.values.core.send_timeout;
+    if conn.stream().bare().is_some() {
+        return writing::file(exchange, conn, (&body.file, "cache file"), (body.offset, count), &mut None).await;
+    }
     let (mut at, end) = (body.offset, body.offset.saturating_add(count));
-    let is_bare = conn.stream().bare().is_some();
-    let mut buffer = weir_net::buffer::lease(if is_bare { 0 } else { READ_BYTES });
+    let mut buffer = weir_net::buffer::lease(READ_BYTES);
     while at < end {
-        if !is_bare {
-            buffer.resize(usize::try_from(end - at).unwrap_or(READ_BYTES).min(READ_BYTES), 0);
-            read_exactly(exchange, body, &mut buffer, at)?;
-            conn.write_all(&mut [IoSlice::new(&buffer)], timeout).await?;
-            exchange.bytes_sent += buffer.len() as u64;
-            at += buffer.len() as u64;
-            continue;
-        }
-        let most = usize::try_from(end - at).unwrap_or(SENDFILE_MAX).min(SENDFILE_MAX);
-        match conn.stream().socket().try_sendfile(&body.file, &mut at, most) {
-            Ok(0) => {
-                exchange.log(Level::Alert, format_args!("cache file was truncated while sending response to client"));
-                return Err(Gone::Cut);
-            }
-            Ok(sent) => exchange.bytes_sent += sent as u64,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                conn.deadline.set(timeout);
-                if conn.stream().writable(&conn.deadline).await.is_err() {
-                    return Err(Gone::TimedOut);
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Gone::Closed(error)),
-        }
+        buffer.resize(usize::try_from(end - at).unwrap_or(READ_BYTES).min(READ_BYTES), 0);
+        read_exactly(exchange, body, &mut buffer, at)?;
+        writing::pieces(exchange, conn, &mut [IoSlice::new(&buffer)]).await?;
+        exchange.body_bytes_sent += buffer.len() as u64;
+        at += buffer.len() as u64;
     }
     Ok(())
 }
@@ -246,12 +215,12 @@ async fn send_in_pieces(
             return Err(Gone::Cut);
         }
         if exchange.response.body_filters.is_empty() {
-            frame(framing, &buffer, out);
+            writing::frame(framing, &buffer, out);
             exchange.body_bytes_sent += buffer.len() as u64;
         } else {
             let changed = respond::filtered(exchange, &buffer, false, last);
             pack::keep(exchange, &changed, last);
-            frame(framing, &changed, out);
+            writing::frame(framing, &changed, out);
             exchange.body_bytes_sent += changed.len() as u64;
         }
         if last && ends && framing == Framing::Chunked {
@@ -259,10 +228,7 @@ async fn send_in_pieces(
             out.extend_from_slice(&respond::trailer_text(exchange));
             out.extend_from_slice(b"\r\n");
         }
-        match &mut pace {
-            None => flush(exchange, conn, out).await?,
-            Some(pace) => paced(exchange, conn, out, pace).await?,
-        }
+        writing::paced(exchange, conn, out, &mut pace).await?;
         out.clear();
         if last {
             return Ok(());
@@ -290,34 +256,4 @@ fn read_exactly(exchange: &mut Exchange<'_>, body: &FileBody, buffer: &mut [u8],
         exchange.log(Level::Crit, format_args!("pread() of a cache file failed: {error}"));
         Gone::Cut
     })
-}
-
-fn frame(framing: Framing, bytes: &[u8], out: &mut Vec<u8>) {
-    if framing != Framing::Chunked {
-        out.extend_from_slice(bytes);
-    } else if !bytes.is_empty() {
-        let mut space = [0; encode::CHUNK_HEAD_BYTES];
-        out.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
-        out.extend_from_slice(bytes);
-        out.extend_from_slice(b"\r\n");
-    }
-}
-
-async fn flush(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes: &[u8]) -> Result<(), Gone> {
-    let timeout = exchange.location.values.core.send_timeout;
-    conn.write_all(&mut [IoSlice::new(bytes)], timeout).await?;
-    exchange.bytes_sent += bytes.len() as u64;
-    Ok(())
-}
-
-async fn paced(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes: &[u8], pace: &mut Pace) -> Result<(), Gone> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let now = pace.allowed(conn, rest.len()).await?.min(rest.len());
-        let (part, after) = rest.split_at(now);
-        flush(exchange, conn, part).await?;
-        pace.sent(now);
-        rest = after;
-    }
-    Ok(())
 }

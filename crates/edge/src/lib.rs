@@ -56,4 +56,5 @@ pub mod value;
 pub mod variable;
 pub mod whole_file;
 pub mod worker;
+pub mod writing;
 pub mod zone;

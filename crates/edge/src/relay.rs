@@ -27,6 +27,7 @@ use crate::family::upstream::source::{Broken, Source};
 use crate::log::Level;
 use crate::pace::Pace;
 use crate::respond::{self, Framing};
+use crate::writing;
 
 mod aside;
 
@@ -39,9 +40,6 @@ const READ_BYTES: usize = 128 << 10;
 
 /// The first read of a body whose length is not known.
 const READ_BYTES_FIRST: usize = 16 << 10;
-
-/// Bodies up to this size are copied behind the head: cheaper than a vector of two for the kernel to read.
-const COPY_MAX: usize = 4 << 10;
 
 /// Where answers go when `proxy_temp_path` says nothing.
 pub const DIRECTORY: &str = "proxy_temp";
@@ -146,9 +144,9 @@ async fn whole(
     let body = origin.bytes.get(start..end).unwrap_or_default();
     exchange.cache.keep(body, true);
     let sent = head.len() as u64 + length;
-    let result = if body.len() <= COPY_MAX {
+    let result = if body.len() <= writing::COPY_MAX {
         head.extend_from_slice(body);
-        conn.write_piece(head, timeout).await
+        conn.write_all(&mut [IoSlice::new(head)], timeout).await
     } else {
         conn.write_all(&mut [IoSlice::new(head), IoSlice::new(body)], timeout).await
     };

@@ -28,6 +28,7 @@ use crate::log::Level;
 use crate::pace::Pace;
 use crate::relay;
 use crate::special;
+use crate::writing;
 
 /// What a response carries after its head.
 #[derive(Default)]
@@ -116,9 +117,6 @@ const READ_FILE_MAX: u64 = 32 << 10;
 /// Where bytes are wrapped before they leave, a file is read in pieces of this size: three full TLS records.
 const READ_WRAPPED: u64 = 48 << 10;
 
-/// One `sendfile` call moves at most this much, so that one connection does not hold the worker.
-const SENDFILE_MAX: usize = 2 << 20;
-
 /// The version weir answers for; nginx's suite and clients read it in `Server`.
 pub const VERSION: &str = "1.31.5";
 
@@ -180,10 +178,9 @@ async fn send_with(
         other => other,
     };
     let body = std::mem::take(&mut exchange.response.body);
-    let timeout = exchange.location.values.core.send_timeout;
     match (body, source) {
         (_, source) if framing == Framing::Bodiless => {
-            let sent = write(exchange, conn, &mut [IoSlice::new(out)], timeout).await;
+            let sent = writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await;
             match source {
                 // Nobody gets the body, but the cache keeps it.
                 Some(source) if exchange.cache.is_filling() => relay::drain(exchange, source).await,
@@ -198,7 +195,7 @@ async fn send_with(
                 out.extend_from_slice(&trailer_text(exchange));
                 out.extend_from_slice(b"\r\n");
             }
-            write(exchange, conn, &mut [IoSlice::new(out)], timeout).await
+            writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await
         }
         (Body::Bytes(bytes), None) => send_bytes(exchange, conn, framing, out, bytes).await,
         (Body::File { file, offset, length }, None) => {
@@ -346,19 +343,6 @@ pub(crate) fn server_name(tokens: Tokens) -> &'static [u8] {
     }
 }
 
-/// Writes pieces of which the first is the head, and keeps account.
-async fn write(
-    exchange: &mut Exchange<'_>,
-    conn: &mut Conn,
-    pieces: &mut [IoSlice<'_>],
-    timeout: std::time::Duration,
-) -> Result<(), Gone> {
-    let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
-    conn.write_all(pieces, timeout).await?;
-    exchange.bytes_sent += bytes as u64;
-    Ok(())
-}
-
 async fn send_bytes(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -370,7 +354,6 @@ async fn send_bytes(
     if !exchange.response.body_filters.is_empty() {
         bytes = filtered(exchange, &bytes, true, true);
     }
-    let timeout = exchange.location.values.core.send_timeout;
     let mut pace = Pace::of(exchange);
     exchange.body_bytes_sent = bytes.len() as u64;
     if framing == Framing::Chunked {
@@ -386,23 +369,13 @@ async fn send_bytes(
             IoSlice::new(&trailers),
             IoSlice::new(b"\r\n"),
         ];
-        return write(exchange, conn, &mut pieces, timeout).await;
+        return writing::pieces(exchange, conn, &mut pieces).await;
     }
-    match &mut pace {
-        None => write(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&bytes)], timeout).await,
-        Some(pace) => {
-            write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
-            let mut rest = bytes.as_slice();
-            while !rest.is_empty() {
-                let now = pace.allowed(conn, rest.len()).await?;
-                let (piece, after) = rest.split_at(now.min(rest.len()));
-                write(exchange, conn, &mut [IoSlice::new(piece)], timeout).await?;
-                pace.sent(piece.len());
-                rest = after;
-            }
-            Ok(())
-        }
+    if pace.is_none() {
+        return writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&bytes)]).await;
     }
+    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
+    writing::paced(exchange, conn, &bytes, &mut pace).await
 }
 
 /// The fields after the last chunk.
@@ -441,8 +414,7 @@ async fn send_file(
         buffer.resize(length as usize, 0);
         read_exactly(exchange, file, &mut buffer, offset)?;
         exchange.body_bytes_sent = length;
-        let timeout = exchange.location.values.core.send_timeout;
-        return write(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&buffer)], timeout).await;
+        return writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&buffer)]).await;
     }
     if plain && exchange.location.values.core.sendfile && conn.stream().bare().is_some() {
         return send_file_by_kernel(exchange, conn, out, file, offset, length).await;
@@ -465,41 +437,13 @@ async fn send_file_by_kernel(
     offset: u64,
     length: u64,
 ) -> Result<(), Gone> {
-    let timeout = exchange.location.values.core.send_timeout;
     let nopush = exchange.location.values.core.nopush;
     let mut pace = Pace::of(exchange);
     if nopush {
         let _ = conn.stream().socket().set_nopush(true);
     }
-    write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
-    let (mut at, end) = (offset, offset.saturating_add(length));
-    while at < end {
-        let mut count = usize::try_from(end - at).unwrap_or(SENDFILE_MAX).min(SENDFILE_MAX);
-        if let Some(pace) = &mut pace {
-            count = pace.allowed(conn, count).await?.min(count);
-        }
-        match conn.stream().socket().try_sendfile(file, &mut at, count) {
-            Ok(0) => {
-                exchange.log(Level::Alert, format_args!("file was truncated while sending response to client"));
-                return Err(Gone::Cut);
-            }
-            Ok(sent) => {
-                exchange.body_bytes_sent += sent as u64;
-                exchange.bytes_sent += sent as u64;
-                if let Some(pace) = &mut pace {
-                    pace.sent(sent);
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                conn.deadline.set(timeout);
-                if conn.stream().writable(&conn.deadline).await.is_err() {
-                    return Err(Gone::TimedOut);
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Gone::Closed(error)),
-        }
-    }
+    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
+    writing::file(exchange, conn, (file, "file"), (offset, length), &mut pace).await?;
     if nopush {
         let _ = conn.stream().socket().set_nopush(false);
     }
@@ -522,8 +466,7 @@ async fn send_parts(
         out.clear();
     }
     exchange.body_bytes_sent += end.len() as u64;
-    let timeout = exchange.location.values.core.send_timeout;
-    write(exchange, conn, &mut [IoSlice::new(end)], timeout).await
+    writing::pieces(exchange, conn, &mut [IoSlice::new(end)]).await
 }
 
 async fn send_file_in_pieces(
@@ -535,9 +478,8 @@ async fn send_file_in_pieces(
     offset: u64,
     length: u64,
 ) -> Result<(), Gone> {
-    let timeout = exchange.location.values.core.send_timeout;
     let mut pace = Pace::of(exchange);
-    write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
+    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
     let piece_max = if conn.stream().bare().is_some() { READ_FILE_MAX } else { READ_WRAPPED };
     let mut buffer = weir_net::buffer::lease(piece_max as usize);
     let (mut at, end) = (offset, offset.saturating_add(length));
@@ -569,18 +511,12 @@ async fn send_file_in_pieces(
             }
         }
         let mut rest = piece.as_slice();
-        if let Some(pace) = &mut pace {
-            write(exchange, conn, &mut [IoSlice::new(out)], timeout).await?;
+        if pace.is_some() {
+            writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
             out.clear();
-            while !rest.is_empty() {
-                let now = pace.allowed(conn, rest.len()).await?.min(rest.len());
-                let (part, after) = rest.split_at(now);
-                write(exchange, conn, &mut [IoSlice::new(part)], timeout).await?;
-                pace.sent(now);
-                rest = after;
-            }
+            writing::paced(exchange, conn, std::mem::take(&mut rest), &mut pace).await?;
         }
-        write(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(rest), IoSlice::new(&tail)], timeout).await?;
+        writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(rest), IoSlice::new(&tail)]).await?;
         exchange.body_bytes_sent += piece.len() as u64;
         if last {
             return Ok(());

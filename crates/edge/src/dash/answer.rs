@@ -16,7 +16,7 @@ use weir_dash::logs::Logs;
 use weir_dash::runs;
 use weir_meter::live::{ErrorClass, Snapshot};
 use weir_net::clock;
-use weir_wire::{Known, encode};
+use weir_wire::Known;
 
 use crate::body::{self, Failed};
 use crate::conn::{Conn, Gone};
@@ -28,6 +28,7 @@ use crate::live::api;
 use crate::phase::Outcome;
 use crate::purge;
 use crate::respond::{self, Body, Framing};
+use crate::writing;
 
 /// How long a wait lasts before it is looked whether the edge goes on.
 const TURN: Duration = Duration::from_secs(1);
@@ -302,7 +303,7 @@ pub async fn send(
     head: &mut Vec<u8>,
     mut viewer: Box<Viewer>,
 ) -> Result<(), Gone> {
-    put(exchange, conn, head).await?;
+    writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await?;
     // It lasts as long as somebody looks: like a tunnel's, its time is no request time.
     exchange.step = weir_meter::Step::Tunnel;
     // So long a browser waits before it comes again.
@@ -329,7 +330,7 @@ pub async fn send(
     if framing == Framing::Chunked {
         head.extend_from_slice(b"0\r\n\r\n");
     }
-    put(exchange, conn, head).await
+    writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await
 }
 
 /// What whoever looks here may do beyond looking: it takes a token, and whoever has none is not told otherwise.
@@ -364,22 +365,8 @@ async fn event(
     }
     exchange.body_bytes_sent += bytes.len() as u64;
     out.clear();
-    if framing == Framing::Chunked {
-        let mut space = [0; encode::CHUNK_HEAD_BYTES];
-        out.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
-    }
-    out.extend_from_slice(bytes);
-    if framing == Framing::Chunked {
-        out.extend_from_slice(b"\r\n");
-    }
-    put(exchange, conn, out).await
-}
-
-async fn put(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes: &[u8]) -> Result<(), Gone> {
-    let timeout = exchange.location.values.core.send_timeout;
-    conn.write_all(&mut [IoSlice::new(bytes)], timeout).await?;
-    exchange.bytes_sent += bytes.len() as u64;
-    Ok(())
+    writing::frame(framing, bytes, out);
+    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ fn compose<'o>(status: u16, fields: impl Iterator<Item = (&'o [u8], &'o [u8], Op
 /// Sends it; gives how many bytes went out.
 async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<usize, Gone> {
     if exchange.is_for_its_client_alone() {
-        return conn.write_piece(text, exchange.location.values.core.send_timeout).await.map(|()| text.len());
+        return conn.write_all(&mut [io::IoSlice::new(text)], exchange.location.values.core.send_timeout).await.map(|()| text.len());
     }
     match conn.stream().try_write(text) {
         Ok(written) if written == text.len() => Ok(written),

@@ -5,11 +5,11 @@
 //! once the one before was sent. Invariant: all parts are of one answer (same length, same entity tag), or the
 //! connection is cut.
 
-use std::io::{IoSlice, Write};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 
 use weir_net::{Lease, buffer, clock};
-use weir_wire::{Known, encode};
+use weir_wire::Known;
 
 use crate::cache::partial::ContentRange;
 use crate::cache::store::{Piece, Reader};
@@ -28,6 +28,7 @@ use crate::relay;
 use crate::respond::{self, Body, Framing};
 use crate::value;
 use crate::variable::Variable;
+use crate::writing;
 
 crate::settings! {
     /// `slice`: bytes of a part, 0 for none.
@@ -224,21 +225,7 @@ pub async fn send(
         let bytes = bytes.get(low as usize..high as usize).ok_or(Gone::Cut)?;
         start = start.saturating_add(size);
         push(exchange, framing, out, bytes, start >= to);
-        let timeout = exchange.location.values.core.send_timeout;
-        let mut rest = out.as_slice();
-        while !rest.is_empty() {
-            let count = match &pace {
-                None => rest.len(),
-                Some(pace) => pace.allowed(conn, rest.len()).await?.min(rest.len()),
-            };
-            let (now, after) = rest.split_at(count);
-            conn.write_all(&mut [IoSlice::new(now)], timeout).await?;
-            exchange.bytes_sent += count as u64;
-            if let Some(pace) = &mut pace {
-                pace.sent(count);
-            }
-            rest = after;
-        }
+        writing::paced(exchange, conn, out, &mut pace).await?;
         out.clear();
         if start >= to {
             return Ok(());
@@ -256,17 +243,8 @@ fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes:
         &changed
     };
     exchange.body_bytes_sent += bytes.len() as u64;
-    if framing != Framing::Chunked {
-        out.extend_from_slice(bytes);
-        return;
-    }
-    if !bytes.is_empty() {
-        let mut space = [0; encode::CHUNK_HEAD_BYTES];
-        out.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
-        out.extend_from_slice(bytes);
-        out.extend_from_slice(b"\r\n");
-    }
-    if last {
+    writing::frame(framing, bytes, out);
+    if last && framing == Framing::Chunked {
         out.extend_from_slice(b"0\r\n");
         out.extend_from_slice(&respond::trailer_text(exchange));
         out.extend_from_slice(b"\r\n");
