@@ -13,6 +13,7 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use weir_net::{Lease, buffer};
@@ -177,10 +178,44 @@ struct Piece {
     body: u64,
 }
 
+/// What waits for a slow client in a file. The file keeps its length until all of it is read.
 struct Spill {
     file: File,
     written: u64,
     read: u64,
+}
+
+impl Spill {
+    fn new(file: File) -> Spill {
+        Spill { file, written: 0, read: 0 }
+    }
+
+    fn wrote(&mut self, count: usize) {
+        self.written += count as u64;
+        SPILLED.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        SPILLED.fetch_sub(self.written, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of all answers that are in temporary files now, of the whole process.
+static SPILLED: AtomicU64 = AtomicU64::new(0);
+
+/// How much of all answers together may wait in temporary files, where `proxy_max_temp_file_size` is not written. A client
+/// that opens many streams and takes nothing would fill the disk otherwise, for each answer has a file of its own.
+const SPILLED_MAX: u64 = 1 << 30;
+
+/// Whether more may be put into an answer's file, of which `written` bytes are there already. A size that is written bounds
+/// each answer's file, as in nginx.
+fn has_room(file_max: Option<u64>, written: u64) -> bool {
+    match file_max {
+        Some(max) => written < max,
+        None => SPILLED.load(Ordering::Relaxed) < SPILLED_MAX,
+    }
 }
 
 struct Relay {
@@ -221,7 +256,7 @@ impl Relay {
         let buffering = proxy.buffering && !is_unbuffered(exchange);
         let (count, size) = proxy.buffers;
         let memory_max = if buffering { (u64::from(count) * size).max(READ_BYTES as u64) as usize } else { 0 };
-        let file_max = if buffering { proxy.max_temp_file } else { 0 };
+        let file_max = if buffering { proxy.max_temp_file } else { Some(0) };
         let read_timeout = proxy.read_timeout;
         self.first(exchange, source)?;
         if let Some(link) = source.link() {
@@ -371,15 +406,15 @@ impl Relay {
         exchange: &mut Exchange<'_>,
         source: &mut Source,
         memory_max: usize,
-        file_max: u64,
+        file_max: Option<u64>,
         timeout: std::time::Duration,
     ) -> Poll<Result<bool, Broken>> {
         if self.ended {
             return Poll::Pending;
         }
-        let spilled = self.spill.as_ref().map_or(0, |spill| spill.written);
         let in_memory = self.spill.is_none() && (self.queued == 0 || self.queued < memory_max);
-        if !in_memory && (file_max == 0 || spilled >= file_max) {
+        // Where it is not read on, the client has to take something first, and then it is asked again.
+        if !in_memory && !has_room(file_max, self.spill.as_ref().map_or(0, |spill| spill.written)) {
             return Poll::Pending;
         }
         if let Some(pace) = &self.read_pace
@@ -459,7 +494,7 @@ impl Relay {
         let proxy = &exchange.location.values.proxy;
         let (count, size) = proxy.buffers;
         let memory_max = (u64::from(count) * size).max(READ_BYTES as u64) as usize;
-        let is_full = self.queued >= memory_max && proxy.buffering && proxy.max_temp_file > 0;
+        let is_full = self.queued >= memory_max && proxy.buffering && has_room(proxy.max_temp_file, 0);
         self.spill.is_some() || (is_full && !piece.is_empty())
     }
 
@@ -471,11 +506,11 @@ impl Relay {
             // Its name is not needed: what is read again is read by the descriptor.
             let _ = std::fs::remove_file(&name);
             exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
-            self.spill = Some(Spill { file, written: 0, read: 0 });
+            self.spill = Some(Spill::new(file));
         }
         if let Some(spill) = &mut self.spill {
             match spill.file.write_all_at(piece, spill.written) {
-                Ok(()) => spill.written += piece.len() as u64,
+                Ok(()) => spill.wrote(piece.len()),
                 Err(error) => {
                     exchange.log(Level::Crit, format_args!("pwritev() to a temporary file failed: {error}"));
                     self.is_broken = true;
@@ -513,4 +548,29 @@ fn is_unbuffered(exchange: &Exchange<'_>) -> bool {
             .as_ref()
             .and_then(|origin| origin.field(weir_wire::Known::XAccelBuffering))
             .is_some_and(|value| value.eq_ignore_ascii_case(b"no"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn files_are_bounded_one_by_one_or_all_together() {
+        for (file_max, written, expected) in
+            [(Some(0), 0, false), (Some(9), 8, true), (Some(9), 9, false), (None, 9, true)]
+        {
+            assert_eq!(has_room(file_max, written), expected, "{file_max:?} {written}");
+        }
+        let mut spills: Vec<Spill> = (0..4).map(|_| Spill::new(File::open("/dev/null").unwrap())).collect();
+        for spill in &mut spills {
+            assert!(has_room(None, 0));
+            spill.wrote(SPILLED_MAX as usize / 4);
+        }
+        assert!(!has_room(None, 0) && has_room(Some(1), 0));
+        spills.pop();
+        assert!(has_room(None, 0));
+        drop(spills);
+        assert_eq!(SPILLED.load(Ordering::Relaxed), 0);
+    }
 }

@@ -87,7 +87,7 @@ pub fn fixed(values: Values) -> Values {
         pass_trailers: true,
         buffering: false,
         request_buffering: false,
-        max_temp_file: 0,
+        max_temp_file: Some(0),
         redirect: rewrite::Redirects::Off,
         ..values
     }

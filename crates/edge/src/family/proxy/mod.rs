@@ -43,8 +43,8 @@ crate::settings! {
     buffer_size: u64 = 16 << 10,
     /// `proxy_buffers`: what is kept in memory for a slow client.
     buffers: (u32, u64) = (8, 32 << 10),
-    /// `proxy_max_temp_file_size`, 0 for no file.
-    max_temp_file: u64 = 1 << 30,
+    /// `proxy_max_temp_file_size`, 0 for no file; `None` where it is not written.
+    max_temp_file: Option<u64> = None,
     /// `proxy_temp_path`.
     temp_path: Option<String> = None,
     /// `proxy_limit_rate`: bytes a second read from an upstream, 0 for no limit.
@@ -232,7 +232,8 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
     Directive::new("proxy_buffers", HSL, TWO, "Memory for an answer that the client takes slowly.",
         |b, s| { b.settings().proxy.buffers = Some(value::buffers(s)?); Ok(()) }).default("8 32k (nginx: 8 4k|8k)"),
     Directive::new("proxy_max_temp_file_size", HSL, ONE, "How much of an answer may wait in a file; 0 for none.",
-        |b, s| { b.settings().proxy.max_temp_file = Some(value::size(s)?); Ok(()) }).default("1024m"),
+        |b, s| { b.settings().proxy.max_temp_file = Some(Some(value::size(s)?)); Ok(()) })
+        .default("1024m of all answers together (nginx: 1024m of each)"),
     Directive::new("proxy_temp_path", HSL, Arity::Between(1, 4), "Directory for those files.",
         |b, s| { let path = b.path(s.text(0)); b.settings().proxy.temp_path = Some(Some(path)); Ok(()) }).default("proxy_temp"),
     Directive::new("proxy_limit_rate", HSL, ONE, "Bytes a second read from an upstream; 0 for no limit.",
