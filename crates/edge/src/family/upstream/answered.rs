@@ -1,7 +1,8 @@
 //! What a peer's head means: a tunnel, an answer whose body follows, or a place elsewhere.
 
 use weir_meter::Step;
-use weir_wire::{BodyLength, Version};
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::{BodyLength, Version, Violation};
 
 use super::forward::Answer;
 use super::group::Outcome as Verdict;
@@ -33,7 +34,8 @@ pub(super) fn take_answer(
         exchange.origin = Some(origin);
         return Some(Answer::Tunnel(Upgraded { link, hold }));
     }
-    let length = match weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method()) {
+    let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
+    let length = match length.and_then(|length| begins_well(&origin, length)) {
         // nginx: an answer that ends with its head has a body of nothing.
         Ok(BodyLength::UntilClose) if ends_with_head(&origin, &link) => BodyLength::Exact(0),
         Ok(length) => length,
@@ -77,6 +79,16 @@ pub(super) fn take_answer(
             Some(Answer::Response(source))
         }
     }
+}
+
+/// Refuses an answer among whose chunks one is wrong that came with the head: nothing is sent yet, so the client can be
+/// told by a 502.
+fn begins_well(origin: &Origin, length: BodyLength) -> Result<BodyLength, Violation> {
+    if length == BodyLength::Chunked {
+        let (mut decoder, mut at) = (Decoder::new(), origin.head.len);
+        while let ChunkEvent::Data { .. } = decoder.next(&origin.bytes, &mut at)? {}
+    }
+    Ok(length)
 }
 
 /// Ends a try whose head cannot be understood.
