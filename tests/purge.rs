@@ -184,8 +184,17 @@ fn the_api_says_what_to_write() {
     assert_eq!(a.get("/n/1"), old);
     for (request, status, words) in [
         ("POST /purge HTTP/1.1\r\nContent-Length: 0\r\n", 400, "the body is no JSON"),
-        ("POST /purge HTTP/1.1\r\nContent-Length: 2\r\n", 400, "it does not say what to purge"),
-        ("POST /purge HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", 200, "\"applied\":\"everywhere\""),
+        (
+            "POST /purge HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n",
+            400,
+            "it does not say what to purge",
+        ),
+        (
+            "POST /purge HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n",
+            200,
+            "\"applied\":\"everywhere\"",
+        ),
+        ("POST /purge HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", 415, "send Content-Type: application/json"),
         ("POST /purge HTTP/1.1\r\nContent-Length: 70000\r\n", 413, "at most 65536 bytes"),
         ("PUT /purge HTTP/1.1\r\nContent-Length: 0\r\n", 405, "POST an order"),
         ("POST /purge HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nContent-Length: 0\r\n", 403, "another site"),

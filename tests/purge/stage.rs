@@ -288,7 +288,10 @@ impl Edge {
     /// The API's status for one name.
     pub fn post(&self, what: &[&str; 2]) -> u16 {
         let order = format!("{{\"{}\":\"{}\"}}", what[0].trim_start_matches('-'), what[1]);
-        let head = format!("POST /purge HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {}", order.len());
+        let head = format!(
+            "POST /purge HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}",
+            order.len()
+        );
         self.talk(&format!("{head}\r\n\r\n{order}")).0
     }
 

@@ -96,6 +96,7 @@ plain! {
     discards_body: bool,
     expectation_met: bool,
     request_complete: bool,
+    knows_password: bool,
     step: Step,
     started: Instant,
     started_wall_ms: u64,

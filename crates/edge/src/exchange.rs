@@ -435,6 +435,8 @@ pub struct Exchange<'c> {
     pub complete: bool,
     /// The client's address as a trusted proxy told it (`set_real_ip_from`).
     pub told_address: Option<SocketAddress>,
+    /// `auth_basic` found the password right, for the location it is in.
+    pub knows_password: bool,
     /// `$limit_req_status`; empty until a limit was asked.
     pub limit_req_status: &'static str,
     /// `$limit_conn_status`; empty until a limit was asked.
@@ -511,6 +513,7 @@ impl<'c> Exchange<'c> {
             request_length: 0,
             complete: false,
             told_address: None,
+            knows_password: false,
             limit_req_status: "",
             limit_conn_status: "",
             cache: Visit::default(),
@@ -589,6 +592,7 @@ impl<'c> Exchange<'c> {
     pub fn enter(&mut self, id: LocationId) {
         self.location = self.conf.location(id);
         self.alias_takes_uri = false;
+        self.knows_password = false;
     }
 
     /// Writes a line to the error log in nginx's form, with client, server, request, upstream and host.

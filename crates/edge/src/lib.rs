@@ -27,6 +27,7 @@ pub mod exchange;
 pub mod explain;
 pub mod family;
 pub mod fields;
+pub mod guard;
 pub mod h2;
 pub mod head;
 pub mod host_table;

@@ -1,15 +1,22 @@
-//! What the kernel knows of TCP connections that are not ours to ask: `sock_diag(7)` over netlink.
+//! What the kernel knows of connections that are not ours to ask: `sock_diag(7)` over netlink, and who holds the other end
+//! of one from this machine.
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::process::geteuid;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
+
+use crate::stream::Stream;
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
+/// `NLM_F_REQUEST`.
+const ONE: u16 = 1;
 const HEADER_BYTES: usize = 16;
 const TCP: u8 = 6;
 /// Established, SYN sent, FIN wait 1 and 2, TIME_WAIT, CLOSE_WAIT, LAST_ACK, CLOSING: what holds a port towards a peer.
@@ -26,10 +33,7 @@ const PIECES_MAX: usize = 512;
 /// Connections of this network namespace to `address` that hold a local port, those in TIME_WAIT among them, whoever's
 /// they are; `None` where the kernel does not say. It walks the kernel's table of connections: a millisecond.
 pub fn connections_to(address: SocketAddr) -> Option<u64> {
-    let flags = SocketFlags::CLOEXEC;
-    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()?;
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(Duration::from_secs(1))).ok()?;
-    net::sendto(&socket, &question(address), SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).ok()?;
+    let socket = ask(&question(address))?;
     let mut piece = vec![0; PIECE_BYTES];
     let mut count = 0;
     for _ in 0..PIECES_MAX {
@@ -41,6 +45,100 @@ pub fn connections_to(address: SocketAddr) -> Option<u64> {
         }
     }
     Some(count)
+}
+
+/// Who holds the other end of a connection from this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The user who made the socket.
+    pub uid: u32,
+    /// It is this process itself: weir relays to weir.
+    pub is_us: bool,
+}
+
+/// Who holds the other end of a connection that comes from this machine over a unix socket or TCP; `None` where the
+/// kernel does not say, or where the other end is closed already.
+///
+/// For TCP it asks netlink, and where the user is this thread's it looks through this process' open files: milliseconds,
+/// for what is rare.
+pub fn holder(stream: &Stream) -> Option<Holder> {
+    let (ours, theirs) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+    let (Some(ours), Some(theirs)) = (ours.tcp(), theirs.tcp()) else {
+        let theirs = sockopt::socket_peercred(stream.as_fd()).ok()?;
+        let is_us = u32::try_from(theirs.pid.as_raw_nonzero().get()).is_ok_and(|pid| pid == std::process::id());
+        return Some(Holder { uid: theirs.uid.as_raw(), is_us });
+    };
+    let end = end_of(canonical(theirs), canonical(ours))?;
+    // Workers connect as the user they all are.
+    let is_us = end.uid == geteuid().as_raw() && has_open(end.inode)?;
+    Some(Holder { uid: end.uid, is_us })
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Whether this process has the socket open; `None` where `/proc` does not say.
+fn has_open(inode: u32) -> Option<bool> {
+    let wanted = format!("socket:[{inode}]");
+    let files = std::fs::read_dir("/proc/self/fd").ok()?;
+    let mut links = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+    Some(links.any(|link| link.as_os_str() == wanted.as_str()))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct End {
+    uid: u32,
+    inode: u32,
+}
+
+/// The socket `at` an address of this network namespace whose other end is at `peer`, while somebody has it open.
+fn end_of(at: SocketAddr, peer: SocketAddr) -> Option<End> {
+    let socket = ask(&question_for_one(at, peer))?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let (length, _) = net::recv(&socket, &mut piece[..], RecvFlags::empty()).ok()?;
+    read_end(piece.get(..length)?)
+}
+
+/// `inet_diag_req_v2` with the socket's id (linux/inet_diag.h).
+fn question_for_one(at: SocketAddr, peer: SocketAddr) -> Vec<u8> {
+    let octets = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => [ip.octets().to_vec(), vec![0; 12]].concat(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let mut out = vec![0; HEADER_BYTES];
+    out.extend([family.as_raw() as u8, TCP, 0, 0]);
+    out.extend(STATES.to_ne_bytes());
+    out.extend(at.port().to_be_bytes());
+    out.extend(peer.port().to_be_bytes());
+    out.extend(octets(at.ip()));
+    out.extend(octets(peer.ip()));
+    // Any interface; INET_DIAG_NOCOOKIE.
+    out.extend([0; 4]);
+    out.extend([0xff; 8]);
+    with_header(out, ONE)
+}
+
+/// The user and inode of an `inet_diag_msg`. A socket that its holder has closed belongs to nobody, and the kernel then
+/// says root; a listener stands in where there is no connection. Neither is anybody's end.
+fn read_end(piece: &[u8]) -> Option<End> {
+    /// Established, FIN wait 1 and 2.
+    const OPEN: [u8; 3] = [1, 4, 5];
+    let word = |at: usize| Some(u32::from_ne_bytes(*piece.get(at..)?.first_chunk()?));
+    let kind = u16::from_ne_bytes(*piece.get(4..)?.first_chunk()?);
+    let state = *piece.get(HEADER_BYTES + 1)?;
+    let end = End { uid: word(HEADER_BYTES + 64)?, inode: word(HEADER_BYTES + 68)? };
+    (kind == SOCK_DIAG_BY_FAMILY && OPEN.contains(&state) && end.inode != 0).then_some(end)
+}
+
+/// A netlink socket on which the question was asked.
+fn ask(question: &[u8]) -> Option<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(Duration::from_secs(1))).ok()?;
+    net::sendto(&socket, question, SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).ok()?;
+    Some(socket)
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -70,8 +168,13 @@ fn question(address: SocketAddr) -> Vec<u8> {
     out.extend([family, (octets.len() * 8) as u8, 0, 0]);
     out.extend(u32::from(address.port()).to_ne_bytes());
     out.extend(octets);
+    with_header(out, DUMP)
+}
+
+/// Fills in the netlink header that a question leaves room for.
+fn with_header(mut out: Vec<u8>, flags: u16) -> Vec<u8> {
     let length = (out.len() as u32).to_ne_bytes();
-    let head = length.into_iter().chain(SOCK_DIAG_BY_FAMILY.to_ne_bytes()).chain(DUMP.to_ne_bytes());
+    let head = length.into_iter().chain(SOCK_DIAG_BY_FAMILY.to_ne_bytes()).chain(flags.to_ne_bytes());
     for (byte, value) in out.iter_mut().zip(head) {
         *byte = value;
     }
@@ -115,7 +218,25 @@ mod tests {
     }
 
     #[test]
+    fn the_other_end_has_a_holder_while_it_is_open() {
+        for any in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(here) = TcpListener::bind(any) else { continue };
+            let address = here.local_addr().unwrap();
+            let client = TcpStream::connect(address).unwrap();
+            let (_server, from) = here.accept().unwrap();
+            let Some(end) = end_of(from, address) else { return }; // a sandbox without sock_diag
+            assert_eq!((end.uid, has_open(end.inode)), (rustix::process::getuid().as_raw(), Some(true)));
+            assert_eq!(has_open(end.inode.wrapping_add(1_000_000)), Some(false));
+            drop(client);
+            assert_eq!(end_of(from, address), None, "nobody holds it any more");
+            assert_eq!(end_of(address, address), None, "a listener is nobody's end");
+        }
+    }
+
+    #[test]
     fn a_strange_answer_is_no_answer() {
+        assert_eq!(read_end(&[0; 40]), None);
+        assert_eq!(read_end(&[0; 88]), None);
         let mut count = 0;
         assert_eq!(read(&[0; 15], &mut count), Answer::More);
         assert_eq!(read(&[0; 64], &mut count), Answer::More, "lengths of nothing end, too");

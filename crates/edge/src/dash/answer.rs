@@ -5,7 +5,6 @@
 
 use std::future::poll_fn;
 use std::io::IoSlice;
-use std::net::IpAddr;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use crate::dash::hall::{VIEWERS_MAX, Viewer};
 use crate::dash::shelf::{Want, WantedLog};
 use crate::dash::token::{self, Token};
 use crate::exchange::Exchange;
+use crate::guard::{self, Deed};
 use crate::live::api;
 use crate::phase::Outcome;
 use crate::purge;
@@ -42,12 +42,8 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
     let location = exchange.location;
     let declared = &exchange.conf.declared.dashboard;
     let token = location.values.dashboard.token.as_ref().and_then(|source| declared.token(source));
-    if token.is_none() && !is_local(exchange) {
-        return Ok(refuse(
-            exchange,
-            403,
-            "this dashboard answers on loopback only: set dashboard_token, and anybody who has it may look\n",
-        ));
+    if let Some(objection) = guard::objection(exchange, Deed::Look) {
+        return Ok(refuse(exchange, objection.status, &format!("{}\n", objection.text)));
     }
     let name = exchange.uri.strip_prefix(location.name.as_bytes()).unwrap_or_default().to_vec();
     let is_get = matches!(exchange.request.method(), b"GET" | b"HEAD");
@@ -96,19 +92,6 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         }
         _ => document(exchange, conn).await,
     }
-}
-
-/// Whether the client is this machine, and the browser was told to go to this machine.
-pub(crate) fn is_local(exchange: &Exchange<'_>) -> bool {
-    let is_here = exchange.client.remote.tcp().is_none_or(|address| address.ip().to_canonical().is_loopback());
-    let is_relayed = exchange.request.field(Known::XForwardedFor).is_some();
-    is_here && !is_relayed && is_loopback_name(&exchange.request.host)
-}
-
-fn is_loopback_name(host: &[u8]) -> bool {
-    let host = std::str::from_utf8(host).unwrap_or_default();
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// The fields of all answers here.
@@ -367,19 +350,4 @@ async fn event(
     out.clear();
     writing::frame(framing, bytes, out);
     writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_loopback_goes_by_loopback_names() {
-        for host in ["localhost", "LocalHost", "127.0.0.1", "127.8.8.8", "[::1]", "::1"] {
-            assert!(is_loopback_name(host.as_bytes()), "{host}");
-        }
-        for host in ["", "example.com", "localhost.example.com", "10.0.0.1", "[::2]", "127.0.0.1.nip.io"] {
-            assert!(!is_loopback_name(host.as_bytes()), "{host}");
-        }
-    }
 }

@@ -77,7 +77,10 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         return ask(exchange, &realm);
     };
     match password::verify(&secret, stored) {
-        Verdict::Right => Next::Allow,
+        Verdict::Right => {
+            exchange.knows_password = true;
+            Next::Allow
+        }
         Verdict::Wrong => {
             exchange.log(Level::Error, format_args!("user \"{shown}\": password mismatch"));
             ask(exchange, &realm)

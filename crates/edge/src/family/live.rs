@@ -4,7 +4,7 @@
 //! an exchange into its worker's cells; the work of reading is in `crate::live`, the words for users in
 //! `docs/guide/live.md`. <https://nginx.org/en/docs/http/ngx_http_api_module.html>
 
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
 use weir_dash::logs;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
@@ -12,7 +12,7 @@ use weir_meter::live::histogram::Spot;
 use weir_meter::live::{ErrorSample, Timestamp};
 use weir_net::{Instant, clock};
 
-use crate::build::Build;
+use crate::build::{Build, Scope};
 use crate::conf::ZoneNames;
 use crate::directive::{Arity, Directive, LOCATION, LOCATION_IF, NONE, ONE, Refusal, SERVER};
 use crate::exchange::{Exchange, Try};
@@ -20,6 +20,7 @@ use crate::family::Family;
 use crate::family::location::Pattern;
 use crate::family::server::ListenDraft;
 use crate::family::variables::{push_address, push_request_id};
+use crate::guard::{self, Deed};
 use crate::live::board::{self, Leg};
 use crate::phase::Next;
 
@@ -32,6 +33,8 @@ crate::settings! {
     is_api: bool = false,
     /// `write=on`: the API may change what runs.
     may_write: bool = false,
+    /// Where `api write=on` is written, until it was looked at who may come there.
+    door: Option<At> = None,
 }
 
 /// Nothing is declared for all of `http`.
@@ -48,7 +51,8 @@ pub static FAMILY: Family = Family::new("live", &[
     Directive::new("metrics", LOCATION, NONE, "weir's own: answers with everything counted, for Prometheus and OpenMetrics.",
         |b, _| { b.settings().live.is_api = Some(false); b.scope().handler = Some(|_| Next::Observe); Ok(()) }),
 ])
-.log(ended);
+.log(ended)
+.finish(finish);
 
 fn status_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0).to_owned();
@@ -72,10 +76,20 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         Some("write=on") => true,
         Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write=on or write=off")),
     };
+    let at = b.at();
     b.settings().live.may_write = Some(may_write);
+    b.settings().live.door = Some(may_write.then_some(at));
     b.settings().live.is_api = Some(true);
     b.scope().handler = Some(|_| Next::Observe);
     Ok(())
+}
+
+/// Warns of an API that changes what runs and that nothing guards.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    // Blocks inside would say it again.
+    if let Some(Some(at)) = scope.settings.live.door.replace(None) {
+        guard::warn(b, scope, Deed::Write, at);
+    }
 }
 
 /// The longest name of a zone; longer automatic ones are cut.
@@ -386,6 +400,24 @@ mod tests {
         ] {
             let (_, said) = of_text(&format!("events {{}} http {{ {text} }}"));
             assert!(said.join("\n").contains(said_of), "{text}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn an_api_that_writes_without_a_guard_is_warned_of_once() {
+        for (location, warns) in [
+            ("location /a { api write=on; }", 1),
+            ("location /a { api write=on; location /a/b { return 200; } if ($arg_a) { return 200; } }", 1),
+            ("location /a { api; }", 0),
+            ("location /a { api write=on; allow 127.0.0.1; deny all; }", 0),
+            ("dashboard_token f; location /a { api write=on; }", 0),
+            ("location /a { api write=on; auth_basic x; auth_basic_user_file f; }", 0),
+            ("auth_basic x; auth_basic_user_file f; location /a { api write=on; auth_basic off; }", 1),
+            ("location /a { api write=on; internal; }", 1),
+        ] {
+            let (_, said) = of_text(&format!("events {{}} http {{ server {{ listen 1; {location} }} }}"));
+            let count = said.iter().filter(|what| what.contains("\"api write=on\" has no guard")).count();
+            assert_eq!((count, said.len()), (warns, warns), "{location}: {said:?}");
         }
     }
 

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use weir_conf::{At, Level as Gravity, Problem, Statement};
+use weir_conf::{At, Statement};
 
 use crate::build::{Build, Scope};
 use crate::conf::Conf;
 use crate::directive::{Arity, Directive, HTTP, LOCATION, NONE, Refusal};
-use crate::family::{Family, auth_basic};
+use crate::family::Family;
+use crate::guard::{self, Deed};
 use crate::log::{self, Level};
 use crate::phase::Next;
 use crate::purge::bus::{Bus, Server, Settings as LogSettings};
@@ -145,27 +146,9 @@ fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<()
 
 /// Warns of an API that anybody may use: whoever empties a cache loads the origin.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let settings = &mut scope.settings;
     // Blocks inside would say it again.
-    let Some(Some(at)) = settings.purge.api.replace(None) else { return };
-    let is_guarded = settings.access.rules.as_ref().is_some_and(|rules| !rules.is_empty())
-        || asks_for_password(&settings.auth_basic)
-        || settings.location.internal == Some(true);
-    if !is_guarded {
-        b.problems.push(Problem {
-            level: Gravity::Warn,
-            what: "\"cache_purge_api\" lets everybody purge".to_owned(),
-            at: Some(at),
-            todo: Some("add to the location: allow 127.0.0.1; deny all; or auth_basic".to_owned()),
-        });
-    }
-}
-
-/// Whether a password is asked for: a realm that is not `off`, and a file to look it up in.
-fn asks_for_password(settings: &auth_basic::Settings) -> bool {
-    let realm = settings.realm.iter().flatten().next();
-    let file = settings.user_file.iter().flatten().next();
-    file.is_some() && realm.is_some_and(|realm| realm.literal() != Some(b"off"))
+    let Some(Some(at)) = scope.settings.purge.api.replace(None) else { return };
+    guard::warn(b, scope, Deed::Purge, at);
 }
 
 #[cfg(test)]
@@ -191,7 +174,7 @@ mod tests {
             ("location /p { cache_purge_api; internal; }", 0),
         ] {
             let (_, said) = read(&format!("server {{ listen 1; {location} }}"));
-            let count = said.iter().filter(|what| what.contains("lets everybody purge")).count();
+            let count = said.iter().filter(|what| what.contains("has no guard")).count();
             assert_eq!((count, said.len()), (warns, warns), "{location}: {said:?}");
         }
     }

@@ -61,10 +61,13 @@ pub async fn change(exchange: &mut Exchange<'_>, conn: &mut Conn, path: String) 
 
 async fn carry(exchange: &mut Exchange<'_>, conn: &mut Conn, mut question: Question) -> Result<phase::Outcome, Gone> {
     let writes = writes::is_write(exchange.request.method()) && question.may_write;
-    let refused = if writes { writes::objection(exchange) } else { None };
+    let mut refused = if writes { writes::objection(exchange) } else { None };
     if writes && refused.is_none() {
         match body::read_small(exchange, conn, writes::BODY_BYTES_MAX).await {
-            Ok(bytes) => question.body = bytes,
+            Ok(bytes) => {
+                refused = writes::media_objection(exchange, &bytes);
+                question.body = bytes;
+            }
             Err(Failed::Status(status)) => return Ok(phase::Outcome::Status(status)),
             Err(Failed::Gone(gone)) => return Err(gone),
         }

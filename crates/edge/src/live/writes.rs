@@ -5,13 +5,11 @@ use serde_json::Value;
 use super::api::No;
 use super::observer::Question;
 use crate::conf::Conf;
-use crate::dash;
 use crate::exchange::Exchange;
-use crate::family::auth_basic;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
+use crate::guard::{self, Deed};
 use crate::log::{self, Level};
-use crate::purge;
 
 /// Bytes of a request's body, at most: a server takes a few hundred.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -24,33 +22,15 @@ pub fn is_write(method: &[u8]) -> bool {
     !matches!(method, b"GET" | b"HEAD")
 }
 
-/// Why whoever asks may not change what runs: it takes a token, a certificate or a password, or to be on this machine.
+/// Why whoever asks may not change what runs.
 pub fn objection(exchange: &Exchange<'_>) -> Option<Refused> {
-    // A browser on this machine, or one that knows a password, sends what any page tells it to.
-    if purge::api::is_another_site(exchange) {
-        return Some(no(
-            403,
-            "Forbidden",
-            "a page of another site may not write: call from the same origin, or without a browser",
-        ));
-    }
-    let values = &exchange.location.values;
-    let is_allowed = match &values.dashboard.token {
-        Some(source) => {
-            let token = exchange.conf.declared.dashboard.token(source);
-            token.is_some_and(|token| token.is_brought(exchange))
-        }
-        None => {
-            auth_basic::asks(&values.auth_basic) || has_good_certificate(exchange) || dash::answer::is_local(exchange)
-        }
-    };
-    let text = "writing takes a dashboard_token (Authorization: Bearer), auth_basic, a verified client certificate, or \
-                a client on loopback";
-    (!is_allowed).then(|| no(403, "Forbidden", text))
+    guard::objection(exchange, Deed::Write).map(|objection| no(objection.status, "Forbidden", objection.text))
 }
 
-fn has_good_certificate(exchange: &Exchange<'_>) -> bool {
-    exchange.client.facts().and_then(|facts| facts.shown()).is_some_and(|(_, outcome)| outcome.is_ok())
+/// Why a body is not read as one.
+pub fn media_objection(exchange: &Exchange<'_>, body: &[u8]) -> Option<Refused> {
+    let objection = guard::media_objection(exchange, body)?;
+    Some(no(objection.status, "UnsupportedMediaType", objection.text))
 }
 
 /// There is no such zone.

@@ -10,6 +10,7 @@ use weir_wire::Known;
 use crate::body::{self, Failed};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
+use crate::guard::{self, Deed, Objection};
 use crate::phase;
 use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
 use crate::purge::order::Order;
@@ -23,14 +24,17 @@ pub const ORDER_BYTES_MAX: usize = 64 << 10;
 pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phase::Outcome, Gone> {
     let (status, value) = match exchange.request.method() {
         b"GET" | b"HEAD" => (200, state(exchange)),
-        b"POST" | b"PURGE" if is_another_site(exchange) => {
-            (403, said("a page of another site may not purge: call from the same origin, or without a browser"))
-        }
-        b"POST" | b"PURGE" => match body::read_small(exchange, conn, ORDER_BYTES_MAX).await {
-            Ok(bytes) => follow(exchange, &bytes).await,
-            Err(Failed::Status(413)) => (413, said(&format!("an order has at most {ORDER_BYTES_MAX} bytes"))),
-            Err(Failed::Status(status)) => return Ok(phase::Outcome::Status(status)),
-            Err(Failed::Gone(gone)) => return Err(gone),
+        b"POST" | b"PURGE" => match guard::objection(exchange, Deed::Purge) {
+            Some(Objection { status, text }) => (status, said(&text)),
+            None => match body::read_small(exchange, conn, ORDER_BYTES_MAX).await {
+                Ok(bytes) => match guard::media_objection(exchange, &bytes) {
+                    Some(Objection { status, text }) => (status, said(&text)),
+                    None => follow(exchange, &bytes).await,
+                },
+                Err(Failed::Status(413)) => (413, said(&format!("an order has at most {ORDER_BYTES_MAX} bytes"))),
+                Err(Failed::Status(status)) => return Ok(phase::Outcome::Status(status)),
+                Err(Failed::Gone(gone)) => return Err(gone),
+            },
         },
         _ => {
             exchange.response.fields.push(b"Allow", b"GET, HEAD, POST, PURGE");
@@ -110,13 +114,6 @@ fn state(exchange: &Exchange<'_>) -> Value {
         "zones": zones,
         "log": bus.map(|bus| bus.to_json()),
     })
-}
-
-/// A browser says so when a page of another site makes it ask (<https://www.w3.org/TR/fetch-metadata/>).
-pub(crate) fn is_another_site(exchange: &Exchange<'_>) -> bool {
-    let request = &exchange.request;
-    let field = request.fields().iter().find(|field| request.text(field.name).eq_ignore_ascii_case(b"sec-fetch-site"));
-    field.is_some_and(|field| !matches!(request.text(field.value), b"same-origin" | b"none"))
 }
 
 fn said(message: &str) -> Value {

@@ -6,11 +6,12 @@
 //! What that does not give: threads share memory, so against code execution in a
 //! worker it is weaker than nginx's processes (docs/why/001-runtime.md).
 
-use rustix::process::{Gid, Uid, geteuid};
+use rustix::process::{Gid, Uid, geteuid, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Groups one user may be in; the kernel's own bound is 65536.
 const GROUPS_MAX: usize = 65_536;
@@ -85,12 +86,20 @@ pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
+/// The user who started this process: whom no thread's giving up of root changes.
+pub fn starter() -> u32 {
+    static STARTER: OnceLock<u32> = OnceLock::new();
+    *STARTER.get_or_init(|| getuid().as_raw())
+}
+
 /// Makes the calling thread, and those it starts, `identity` for good.
 ///
 /// Groups first, then gid, then uid: after that there is no way back. On an error
 /// the thread may be half-way and must end.
 pub fn drop_privileges_this_thread(identity: &Identity) -> io::Result<()> {
     let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
+    // Asked while all threads are still whoever started them.
+    starter();
     let (gid, uid) = (Gid::from_raw(identity.gid), Uid::from_raw(identity.uid));
     set_thread_groups(&groups)?;
     set_thread_res_gid(gid, gid, gid)?;

@@ -1,0 +1,296 @@
+//! Who may write to the API, purge, and open a dashboard: the one place where that is decided.
+//!
+//! A caller proves itself with a token, a password that was checked for this request, or a verified client
+//! certificate. Without any of these only a direct local client may: its connection comes from this machine, nothing
+//! says that a relay stands in between, it named this machine by a name of loopback (so that a page of another site
+//! cannot reach it by way of a browser), and for writing its socket belongs to root or to the user who started weir.
+//! That last question also finds most relays that say nothing of themselves: they run as users of their own, and so
+//! do weir's workers. `docs/guide/live.md` has the words for users.
+
+use std::net::IpAddr;
+
+use weir_conf::{At, Level as Gravity, Problem};
+use weir_net::{diag, process};
+use weir_wire::Known;
+
+use crate::build::{Build, Scope};
+use crate::exchange::Exchange;
+use crate::family::auth_basic;
+use crate::family::ssl::Verify;
+
+/// What somebody wants to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// See the dashboard.
+    Look,
+    /// Change what runs by the API.
+    Write,
+    /// Make caches forget.
+    Purge,
+}
+
+/// Why a request is refused: its status and a sentence with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    /// The status it earns.
+    pub status: u16,
+    /// What is wrong and what to do.
+    pub text: String,
+}
+
+/// Why the client may not do it; `None` when it may. A dashboard with a token asks for it itself, with a page to enter it.
+pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
+    if deed != Deed::Look
+        && let Some(why) = another_site(exchange)
+    {
+        return Some(forbidden(format!(
+            "{why}: a page of another site may not do this; call from the same origin, or without a browser"
+        )));
+    }
+    let token = exchange.location.values.dashboard.token.as_ref();
+    if let Some(source) = token {
+        let declared = &exchange.conf.declared.dashboard;
+        // The page of a dashboard is for everybody who has not signed in yet.
+        let is_enough = declared.token(source).is_some_and(|token| deed == Deed::Look || token.is_brought(exchange));
+        if is_enough {
+            return None;
+        }
+        if deed == Deed::Write {
+            return Some(forbidden("writing takes the dashboard_token here: send it as Authorization: Bearer"));
+        }
+    }
+    if deed != Deed::Look && (exchange.knows_password || has_good_certificate(exchange)) {
+        return None;
+    }
+    // `allow` and `deny` say who may purge, if it was the client whom they judged.
+    let values = &exchange.location.values;
+    let is_let_in = !values.access.rules.is_empty() || values.location.internal;
+    if deed == Deed::Purge && is_let_in && (exchange.told_address.is_some() || relay(exchange).is_none()) {
+        return None;
+    }
+    let why = match token {
+        Some(_) => "it does not bring the dashboard_token".to_owned(),
+        None => not_local(exchange, deed)?,
+    };
+    let remedy = match deed {
+        Deed::Look => "set dashboard_token, and anybody who has it may look",
+        Deed::Write => "set dashboard_token (then send Authorization: Bearer), auth_basic or ssl_verify_client",
+        Deed::Purge => {
+            "set auth_basic, ssl_verify_client, dashboard_token, or allow and deny (behind a proxy with set_real_ip_from)"
+        }
+    };
+    let rule = match deed {
+        Deed::Look => "this dashboard answers on loopback only",
+        Deed::Write => "without a proof of who it is only a direct local client may write",
+        Deed::Purge => "without a proof of who it is only a direct local client may purge",
+    };
+    Some(forbidden(format!("{rule}, and {why}: {remedy}")))
+}
+
+/// Why a write with that body is not read: only JSON is. A browser asks before it sends JSON to another site, and sends
+/// the types of forms without asking.
+pub fn media_objection(exchange: &Exchange<'_>, body: &[u8]) -> Option<Objection> {
+    let value = exchange.request.field(Known::ContentType).unwrap_or_default();
+    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let is_json = essence.eq_ignore_ascii_case(b"application/json");
+    (!body.is_empty() && !is_json)
+        .then(|| Objection { status: 415, text: "only JSON is taken: send Content-Type: application/json".to_owned() })
+}
+
+fn forbidden(text: impl Into<String>) -> Objection {
+    Objection { status: 403, text: text.into() }
+}
+
+fn has_good_certificate(exchange: &Exchange<'_>) -> bool {
+    exchange.client.facts().and_then(|facts| facts.shown()).is_some_and(|(_, outcome)| outcome.is_ok())
+}
+
+/// What says that a page of another site made a browser ask. `Sec-Fetch-Site` (<https://www.w3.org/TR/fetch-metadata/>) is
+/// sent to https and to loopback only, `Origin` (RFC 6454) with all that is no GET.
+fn another_site(exchange: &Exchange<'_>) -> Option<&'static str> {
+    let request = &exchange.request;
+    for field in request.fields() {
+        let (name, value) = (request.text(field.name), request.text(field.value));
+        if name.eq_ignore_ascii_case(b"sec-fetch-site") && !matches!(value, b"same-origin" | b"none") {
+            return Some("Sec-Fetch-Site names another site");
+        }
+        if field.known == Some(Known::Origin) && !is_own_origin(value, &request.host, request.port) {
+            return Some("its Origin is not the Host it asks");
+        }
+    }
+    None
+}
+
+/// Whether an `Origin` is that of the host and port asked for. `null`, which sandboxed pages send, is nobody's.
+fn is_own_origin(origin: &[u8], host: &[u8], port: Option<u16>) -> bool {
+    let Some((scheme, authority)) = std::str::from_utf8(origin).ok().and_then(|text| text.split_once("://")) else {
+        return false;
+    };
+    let usual = match scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => return false,
+    };
+    // The colons of an IPv6 address stand before its bracket.
+    let (name, of_origin) = match authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+        Some((name, port)) => match port.parse() {
+            Ok(port) => (name, port),
+            Err(_) => return false,
+        },
+        None => (authority, usual),
+    };
+    !name.is_empty() && name.as_bytes().eq_ignore_ascii_case(host) && of_origin == port.unwrap_or(usual)
+}
+
+/// What makes the client more than a direct client on this machine; `None` if nothing does.
+fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
+    // A unix socket has no far end; whether it is a relay's, the rest tells.
+    if !exchange.client.remote.tcp().is_none_or(|address| address.ip().to_canonical().is_loopback()) {
+        return Some("the client is not on this machine".to_owned());
+    }
+    if let Some(how) = relay(exchange) {
+        return Some(format!("the request came through a relay ({how})"));
+    }
+    if !is_loopback_name(&exchange.request.host) {
+        return Some("it did not name this machine as localhost or by a loopback address in Host".to_owned());
+    }
+    // Looking was never more than that: a tunnel of ssh, for one, is made by a user of the machine.
+    if deed == Deed::Look {
+        return None;
+    }
+    let trusted = [0, process::starter()];
+    match diag::holder(exchange.client.shared.stream.socket()) {
+        None => Some("the kernel does not say whose connection it is".to_owned()),
+        Some(holder) if holder.is_us => Some("the request came through this edge itself (proxy_pass)".to_owned()),
+        Some(holder) if !trusted.contains(&holder.uid) => {
+            Some(format!("its connection is of user {}, neither root nor the user who started weir", holder.uid))
+        }
+        Some(_) => None,
+    }
+}
+
+/// What says that a relay stands between the client and this edge; `None` if nothing does.
+fn relay(exchange: &Exchange<'_>) -> Option<String> {
+    let listen = exchange.conf.listens.get(exchange.client.listen.get());
+    // Also where the header names nobody: the proxy speaks for itself then, or does not know for whom.
+    if exchange.client.proxied.get().is_some() || listen.is_none_or(|listen| listen.proxy_protocol) {
+        return Some("PROXY protocol".to_owned());
+    }
+    if exchange.told_address.is_some() {
+        return Some("set_real_ip_from".to_owned());
+    }
+    let request = &exchange.request;
+    let mut names = request.fields().iter().map(|field| request.text(field.name));
+    let name = names.find(|name| says_relay(name))?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// Whether a field of that name is one that relays add.
+fn says_relay(name: &[u8]) -> bool {
+    const NAMES: [&str; 12] = [
+        "forwarded",
+        "via",
+        "x-real-ip",
+        "client-ip",
+        "x-client-ip",
+        "true-client-ip",
+        "fastly-client-ip",
+        "x-cluster-client-ip",
+        "cf-connecting-ip",
+        "cdn-loop",
+        "x-original-forwarded-for",
+        "x-envoy-external-address",
+    ];
+    const BEGINNING: &[u8] = b"x-forwarded";
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        || name.get(..BEGINNING.len()).is_some_and(|start| start.eq_ignore_ascii_case(BEGINNING))
+}
+
+fn is_loopback_name(host: &[u8]) -> bool {
+    let host = std::str::from_utf8(host).unwrap_or_default();
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// Warns of a door of the configuration that nothing guards, once its block is read.
+pub fn warn(b: &mut Build<'_>, scope: &Scope, door: Deed, at: At) {
+    let settings = &scope.settings;
+    let is_guarded = settings.access.rules.as_ref().is_some_and(|rules| !rules.is_empty())
+        || asks_for_password(&settings.auth_basic)
+        || matches!(settings.ssl.verify, Some(Verify::On))
+        || settings.dashboard.token.iter().flatten().next().is_some()
+        || (door == Deed::Purge && settings.location.internal == Some(true));
+    if is_guarded {
+        return;
+    }
+    let (what, todo) = match door {
+        Deed::Purge => (
+            "\"cache_purge_api\" has no guard: every local client of root or of weir's own user may purge",
+            "add to the location: allow 127.0.0.1; deny all; or auth_basic",
+        ),
+        Deed::Write => (
+            "\"api write=on\" has no guard: every local client of root or of weir's own user may change what runs",
+            "add to the location: dashboard_token FILE; or auth_basic, ssl_verify_client, allow and deny",
+        ),
+        // Without a token it is open to this machine alone.
+        Deed::Look => return,
+    };
+    let problem = Problem { level: Gravity::Warn, what: what.to_owned(), at: Some(at), todo: Some(todo.to_owned()) };
+    b.problems.push(problem);
+}
+
+/// Whether a password is asked for: a realm that is not `off`, and a file to look it up in.
+fn asks_for_password(settings: &auth_basic::Settings) -> bool {
+    let realm = settings.realm.iter().flatten().next();
+    let file = settings.user_file.iter().flatten().next();
+    file.is_some() && realm.is_some_and(|realm| realm.literal() != Some(b"off"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_goes_by_loopback_names() {
+        for host in ["localhost", "LocalHost", "127.0.0.1", "127.8.8.8", "[::1]", "::1"] {
+            assert!(is_loopback_name(host.as_bytes()), "{host}");
+        }
+        for host in ["", "example.com", "localhost.example.com", "10.0.0.1", "[::2]", "127.0.0.1.nip.io"] {
+            assert!(!is_loopback_name(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        for (origin, host, port, is_own) in [
+            ("http://edge.internal:8090", "edge.internal", Some(8090), true),
+            ("http://Edge.internal:8090", "edge.internal", Some(8090), true),
+            ("https://edge.internal", "edge.internal", None, true),
+            ("https://edge.internal", "edge.internal", Some(443), true),
+            ("http://[::1]:81", "[::1]", Some(81), true),
+            ("http://[::1]", "[::1]", None, true),
+            ("http://edge.internal:8091", "edge.internal", Some(8090), false),
+            ("http://edge.internal", "edge.internal", Some(8090), false),
+            ("http://evil.example", "edge.internal", None, false),
+            ("http://edge.internal.evil.example", "edge.internal", None, false),
+            ("null", "null", None, false),
+            ("", "", None, false),
+            ("http://", "", None, false),
+            ("chrome-extension://edge.internal", "edge.internal", None, false),
+            ("http://edge.internal:x", "edge.internal", None, false),
+        ] {
+            assert_eq!(is_own_origin(origin.as_bytes(), host.as_bytes(), port), is_own, "{origin} {host} {port:?}");
+        }
+    }
+
+    #[test]
+    fn relays_are_known_by_what_they_add() {
+        for name in ["Forwarded", "VIA", "X-Real-IP", "x-forwarded-for", "X-Forwarded-Proto", "X-Forwarded", "CDN-Loop"]
+        {
+            assert!(says_relay(name.as_bytes()), "{name}");
+        }
+        for name in ["Host", "X-Request-ID", "X-Forward", "Accept", ""] {
+            assert!(!says_relay(name.as_bytes()), "{name}");
+        }
+    }
+}
