@@ -459,3 +459,44 @@ fn a_killed_lab_takes_everything_with_it_and_its_directory_is_found() {
         assert!(!place.exists());
     }
 }
+
+/// As root: a user who writes what looks like a lab's notes has nothing killed. Where the tests are not root's there is no other
+/// user to play.
+#[test]
+fn notes_that_another_user_wrote_are_not_believed() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("SKIPPED notes_that_another_user_wrote_are_not_believed: needs root");
+        return;
+    }
+    let bench = Bench::new();
+    let shared = bench.dir.join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let mut victim = Command::new("setsid").args(["sleep", "300"]).spawn().unwrap();
+    // Behind the name, which may hold blanks, the 20th figure of the line is the start.
+    let started = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", victim.id())).unwrap();
+        stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().to_owned()
+    };
+    support::within("it leads its group", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", victim.id())).unwrap();
+        stat.contains("(sleep)")
+            && stat.rsplit_once(") ").unwrap().1.split(' ').nth(2) == Some(&victim.id().to_string())
+    });
+    let note = format!("{} {}", victim.id(), started());
+    let script = format!(
+        "mkdir -p weir-lab-4194000 weir-lab-of-0 && echo '{note}' > weir-lab-4194000/processes && \
+         echo '{note}' > weir-lab-of-0/weir-lab-4194000"
+    );
+    let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", &script];
+    assert!(Command::new("setpriv").args(nobody).current_dir(&shared).status().unwrap().success());
+    let args = [&["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain"], &TINY[..]].concat();
+    let output = bench.lab(&args).env("TMPDIR", &shared).output().unwrap();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(!said.contains("ended process group"), "{said}");
+    assert!(victim.try_wait().unwrap().is_none(), "the other user had it killed: {said}");
+    assert!(shared.join("weir-lab-4194000/processes").exists(), "what is another user's is left alone");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+}

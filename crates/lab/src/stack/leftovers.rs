@@ -1,7 +1,11 @@
 //! What a lab leaves on the machine while it runs, named so that the next one can tell whose it was.
+//!
+//! A lab works in a directory for temporary files, and notes that directory and its processes in a file of the notes. The
+//! next lab kills and removes by those notes, as root perhaps, so they are believed only where no other user writes: in
+//! `/run/weir-lab` for root, else below `XDG_RUNTIME_DIR`, else in a directory of the user's own that nobody else may enter.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use weir_meter::host;
@@ -13,6 +17,8 @@ use super::group;
 pub const NAME: &str = "weir-lab-";
 /// Processes noted of one lab.
 const NOTED_MAX: usize = 10_000;
+/// Bytes read of one lab's notes.
+const NOTES_BYTES_MAX: u64 = 1 << 20;
 
 /// A lab's directory; removed when dropped.
 #[derive(Debug)]
@@ -24,8 +30,16 @@ impl Place {
         let path = std::env::temp_dir().join(format!("{NAME}{}", std::process::id()));
         // Ours by its number, of a process that is no more.
         let _ = fs::remove_dir_all(&path);
+        // It fails where something is, a link too: nobody else chooses where a lab writes.
         let made = fs::DirBuilder::new().mode(0o755).create(&path);
-        made.map(|()| Place(path.clone())).map_err(|error| format!("{}: {error}", path.display()))
+        made.map_err(|error| format!("{}: {error}", path.display()))?;
+        // Without notes only a killed lab leaves something behind; `sweep` says why there are none.
+        if let Ok(notes) = notes() {
+            // Of a process that is no more, and whose notes the sweep did not take: they would be taken for ours.
+            let _ = fs::remove_file(notes.join(name_of(&path)));
+            add(&notes.join(name_of(&path)), &format!("{DIRECTORY}{}", path.display()));
+        }
+        Ok(Place(path))
     }
 
     /// Its path.
@@ -37,7 +51,11 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // At worst the next lab finds it.
-        let _ = fs::remove_dir_all(&self.0);
+        if fs::remove_dir_all(&self.0).is_ok()
+            && let Ok(notes) = notes()
+        {
+            let _ = fs::remove_file(notes.join(name_of(&self.0)));
+        }
     }
 }
 
@@ -46,37 +64,112 @@ pub(super) fn owner(name: &str) -> Option<u32> {
     name.strip_prefix(NAME)?.split('-').next()?.parse().ok()
 }
 
-/// Notes a process in a lab's directory, so that it can be found should its keeper be killed.
+/// The beginning of the line of a lab's notes that names its directory.
+const DIRECTORY: &str = "directory ";
+
+/// The directory of the notes, made where it is not there yet.
+///
+/// # Errors
+/// It cannot be made, or another user may write there: then it is not believed.
+fn notes() -> Result<PathBuf, String> {
+    let user = process::effective_user();
+    let path = match (user, std::env::var_os("XDG_RUNTIME_DIR")) {
+        (0, _) => PathBuf::from("/run/weir-lab"),
+        (_, Some(own)) if is_ours(Path::new(&own), user).is_ok() => PathBuf::from(own).join("weir-lab"),
+        (user, _) => std::env::temp_dir().join(format!("weir-lab-of-{user}")),
+    };
+    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    match fs::DirBuilder::new().mode(0o700).create(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(said(error)),
+    }
+    // Whoever may rename it may put another in its place.
+    let above = path.parent().map(fs::symlink_metadata).transpose().map_err(said)?;
+    let is_open = above.is_some_and(|above| above.mode() & 0o022 != 0 && above.mode() & 0o1000 == 0);
+    if is_open {
+        return Err(format!(
+            "{}: other users may replace it, for they may write to the directory it is in",
+            path.display()
+        ));
+    }
+    is_ours(&path, user).map(|()| path.clone())
+}
+
+/// Whether a file or directory is a user's own, and nobody else may write to it.
+fn is_ours(path: &Path, user: u32) -> Result<(), String> {
+    let found = fs::symlink_metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let why = match () {
+        () if found.is_symlink() => "it is a link".to_owned(),
+        () if found.uid() != user => format!("it belongs to user {}", found.uid()),
+        () if found.mode() & 0o022 != 0 => format!("others may write to it (mode {:o})", found.mode() & 0o7777),
+        () => return Ok(()),
+    };
+    Err(format!("{}: {why}: remove it", path.display()))
+}
+
+/// The name of a lab's notes: that of the directory it works in.
+fn name_of(dir: &Path) -> String {
+    group::lab_name(dir)
+}
+
+/// Notes a process of the lab that works in this directory, so that it can be found should its keeper be killed.
 pub(super) fn note(dir: &Path, pid: u32) {
-    use std::io::Write;
     let started = host::started_ticks(pid).unwrap_or(0);
-    let file = fs::OpenOptions::new().create(true).append(true).open(dir.join("processes"));
-    // Without the note only a killed keeper leaves something behind.
-    let _ = file.and_then(|mut file| writeln!(file, "{pid} {started}"));
+    if let Ok(notes) = notes() {
+        add(&notes.join(name_of(dir)), &format!("{pid} {started}"));
+    }
+}
+
+/// Adds a line to a lab's notes. Without it only a killed lab leaves something behind.
+fn add(notes: &Path, line: &str) {
+    use std::io::Write;
+    let file = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(notes);
+    let _ = file.and_then(|mut file| writeln!(file, "{line}"));
 }
 
 /// Ends and removes what labs left that were killed: processes by id and start, directories, control groups. Says what.
 pub fn sweep() -> Vec<String> {
     let is_alive = |pid: u32| host::started_ticks(pid).is_some();
-    let mut said = Vec::new();
-    let places = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-    for place in places {
-        let name = place.file_name().to_string_lossy().into_owned();
-        if owner(&name).is_none_or(is_alive) || !place.path().is_dir() {
-            continue;
-        }
-        said.extend(end_noted(&place.path()));
-        if fs::remove_dir_all(place.path()).is_ok() {
-            said.push(format!("removed {}, of a lab that is no more", place.path().display()));
-        }
-    }
+    let mut said = match notes() {
+        Ok(notes) => sweep_notes(&notes, &is_alive),
+        Err(error) => vec![format!("nothing is known of killed labs: {error}")],
+    };
     said.extend(group::sweep(&is_alive).into_iter().map(|group| format!("removed {group}, of a lab that is no more")));
     said
 }
 
-/// Kills the processes that a directory names and that are still the same.
-fn end_noted(dir: &Path) -> Vec<String> {
-    let text = fs::read_to_string(dir.join("processes")).unwrap_or_default();
+fn sweep_notes(notes: &Path, is_alive: &dyn Fn(u32) -> bool) -> Vec<String> {
+    let user = process::effective_user();
+    let mut said = Vec::new();
+    for file in fs::read_dir(notes).into_iter().flatten().flatten() {
+        let (name, path) = (file.file_name().to_string_lossy().into_owned(), file.path());
+        if owner(&name).is_none_or(is_alive) || is_ours(&path, user).is_err() {
+            continue;
+        }
+        let text = read(&path);
+        said.extend(end_noted(&text));
+        let noted = text.lines().find_map(|line| line.strip_prefix(DIRECTORY)).map(Path::new);
+        // A directory of that name that another user made since is theirs.
+        let left = noted.filter(|dir| is_ours(dir, user).is_ok());
+        if let Some(dir) = left.filter(|dir| fs::remove_dir_all(dir).is_ok()) {
+            said.push(format!("removed {}, of a lab that is no more", dir.display()));
+        }
+        let _ = fs::remove_file(&path);
+    }
+    said
+}
+
+fn read(path: &Path) -> String {
+    use std::io::Read;
+    let mut text = String::new();
+    // What is no text notes nothing.
+    let _ = fs::File::open(path).and_then(|file| file.take(NOTES_BYTES_MAX).read_to_string(&mut text));
+    text
+}
+
+/// Kills the processes that notes name and that are still the same.
+fn end_noted(text: &str) -> Vec<String> {
     let noted = text.lines().take(NOTED_MAX).filter_map(|line| {
         let (pid, started) = line.split_once(' ')?;
         Some((pid.parse::<u32>().ok()?, started.parse::<u64>().ok()?))
@@ -94,27 +187,43 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    #[test]
-    fn what_a_killed_lab_left_is_ended_by_name() {
-        // The id of a process that is no more.
+    /// The id of a process that is no more.
+    fn gone() -> u32 {
         let mut gone = Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
-        let place = std::env::temp_dir().join(format!("{NAME}{}-test", gone.id()));
+        gone.id()
+    }
+
+    #[test]
+    fn what_a_killed_lab_left_is_ended_by_name() {
+        let place = std::env::temp_dir().join(format!("{NAME}{}-test", gone()));
         fs::create_dir_all(&place).unwrap();
+        let noted = notes().unwrap().join(name_of(&place));
+        add(&noted, &format!("{DIRECTORY}{}", place.display()));
         let mut orphan = process::spawn_on(&[], Command::new("sleep").arg("60")).unwrap();
         note(&place, orphan.id());
-        fs::OpenOptions::new()
-            .append(true)
-            .open(place.join("processes"))
-            .map(|mut file| {
-                use std::io::Write;
-                // The same id at another time is somebody else.
-                writeln!(file, "{} 1\nrubbish\n1 0", std::process::id()).unwrap();
-            })
-            .unwrap();
+        // The same id at another time is somebody else.
+        add(&noted, &format!("{} 1\nrubbish\n1 0", std::process::id()));
         let said = sweep();
         assert!(said.iter().any(|line| line.contains(&format!("process group {}", orphan.id()))), "{said:?}");
-        assert!(!place.exists() && !orphan.wait().unwrap().success());
+        assert!(!place.exists() && !noted.exists() && !orphan.wait().unwrap().success());
+    }
+
+    #[test]
+    fn what_others_may_write_is_not_believed() {
+        use std::os::unix::fs::PermissionsExt;
+        let (base, user) =
+            (std::env::temp_dir().join(format!("weir-test-notes-{}", gone())), process::effective_user());
+        fs::create_dir_all(&base).unwrap();
+        let (file, link) = (base.join("file"), base.join("link"));
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(is_ours(&file, user), Ok(()));
+        assert!(is_ours(&file, user + 1).unwrap_err().contains("belongs to user"));
+        assert!(is_ours(&link, user).unwrap_err().contains("is a link"));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o620)).unwrap();
+        assert!(is_ours(&file, user).unwrap_err().contains("mode 620"));
+        fs::remove_dir_all(&base).unwrap();
     }
 
     #[test]

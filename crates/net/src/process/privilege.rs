@@ -86,6 +86,11 @@ pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
+/// The user as whom this thread may do what it does.
+pub fn effective_user() -> u32 {
+    geteuid().as_raw()
+}
+
 /// The user who started this process: whom no thread's giving up of root changes.
 pub fn starter() -> u32 {
     static STARTER: OnceLock<u32> = OnceLock::new();

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use super::{Probe, Reading};
 
@@ -22,7 +24,7 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
     let mut files = users
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("hsperfdata_"))
         .map(|entry| entry.path().join(probe.pid.to_string()));
-    let file = files.find(|file| file.is_file()).ok_or_else(|| {
+    let file = files.find(|file| is_of(file, probe.pid)).ok_or_else(|| {
         format!("no /tmp/hsperfdata_*/{} (is it started with -XX:-UsePerfData, or another java.io.tmpdir?)", probe.pid)
     })?;
     let mut bytes = Vec::new();
@@ -30,6 +32,14 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
     opened.map_err(|error| format!("{}: {error}", file.display()))?;
     let counters = counters(&bytes).ok_or_else(|| format!("{}: not HotSpot's counters", file.display()))?;
     Ok(of(&counters))
+}
+
+/// Whether a file is the process' own: anybody may make a directory of that name, or put a link or a pipe there.
+fn is_of(file: &Path, pid: u32) -> bool {
+    let Ok(process) = fs::metadata(format!("/proc/{pid}")) else { return false };
+    let of_owner = |path: &Path| fs::symlink_metadata(path).ok().filter(|found| found.uid() == process.uid());
+    file.parent().and_then(of_owner).is_some_and(|above| above.is_dir())
+        && of_owner(file).is_some_and(|file| file.is_file())
 }
 
 /// What there is to know of them.
