@@ -312,7 +312,7 @@ impl Running {
         let handle = signals.handle();
         let left = self.crew.left();
         let mut quitting = false;
-        for signal in signals {
+        for signal in signals.telling(refused) {
             match signal {
                 Signal::Hup if !quitting => self.reload(files),
                 Signal::Usr1 => log::reopen(),
@@ -402,6 +402,19 @@ impl Running {
     pub fn counters(&self) -> AllCounters {
         self.crew.counters().clone()
     }
+}
+
+/// Says that a signal does nothing.
+fn refused(signal: Signal, sender: process::Sender) {
+    let process::Sender { code, pid, uid } = sender;
+    let name = signal.name();
+    log::global(
+        Level::Notice,
+        format_args!(
+            "{name} of process {pid} of user {uid} (si_code {code}) is ignored, and so are more of its kind: signals of root \
+             and of the user who started weir count, sent with kill(); give weir a \"user\" that runs nothing else"
+        ),
+    );
 }
 
 /// Tells the observer what is in force.

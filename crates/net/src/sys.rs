@@ -7,6 +7,7 @@
 
 use crate::counts::{Allocator, Kind, count, hold, release};
 use crate::mailbox::LocalWake;
+use crate::process::Sender;
 use rustix::event::Timespec;
 use rustix::event::epoll::Event;
 use rustix::io::Errno;
@@ -136,6 +137,14 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     // SAFETY: `tcp_info` is plain integers, for which any bytes (here zeroes or
     // what the kernel wrote) are valid.
     Ok(unsafe { info.assume_init() })
+}
+
+/// Who sent a signal. Where the kernel wrote neither process nor user, both are what else stands in that place.
+pub(crate) fn sender(info: &libc::siginfo_t) -> Sender {
+    // SAFETY: both read four bytes inside the union that follows `si_code`, which the kernel or the C library
+    // initialised as a whole; every value of them is a valid integer.
+    let (pid, uid) = unsafe { (info.si_pid(), info.si_uid()) };
+    Sender { code: info.si_code, pid, uid }
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.

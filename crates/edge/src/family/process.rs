@@ -57,7 +57,9 @@ pub static FAMILY: Family = Family::new("process", &[
         "weir's workers are threads of one process", |_, s| value::flag(s).map(drop)).default("on"),
     Directive::new("pid", MAIN, ONE, "The file that holds the process id.",
         |b, s| { let path = b.path(s.text(0)); b.settings().process.pid = Some(Some(path)); Ok(()) }).default("logs/nginx.pid"),
-    Directive::new("user", MAIN, Arity::Between(1, 2), "User and group of the worker threads, when started by root.",
+    Directive::new("user", MAIN, Arity::Between(1, 2),
+        "User and group of the worker threads, when started by root. Give weir one that runs nothing else: its processes may \
+         kill a thread of it, and so weir.",
         |b, s| {
             let group = s.args.get(1).map(|word| word.text.clone());
             b.settings().process.user = Some(Some((s.text(0).to_owned(), group)));

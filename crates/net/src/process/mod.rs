@@ -19,7 +19,7 @@ pub use daemon::{Daemon, Ready, daemonise, redirect_stderr};
 pub use limits::{nofile, nofile_hard, raise_nofile, set_nofile};
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};
 pub use privilege::{Identity, drop_privileges_this_thread, effective_user, is_root, look_up, look_up_under, starter};
-pub use signal::{Signal, Signals, SignalsHandle, send_signal, signals};
+pub use signal::{Sender, Signal, Signals, SignalsHandle, send_signal, signals};
 pub use terminal::terminal_size;
 pub(crate) use upgrade::is_listening;
 pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited, is_successor};

@@ -1,11 +1,19 @@
 //! Signals, as a plain iterator for the control thread.
 //!
-//! nginx's meanings are the caller's business; here they are only delivered, in
-//! order of arrival, several of one kind possibly as one.
+//! nginx's meanings are the caller's business; here they are only delivered, several of one kind possibly as one.
+//!
+//! The kernel lets a process signal any thread of its own user, and workers are threads of the user that `user` names.
+//! So it is asked who sent a signal: those of the kernel (a terminal's keys), of root, of the user who started this
+//! process and of the process itself come out; others are told of once and do nothing. SIGKILL asks nobody.
 
+use super::privilege::starter;
+use crate::sys;
 use rustix::process::{Pid, kill_process};
 use signal_hook::consts as c;
-use signal_hook::iterator;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::backend;
+use signal_hook::iterator::exfiltrator::WithRawSiginfo;
+use std::collections::VecDeque;
 use std::io;
 
 /// The signals weir listens to.
@@ -91,13 +99,60 @@ impl Signal {
 
 /// From now on the signals do not end the process but come out here.
 pub fn signals() -> io::Result<Signals> {
-    let inner = iterator::Signals::new(Signal::ALL.map(Signal::number))?;
-    Ok(Signals { inner })
+    // Asked while this thread is still whoever started it.
+    starter();
+    let inner = SignalsInfo::<WithRawSiginfo>::new(Signal::ALL.map(Signal::number))?;
+    Ok(Signals { inner, arrived: VecDeque::new(), refused: Vec::new(), tell: |_, _| {} })
 }
 
 /// A blocking iterator; it ends when its handle says so.
 pub struct Signals {
-    inner: iterator::Signals,
+    inner: SignalsInfo<WithRawSiginfo>,
+    /// Of each kind one at most.
+    arrived: VecDeque<Signal>,
+    /// Kinds that somebody was told of as refused.
+    refused: Vec<Signal>,
+    tell: fn(Signal, Sender),
+}
+
+/// Who sent a signal, as the kernel says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sender {
+    /// `si_code`: how it was sent.
+    pub code: i32,
+    /// The process; 0 for one outside this namespace of processes. Only some codes have it.
+    pub pid: i32,
+    /// Its real user. Only some codes have it.
+    pub uid: u32,
+}
+
+/// `kill()`, `tgkill()`, the kernel (asm-generic/siginfo.h). All others a process may make up, user included.
+const SI_USER: i32 = 0;
+const SI_TKILL: i32 = -6;
+const SI_KERNEL: i32 = 0x80;
+
+impl Sender {
+    /// Whether a signal of this sender is acted on.
+    fn may(self, is_mapped: bool) -> bool {
+        let is_here = u32::try_from(self.pid).is_ok_and(|pid| pid == std::process::id());
+        match self.code {
+            SI_KERNEL => true,
+            // The user of a process outside a container has no name in it: whoever runs the container is meant.
+            SI_USER | SI_TKILL => {
+                is_here || [0, starter()].contains(&self.uid) || (is_mapped && self.pid == 0 && self.uid == NOBODY)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The user that stands for those who have no name in a namespace of users (`/proc/sys/kernel/overflowuid`).
+const NOBODY: u32 = 65_534;
+
+/// Whether users have other numbers here than on the machine: a namespace of users.
+fn is_mapped() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    !map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
 impl Signals {
@@ -105,19 +160,45 @@ impl Signals {
     pub fn handle(&self) -> SignalsHandle {
         SignalsHandle(self.inner.handle())
     }
+
+    /// Tells of the first signal of each kind that is refused for its sender.
+    #[must_use]
+    pub fn telling(self, tell: fn(Signal, Sender)) -> Signals {
+        Signals { tell, ..self }
+    }
 }
 
 impl Iterator for Signals {
     type Item = Signal;
 
     fn next(&mut self) -> Option<Signal> {
-        self.inner.forever().find_map(Signal::from_number)
+        loop {
+            if let Some(signal) = self.arrived.pop_front() {
+                return Some(signal);
+            }
+            if self.inner.handle().is_closed() {
+                return None;
+            }
+            for info in self.inner.wait() {
+                let Some(signal) = Signal::from_number(info.si_signo) else { continue };
+                let sender = sys::sender(&info);
+                // A child's end is told by the kernel in codes of its own, and believed only as an occasion to look.
+                if signal == Signal::Child || sender.may(is_mapped()) {
+                    if !self.arrived.contains(&signal) {
+                        self.arrived.push_back(signal);
+                    }
+                } else if !self.refused.contains(&signal) {
+                    self.refused.push(signal);
+                    (self.tell)(signal, sender);
+                }
+            }
+        }
     }
 }
 
 /// Ends a [`Signals`] from another thread.
 #[derive(Clone, Debug)]
-pub struct SignalsHandle(iterator::Handle);
+pub struct SignalsHandle(backend::Handle);
 
 impl SignalsHandle {
     /// The iterator returns `None` from now on.
@@ -151,6 +232,31 @@ mod tests {
         assert_eq!(got, Some(Signal::Usr1));
         handle.close();
         assert_eq!(signals.find(|&signal| signal != Signal::Child), None);
+    }
+
+    #[test]
+    fn senders_are_root_whoever_started_us_and_we_ourselves() {
+        let by = |code, pid, uid| Sender { code, pid, uid };
+        let (own, starter) = (std::process::id() as i32, starter());
+        let stranger = starter + 4711;
+        for (sender, is_mapped, may) in [
+            (by(SI_USER, 77, 0), false, true),
+            (by(SI_TKILL, 77, starter), false, true),
+            (by(SI_TKILL, own, stranger), false, true),
+            (by(SI_KERNEL, 0, stranger), false, true),
+            (by(SI_USER, 77, stranger), false, false),
+            (by(SI_TKILL, 77, stranger), false, false),
+            // Outside this namespace of processes: by its user, and where that has no name, a container's keeper.
+            (by(SI_USER, 0, stranger), true, false),
+            (by(SI_USER, 0, NOBODY), false, starter == NOBODY),
+            (by(SI_USER, 0, NOBODY), true, true),
+            (by(SI_USER, 77, NOBODY), true, starter == NOBODY),
+            // sigqueue(): what stands there is what its sender wrote.
+            (by(-1, 77, 0), false, false),
+            (by(-2, 0, 0), false, false),
+        ] {
+            assert_eq!(sender.may(is_mapped), may, "{sender:?} {is_mapped}");
+        }
     }
 
     #[test]
