@@ -65,7 +65,7 @@ http {{
     client_max_body_size 10m;
     client_body_temp_path body.tmp;
     proxy_temp_path proxy.tmp;
-    map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
+    map $http_upgrade $connection_upgrade {{ websocket upgrade; default ''; }}
     upstream app {{ server 127.0.0.1:{origin_port}; keepalive 32; }}
     server {{
         listen 127.0.0.1:{port};

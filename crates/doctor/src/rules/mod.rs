@@ -83,6 +83,7 @@ rules! {
     unknown_directive
     unknown_zone
     unreachable_location
+    upgrade_h2c
     upstream_idle_timeout
     upstream_without_keepalive
     use_epoll

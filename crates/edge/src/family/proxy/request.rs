@@ -153,21 +153,7 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     if proxy.version < Version::Http11 && plan.upgrades {
         out.extend_from_slice(b"Connection: close\r\n");
     }
-    for set in &plan.set {
-        let (name, template) = match set {
-            Set::Lines(lines) => {
-                out.extend_from_slice(lines);
-                continue;
-            }
-            Set::Field(name, template) => (name, template),
-        };
-        let start = out.len();
-        out.extend_from_slice(name);
-        let value = out.len();
-        template.eval(exchange, out);
-        // As above: what is empty is not sent.
-        if out.len() == value { out.truncate(start) } else { out.extend_from_slice(b"\r\n") }
-    }
+    push_set(exchange, plan, out);
     if plan.passes_te && takes_trailers(exchange) {
         out.extend_from_slice(b"TE: trailers\r\n");
     }
@@ -199,6 +185,45 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// What `proxy_set_header` says.
+fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
+    for set in &plan.set {
+        let (name, template) = match set {
+            Set::Lines(lines) => {
+                out.extend_from_slice(lines);
+                continue;
+            }
+            Set::Field(name, template) => (name, template),
+        };
+        let start = out.len();
+        out.extend_from_slice(name);
+        let value = out.len();
+        template.eval(exchange, out);
+        // As above: what is empty is not sent.
+        if out.len() == value { out.truncate(start) } else { out.extend_from_slice(b"\r\n") }
+    }
+}
+
+/// Whether this try's request asked its upstream for another protocol (RFC 9110 §7.8: `Upgrade`, and a `Connection` that names
+/// it). For the rare 101: it evaluates the fields again that may have said so.
+pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
+    if passes_upgrade(exchange) {
+        return true;
+    }
+    let mut lines = Vec::new();
+    let location = exchange.location;
+    push_set(exchange, &location.values.proxy.plan, &mut lines);
+    let (mut names_protocol, mut is_named) = (false, false);
+    for line in lines.split(|byte| *byte == b'\n') {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let (name, value) = (line.get(..colon).unwrap_or_default(), line.get(colon + 1..).unwrap_or_default());
+        names_protocol |= name.eq_ignore_ascii_case(b"upgrade") && !value.trim_ascii().is_empty();
+        is_named |= name.eq_ignore_ascii_case(b"connection")
+            && value.split(|byte| *byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"));
+    }
+    names_protocol && is_named
 }
 
 /// The trace, where `proxy_set_header` does not say something else.

@@ -11,7 +11,7 @@ use super::source::{Hold, Source};
 use super::walk::end_try;
 use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
-use crate::family::proxy::response;
+use crate::family::proxy::{request, response};
 use crate::family::store;
 use crate::log::Level;
 use crate::phase::Outcome;
@@ -26,7 +26,8 @@ pub(super) fn take_answer(
 ) -> Option<Answer> {
     let status = origin.head.status;
     if status == 101 {
-        if !exchange.request.wants_upgrade() {
+        // A client that asked says nothing of what this peer was asked.
+        if !exchange.request.wants_upgrade() || !request::asks_for_upgrade(exchange) {
             refuse(exchange, &mut hold, "upstream switched protocols unasked");
             return None;
         }

@@ -1,0 +1,66 @@
+//! `Upgrade: h2c` passed on: an origin that speaks it lets the client past every location.
+
+use crate::rule::prelude::*;
+
+pub static RULE: Rule = Rule {
+    id: "upgrade_h2c",
+    level: Level::Risk,
+    group: Group::Safety,
+    says: words(
+        "A client may switch to HTTP/2 here, and then reaches every path of the origin if the origin speaks h2c",
+        "클라이언트가 여기서 HTTP/2로 전환할 수 있고, 원본 서버가 h2c를 지원하면 원본의 모든 경로에 접근합니다",
+    ),
+    remedy: words(
+        "After the 101 bytes pass unseen: no location, `deny` or limit sees the requests in them. Pass on WebSockets alone: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }` and `proxy_set_header Connection $connection_upgrade;`.",
+        "101 응답 뒤에는 바이트가 그대로 전달되어 location, `deny`, 제한이 그 안의 요청을 보지 못합니다. WebSocket만 전달하세요: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`와 `proxy_set_header Connection $connection_upgrade;`.",
+    ),
+    source: "RFC 9110 §7.8; RFC 7540 §3.2; bishopfox.com, h2c smuggling (2020)",
+    check,
+    fires: Example::conf("http { map $http_upgrade $connection_upgrade { default upgrade; '' ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }"),
+    silent: Example::conf("http { map $http_upgrade $connection_upgrade { websocket upgrade; default ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }"),
+};
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let mut told: Vec<Spot<'_>> = Vec::new();
+    let passed = |spot: &Spot<'_>| {
+        let is_upgrade = spot.arg(0).eq_ignore_ascii_case("upgrade");
+        is_upgrade && reach::variables(spot.arg(1)).any(|name| name.eq_ignore_ascii_case("http_upgrade"))
+    };
+    for upgrade in case.view.named("proxy_set_header").filter(passed) {
+        let mut beside = upgrade.scope().named("proxy_set_header");
+        let Some(connection) = beside.find(|spot| spot.arg(0).eq_ignore_ascii_case("connection")) else { continue };
+        let Some(culprit) = culprit(case, connection) else { continue };
+        // One map serves many locations.
+        if !told.iter().any(|known| known.is(culprit)) {
+            told.push(culprit);
+            found.add(Finding::at(culprit, "\"Upgrade: h2c\" of a client is sent on with Connection: upgrade"));
+        }
+    }
+}
+
+/// The statement that names the upgrade in `Connection` where the client asks for h2c.
+fn culprit<'v>(case: &Case<'v>, connection: Spot<'v>) -> Option<Spot<'v>> {
+    let value = connection.arg(1);
+    if names_upgrade(value) || value.eq_ignore_ascii_case("$http_connection") {
+        return Some(connection);
+    }
+    let map = case.view.named("map").find(|map| map.arg(1).eq_ignore_ascii_case(value))?;
+    if !map.arg(0).eq_ignore_ascii_case("$http_upgrade") {
+        return None;
+    }
+    let entries = || map.inside().statements();
+    let literal = entries().find(|entry| entry.name().eq_ignore_ascii_case("h2c"));
+    let pattern = || entries().find(|entry| entry.name().starts_with('~') && is_for_all(entry.name()));
+    let taken = literal.or_else(pattern).or_else(|| entries().find(|entry| entry.name() == "default"))?;
+    names_upgrade(taken.arg(0)).then_some(taken)
+}
+
+fn names_upgrade(value: &str) -> bool {
+    value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
+}
+
+/// Whether a pattern of a map plainly fits `h2c`; what is harder to tell is taken not to.
+fn is_for_all(pattern: &str) -> bool {
+    let plain = pattern.trim_start_matches(['~', '*']);
+    plain.to_ascii_lowercase().contains("h2c") || [".", ".+", ".*", "^.+$", "^.*$", ".+$", "^."].contains(&plain)
+}
