@@ -2,7 +2,8 @@
 //!
 //! `{PLAIN}`, `{SHA}`, `{SSHA}`, `$apr1$` and `$1$` (MD5), `$2a$`… (bcrypt), `$5$`, `$6$` (SHA-2), and the
 //! traditional DES hash of 13 letters. A hash is computed where the exchange runs, as in nginx: a costly
-//! bcrypt holds its worker that long.
+//! bcrypt holds its worker that long. The file says how costly, and a client cannot make it more: a password longer
+//! than any that was hashed is wrong without a computation.
 
 mod des;
 
@@ -23,10 +24,17 @@ pub enum Verdict {
     Unknown,
 }
 
+/// Bytes of a password whose hash is computed over many rounds: `crypt()` takes no more (libxcrypt:
+/// CRYPT_MAX_PASSPHRASE_SIZE), htpasswd 255. The work of a SHA-2 hash grows with the square of it.
+const CRYPT_BYTES_MAX: usize = 512;
+
 /// Checks `secret` against what the file holds.
 pub fn verify(secret: &[u8], stored: &[u8]) -> Verdict {
     // C strings end at a zero byte, and so do passwords in nginx.
     let secret = secret.split(|byte| *byte == 0).next().unwrap_or_default();
+    if secret.len() > CRYPT_BYTES_MAX && stored.starts_with(b"$") {
+        return Verdict::Wrong;
+    }
     let right = if let Some(plain) = stored.strip_prefix(b"{PLAIN}") {
         same(secret, plain)
     } else if let Some(coded) = stored.strip_prefix(b"{SHA}") {
@@ -124,6 +132,19 @@ fn md5_crypt(secret: &[u8], setting: &[u8], magic: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_that_nobody_hashed_costs_nothing() {
+        for (length, verdict) in [(CRYPT_BYTES_MAX, Verdict::Right), (CRYPT_BYTES_MAX + 1, Verdict::Wrong)] {
+            let secret = vec![b'a'; length];
+            assert_eq!(verify(&secret, &md5_crypt(&secret, b"$apr1$salt$", b"$apr1$")), verdict, "{length}");
+        }
+        // Of the most rounds there are: computed, this would take hours.
+        let stored = [&b"$6$rounds=999999999$salt$"[..], &[b'.'; 86]].concat();
+        assert_eq!(verify(&[b'a'; 8000], &stored), Verdict::Wrong);
+        let plain = [b'a'; 2 * CRYPT_BYTES_MAX];
+        assert_eq!(verify(&plain, &[b"{PLAIN}", &plain[..]].concat()), Verdict::Right);
+    }
 
     #[test]
     fn every_way_of_hashing_is_checked() {
