@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use serde_json::{Map, Value, json};
 use weir_load::once::{self, Once};
+use weir_net::process;
 
 /// Exit codes, printed by `weir purge --help`.
 mod exit {
@@ -18,7 +19,8 @@ mod exit {
 }
 
 const AFTER_HELP: &str = "\
-URL is a location with `cache_purge_api`: http://[user:password@]HOST[:PORT]/PATH. Without a key, prefix, tag or --all
+URL is a location with `cache_purge_api`: http://[user:password@]HOST[:PORT]/PATH. Everybody on this machine reads the
+command line: env:NAME or file:PATH stands for a URL with a password. Without a key, prefix, tag or --all
 it is asked how far the edges are, and nothing is purged.
 
 Exit codes: 0 purged on all edges; 1 refused, or no answer; 2 the command line cannot be meant; 3 purged and logged, and
@@ -67,7 +69,10 @@ pub struct PurgeArgs {
 pub fn main(args: &PurgeArgs) -> ExitCode {
     let order = order(args);
     let once = Once {
-        url: args.url.clone(),
+        url: match process::kept_elsewhere(&args.url, str::to_owned) {
+            Ok(url) => url,
+            Err(message) => return fail(&message),
+        },
         method: if order.is_some() { "POST" } else { "GET" },
         json: order.as_ref().map(|order| order.to_string().into_bytes()).unwrap_or_default(),
         timeout: Duration::from_secs(u64::from(args.timeout)),

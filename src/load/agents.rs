@@ -20,7 +20,7 @@ An agent waits at a NATS server, serves its share of one run of `weir load --age
 Whoever may publish at that server decides what an agent sends, and where: give the server a password or a token
 (nats://USER:PASSWORD@HOST, nats://TOKEN@HOST). Ctrl-C ends it, and the run it serves.")]
 pub struct AgentArgs {
-    /// The server: nats://[USER:PASSWORD@|TOKEN@]HOST[:4222]
+    /// The server: nats://[USER:PASSWORD@|TOKEN@]HOST[:4222]; env:NAME or file:PATH that holds it keeps secrets out of ps
     #[arg(value_name = "URL")]
     url: String,
     /// What it is called in reports [default: the name of the machine]

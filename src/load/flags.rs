@@ -137,7 +137,7 @@ pub struct RunArgs {
     /// Threads [default: one per CPU this process may use; 1 for scripts with a processor]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
-    /// Run on agents (weir agent) that wait at this NATS server; -n is how many
+    /// Run on agents (weir agent) that wait at this NATS server (or env:NAME, file:PATH that holds its URL); -n is how many
     #[arg(long, value_name = "URL", requires = "requests", help_heading = "Agents")]
     pub agents: Option<String>,
     /// How long agents may take to come

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use weir_conf::{At, Statement};
+use weir_net::process;
 
 use crate::build::{Build, Scope};
 use crate::conf::Conf;
@@ -43,7 +44,8 @@ pub static FAMILY: Family = Family::new("purge", &[
             Ok(())
         }),
     Directive::new("cache_purge_log", HTTP, Arity::AtLeast(1),
-        "weir's own: edges share purges through a stream in Redis: redis://[user:password@]HOST:PORT[/DB] \
+        "weir's own: edges share purges through a stream in Redis: redis://[user:password@]HOST:PORT[/DB], or env:NAME or \
+         file:PATH that holds this URL; \
          [stream=weir:purges] [edge=HOSTNAME] [state=FILE] [timeout=1s] [maxlen=100000].", log),
 ])
 .adopt(|new, old| { new.purge.adopt(&old.purge); Ok(()) })
@@ -106,7 +108,9 @@ pub fn close(old: &Conf, new: Option<&Conf>) {
 }
 
 fn log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let server = Server::parse(statement.text(0)).map_err(|what| Refusal::directive(format!("is invalid: {what}")))?;
+    let invalid = |what: &str| Refusal::directive(format!("is invalid: {what}"));
+    let url = process::kept_elsewhere(statement.text(0), |name| b.path(name)).map_err(|what| invalid(&what))?;
+    let server = Server::parse(&url).map_err(invalid)?;
     let mut settings = LogSettings {
         server,
         stream: "weir:purges".to_owned(),
@@ -193,6 +197,8 @@ mod tests {
             ("redis://h timeout=0", "invalid parameter \"timeout=0\""),
             ("redis://h x=1", "invalid parameter \"x=1\""),
             ("rediss://h", "without TLS"),
+            ("env:WEIR_NO_SUCH_URL", "no variable \"WEIR_NO_SUCH_URL\""),
+            ("file:no-such-file", "/p/no-such-file: No such file"),
             ("redis://u:s3cret@h:x", "redis://[user:password@]HOST:PORT[/DB]"),
         ] {
             let (_, said) = read(&format!("cache_purge_log {words};"));

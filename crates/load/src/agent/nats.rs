@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_net::{Instant, clock};
+use weir_net::{Instant, clock, process};
 
 pub use parse::Message;
 use parse::{Op, Parser};
@@ -43,8 +43,10 @@ enum Login {
 }
 
 impl Server {
-    /// Reads `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`; the error is for the user.
+    /// Reads `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `env:NAME` or `file:PATH` that holds it; the error is for
+    /// the user.
     pub fn parse(url: &str) -> Result<Server, String> {
+        let url = &process::kept_elsewhere(url, str::to_owned)?;
         let bad = |what: &str| Err(format!("{}: {what}", hidden(url)));
         let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
         match scheme {
@@ -376,6 +378,8 @@ mod tests {
         for (url, words) in [
             ("tls://u:secret@h", "without TLS so far"),
             ("redis://u:secret@h", "is written nats://"),
+            ("env:WEIR_NO_SUCH_URL", "no variable \"WEIR_NO_SUCH_URL\""),
+            ("file:/no/such/file", "/no/such/file: No such file"),
             ("nats://u:secret@", "one server"),
             ("nats://u:secret@a,b", "one server"),
             ("nats://u:secret@a:b", "no number"),

@@ -1,0 +1,51 @@
+//! What is kept out of the command line, which every user of the machine can read in `ps`.
+
+use std::fs::File;
+use std::io::Read;
+
+/// Bytes of a text kept elsewhere, at most.
+const BYTES_MAX: u64 = 4096;
+
+/// The text that `env:NAME` (a variable of the environment) or `file:PATH` (the first line of a file) stands for; other
+/// texts stand for themselves. `path` says where a relative path points to.
+///
+/// # Errors
+/// The variable is not set, the file cannot be read, or its first line is empty; the message has the place and no secret.
+pub fn kept_elsewhere(text: &str, path: impl Fn(&str) -> String) -> Result<String, String> {
+    if let Some(name) = text.strip_prefix("env:") {
+        return match std::env::var(name) {
+            Ok(value) if !value.trim().is_empty() => Ok(value.trim().to_owned()),
+            _ => Err(format!("the environment has no variable \"{name}\": set it before the start")),
+        };
+    }
+    let Some(name) = text.strip_prefix("file:") else { return Ok(text.to_owned()) };
+    let (path, mut content) = (path(name), String::new());
+    let read = File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut content));
+    read.map_err(|error| format!("{path}: {error}"))?;
+    match content.lines().next().unwrap_or_default().trim() {
+        "" => Err(format!("{path}: its first line is empty")),
+        line => Ok(line.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_text_stands_for_itself_a_variable_or_a_first_line() {
+        let path = std::env::temp_dir().join(format!("weir-net-secret-{}", std::process::id()));
+        let read = |text: &str| kept_elsewhere(text, |name| std::env::temp_dir().join(name).display().to_string());
+        let file = format!("file:{}", path.file_name().unwrap().to_str().unwrap());
+        assert!(read(&file).unwrap_err().contains("weir-net-secret-"));
+        std::fs::write(&path, "nats://s3cret@h \nnothing of it\n").unwrap();
+        assert_eq!(read(&file).unwrap(), "nats://s3cret@h");
+        std::fs::write(&path, "\nsecond").unwrap();
+        assert!(read(&file).unwrap_err().ends_with("its first line is empty"));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read("nats://h").unwrap(), "nats://h");
+        assert_eq!(read("env:PATH").unwrap(), std::env::var("PATH").unwrap().trim());
+        assert!(read("env:WEIR_NO_SUCH").unwrap_err().contains("no variable \"WEIR_NO_SUCH\""));
+    }
+}
