@@ -6,8 +6,7 @@
 
 DIR is a checkout of github.com/http-tests/cache-tests in which `npm i --no-save undici@7` was run. Node runs the suite's
 own server and client; this starts the cache between them on free ports of loopback, in a directory that is removed.
-weir and nginx get the suite's own nginx.conf, with --directives in its location besides. The suite's client speaks
-HTTP/1.1 and knows interim answers: --directives 'early_hints 1;' has weir send them to it.
+weir and nginx get the suite's own nginx.conf, with --directives in its location besides.
 
 Prints how many of the required, the optimal and the informational tests pass, as the suite's pages count them: a test
 whose premise (depends_on) fails does not pass, and neither does one whose own setup failed. `fail` is a required test

@@ -38,7 +38,7 @@ pub static FAMILY: Family = Family::new("early_hints", &[Directive::new(
     "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
     early_hints,
 )
-.default("1 over HTTP/2, else 0 (nginx: 0)")]);
+.default("1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0 (nginx: 0)")]);
 
 fn early_hints(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let conditions: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
@@ -82,9 +82,15 @@ fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
     }
     match exchange.location.values.early_hints.conditions.clone() {
         Some(conditions) => any_set(exchange, &conditions),
-        // RFC 8297 §3: over HTTP/1.1 only to clients that are known to take it, and only the file can know them.
-        None => exchange.request.version() == Version::Http2,
+        // RFC 8297 §3: over HTTP/1.1 only to clients that are known to take it. A client of the Fetch standard does, and
+        // says `Sec-Fetch-Mode`; http.client of Python takes the first head for the answer.
+        None => exchange.request.version() == Version::Http2 || is_of_fetch(exchange),
     }
+}
+
+fn is_of_fetch(exchange: &Exchange<'_>) -> bool {
+    let request = &exchange.request;
+    request.fields().iter().any(|field| request.text(field.name).eq_ignore_ascii_case(b"sec-fetch-mode"))
 }
 
 /// The fields a client may have: what `proxy_hide_header` hides, and what is about the connection to the upstream,
