@@ -211,7 +211,7 @@ impl Places {
         }
         let longest = self.longest_prefix(uri);
         // nginx: a location of exactly this name goes before the redirect to the one with a slash.
-        if !longest.is_some_and(|prefix| prefix.name.len() == uri.len())
+        if longest.is_none_or(|prefix| prefix.name.len() != uri.len())
             && let Some(id) = self.slashless.get(uri)
         {
             return Ok((Place::AddSlash(*id), true));
