@@ -24,6 +24,8 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) struct Sending<'h> {
     head: &'h [u8],
     head_sent: usize,
+    /// The peer took less than there was.
+    is_blocked: bool,
     piece: Lease,
     piece_sent: usize,
     file_at: u64,
@@ -62,7 +64,7 @@ impl BodyState {
 impl<'h> Sending<'h> {
     pub fn new(Outgoing { head, framing }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
         let chunked = framing == BodyFraming::Chunked;
-        Sending { head, head_sent: 0, piece: Lease::none(), piece_sent: 0, file_at: 0, body, chunked, beside: None }
+        Sending { head, head_sent: 0, is_blocked: false, piece: Lease::none(), piece_sent: 0, file_at: 0, body, chunked, beside: None }
     }
 
     /// Over HTTP/2 the head goes out at once, and frames tell where the body ends.
@@ -122,7 +124,7 @@ impl<'h> Sending<'h> {
         loop {
             if self.piece_sent == self.piece.len() && self.body != BodyState::Done && !matches!(self.body, BodyState::Memory(_)) {
                 match self.refill(exchange, conn, link) {
-                    Poll::Ready(Ok(())) => self.await_client(conn, values.core.body_timeout),
+                    Poll::Ready(Ok(())) => self.await_client(conn, values.core.body_timeout.longest),
                     Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
                     Poll::Pending if self.head_sent == self.head.len() => return Poll::Pending,
                     Poll::Pending => {}
@@ -137,6 +139,14 @@ impl<'h> Sending<'h> {
             let wanted = head.len() + piece.len() + memory.len();
             if wanted == 0 {
                 return Poll::Ready(self.end(link));
+            }
+            // Not tried again before there is room: the kernel may take a little at any time, and a peer that takes
+            // nothing would be waited for anew.
+            if self.is_blocked {
+                if link.stream.poll_writable().is_pending() {
+                    return Poll::Pending;
+                }
+                self.is_blocked = false;
             }
             // Most requests have no body: one piece needs no vector.
             let written = match [head, piece, memory] {
@@ -161,11 +171,7 @@ impl<'h> Sending<'h> {
                     }
                     self.await_peer(link, values.proxy.send_timeout);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if link.stream.poll_writable().is_pending() {
-                        return Poll::Pending;
-                    }
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_blocked = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(Failure::Send(error))),
             }
@@ -263,7 +269,7 @@ impl Upload {
                 let Some(deadline) = &self.sending.beside else { return Poll::Pending };
                 let waits_for_client = self.sending.waits_for_client();
                 if !deadline.is_set() {
-                    deadline.set(if waits_for_client { core.body_timeout } else { proxy.send_timeout });
+                    deadline.set(if waits_for_client { core.body_timeout.longest } else { proxy.send_timeout });
                 }
                 let late = if waits_for_client { Failure::Client(Gone::TimedOut) } else { Failure::TimedOut };
                 deadline.poll_expired().map(|()| Err(late))
