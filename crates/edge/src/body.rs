@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_net::{Instant, clock};
+use weir_net::clock;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Known, Version, Violation};
 
@@ -18,6 +18,7 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Request};
 use crate::family::core::BodyInFile;
 use crate::log::Level;
+use crate::patience::BodyWatch;
 
 /// Where the request's body is.
 #[derive(Default)]
@@ -250,34 +251,6 @@ pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
     conn.write_all(&mut [io::IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")], timeout).await
 }
 
-/// A body that is collected before anybody works on it comes at this many bytes per second at least, over each
-/// `client_body_timeout`: nginx lets a client that sends a byte now and then hold its place for days.
-const COLLECTED_RATE_MIN: u64 = 32;
-
-/// Watches over `COLLECTED_RATE_MIN`.
-struct Haste {
-    window: Duration,
-    ends: Instant,
-    bytes: u64,
-}
-
-impl Haste {
-    fn new(window: Duration) -> Haste {
-        Haste { window, ends: clock::now() + window, bytes: 0 }
-    }
-
-    /// Notes what came; `false` when a window is over and brought too little.
-    fn is_enough(&mut self, bytes: usize) -> bool {
-        self.bytes += bytes as u64;
-        if clock::now() < self.ends {
-            return true;
-        }
-        let enough = self.bytes >= COLLECTED_RATE_MIN * self.window.as_secs();
-        *self = Haste::new(self.window);
-        enough
-    }
-}
-
 /// Reads the whole body, to memory or to a file as `client_body_buffer_size` and `client_body_in_file_only` say.
 pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Failed> {
     if !matches!(exchange.body, RequestBody::Unread) {
@@ -286,17 +259,14 @@ pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Fa
     exchange.step = weir_meter::Step::ReadBody;
     welcome(exchange, conn).await.map_err(Failed::Gone)?;
     let core = &exchange.location.values.core;
-    let (timeout, memory_max, in_file) = (core.body_timeout, core.body_buffer, core.body_in_file);
+    let (memory_max, in_file) = (core.body_buffer, core.body_in_file);
+    let mut watch = BodyWatch::new(core.body_timeout);
     let mut bytes = Vec::new();
     let mut file: Option<(File, String, u64)> = None;
-    let mut haste = Haste::new(timeout);
     loop {
         let before = bytes.len();
-        let done = next(exchange, conn, &mut bytes, timeout).await?;
-        if !haste.is_enough(bytes.len() - before) && !done {
-            exchange.keeps_alive = false;
-            return Err(Failed::Gone(Gone::TimedOut));
-        }
+        let done = next(exchange, conn, &mut bytes, watch.may_pause()).await?;
+        watch.came(bytes.len() - before);
         let overflows = bytes.len() as u64 > memory_max || in_file != BodyInFile::Off;
         if overflows && file.is_none() && (!bytes.is_empty() || done) {
             let path = exchange.location.values.core.body_temp_path.clone();
@@ -336,21 +306,17 @@ pub async fn read_small(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes_max:
     }
     exchange.step = weir_meter::Step::ReadBody;
     welcome(exchange, conn).await.map_err(Failed::Gone)?;
-    let timeout = exchange.location.values.core.body_timeout;
-    let (mut bytes, mut haste) = (Vec::new(), Haste::new(timeout));
+    let (mut bytes, mut watch) = (Vec::new(), BodyWatch::new(exchange.location.values.core.body_timeout));
     loop {
         let before = bytes.len();
-        let done = next(exchange, conn, &mut bytes, timeout).await?;
+        let done = next(exchange, conn, &mut bytes, watch.may_pause()).await?;
+        watch.came(bytes.len() - before);
         if bytes.len() > bytes_max {
             return Err(Failed::Status(413));
         }
         if done {
             exchange.body = RequestBody::Gone;
             return Ok(bytes);
-        }
-        if !haste.is_enough(bytes.len() - before) {
-            exchange.keeps_alive = false;
-            return Err(Failed::Gone(Gone::TimedOut));
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::head::{self, Head, Refused, default_core};
 use crate::live::api;
 use crate::live::board::Leg;
 use crate::log::{self, Level};
+use crate::patience::{self, SendTimeout};
 use crate::phase::{self, Outcome};
 use crate::proxied;
 use crate::purge;
@@ -179,9 +180,9 @@ fn lie_down(conn: &Conn, worker: &Worker, timeout: Duration) -> bool {
         return false;
     }
     let generation = worker.generation();
-    let send_timeout = default_core(&generation.conf, conn.client.listen.get()).send_timeout;
-    conn.deadline.set(timeout.min(send_timeout));
-    conn.left.set(timeout.saturating_sub(send_timeout));
+    let first = default_core(&generation.conf, conn.client.listen.get()).send_timeout.first;
+    conn.deadline.set(timeout.min(first));
+    conn.left.set(timeout.saturating_sub(first));
     conn.shared.lie_idle();
     true
 }
@@ -210,24 +211,62 @@ impl Conn {
     }
 
     /// Waits for the client's next bytes to the deadline, then for as long as is left; `false` when none came. A
-    /// client that has taken nothing by the deadline of the answer it got is reset: that answer would stay with the
-    /// kernel.
+    /// client that does not take the answer it got is reset: that answer would stay with the kernel.
     fn poll_wakes(&self) -> Poll<bool> {
         if self.stream().poll_readable().is_ready() {
             return Poll::Ready(true);
         }
         while self.deadline.poll_expired().is_ready() {
             let left = self.left.take();
-            if left.is_zero() {
+            if self.is_silent() || left.is_zero() && self.stream().socket().is_stuck() {
+                self.stream().reset();
                 return Poll::Ready(false);
             }
-            if self.stream().socket().is_stuck() {
-                self.stream().reset();
+            if left.is_zero() {
                 return Poll::Ready(false);
             }
             self.deadline.set(left);
         }
         Poll::Pending
+    }
+
+    /// From now on the client has `timeout` to take something.
+    pub fn await_taking(&self, timeout: SendTimeout) {
+        self.deadline.set(timeout.first);
+        self.left.set(timeout.rest);
+    }
+
+    /// Ready when the client has taken nothing for as long as it may.
+    pub fn poll_took_nothing(&self) -> Poll<()> {
+        while self.deadline.poll_expired().is_ready() {
+            let left = self.left.take();
+            if left.is_zero() || self.is_silent() {
+                return Poll::Ready(());
+            }
+            self.deadline.set(left);
+        }
+        Poll::Pending
+    }
+
+    /// Waits until the client takes more.
+    pub async fn until_writable(&self, timeout: SendTimeout) -> Result<(), Gone> {
+        self.await_taking(timeout);
+        poll_fn(|_| match self.stream().poll_writable() {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending => self.poll_took_nothing().map(|()| Err(Gone::TimedOut)),
+        })
+        .await
+    }
+
+    /// Whether the client takes nothing now and has taken hardly anything before.
+    fn is_silent(&self) -> bool {
+        match &self.carried {
+            Some(stream) => stream.is_shut() && stream.sent() < patience::TAKEN_ENOUGH,
+            None => {
+                let socket = self.stream().socket();
+                socket.is_stuck() && socket.taken_bytes().is_some_and(|taken| taken < patience::TAKEN_ENOUGH)
+            }
+        }
     }
 
     /// Finds the connection's servers in the configuration now in force; `false` when it listens there no more.
@@ -267,7 +306,7 @@ impl Conn {
     }
 
     /// Writes all pieces, as many in one call as the kernel takes; waits at most `timeout` between two writes.
-    pub async fn write_all(&mut self, mut pieces: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), Gone> {
+    pub async fn write_all(&mut self, mut pieces: &mut [IoSlice<'_>], timeout: SendTimeout) -> Result<(), Gone> {
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
             let written = match &*pieces {
@@ -278,10 +317,7 @@ impl Conn {
                 Ok(0) => return Err(Gone::Closed(io::ErrorKind::WriteZero.into())),
                 Ok(written) => IoSlice::advance_slices(&mut pieces, written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.deadline.set(timeout);
-                    if self.stream().writable(&self.deadline).await.is_err() {
-                        return Err(Gone::TimedOut);
-                    }
+                    self.until_writable(timeout).await?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Gone::Closed(error)),

@@ -39,6 +39,7 @@ pub mod media_types;
 pub mod modules;
 pub mod nginx_only;
 pub mod pace;
+pub mod patience;
 pub mod phase;
 pub mod proxied;
 pub mod purge;

@@ -27,6 +27,7 @@ use crate::family::upstream::attempt::Failure;
 use crate::family::upstream::source::{Broken, Source};
 use crate::log::Level;
 use crate::pace::Pace;
+use crate::patience::SendTimeout;
 use crate::respond::{self, Framing};
 use crate::writing;
 
@@ -123,7 +124,7 @@ async fn whole(
     source: &mut Source,
     framing: Framing,
     head: &mut Vec<u8>,
-    timeout: std::time::Duration,
+    timeout: SendTimeout,
     unpaced: bool,
 ) -> Option<Result<(), Gone>> {
     let length = source.exact_left()?;
@@ -250,7 +251,7 @@ impl Relay {
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
         source: &mut Source,
-        timeout: std::time::Duration,
+        timeout: SendTimeout,
     ) -> Result<(), End> {
         let proxy = &exchange.location.values.proxy;
         let buffering = proxy.buffering && !is_unbuffered(exchange);
@@ -262,7 +263,7 @@ impl Relay {
         if let Some(link) = source.link() {
             link.deadline.set(read_timeout);
         }
-        conn.deadline.set(timeout);
+        conn.await_taking(timeout);
         poll_fn(|context| {
             loop {
                 if self.is_broken {
@@ -314,7 +315,7 @@ impl Relay {
         &mut self,
         exchange: &mut Exchange<'_>,
         conn: &mut Conn,
-        timeout: std::time::Duration,
+        timeout: SendTimeout,
     ) -> Poll<Result<bool, Gone>> {
         let mut progress = false;
         loop {
@@ -323,7 +324,7 @@ impl Relay {
             if self.is_blocked {
                 if conn.stream().poll_writable().is_ready() {
                     self.is_blocked = false;
-                } else if conn.deadline.poll_expired().is_ready() {
+                } else if conn.poll_took_nothing().is_ready() {
                     return Poll::Ready(Err(Gone::TimedOut));
                 } else {
                     return if progress { Poll::Ready(Ok(true)) } else { Poll::Pending };
@@ -358,11 +359,11 @@ impl Relay {
                         pace.sent(count);
                     }
                     self.advance(exchange, count);
-                    conn.deadline.set(timeout);
+                    conn.await_taking(timeout);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.is_blocked = true;
-                    conn.deadline.set(timeout);
+                    conn.await_taking(timeout);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(Gone::Closed(error))),

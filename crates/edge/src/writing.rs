@@ -75,10 +75,7 @@ pub async fn file(
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                conn.deadline.set(timeout);
-                if conn.stream().writable(&conn.deadline).await.is_err() {
-                    return Err(Gone::TimedOut);
-                }
+                conn.until_writable(timeout).await?;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Gone::Closed(error)),

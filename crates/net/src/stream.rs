@@ -385,11 +385,17 @@ impl Stream {
         })
     }
 
-    /// Whether the peer has taken nothing of what waits to be sent for some ten seconds and more: the kernel asks
+    /// Whether the peer has taken nothing of what waits to be sent for some six seconds and more: the kernel asks
     /// at doubling intervals, and has doubled them often. `false` where it cannot be known.
     pub fn is_stuck(&self) -> bool {
         count(Kind::Sockopt);
         sys::tcp_info(self.fd.as_fd()).is_ok_and(|info| info.tcpi_backoff >= STUCK_DOUBLINGS)
+    }
+
+    /// Bytes that the peer has acknowledged since the connection began. `None` where it cannot be known.
+    pub fn taken_bytes(&self) -> Option<u64> {
+        count(Kind::Sockopt);
+        sys::tcp_bytes_acked(self.fd.as_fd()).ok()
     }
 
     /// Hands the socket out of the runtime; it stays non-blocking.
@@ -401,8 +407,8 @@ impl Stream {
     }
 }
 
-/// From at least 200 ms on, each time twice as long: six of them are 12.6 s.
-const STUCK_DOUBLINGS: u8 = 6;
+/// From at least 200 ms on, each time twice as long: five of them are 6.2 s.
+const STUCK_DOUBLINGS: u8 = 5;
 
 /// `IOV_MAX`: more pieces the kernel refuses.
 const PIECES_MAX: usize = 1024;

@@ -147,6 +147,24 @@ pub(crate) fn sender(info: &libc::siginfo_t) -> Sender {
     Sender { code: info.si_code, pid, uid }
 }
 
+/// `tcpi_bytes_acked`, which libc's `tcp_info` ends before (Linux 4.2; <linux/tcp.h> never moves a field).
+pub(crate) fn tcp_bytes_acked(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    const AT: usize = 15; // the byte 120
+    let mut info = [0u64; AT + 1];
+    let mut len = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the pointer and `len` describe `info`, and the kernel writes at most `len` bytes.
+    let result = unsafe {
+        libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut len)
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if (len as usize) < size_of_val(&info) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(info[AT])
+}
+
 /// CLOCK_MONOTONIC in nanoseconds.
 ///
 /// libc's: std's `Instant` does not tell its number, and rustix's search for the vDSO crashes under valgrind.

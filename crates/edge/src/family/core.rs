@@ -9,12 +9,13 @@ use weir_conf::Statement;
 use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, HTTP, LOCATION_IF, ONE, Refusal, SERVER, TWO};
 use crate::family::Family;
+use crate::patience::{self, BodyTimeout, SendTimeout};
 use crate::value;
 use crate::variable::Template;
 
 crate::settings! {
     /// `client_header_timeout`.
-    header_timeout: Duration = Duration::from_secs(60),
+    header_timeout: Duration = patience::FIRST,
     /// `client_header_buffer_size`.
     header_buffer: u64 = 1024,
     /// `large_client_header_buffers`: number and size.
@@ -32,13 +33,13 @@ crate::settings! {
     /// `client_body_buffer_size`.
     body_buffer: u64 = 16 << 10,
     /// `client_body_timeout`.
-    body_timeout: Duration = Duration::from_secs(60),
+    body_timeout: BodyTimeout = BodyTimeout::UNWRITTEN,
     /// `client_body_temp_path`.
     body_temp_path: Option<String> = None,
     /// `client_body_in_file_only`.
     body_in_file: BodyInFile = BodyInFile::Off,
     /// `send_timeout`.
-    send_timeout: Duration = Duration::from_secs(60),
+    send_timeout: SendTimeout = SendTimeout::UNWRITTEN,
     /// `keepalive_timeout`: how long, and what the Keep-Alive field says.
     keepalive_timeout: (Duration, Option<Duration>) = (Duration::from_secs(75), None),
     /// `keepalive_requests`.
@@ -152,7 +153,7 @@ const HSLI: crate::directive::Contexts = HSL.or(LOCATION_IF);
 
 /// The family.
 pub static FAMILY: Family = Family::new("core", &[
-    time!("client_header_timeout", HS, header_timeout, "60s", "How long reading a request head may take."),
+    time!("client_header_timeout", HS, header_timeout, "10s (nginx: 60s)", "How long reading a request head may take, and a TLS handshake."),
     size!("client_header_buffer_size", HS, header_buffer, "1k", "Size of the first buffer for a request head."),
     Directive::new("large_client_header_buffers", HS, TWO, "Number and size of further buffers for large heads.",
         |b, s| { b.settings().core.large_headers = Some(value::buffers(s)?); Ok(()) }).default("4 8k"),
@@ -163,7 +164,10 @@ pub static FAMILY: Family = Family::new("core", &[
     flag!("merge_slashes", HS, merge_slashes, "on", "Takes adjacent slashes in a URI as one."),
     size!("client_max_body_size", HSL, body_max, "1m", "Largest request body; 0 for no limit."),
     size!("client_body_buffer_size", HSL, body_buffer, "16k", "Request bodies above this size go to a file."),
-    time!("client_body_timeout", HSL, body_timeout, "60s", "Longest pause between two reads of a request body."),
+    Directive::new("client_body_timeout", HSL, ONE,
+        "Longest pause between two reads of a request body. Unless it is written, a body must also bring 500 bytes a second on average, after 10 seconds.",
+        |b, s| { b.settings().core.body_timeout = Some(BodyTimeout::written(value::time(s)?)); Ok(()) })
+        .default("60s, and 500 bytes a second (nginx: 60s)"),
     Directive::new("client_body_temp_path", HSL, Arity::Between(1, 4), "Directory for request bodies.",
         |b, s| { let path = b.path(s.text(0)); b.settings().core.body_temp_path = Some(Some(path)); Ok(()) }).default("client_body_temp"),
     Directive::new("client_body_in_file_only", HSL, ONE, "Saves every request body to a file.",
@@ -173,7 +177,10 @@ pub static FAMILY: Family = Family::new("core", &[
             Ok(())
         }).default("off"),
     time!("auth_delay", HSL, auth_delay, "0s", "How long an unauthorised request waits for its 401."),
-    time!("send_timeout", HSL, send_timeout, "60s", "Longest pause between two writes to a client."),
+    Directive::new("send_timeout", HSL, ONE,
+        "Longest pause between two writes to a client. Unless it is written, a client that has taken less than 64 KiB on its connection has 10 seconds.",
+        |b, s| { b.settings().core.send_timeout = Some(SendTimeout::written(value::time(s)?)); Ok(()) })
+        .default("60s, and 10s at first (nginx: 60s)"),
     Directive::new("keepalive_timeout", HSL, Arity::Between(1, 2), "How long an idle client connection stays open.", keepalive_timeout)
         .default("75s"),
     Directive::new("keepalive_requests", HSL, ONE, "Requests one client connection may carry.",

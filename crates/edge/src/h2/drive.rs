@@ -197,7 +197,11 @@ impl Drive {
         } else {
             self.conn.shared.lie_idle();
         }
-        if self.conn.deadline.poll_expired().is_pending() {
+        let expired = match waits {
+            Waits::Socket => self.conn.poll_took_nothing(),
+            Waits::Frame | Waits::Idle | Waits::Nothing => self.conn.deadline.poll_expired(),
+        };
+        if expired.is_pending() {
             return Poll::Pending;
         }
         match waits {
@@ -219,7 +223,7 @@ impl Drive {
             Waits::Frame => core.header_timeout,
             Waits::Idle if self.conn.served() == 0 => core.header_timeout,
             Waits::Idle => core.keepalive_timeout.0.max(Duration::from_millis(1)),
-            Waits::Socket => core.send_timeout,
+            Waits::Socket => return self.conn.await_taking(core.send_timeout),
         };
         self.conn.deadline.set(time);
     }

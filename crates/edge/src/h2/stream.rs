@@ -33,6 +33,8 @@ pub struct Stream {
     /// Somebody reads the body.
     is_read: Cell<bool>,
     output: Cell<Output>,
+    /// Bytes of a body that went out.
+    sent: Cell<u64>,
     /// Of one to an origin: what comes besides the body.
     replies: Option<Box<Replies>>,
     reader: Cell<Task>,
@@ -76,6 +78,7 @@ impl Stream {
             is_malformed: Cell::new(false),
             is_read: Cell::new(false),
             output: Cell::new(Output::Open),
+            sent: Cell::new(0),
             reader: Cell::new(Task::NONE),
             writer: Cell::new(Task::NONE),
         })
@@ -94,6 +97,16 @@ impl Stream {
     /// Whether the body is not what the head promised.
     pub fn is_malformed(&self) -> bool {
         self.is_malformed.get()
+    }
+
+    /// Bytes of a body that went out on it.
+    pub fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    /// Whether the peer's window for it is shut.
+    pub fn is_shut(&self) -> bool {
+        self.session.wire.borrow().sendable(self.id) == 0
     }
 
     // For the driver.
@@ -417,6 +430,7 @@ impl Carried for Stream {
         if written == 0 && total > 0 {
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        self.sent.set(self.sent.get() + written as u64);
         self.session.tell_driver();
         Ok(written)
     }

@@ -166,7 +166,7 @@ pub async fn exchange_heads(
     let mut heads =
         Heads { link, progressed, streams, is_timed: false, sending, reading: Reading::default() };
     if streams {
-        conn.deadline.set(exchange.location.values.core.body_timeout);
+        conn.deadline.set(exchange.location.values.core.body_timeout.longest);
     }
     loop {
         match poll_fn(|_| heads.poll(exchange, conn)).await? {
@@ -207,7 +207,7 @@ impl Heads<'_> {
         self.reading.go_on(origin);
         self.link.deadline.set(exchange.location.values.proxy.read_timeout);
         if self.streams {
-            conn.deadline.set(exchange.location.values.core.body_timeout);
+            conn.deadline.set(exchange.location.values.core.body_timeout.longest);
         }
         Ok(())
     }
