@@ -29,7 +29,6 @@ mod trends;
 pub mod tunnels;
 mod writes;
 
-use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -55,7 +54,6 @@ pub struct Live {
     scene: Mutex<Scene>,
     errands: OnceLock<SyncSender<Errand>>,
     newest: Mutex<Arc<Snapshot>>,
-    history: Mutex<VecDeque<(Arc<Snapshot>, usize)>>,
 }
 
 impl Live {
@@ -71,7 +69,6 @@ impl Live {
             scene: Mutex::default(),
             errands: OnceLock::new(),
             newest: Mutex::default(),
-            history: Mutex::default(),
         })
     }
 

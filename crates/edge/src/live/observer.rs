@@ -1,13 +1,11 @@
 //! The thread that reads what workers count: once a second, and when a request asks.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use weir_meter::live::Snapshot;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
@@ -22,12 +20,6 @@ pub const QUESTIONS_MAX: usize = 64;
 
 /// How often everything is read.
 const EVERY: Duration = Duration::from_secs(1);
-
-/// Snapshots kept, one a second: ten minutes.
-pub const HISTORY_MAX: usize = 600;
-
-/// About how many bytes they may take: with many zones the time kept is shorter.
-const HISTORY_BYTES_MAX: usize = 32 << 20;
 
 /// What a request wants to know.
 #[derive(Clone, Debug, Default)]
@@ -85,37 +77,6 @@ impl Live {
     pub async fn ask(&self, question: Question) -> Option<Reply> {
         ticket::ask(self.errands.get()?, question).await
     }
-
-    /// The snapshots of the last minutes, oldest first.
-    pub fn history(&self) -> Vec<Arc<Snapshot>> {
-        lock(&self.history).iter().map(|(snapshot, _)| snapshot.clone()).collect()
-    }
-
-    /// Keeps a snapshot; what is too old or too much goes.
-    fn keep(&self, snapshot: Arc<Snapshot>) {
-        let mut history = lock(&self.history);
-        let bytes = weight(&snapshot);
-        history.push_back((snapshot.clone(), bytes));
-        while history.len() > HISTORY_MAX || total(&history) > HISTORY_BYTES_MAX {
-            history.pop_front();
-        }
-        drop(history);
-        *lock(&self.newest) = snapshot;
-    }
-}
-
-/// About how many bytes a snapshot takes in memory.
-fn weight(snapshot: &Snapshot) -> usize {
-    let http = &snapshot.http;
-    let peers: usize = http.upstreams.values().map(|upstream| upstream.peers.len()).sum();
-    let samples: usize = snapshot.weir.errors.iter().map(|class| class.samples.len()).sum();
-    let zones = http.server_zones.len() + http.location_zones.len() + http.caches.len();
-    let small = snapshot.weir.limits.len() + snapshot.slabs.len() + snapshot.workers.len();
-    4096 + zones * 1200 + peers * 3000 + samples * 800 + small * 250
-}
-
-fn total(history: &VecDeque<(Arc<Snapshot>, usize)>) -> usize {
-    history.iter().map(|(_, bytes)| bytes).sum()
 }
 
 struct Observer {
@@ -135,7 +96,7 @@ impl Observer {
                 let Some(live) = live.upgrade() else { return };
                 self.gatherer.tick(&live, clock::unix_ms());
                 let snapshot = Arc::new(self.gatherer.snapshot(&live, clock::unix_ms()));
-                live.keep(snapshot.clone());
+                *lock(&live.newest) = snapshot.clone();
                 let conf = lock(&live.scene).conf.clone();
                 if let Some(hall) = conf.as_ref().and_then(|conf| conf.declared.dashboard.watched()) {
                     hall.observe(snapshot);
@@ -169,30 +130,5 @@ impl Observer {
             self.gatherer.reset(live, &what);
         }
         reply
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::counters::AllCounters;
-
-    #[test]
-    fn history_is_bounded_in_time_and_bytes() {
-        let live = Live::new(AllCounters::new());
-        for _ in 0..HISTORY_MAX + 7 {
-            live.keep(Arc::new(Snapshot::default()));
-        }
-        assert_eq!(live.history().len(), HISTORY_MAX);
-        let mut large = Snapshot::default();
-        for name in 0..1000 {
-            large.http.location_zones.insert(name.to_string(), Default::default());
-        }
-        let large = Arc::new(large);
-        for _ in 0..HISTORY_MAX {
-            live.keep(large.clone());
-        }
-        let kept = live.history();
-        assert!(!kept.is_empty() && kept.len() * weight(&large) <= HISTORY_BYTES_MAX, "{}", kept.len());
     }
 }
