@@ -13,7 +13,8 @@ use weir_doctor::facts::Live;
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::report::{self, Subject};
 use weir_doctor::view::View;
-use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Target, Version, dump, explain, reference, rules};
+use weir_doctor::{Build, Facts, Finding, Language, Level, NEWEST, Said, Target, Version};
+use weir_doctor::{dump, explain, reference, rules, said};
 use weir_load::once::{self, Once};
 
 use crate::files::Disk;
@@ -66,8 +67,8 @@ pub struct DoctorArgs {
     /// What of the change from that file to this one cannot make a difference
     #[arg(long, value_name = "BEFORE", conflicts_with_all = ["explain", "fix"])]
     against: Option<PathBuf>,
-    /// Whose defaults --against and --explain go by; else the --nginx's or --pid's own, weir's where only weir reads the
-    /// file, and nginx's
+    /// Who will read the file, whose defaults and rules hold; else what --nginx or --pid turns out to be, weir where only
+    /// weir reads the file, and nginx
     #[arg(long = "for", value_name = "nginx|weir", value_enum)]
     reader: Option<Reader>,
     /// These rules only
@@ -96,11 +97,21 @@ enum Reader {
     Weir,
 }
 
-/// A language of what is said; also of `weir lab why`.
-#[derive(Clone, Copy, ValueEnum)]
+/// A language of what is said; also of `weir lab` and `weir top`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Lang {
     En,
     Ko,
+}
+
+impl Lang {
+    /// As the doctor knows it.
+    pub fn language(self) -> Language {
+        match self {
+            Lang::En => Language::English,
+            Lang::Ko => Language::Korean,
+        }
+    }
 }
 
 fn version(text: &str) -> Result<Version, String> {
@@ -128,42 +139,38 @@ fn run(args: &DoctorArgs) -> Result<u8, String> {
         let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         return Err(format!("--only {unknown}: there is no such rule{near}"));
     }
-    let build = match &args.nginx {
-        Some(path) => Some(ask_binary(path)?),
-        // A file for this machine is for the nginx of this machine.
-        None if args.no_host || args.nginx_version.is_some() => None,
-        None => ask_binary(Path::new("nginx")).ok(),
-    };
+    let language = args.lang.language();
+    let build = build(args)?;
     let told = args.nginx_version.or(build.as_ref().map(|build| build.version));
     let version = told.unwrap_or(NEWEST);
     let (tree, problems) = read(&conf_path(args, build.as_ref())?)?;
+    let target = target(args, build.as_ref(), version, &tree);
     if let Some(before) = &args.against {
-        return against(before, &tree, target(args, build.as_ref(), version, &tree), args.json);
+        return against(before, &tree, target, args.json, language);
     }
     if let Some(directive) = &args.explain {
         let directive = Some(directive.as_str()).filter(|name| !name.is_empty());
-        print!("{}", explain::explain(&tree, target(args, build.as_ref(), version, &tree), directive));
+        print!("{}", explain::explain(&tree, target, directive, language));
         return Ok(0);
-    }
-    if args.reader.is_some() {
-        return Err("--for goes with --against or --explain: rules are about nginx, and what they say of a written directive holds in weir too".to_owned());
     }
     let mut facts = facts(args)?;
     facts.version_is_told = told;
-    let mut findings = weir_doctor::examine(&tree, version, &facts);
-    if !args.only.is_empty() {
-        findings.retain(|finding| args.only.iter().any(|name| name == finding.rule));
-    }
+    let known = weir_doctor::examine(&tree, target, &facts);
+    let is_asked = |finding: &Finding| args.only.is_empty() || args.only.iter().any(|name| name == finding.rule);
+    // What a change itself calls for, as a pool calls for HTTP/1.1, belongs to the change.
+    let is_new = |finding: &Finding| known.iter().all(|old| old.rule != finding.rule || old.what != finding.what);
+    let look = |tree: &Tree| {
+        let mut findings = weir_doctor::examine(tree, target, &facts);
+        findings.retain(|finding| is_asked(finding) || is_new(finding));
+        findings
+    };
     if args.fix {
-        return fix(&tree, &findings, args.write);
+        return fix(&tree, &look, args.write, language);
     }
+    let findings = look(&tree);
     let here = std::env::current_dir().ok().and_then(|path| path.to_str().map(|path| format!("{path}/")));
     let directory = here.as_deref().unwrap_or_default();
-    let subject = Subject { tree: &tree, version, version_is_told: told.is_some(), facts: &facts, directory };
-    let language = match args.lang {
-        Lang::En => Language::English,
-        Lang::Ko => Language::Korean,
-    };
+    let subject = Subject { tree: &tree, target, version_is_told: told.is_some(), facts: &facts, directory };
     if args.json {
         let mut value = report::json(&subject, &findings);
         let syntax: Vec<String> = problems.iter().map(|problem| problem.sentence(&tree)).collect();
@@ -187,11 +194,15 @@ fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, String
     if let Some(pid) = args.pid {
         let line = fs::read(format!("/proc/{pid}/cmdline")).map_err(|error| format!("no process {pid}: {error}"))?;
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        let mut words = line.split_whitespace();
-        if words.any(|word| word == "-c")
-            && let Some(path) = words.next()
-        {
-            return Ok(PathBuf::from(path));
+        let after = |flag: &str| {
+            let mut words = line.split_whitespace();
+            words.find(|word| *word == flag)?;
+            words.next()
+        };
+        if let Some(path) = after("-c") {
+            // A path that begins nowhere begins at the prefix, and that where the process is.
+            let here = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+            return Ok(here.join(after("-p").unwrap_or_default()).join(path));
         }
     }
     if let Some(path) = build.and_then(Build::conf_path) {
@@ -228,39 +239,77 @@ fn read(path: &Path) -> Result<(Tree, Vec<Problem>), String> {
     Ok(weir_doctor::load(&Disk, main, &format!("{directory}/")))
 }
 
+/// What the binary that was named says of itself, or the process, or the nginx of this machine, in this order.
+fn build(args: &DoctorArgs) -> Result<Option<Build>, String> {
+    match (&args.nginx, args.pid) {
+        (Some(path), _) => ask_binary(path).map(Some),
+        (None, _) if args.nginx_version.is_some() => Ok(None),
+        (None, Some(pid)) => Ok(ask_process(pid).or_else(|| ask_binary(Path::new("nginx")).ok())),
+        // A file for this machine is for the nginx of this machine.
+        (None, None) if args.no_host => Ok(None),
+        (None, None) => Ok(ask_binary(Path::new("nginx")).ok()),
+    }
+}
+
+/// What the program of a process says of itself; asked only of what is called nginx or weir.
+fn ask_process(pid: u32) -> Option<Build> {
+    let link = PathBuf::from(format!("/proc/{pid}/exe"));
+    let name = fs::read_link(&link).ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&command).split(['\0', ' ']).next().unwrap_or_default().to_owned();
+    let called = command.rsplit('/').next().unwrap_or_default().trim_end_matches(':').to_owned();
+    let is_asked = |name: &str| ["nginx", "weir"].iter().any(|known| name.starts_with(known));
+    if !is_asked(&called) && !name.as_deref().is_some_and(is_asked) {
+        return None;
+    }
+    // The link is followed even after the file was replaced, as by an upgrade. It is another user's where it cannot be.
+    let of_weir = || (called == "weir").then(|| Build { version: NEWEST, is_weir: true, arguments: Vec::new() });
+    ask_binary(&link).ok().or_else(of_weir)
+}
+
 /// Who will read the file: as told, or what the binary or the process is, or the only one who could.
 fn target(args: &DoctorArgs, build: Option<&Build>, version: Version, tree: &Tree) -> Target {
-    let is_weirs_process = || {
-        let exe = args.pid.and_then(|pid| fs::read_link(format!("/proc/{pid}/exe")).ok());
-        // Called as nginx it is weir all the same, and says so.
-        exe.is_some_and(|exe| ask_binary(&exe).is_ok_and(|build| Target::of(&build) == Target::Weir))
-    };
     match args.reader {
         Some(Reader::Weir) => Target::Weir,
         Some(Reader::Nginx) => Target::Nginx(version),
-        None if args.nginx.is_some() => build.map_or(Target::Nginx(version), Target::of),
         None if args.nginx_version.is_some() => Target::Nginx(version),
-        None if is_weirs_process() || Target::is_weirs_alone(&View::new(tree)) => Target::Weir,
+        None if args.nginx.is_none() && Target::is_weirs_alone(&View::new(tree)) => Target::Weir,
         None => build.map_or(Target::Nginx(version), Target::of),
     }
 }
 
-fn against(before: &Path, after: &Tree, target: Target, json: bool) -> Result<u8, String> {
+/// Lists every change with whether it can act; the exit code says whether one does nothing.
+fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, String> {
     let (before, _) = read(before)?;
     let findings = weir_doctor::compare(&before, after, target);
+    let changes = weir_doctor::changes(&before, after, target);
     if json {
         let list: Vec<serde_json::Value> = findings
             .iter()
-            .map(|finding| serde_json::json!({ "rule": finding.rule, "at": finding.at.map(|at| explain::place(after, at)), "what": finding.what }))
+            .map(|finding| serde_json::json!({ "rule": finding.rule, "at": finding.at.map(|at| explain::place(after, at)), "what": finding.what.en }))
             .collect();
-        println!("{:#}", serde_json::json!({ "weir_doctor": 1, "target": target.to_string(), "findings": list }));
+        let all: Vec<serde_json::Value> = changes
+            .iter()
+            .map(|change| serde_json::json!({ "at": change.at.map(|at| explain::place(after, at)), "acts": change.acts, "what": change.what.en }))
+            .collect();
+        println!(
+            "{:#}",
+            serde_json::json!({ "weir_doctor": 1, "target": target.to_string(), "findings": list, "changes": all })
+        );
     } else {
-        for finding in &findings {
-            match finding.at {
-                Some(at) => println!("{}  {}", explain::place(after, at), finding.what),
-                None => println!("{}", finding.what),
-            }
+        for change in &changes {
+            let place = change.at.map_or(String::new(), |at| format!("{}  ", explain::place(after, at)));
+            println!("{place}{}", change.what.say(language));
         }
+        let acting = changes.iter().filter(|change| change.acts).count();
+        let summary = weir_doctor::compare::summary(&changes).unwrap_or_else(|| {
+            said!(
+                "{acting} of {} changes can act in {target}",
+                "변경 {}건 중 {acting}건이 {target}에서 효과가 있을 수 있습니다",
+                changes.len()
+            )
+        });
+        println!("{}", summary.say(language));
     }
     Ok(u8::from(!findings.is_empty()))
 }
@@ -312,26 +361,34 @@ fn status(url: &str) -> Result<Live, String> {
     Live::read(&page).ok_or_else(|| format!("{url}: status {status} and no page of stub_status"))
 }
 
-/// Shows the changes; writes them where that is asked for.
-fn fix(tree: &Tree, findings: &[Finding], write: bool) -> Result<u8, String> {
-    let (mended, left_out) = mend::mend(tree, findings);
-    for file in &mended {
+/// Shows the changes, of as many looks as there is something to mend; writes them where that is asked for.
+fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language: Language) -> Result<u8, String> {
+    let tell = |text: Said| eprintln!("{}", text.say(language));
+    let whole = mend::mend_whole(tree, look);
+    for file in &whole.files {
         print!("{}", mend::diff(file));
     }
-    if left_out > 0 {
-        eprintln!("{left_out} more change lines that are changed here: look again once this is written");
+    if whole.left > 0 {
+        let left = whole.left;
+        tell(said!(
+            "{left} more can be mended, but not together with these: run it again once this is written",
+            "{left}건은 함께 고칠 수 없습니다. 이 변경을 쓴 뒤 다시 실행하세요"
+        ));
     }
-    if mended.is_empty() {
-        eprintln!("there is nothing that can be mended by itself");
+    if whole.files.is_empty() {
+        tell(said!("there is nothing that can be mended by itself", "자동으로 고칠 수 있는 것이 없습니다"));
         return Ok(0);
     }
     if !write {
-        eprintln!("nothing was written; --fix --write does");
+        tell(said!(
+            "nothing was written; --fix --write does",
+            "아무것도 쓰지 않았습니다. 쓰려면 --fix --write를 지정하세요"
+        ));
         return Ok(1);
     }
-    still_reads(tree, &mended)?;
+    still_reads(tree, &whole.files)?;
     let mut undos = Vec::new();
-    for file in &mended {
+    for file in &whole.files {
         if std::str::from_utf8(&file.before).is_err() {
             return Err(format!(
                 "{} is not UTF-8, and its diff would not bring it back: nothing was written",
@@ -340,12 +397,16 @@ fn fix(tree: &Tree, findings: &[Finding], write: bool) -> Result<u8, String> {
         }
         undos.push(free_undo(&file.name)?);
     }
-    for (file, undo) in mended.iter().zip(&undos) {
+    for (file, undo) in whole.files.iter().zip(&undos) {
         fs::write(undo, mend::undo(file)).map_err(|error| format!("{undo}: {error}"))?;
         fs::write(&file.name, &file.after).map_err(|error| format!("{}: {error}", file.name))?;
-        eprintln!("{} written; patch -d / -p1 < {undo} takes it back", file.name);
+        let name = &file.name;
+        tell(said!(
+            "{name} written; patch -d / -p1 < {undo} takes it back",
+            "{name}에 썼습니다. 되돌리려면: patch -d / -p1 < {undo}"
+        ));
     }
-    eprintln!("nginx -t, then a reload, makes it so");
+    tell(said!("Apply it with: nginx -t && nginx -s reload", "적용하려면: nginx -t && nginx -s reload"));
     Ok(0)
 }
 

@@ -79,14 +79,19 @@ fn who_reads_a_change_decides_whether_it_acts() {
         let output = doctor(&[&["--no-host", "--against", &before, after], more].concat());
         (output.status.code(), said(&output))
     };
-    assert_eq!(against(&["--for", "nginx"], &after), (Some(0), String::new()));
-    assert_eq!(against(&["--nginx-version", "1.22.1"], &after), (Some(0), String::new()));
+    for more in [&["--for", "nginx"][..], &["--nginx-version", "1.22.1"]] {
+        let (code, said) = against(more, &after);
+        let listed = said.contains("after.conf:2  \"open_file_cache max=9\"") && said.contains("can act");
+        assert!(code == Some(0) && listed && said.contains("1 of 1 changes can act in nginx"), "{said}");
+    }
     for (more, after) in [(&["--for", "weir"][..], &after), (&["--nginx", WEIR][..], &after), (&[][..], &ours)] {
         let (code, said) = against(more, after);
         assert!(code == Some(1) && said.contains("has no effect in weir: files are opened anew"), "{more:?}: {said}");
     }
-    let refused = doctor(&["--for", "weir", &after]);
-    assert!(said(&refused).contains("--for goes with --against or --explain"), "{}", said(&refused));
+    // The rules, too, go by who reads the file.
+    let rules = |reader: &str| said(&doctor(&["--no-host", "--for", reader, &after]));
+    assert!(rules("nginx").contains("[worker_processes_one]") && !rules("weir").contains("[worker_processes_one]"));
+    assert!(rules("weir").contains("; for weir\n"), "{}", rules("weir"));
     let explained = said(&doctor(&["--no-host", "--for", "weir", "--explain=worker_processes", &after]));
     assert!(explained.contains("auto  weir's own; nginx's is 1"), "{explained}");
 }
@@ -189,6 +194,64 @@ fn a_process_is_asked_for_its_limits() {
     assert_eq!((none.status.code(), said(&none).contains("no process 999999999")), (Some(2), true));
 }
 
+/// A running weir is asked what it is, whatever its file is called: nginx's own rules are silent.
+#[test]
+fn a_running_weir_gets_weirs_advice() {
+    let folder = Folder::new();
+    let socket = folder.0.join("own.sock");
+    let conf = format!(
+        "daemon off;\npid own.pid;\nerror_log stderr;\nevents {{ }}\nhttp {{\n    access_log off;\n    upstream a {{ server 127.0.0.1:1; }}\n    server {{ listen unix:{}; location / {{ proxy_pass http://a; }} }}\n}}\n",
+        socket.display()
+    );
+    let path = folder.file("own.conf", &conf);
+    let name = path.to_str().unwrap();
+    std::os::unix::fs::symlink(WEIR, folder.0.join("nginx")).unwrap();
+    for (program, verb) in [(PathBuf::from(WEIR), &["edge"][..]), (folder.0.join("nginx"), &[])] {
+        let mut child = Command::new(&program)
+            .args(verb)
+            .args(["-p", folder.0.to_str().unwrap(), "-c", "own.conf"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !socket.exists() {
+            assert_eq!(child.try_wait().unwrap(), None, "it did not start");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let pid = child.id().to_string();
+        let value = json(&doctor(&["--json", "--pid", &pid]));
+        let theirs = json(&doctor(&["--json", "--pid", &pid, "--nginx-version", "1.22.1", name]));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let _ = std::fs::remove_file(&socket);
+        let rules = |value: &Value| -> Vec<String> {
+            let findings = value["findings"].as_array().unwrap().iter();
+            findings.map(|finding| finding["rule"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(value["target"], "weir", "{value}");
+        for rule in ["worker_processes_one", "upstream_without_keepalive"] {
+            assert!(!rules(&value).iter().any(|found| found == rule), "{rule}: {value}");
+            assert!(rules(&theirs).iter().any(|found| found == rule), "{rule}: {theirs}");
+        }
+    }
+}
+
+#[test]
+fn one_run_mends_what_its_own_changes_call_for() {
+    let folder = Folder::new();
+    let text = "events { worker_connections 4096; }\nhttp {\n    upstream a {\n        server 10.0.0.1;\n    }\n    server {\n        listen 80;\n        location / {\n            proxy_pass http://a;\n        }\n    }\n}\n";
+    let path = folder.file("nginx.conf", text);
+    let name = path.to_str().unwrap();
+    let told = ["--no-host", "--nginx-version", "1.22.1", name];
+    let written = doctor(&[&told[..], &["--fix", "--write"]].concat());
+    assert_eq!(written.status.code(), Some(0), "{}", said(&written));
+    assert!(std::fs::read_to_string(&path).unwrap().contains("proxy_http_version 1.1;"));
+    let again = json(&doctor(&[&told[..], &["--json"]].concat()));
+    let left: Vec<&Value> = again["findings"].as_array().unwrap().iter().filter(|f| f["can_fix"] == true).collect();
+    assert!(left.is_empty(), "{left:?}");
+    let korean = said(&doctor(&[&told[..], &["--fix", "--lang", "ko"]].concat()));
+    assert!(korean.contains("자동으로 고칠 수 있는 것이 없습니다"), "{korean}");
+}
+
 #[test]
 fn values_changes_and_korean() {
     let folder = Folder::new();
@@ -202,7 +265,14 @@ fn values_changes_and_korean() {
         "{explained}"
     );
     let compared = said(&doctor(&[&told[..], &["--against", before]].concat()));
-    assert!(compared.contains("none of the 2 changes has an effect: this would be an A/A"), "{compared}");
+    assert!(
+        compared.contains("none of the 2 changes has an effect: comparing the two files would measure only noise"),
+        "{compared}"
+    );
+    let korean = said(&doctor(&[&told[..], &["--against", before, "--lang", "ko"]].concat()));
+    assert!(korean.contains("변경 2건 모두 효과가 없습니다"), "{korean}");
+    let korean = said(&doctor(&[&told[..], &["--explain=proxy_read_timeout", "--lang", "ko"]].concat()));
+    assert!(korean.contains("기본값과 같음") && korean.contains("오리진에서 두 번 읽는"), "{korean}");
     let korean = said(&doctor(&[&told[..], &["--no-host", "--lang", "ko"]].concat()));
     assert!(korean.contains("Linux의 nginx는 원래 epoll을 씁니다") && korean.contains("참고"), "{korean}");
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use weir_conf::{Files, MemoryFiles, Problem, Tree, edit};
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::rule::Group;
-use weir_doctor::{Facts, Finding, NEWEST, Version, rules};
+use weir_doctor::{Facts, Finding, NEWEST, Said, Target, Version, rules};
 use weir_lab::ab::{self, Comparison, Tell};
 use weir_lab::ask::{Ask, Design, Edge, Side};
 use weir_lab::change::changes;
@@ -100,7 +100,7 @@ impl Bench for Lab<'_> {
             let tree = self.tree(draft);
             let edit = edit::set(&tree, address, value).map_err(|error| format!("--knob {address}: {error}"))?;
             // Exactly what was asked: what it calls for is for whoever asked to know.
-            let asked = self.mended(draft, &[Finding::nowhere("").fix(Some(edit))]);
+            let asked = self.mended(draft, &[Finding::nowhere(Said::default()).fix(Some(edit))]);
             let name = format!("{address}={value}");
             knobs.extend(asked.map(|draft| Knob { name, says: "asked for".to_owned(), draft }));
         }
@@ -157,8 +157,16 @@ impl Lab<'_> {
         self.load(draft).0
     }
 
+    /// Who reads the configuration: weir's defaults are not nginx's.
+    fn target(&self) -> Target {
+        match &self.beginning.edge {
+            Edge::Weir => Target::Weir,
+            Edge::Nginx(_) => Target::Nginx(self.version),
+        }
+    }
+
     fn findings(&self, tree: &Tree) -> Vec<Finding> {
-        weir_doctor::examine(tree, self.version, &self.facts)
+        weir_doctor::examine(tree, self.target(), &self.facts)
     }
 
     /// Whether a finding is about speed or limits and brings its change, and nobody asked for others only.
@@ -171,7 +179,7 @@ impl Lab<'_> {
     /// What these findings change, with what the change itself calls for: `keepalive` in an upstream is nothing without
     /// HTTP/1.1 in the location. `None` when the changes cannot be made together.
     fn knob(&self, name: String, draft: &Draft, findings: &[Finding]) -> Option<Knob> {
-        let says = findings.first().map(|finding| finding.what.clone()).unwrap_or_default();
+        let says = findings.first().map(|finding| finding.what.en.clone()).unwrap_or_default();
         let known = self.findings(&self.tree(draft));
         let is_new = |finding: &Finding| known.iter().all(|other| other.rule != finding.rule);
         let mut result = self.mended(draft, findings)?;
@@ -198,10 +206,7 @@ impl Lab<'_> {
     }
 
     fn no_effect(&self, before: &Tree, after: &Tree) -> Vec<String> {
-        match &self.beginning.edge {
-            Edge::Weir => weir_doctor::without_effect(before, after, weir_doctor::Target::Weir),
-            Edge::Nginx(_) => weir_doctor::without_effect(before, after, self.version),
-        }
+        weir_doctor::without_effect(before, after, self.target())
     }
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use weir_conf::{At, Tree};
 
 use crate::facts::Facts;
-use crate::rule::{Finding, Level};
+use crate::rule::{Finding, Level, Said};
+use crate::said;
 use crate::target::Target;
 use crate::view::{Spot, View};
 
@@ -19,29 +20,66 @@ const IDLE_RULES: [&str; 3] = ["use_epoll", "multi_accept", "keepalive_timeout_w
 /// The rule whose findings say that a group's connections are not kept.
 const INERT_POOL: &str = "inert_upstream_keepalive";
 
+/// One thing that differs between two configurations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Its line of the later one; `None` when a line went away.
+    pub at: Option<At>,
+    /// Whether it can have an effect.
+    pub acts: bool,
+    /// The change, and what it can do or why it can do nothing.
+    pub what: Said,
+}
+
+/// Everything that differs from one to the other, each change with whether it can act where this target reads them; those
+/// that went away come last.
+pub fn changes(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<Change> {
+    compared(before, after, target.into())
+}
+
 /// Changes from one to the other that have no effect where this target reads them, each at its line of `after` (of none when a line went away); and,
 /// last, one finding without a place if nothing that differs has any.
 pub fn compare(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<Finding> {
-    let (mut findings, acts) = compared(before, after, target.into());
-    if acts == 0 {
-        let what = match findings.len() {
-            0 => "nothing differs but layout and comments: an A/A".to_owned(),
-            1 => "the one change has no effect: this would be an A/A".to_owned(),
-            count => format!("none of the {count} changes has an effect: this would be an A/A"),
-        };
-        findings.push(finding(None, what));
-    }
+    let changes = compared(before, after, target.into());
+    let mut findings: Vec<Finding> = idle_of(&changes).map(|change| finding(change.at, change.what.clone())).collect();
+    findings.extend(summary(&changes).map(|what| finding(None, what)));
     findings
+}
+
+/// What is to be said of changes of which none acts.
+pub fn summary(changes: &[Change]) -> Option<Said> {
+    if changes.iter().any(|change| change.acts) {
+        return None;
+    }
+    Some(match changes.len() {
+        0 => said!(
+            "nothing differs but layout and comments: an A/A",
+            "배치와 주석 외에는 차이가 없습니다. 비교해도 A/A입니다"
+        ),
+        1 => said!(
+            "the one change has no effect: comparing the two files would measure only noise (an A/A)",
+            "하나뿐인 변경에 효과가 없습니다. 두 파일을 비교하면 잡음만 측정합니다(A/A)"
+        ),
+        count => said!(
+            "none of the {} changes has an effect: comparing the two files would measure only noise (an A/A)",
+            "변경 {}건 모두 효과가 없습니다. 두 파일을 비교하면 잡음만 측정합니다(A/A)",
+            count
+        ),
+    })
+}
+
+fn idle_of(changes: &[Change]) -> impl Iterator<Item = &Change> {
+    changes.iter().filter(|change| !change.acts)
 }
 
 /// Why nothing that differs has an effect, a sentence for each change; none if anything has.
 pub fn without_effect(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<String> {
-    let (findings, acts) = compared(before, after, target.into());
-    if acts == 0 { findings.into_iter().map(|finding| finding.what).collect() } else { Vec::new() }
+    let changes = compared(before, after, target.into());
+    let acts = changes.iter().any(|change| change.acts);
+    if acts { Vec::new() } else { changes.into_iter().map(|change| change.what.en).collect() }
 }
 
-/// Changes without effect, and how many have one.
-fn compared(before: &Tree, after: &Tree, target: Target) -> (Vec<Finding>, usize) {
+fn compared(before: &Tree, after: &Tree, target: Target) -> Vec<Change> {
     let (old, new) = (View::new(before), View::new(after));
     let (old_lines, new_lines) = (lines(&old), lines(&new));
     let idle = idle(&new, target);
@@ -49,8 +87,8 @@ fn compared(before: &Tree, after: &Tree, target: Target) -> (Vec<Finding>, usize
         let (one, other) = (effective(&old_lines, key, target), effective(&new_lines, key, target));
         one.zip(other).is_some_and(|(one, other)| target.is_same(&key.1, &key.0, &one, &other))
     };
-    let mut findings = Vec::new();
-    let mut acts = 0;
+    let mut changes = Vec::new();
+    let idly = |at, what| Change { at, acts: false, what };
     for (key, spots) in &new_lines {
         let was = old_lines.get(key).map_or(&[][..], Vec::as_slice);
         if texts(was) == texts(spots) {
@@ -59,33 +97,84 @@ fn compared(before: &Tree, after: &Tree, target: Target) -> (Vec<Finding>, usize
         let Some(spot) = spots.first() else { continue };
         // Said with the same meaning, here, further out, or by the program.
         if means_same(key) {
-            let what = format!("\"{}\" is already in force without this change", spot.line());
-            findings.push(finding(Some(spot.at()), what));
+            let what = said!(
+                "\"{}\" is already in force without this change",
+                "\"{}\"은(는) 이 변경 없이도 이미 적용되어 있습니다",
+                spot.line()
+            );
+            changes.push(idly(Some(spot.at()), what));
         } else if let Some(why) = target.idle(&key.1, &key.0) {
-            findings.push(finding(Some(spot.at()), format!("\"{}\" has no effect in {target}: {why}", spot.line())));
+            let what = said!(
+                "\"{}\" has no effect in {}: {}",
+                "\"{}\"은(는) {}에서 효과가 없습니다: {}",
+                spot.line(),
+                target,
+                why
+            );
+            changes.push(idly(Some(spot.at()), what));
         } else if idle.contains(&spot.at()) {
-            findings.push(finding(Some(spot.at()), format!("\"{}\" cannot have an effect here", spot.line())));
+            let what =
+                said!("\"{}\" cannot have an effect here", "\"{}\"은(는) 여기서 효과가 있을 수 없습니다", spot.line());
+            changes.push(idly(Some(spot.at()), what));
         } else {
-            acts += 1;
+            let old = effective(&old_lines, key, target).filter(|_| !spot.is_block());
+            changes.push(Change { at: Some(spot.at()), acts: true, what: acting(*spot, old) });
         }
     }
     for (key, spots) in old_lines.iter().filter(|(key, _)| !new_lines.contains_key(key)) {
         let line = spots.first().map_or(String::new(), |spot| spot.line());
         if means_same(key) {
-            findings.push(finding(None, format!("\"{line}\" was taken out, and is still in force")));
+            let what =
+                said!("\"{}\" was taken out, and is still in force", "\"{}\"을(를) 지웠지만 여전히 적용됩니다", line);
+            changes.push(idly(None, what));
         } else if target.idle(&key.1, &key.0).is_some() {
-            findings.push(finding(None, format!("\"{line}\" was taken out, and had no effect in {target}")));
+            let what = said!(
+                "\"{}\" was taken out, and had no effect in {}",
+                "\"{}\"을(를) 지웠고, {}에서는 원래 효과가 없었습니다",
+                line,
+                target
+            );
+            changes.push(idly(None, what));
         } else {
-            acts += 1;
+            let what =
+                said!("\"{}\" was taken out: this can act", "\"{}\"을(를) 지웠습니다: 효과가 있을 수 있습니다", line);
+            changes.push(Change { at: None, acts: true, what });
         }
     }
-    (findings, acts)
+    changes
+}
+
+/// A change that can act, with what was in force before, and for a limit when it matters.
+fn acting(spot: Spot<'_>, old: Option<String>) -> Said {
+    let (line, name) = (spot.line(), spot.name());
+    let limit = old.as_deref().and_then(|old| old.parse::<u64>().ok()).zip(spot.arg(0).parse::<u64>().ok());
+    match (old, limit) {
+        (Some(old), Some((was, is))) if name == "worker_connections" => {
+            let bound = was.min(is);
+            said!(
+                "\"{}\" (before: {}) can act, only where a worker has more than {} connections at once, both sides counted",
+                "\"{}\" (이전: {})은(는) 워커 하나의 동시 연결이 양쪽을 합쳐 {}개를 넘을 때만 효과가 있습니다",
+                line,
+                old,
+                bound
+            )
+        }
+        (Some(old), _) => {
+            said!(
+                "\"{}\" (before: {}) can act",
+                "\"{}\" (이전: {})은(는) 효과가 있을 수 있습니다",
+                line,
+                old.replace('\n', ", ")
+            )
+        }
+        (None, _) => said!("\"{}\" is new and can act", "\"{}\"은(는) 새로 생겼고 효과가 있을 수 있습니다", line),
+    }
 }
 
 /// Statements that rules call idle, where nobody wrote them for a reason that is elsewhere in the file.
 fn idle(view: &View<'_>, target: Target) -> Vec<At> {
     let facts = Facts { version_is_told: Some(target.version()), ..Facts::default() };
-    let found = crate::examine(view.tree(), target.version(), &facts);
+    let found = crate::examine(view.tree(), target, &facts);
     let at =
         |rule: &str| found.iter().filter(|finding| finding.rule == rule).filter_map(|finding| finding.at).collect();
     let mut idle: Vec<At> = IDLE_RULES.iter().flat_map(|rule| -> Vec<At> { at(rule) }).collect();
@@ -101,7 +190,7 @@ fn idle(view: &View<'_>, target: Target) -> Vec<At> {
     idle
 }
 
-fn finding(at: Option<At>, what: String) -> Finding {
+fn finding(at: Option<At>, what: Said) -> Finding {
     Finding { rule: RULE, level: Level::Note, at, ..Finding::nowhere(what) }
 }
 
@@ -161,7 +250,7 @@ mod tests {
 
     fn found_by(target: impl Into<Target>, before: &str, after: &str) -> Vec<String> {
         let tree = |text: &str| crate::load(&weir_conf::MemoryFiles::new().with("/n", text), "/n", "/").0;
-        compare(&tree(before), &tree(after), target).into_iter().map(|finding| finding.what).collect()
+        compare(&tree(before), &tree(after), target).into_iter().map(|finding| finding.what.en).collect()
     }
 
     fn found(before: &str, after: &str) -> Vec<String> {
@@ -228,7 +317,29 @@ mod tests {
             http { proxy_connect_timeout 60s; proxy_read_timeout 60s; proxy_send_timeout 60s; keepalive_timeout 75s; server { listen 80; } }";
         let found = found(before, after);
         assert_eq!(found.len(), 7, "{found:?}");
-        assert_eq!(found.last().map(String::as_str), Some("none of the 6 changes has an effect: this would be an A/A"));
+        assert_eq!(
+            found.last().map(String::as_str),
+            Some("none of the 6 changes has an effect: comparing the two files would measure only noise (an A/A)")
+        );
+    }
+
+    #[test]
+    fn every_change_is_listed_with_whether_it_acts() {
+        let tree = |text: &str| crate::load(&weir_conf::MemoryFiles::new().with("/n", text), "/n", "/").0;
+        let before = tree("events { worker_connections 768; } http { gzip on; tcp_nodelay on; }");
+        let after = tree("events { worker_connections 1024; use epoll; } http { tcp_nodelay on; }");
+        let listed = changes(&before, &after, Version(1, 22, 1));
+        let said: Vec<(bool, &str)> = listed.iter().map(|change| (change.acts, &*change.what)).collect();
+        let limit = "\"worker_connections 1024\" (before: 768) can act, only where a worker has more than 768 connections at once, both sides counted";
+        assert_eq!(
+            said,
+            [
+                (false, "\"use epoll\" cannot have an effect here"),
+                (true, limit),
+                (true, "\"gzip on\" was taken out: this can act")
+            ]
+        );
+        assert_eq!(summary(&listed), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Default {
     /// The value from a version on, the oldest first; `-` where there is none.
     pub history: &'static [(Version, &'static str)],
     /// What it means where people often think something else; empty otherwise.
-    pub note: &'static str,
+    pub note: crate::rule::Words,
 }
 
 const ALWAYS: Version = Version(0, 0, 0);
@@ -45,11 +45,11 @@ const fn one(
     kind: Kind,
     value: &'static [(Version, &'static str)],
 ) -> Default {
-    Default { name, place, kind, history: value, note: "" }
+    Default { name, place, kind, history: value, note: words("", "") }
 }
 
 impl Default {
-    const fn note(mut self, note: &'static str) -> Default {
+    const fn note(mut self, note: crate::rule::Words) -> Default {
         self.note = note;
         self
     }
@@ -94,23 +94,24 @@ pub fn lookup(name: &str) -> Option<&'static Default> {
     DEFAULTS.iter().find(|default| default.name == name && default.place != "upstream")
 }
 
+use crate::rule::words;
 use Kind::{Buffers, Set, Size, Time, Words};
 
 /// The table, by place and then by name.
 #[rustfmt::skip]
 pub static DEFAULTS: &[Default] = &[
     one("worker_processes", "main", Words, &[(ALWAYS, "1")])
-        .note("a worker is one thread; auto is the machine's CPUs"),
+        .note(words("a worker is one thread; auto is the machine's CPUs", "워커는 스레드 하나입니다. auto는 머신의 CPU 수입니다")),
     one("daemon", "main", Words, &[(ALWAYS, "on")]),
     one("master_process", "main", Words, &[(ALWAYS, "on")]),
     one("pcre_jit", "main", Words, &[(ALWAYS, "off")]),
     one("timer_resolution", "main", Time, &[(ALWAYS, "-")]),
     one("worker_rlimit_nofile", "main", Words, &[(ALWAYS, "-")])
-        .note("files of each worker; without it the limit of whoever starts nginx holds"),
+        .note(words("files of each worker; without it the limit of whoever starts nginx holds", "워커마다의 파일 수입니다. 없으면 nginx를 시작한 쪽의 한도가 적용됩니다")),
     one("worker_connections", "events", Words, &[(ALWAYS, "512")])
-        .note("of each worker, connections to origins included; 768 is Debian's file, 1024 nginx.org's"),
+        .note(words("of each worker, connections to origins included; 768 is Debian's file, 1024 nginx.org's", "워커마다의 값이고 오리진 연결도 셉니다. 768은 Debian, 1024는 nginx.org의 파일입니다")),
     one("multi_accept", "events", Words, &[(ALWAYS, "off")])
-        .note("off is one accept per wake-up, not per second"),
+        .note(words("off is one accept per wake-up, not per second", "off는 초당이 아니라 깨어날 때마다 accept 한 번입니다")),
     one("accept_mutex", "events", Words, &[(ALWAYS, "on"), (Version(1, 11, 3), "off")]),
     one("accept_mutex_delay", "events", Time, &[(ALWAYS, "500ms")]),
     one("absolute_redirect", "http", Words, &[(ALWAYS, "on")]),
@@ -120,11 +121,11 @@ pub static DEFAULTS: &[Default] = &[
     one("autoindex", "http", Words, &[(ALWAYS, "off")]),
     one("charset", "http", Words, &[(ALWAYS, "off")]),
     one("chunked_transfer_encoding", "http", Words, &[(ALWAYS, "on")]),
-    one("client_body_buffer_size", "http", Size, &[(ALWAYS, "8k")]).note("16k on 64-bit systems with pages of 8k"),
-    one("client_body_timeout", "http", Time, &[(ALWAYS, "60s")]).note("between two reads of a request's body"),
+    one("client_body_buffer_size", "http", Size, &[(ALWAYS, "8k")]).note(words("16k on 64-bit systems with pages of 8k", "8k 페이지를 쓰는 64비트 시스템에서는 16k입니다")),
+    one("client_body_timeout", "http", Time, &[(ALWAYS, "60s")]).note(words("between two reads of a request's body", "요청 본문을 두 번 읽는 사이의 시간입니다")),
     one("client_header_buffer_size", "http", Size, &[(ALWAYS, "1k")]),
     one("client_header_timeout", "http", Time, &[(ALWAYS, "60s")]),
-    one("client_max_body_size", "http", Size, &[(ALWAYS, "1m")]).note("larger uploads are answered with 413"),
+    one("client_max_body_size", "http", Size, &[(ALWAYS, "1m")]).note(words("larger uploads are answered with 413", "더 큰 업로드에는 413으로 응답합니다")),
     one("default_type", "http", Words, &[(ALWAYS, "text/plain")]),
     one("directio", "http", Words, &[(ALWAYS, "off")]),
     one("etag", "http", Words, &[(ALWAYS, "on")]),
@@ -140,10 +141,10 @@ pub static DEFAULTS: &[Default] = &[
     one("ignore_invalid_headers", "http", Words, &[(ALWAYS, "on")]),
     one("keepalive_disable", "http", Words, &[(ALWAYS, "msie6")]),
     one("keepalive_requests", "http", Words, &[(ALWAYS, "100"), (Version(1, 19, 10), "1000")])
-        .note("requests over one connection of a client before it is closed"),
+        .note(words("requests over one connection of a client before it is closed", "클라이언트 연결 하나가 닫히기 전까지의 요청 수입니다")),
     one("keepalive_time", "http", Time, &[(Version(1, 19, 10), "1h")]),
     one("keepalive_timeout", "http", Time, &[(ALWAYS, "75s")])
-        .note("how long an idle connection of a client waits for its next request; never after 101"),
+        .note(words("how long an idle connection of a client waits for its next request; never after 101", "클라이언트의 유휴 연결이 다음 요청을 기다리는 시간이며, 101 뒤에는 적용되지 않습니다")),
     one("large_client_header_buffers", "http", Buffers, &[(ALWAYS, "4 8k")]),
     one("lingering_close", "http", Words, &[(ALWAYS, "on")]),
     one("lingering_time", "http", Time, &[(ALWAYS, "30s")]),
@@ -154,43 +155,43 @@ pub static DEFAULTS: &[Default] = &[
     one("open_file_cache", "http", Words, &[(ALWAYS, "off")]),
     one("port_in_redirect", "http", Words, &[(ALWAYS, "on")]),
     one("postpone_output", "http", Size, &[(ALWAYS, "1460")]),
-    one("proxy_buffer_size", "http", Size, &[(ALWAYS, "4k")]).note("an answer's head must fit: 502 if not"),
+    one("proxy_buffer_size", "http", Size, &[(ALWAYS, "4k")]).note(words("an answer's head must fit: 502 if not", "응답 헤더가 들어가야 하며, 아니면 502입니다")),
     one("proxy_buffering", "http", Words, &[(ALWAYS, "on")]),
     one("proxy_buffers", "http", Buffers, &[(ALWAYS, "8 4k")]),
     one("proxy_cache", "http", Words, &[(ALWAYS, "off")]),
     one("proxy_cache_background_update", "http", Words, &[(Version(1, 11, 10), "off")]),
     one("proxy_cache_key", "http", Words, &[(ALWAYS, "$scheme$proxy_host$request_uri")])
-        .note("neither cookies nor the client's Host are in it"),
-    one("proxy_cache_lock", "http", Words, &[(ALWAYS, "off")]).note("who waits looks every 500 ms"),
+        .note(words("neither cookies nor the client's Host are in it", "쿠키도 클라이언트의 Host도 들어 있지 않습니다")),
+    one("proxy_cache_lock", "http", Words, &[(ALWAYS, "off")]).note(words("who waits looks every 500 ms", "기다리는 요청은 500ms마다 확인합니다")),
     one("proxy_cache_lock_age", "http", Time, &[(ALWAYS, "5s")]),
     one("proxy_cache_lock_timeout", "http", Time, &[(ALWAYS, "5s")]),
     one("proxy_cache_methods", "http", Set, &[(ALWAYS, "GET HEAD")]),
     one("proxy_cache_min_uses", "http", Words, &[(ALWAYS, "1")]),
     one("proxy_cache_revalidate", "http", Words, &[(ALWAYS, "off")]),
     one("proxy_cache_use_stale", "http", Words, &[(ALWAYS, "off")]),
-    one("proxy_connect_timeout", "http", Time, &[(ALWAYS, "60s")]).note("until the origin has accepted; the kernel's own end is near 75 s"),
+    one("proxy_connect_timeout", "http", Time, &[(ALWAYS, "60s")]).note(words("until the origin has accepted; the kernel's own end is near 75 s", "오리진이 수락할 때까지이며, 커널 자체의 한계는 75초쯤입니다")),
     one("proxy_http_version", "http", Words, &[(ALWAYS, "1.0"), (Version(1, 29, 7), "1.1")]),
     one("proxy_ignore_client_abort", "http", Words, &[(ALWAYS, "off")]),
     one("proxy_intercept_errors", "http", Words, &[(ALWAYS, "off")]),
     one("proxy_max_temp_file_size", "http", Size, &[(ALWAYS, "1024m")]),
     one("proxy_next_upstream", "http", Set, &[(ALWAYS, "error timeout")]),
     one("proxy_next_upstream_timeout", "http", Time, &[(ALWAYS, "0")]),
-    one("proxy_next_upstream_tries", "http", Words, &[(ALWAYS, "0")]).note("0 is every server of the group"),
+    one("proxy_next_upstream_tries", "http", Words, &[(ALWAYS, "0")]).note(words("0 is every server of the group", "0은 그룹의 모든 서버입니다")),
     one("proxy_pass_request_body", "http", Words, &[(ALWAYS, "on")]),
     one("proxy_pass_request_headers", "http", Words, &[(ALWAYS, "on")]),
     one("proxy_read_timeout", "http", Time, &[(ALWAYS, "60s")])
-        .note("between two reads from the origin, not from the client; holds after 101 as well"),
+        .note(words("between two reads from the origin, not from the client; holds after 101 as well", "클라이언트가 아니라 오리진에서 두 번 읽는 사이의 시간이며, 101 뒤에도 적용됩니다")),
     one("proxy_redirect", "http", Words, &[(ALWAYS, "default")]),
     one("proxy_request_buffering", "http", Words, &[(ALWAYS, "on")]),
-    one("proxy_send_timeout", "http", Time, &[(ALWAYS, "60s")]).note("between two writes to the origin"),
+    one("proxy_send_timeout", "http", Time, &[(ALWAYS, "60s")]).note(words("between two writes to the origin", "오리진에 두 번 쓰는 사이의 시간입니다")),
     one("proxy_socket_keepalive", "http", Words, &[(Version(1, 15, 6), "off")]),
-    one("proxy_ssl_server_name", "http", Words, &[(ALWAYS, "off")]).note("off sends no SNI: many origins then answer with another certificate"),
+    one("proxy_ssl_server_name", "http", Words, &[(ALWAYS, "off")]).note(words("off sends no SNI: many origins then answer with another certificate", "off면 SNI를 보내지 않아 많은 오리진이 다른 인증서로 응답합니다")),
     one("proxy_ssl_session_reuse", "http", Words, &[(ALWAYS, "on")]),
     one("proxy_ssl_verify", "http", Words, &[(ALWAYS, "off")]),
     one("recursive_error_pages", "http", Words, &[(ALWAYS, "off")]),
     one("reset_timedout_connection", "http", Words, &[(ALWAYS, "off")]),
     one("satisfy", "http", Words, &[(ALWAYS, "all")]),
-    one("send_timeout", "http", Time, &[(ALWAYS, "60s")]).note("between two writes to a client"),
+    one("send_timeout", "http", Time, &[(ALWAYS, "60s")]).note(words("between two writes to a client", "클라이언트에 두 번 쓰는 사이의 시간입니다")),
     one("sendfile", "http", Words, &[(ALWAYS, "off")]),
     one("sendfile_max_chunk", "http", Size, &[(ALWAYS, "0"), (Version(1, 21, 4), "2m")]),
     one("server_name_in_redirect", "http", Words, &[(ALWAYS, "off")]),
@@ -211,10 +212,10 @@ pub static DEFAULTS: &[Default] = &[
     one("types_hash_max_size", "http", Words, &[(ALWAYS, "1024")]),
     one("underscores_in_headers", "http", Words, &[(ALWAYS, "off")]),
     one("keepalive", "upstream", Words, &[(ALWAYS, "-"), (Version(1, 29, 7), "32 local")])
-        .note("idle connections of each worker, not of each user, and no bound on connections"),
+        .note(words("idle connections of each worker, not of each user, and no bound on connections", "사용자가 아니라 워커마다의 유휴 연결 수이며, 연결의 상한이 아닙니다")),
     one("keepalive_requests", "upstream", Words, &[(Version(1, 15, 3), "100"), (Version(1, 19, 10), "1000")]),
     one("keepalive_timeout", "upstream", Time, &[(Version(1, 15, 3), "60s")])
-        .note("longer than the origin's own (Node: 5 s) means now and then a connection that is just being closed"),
+        .note(words("longer than the origin's own (Node: 5 s) means now and then a connection that is just being closed", "오리진의 값(Node: 5초)보다 길면 가끔 막 닫히는 연결을 쓰게 됩니다")),
 ];
 
 /// Lines of configuration files that distributions ship: directive, value, whose.

@@ -5,13 +5,14 @@ use std::fmt::Write;
 use weir_conf::{At, Tree};
 
 use crate::defaults::{DEFAULTS, Default, SHIPPED};
+use crate::rule::Language;
 use crate::target::Target;
 use crate::version::Version;
 use crate::view::{Spot, View};
 
 /// The values of one directive, or with `None` of every directive that is written or matters without being written.
 /// A line each: name, value, origin.
-pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>) -> String {
+pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>, language: Language) -> String {
     let target = target.into();
     let view = View::new(tree);
     let mut rows: Vec<[String; 3]> = Vec::new();
@@ -20,12 +21,14 @@ pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>) 
             view.all().filter(|spot| spot.name() == default.name && default.is_for(*spot)).collect();
         // What holds where nothing is written, unless a line outside of all servers says it for everything.
         let outermost = written.iter().any(|spot| matches!(spot.scope().name(), "main" | "events" | "http"));
-        let says = |value: &str| (directive.is_some() || !default.note.is_empty()) && !value.is_empty();
+        let says = |value: &str| (directive.is_some() || !default.note.en.is_empty()) && !value.is_empty();
         if let Some(value) = value_of(default, target).filter(|value| !outermost && says(value)) {
-            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, target)]);
+            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, target, language)]);
         }
         rows.extend(
-            written.iter().map(|spot| [default.name.to_owned(), spot.text(), origin(tree, *spot, default, target)]),
+            written
+                .iter()
+                .map(|spot| [default.name.to_owned(), spot.text(), origin(tree, *spot, default, target, language)]),
         );
     }
     if let Some(name) = directive.filter(|name| !DEFAULTS.iter().any(|default| default.name == *name)) {
@@ -40,9 +43,14 @@ pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>) 
         // A String takes everything.
         let _ = writeln!(text, "{name:names$}  {value:values$}  {origin}");
     }
-    let notes = DEFAULTS.iter().filter(|default| directive == Some(default.name) && !default.note.is_empty());
+    let notes = DEFAULTS.iter().filter(|default| directive == Some(default.name) && !default.note.en.is_empty());
     for default in notes {
-        let _ = writeln!(text, "  {}{}", if default.place == "upstream" { "upstream: " } else { "" }, default.note);
+        let _ = writeln!(
+            text,
+            "  {}{}",
+            if default.place == "upstream" { "upstream: " } else { "" },
+            default.note.say(language)
+        );
     }
     text
 }
@@ -74,7 +82,10 @@ fn place_of(default: &Default) -> Vec<String> {
     path.iter().map(|block| (*block).to_owned()).collect()
 }
 
-fn compiled(default: &Default, target: Target) -> String {
+fn compiled(default: &Default, target: Target, language: Language) -> String {
+    if language == Language::Korean {
+        return compiled_korean(default, target);
+    }
     let Target::Nginx(version) = target else {
         let scope = if default.place == "upstream" { " in upstreams" } else { "" };
         let theirs = default.at(crate::version::NEWEST).unwrap_or("nothing");
@@ -94,21 +105,44 @@ fn compiled(default: &Default, target: Target) -> String {
     }
 }
 
-fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, target: Target) -> String {
+/// As [`compiled`], in Korean.
+fn compiled_korean(default: &Default, target: Target) -> String {
+    let scope = if default.place == "upstream" { "upstream에서 " } else { "" };
+    let Target::Nginx(version) = target else {
+        let theirs = default.at(crate::version::NEWEST).unwrap_or("없음");
+        let same = value_of(default, target).is_some_and(|ours| default.is_same(ours, theirs));
+        return if same {
+            format!("{scope}weir 기본값, nginx와 같음")
+        } else {
+            format!("{scope}weir 기본값, nginx 기본값은 {theirs}")
+        };
+    };
+    let since = default.history.iter().rev().find(|(since, _)| version >= *since).map(|(since, _)| *since);
+    match since.filter(|since| *since > Version(0, 0, 0)) {
+        Some(since) => format!("{scope}nginx {version} 기본값({since}부터)"),
+        None => format!("{scope}nginx {version} 기본값"),
+    }
+}
+
+fn origin(tree: &Tree, spot: Spot<'_>, default: &Default, target: Target, language: Language) -> String {
+    let is_korean = language == Language::Korean;
     let mut origin = place(tree, spot.at());
     let blocks: Vec<String> =
         spot.around().map(|block| block.line()).filter(|line| line != "http" && line != "events").collect();
     if let Some(nearest) = blocks.first() {
-        origin.push_str(&format!(" in {nearest}"));
+        origin.push_str(&if is_korean { format!(" ({nearest} 안)") } else { format!(" in {nearest}") });
     }
     let shipped = SHIPPED.iter().find(|(name, value, _)| *name == spot.name() && default.is_same(value, &spot.text()));
     match value_of(default, target) {
-        Some(value) if default.is_same(value, &spot.text()) => origin.push_str(", which is the default"),
+        Some(value) if default.is_same(value, &spot.text()) => {
+            origin.push_str(if is_korean { ", 기본값과 같음" } else { ", which is the default" });
+        }
+        Some(value) if is_korean => origin.push_str(&format!(", 기본값은 {value}")),
         Some(value) => origin.push_str(&format!(", default {value}")),
         None => {}
     }
     if let Some((_, _, whose)) = shipped {
-        origin.push_str(&format!("; as in {whose}"));
+        origin.push_str(&if is_korean { format!("; {whose}와 같음") } else { format!("; as in {whose}") });
     }
     origin
 }
@@ -119,7 +153,7 @@ mod tests {
 
     fn of(text: &str, version: Version, directive: Option<&str>) -> String {
         let files = weir_conf::MemoryFiles::new().with("/n", text);
-        explain(&crate::load(&files, "/n", "/").0, version, directive)
+        explain(&crate::load(&files, "/n", "/").0, version, directive, Language::English)
     }
 
     #[test]
@@ -137,7 +171,7 @@ mod tests {
         }
         let weirs = {
             let files = weir_conf::MemoryFiles::new().with("/n", text);
-            explain(&crate::load(&files, "/n", "/").0, Target::Weir, Some("worker_processes"))
+            explain(&crate::load(&files, "/n", "/").0, Target::Weir, Some("worker_processes"), Language::English)
         };
         assert!(weirs.contains("/n:1, which is the default"), "{weirs}");
         assert!(of(text, Version(1, 18, 0), Some("keepalive_requests")).contains("100  nginx 1.18.0's own\n"));

@@ -27,9 +27,9 @@ pub mod target;
 pub mod version;
 pub mod view;
 
-pub use compare::{compare, without_effect};
+pub use compare::{Change, changes, compare, without_effect};
 pub use facts::Facts;
-pub use rule::{Finding, Language, Level};
+pub use rule::{Finding, Language, Level, Said};
 pub use target::Target;
 pub use version::{Build, NEWEST, Version};
 pub use weir_conf::edit;
@@ -38,12 +38,15 @@ use rule::{Case, Found};
 use view::View;
 use weir_conf::Tree;
 
-/// Everything the rules find, the most important first: by level, then by what it is about, then by place.
-pub fn examine(tree: &Tree, version: Version, facts: &Facts) -> Vec<Finding> {
+/// Everything the rules find where this program reads the file, the most important first: by level, then by what it is
+/// about, then by place.
+pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Finding> {
+    let target = target.into();
     let view = View::new(tree);
-    let case = Case { view: &view, version, facts };
+    let case = Case { view: &view, version: target.version(), target, facts };
     let mut findings: Vec<(rule::Group, Finding)> = Vec::new();
-    for rule in rules::RULES {
+    let is_asked = |rule: &&&rule::Rule| target != Target::Weir || !rules::NGINXS_ALONE.contains(&rule.id);
+    for rule in rules::RULES.iter().filter(is_asked) {
         let mut found = Found::new(rule);
         (rule.check)(&case, &mut found);
         findings.extend(found.findings().into_iter().map(|finding| (rule.group, finding)));

@@ -1,10 +1,13 @@
 //! The changes that findings propose, as new files and as a diff.
 
 use similar::TextDiff;
-use weir_conf::Tree;
 use weir_conf::edit::{self, Edit};
+use weir_conf::{MemoryFiles, Tree};
 
 use crate::rule::Finding;
+
+/// Rounds of mending and looking again: one change may make another one necessary, as `keepalive` needs HTTP/1.1.
+pub const ROUNDS_MAX: usize = 8;
 
 /// A file with changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub struct Mended {
 }
 
 /// Every file that the findings' changes touch, and how many findings were left out because their change touches bytes
-/// that another one changes: once the first are written, looking again proposes them.
+/// that another one changes: [`mend_whole`] looks again for these.
 pub fn mend(tree: &Tree, findings: &[Finding]) -> (Vec<Mended>, usize) {
     let mut taken: Vec<&Edit> = Vec::new();
     let mut left_out = 0;
@@ -43,6 +46,54 @@ pub fn mend(tree: &Tree, findings: &[Finding]) -> (Vec<Mended>, usize) {
         }
     }
     (mended, left_out)
+}
+
+/// What is mended when the rules look again at each changed tree, until they propose no more changes.
+pub struct Whole {
+    /// Every file that changes: its first text and its last.
+    pub files: Vec<Mended>,
+    /// Findings of the last look whose change is not among them; more than none only after [`ROUNDS_MAX`] rounds.
+    pub left: usize,
+}
+
+/// Mends a tree, looks at what that gives, and mends again; `look` is what the rules find in a tree.
+pub fn mend_whole(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>) -> Whole {
+    let mut whole = Whole { files: Vec::new(), left: 0 };
+    let mut changed: Option<Tree> = None;
+    for _ in 0..ROUNDS_MAX {
+        let now = changed.as_ref().unwrap_or(tree);
+        let findings = look(now);
+        whole.left = findings.iter().filter(|finding| !finding.fix.is_empty()).count();
+        let (mended, _) = mend(now, &findings);
+        if mended.is_empty() {
+            break;
+        }
+        let next = again(now, &mended);
+        for file in mended {
+            match whole.files.iter_mut().find(|old| old.name == file.name) {
+                Some(old) => old.after = file.after,
+                None => whole.files.push(file),
+            }
+        }
+        changed = Some(next);
+    }
+    if let Some(last) = &changed {
+        whole.left = look(last).iter().filter(|finding| !finding.fix.is_empty()).count();
+    }
+    whole.files.retain(|file| file.before != file.after);
+    whole
+}
+
+/// The tree of the same files with these changes; nothing is read from a disk.
+fn again(tree: &Tree, mended: &[Mended]) -> Tree {
+    let mut files = MemoryFiles::new();
+    for source in tree.files.iter().filter(|source| !source.is_command_line) {
+        let changed = mended.iter().find(|file| file.name == source.name);
+        files = files.with(&source.name, changed.map_or(&source.bytes, |file| &file.after));
+    }
+    let main = tree.files.iter().find(|source| !source.is_command_line).map_or("", |source| source.name.as_str());
+    let directory = main.rsplit_once('/').map_or("", |(directory, _)| directory);
+    crate::load(&files, main, &format!("{directory}/")).0
 }
 
 /// Whether two edits change the same bytes, or one inserts where the other changes.

@@ -42,7 +42,7 @@ pub fn page() -> String {
             default.name,
             default.place,
             values.join(", "),
-            default.note
+            default.note.en
         ));
     }
     text

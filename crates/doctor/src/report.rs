@@ -9,15 +9,15 @@ use crate::explain::place;
 use crate::facts::Facts;
 use crate::rule::{Finding, Group, Language, Level, Rule, words};
 use crate::rules;
-use crate::version::Version;
+use crate::target::Target;
 
 /// What a report is about.
 pub struct Subject<'s> {
     /// The configuration.
     pub tree: &'s Tree,
-    /// The nginx it is for.
-    pub version: Version,
-    /// Whether somebody said so.
+    /// The program that reads the file.
+    pub target: Target,
+    /// Whether somebody said which version.
     pub version_is_told: bool,
     /// What else was looked at.
     pub facts: &'s Facts,
@@ -58,10 +58,10 @@ fn paragraph(text: &mut String, subject: &Subject<'_>, rule: &Rule, findings: &[
         match at {
             Some(at) => {
                 let at = at.strip_prefix(subject.directory).unwrap_or(&at);
-                let _ = writeln!(text, "    {at}  {}", finding.what);
+                let _ = writeln!(text, "    {at}  {}", finding.what.say(language));
             }
             None => {
-                let _ = writeln!(text, "    {}", finding.what);
+                let _ = writeln!(text, "    {}", finding.what.say(language));
             }
         }
         if let Some(write) = &finding.write {
@@ -79,7 +79,7 @@ fn paragraph(text: &mut String, subject: &Subject<'_>, rule: &Rule, findings: &[
 
 fn level(level: Level) -> crate::rule::Words {
     match level {
-        Level::Wrong => words("WRONG", "잘못됨"),
+        Level::Wrong => words("WRONG", "오류"),
         Level::Risk => words("RISK", "위험"),
         Level::Note => words("NOTE", "참고"),
     }
@@ -88,16 +88,24 @@ fn level(level: Level) -> crate::rule::Words {
 fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     let (wrong, risk, note) = (count(Level::Wrong), count(Level::Risk), count(Level::Note));
-    let assumed = match (subject.version_is_told, language) {
-        (true, _) => "",
-        (false, Language::English) => ", assumed (--nginx PATH or --nginx-version tells)",
-        (false, Language::Korean) => ", 가정함 (--nginx PATH 또는 --nginx-version으로 지정)",
+    let is_known = subject.version_is_told || subject.target == Target::Weir;
+    let whose = match (is_known, language) {
+        (true, _) => format!("for {}", subject.target),
+        (false, Language::English) => format!(
+            "for an nginx of unknown version: {} is assumed, and what older ones do is named as well (--nginx PATH or --nginx-version tells)",
+            subject.target
+        ),
+        (false, Language::Korean) => format!(
+            "nginx 버전을 모릅니다: {}로 가정하고, 이전 버전에 해당하는 것도 함께 알립니다 (--nginx PATH 또는 --nginx-version으로 지정)",
+            subject.target
+        ),
     };
     match language {
-        Language::English => {
-            format!("{wrong} wrong, {risk} at risk, {note} to note; nginx {}{assumed}\n", subject.version)
+        Language::English => format!("{wrong} wrong, {risk} at risk, {note} to note; {whose}\n"),
+        Language::Korean => {
+            let whose = whose.strip_prefix("for ").map_or(whose.clone(), |target| format!("{target} 기준"));
+            format!("오류 {wrong}건, 위험 {risk}건, 참고 {note}건; {whose}\n")
         }
-        Language::Korean => format!("잘못됨 {wrong}, 위험 {risk}, 참고 {note}; nginx {}{assumed}\n", subject.version),
     }
 }
 
@@ -149,7 +157,7 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
                 "file": source.map(|(_, source)| source.name.clone()),
                 "line": source.map(|(at, source)| source.line_of(at.span.start)),
                 "says": rule.map(|rule| rule.says.en),
-                "what": finding.what,
+                "what": finding.what.en,
                 "remedy": rule.map(|rule| rule.remedy.en),
                 "write": finding.write,
                 "can_fix": !finding.fix.is_empty(),
@@ -160,8 +168,9 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     json!({
         "weir_doctor": 1,
-        "nginx": subject.version.to_string(),
-        "nginx_is_assumed": !subject.version_is_told,
+        "nginx": subject.target.version().to_string(),
+        "nginx_is_assumed": !subject.version_is_told && subject.target != Target::Weir,
+        "target": subject.target.to_string(),
         "counts": { "wrong": count(Level::Wrong), "risk": count(Level::Risk), "note": count(Level::Note) },
         "findings": list,
     })
@@ -194,12 +203,12 @@ mod tests {
         let facts = Facts::default();
         let findings = crate::examine(&tree, crate::NEWEST, &facts);
         let subject =
-            Subject { tree: &tree, version: crate::NEWEST, version_is_told: false, facts: &facts, directory: "" };
+            Subject { tree: &tree, target: crate::NEWEST.into(), version_is_told: false, facts: &facts, directory: "" };
         let shown = text(&subject, &findings, Language::English);
         let at = |what: &str| shown.find(what);
         assert!(at("[alias_traversal]").is_some() && at("[alias_traversal]") < at("[version_disclosure]"), "{shown}");
         assert!(shown.contains("/n:1  /a../x is answered with the file /b/../x"), "{shown}");
-        assert!(text(&subject, &findings, Language::Korean).contains("잘못됨 ·"));
+        assert!(text(&subject, &findings, Language::Korean).contains("오류 ·"));
         let value = json(&subject, &findings);
         assert_eq!(
             value["counts"]["wrong"].as_u64(),

@@ -4,6 +4,7 @@ use weir_conf::{At, Tree};
 
 use crate::edit::Edit;
 use crate::facts::Facts;
+use crate::target::Target;
 use crate::version::Version;
 use crate::view::{Spot, View};
 
@@ -94,6 +95,57 @@ impl Words {
     }
 }
 
+/// A sentence with values, in every language; see [`said!`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// English.
+    pub en: String,
+    /// Korean.
+    pub ko: String,
+}
+
+impl Said {
+    /// In this language.
+    pub fn say(&self, language: Language) -> &str {
+        match language {
+            Language::English => &self.en,
+            Language::Korean => &self.ko,
+        }
+    }
+}
+
+/// One after the other.
+impl std::ops::Add<Said> for Said {
+    type Output = Said;
+
+    fn add(self, more: Said) -> Said {
+        Said { en: self.en + &more.en, ko: self.ko + &more.ko }
+    }
+}
+
+/// What looks for words looks in the English.
+impl std::ops::Deref for Said {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.en
+    }
+}
+
+/// A name or a value by itself is the same in every language; a sentence is not, and is made by [`said!`].
+pub fn same(text: impl Into<String>) -> Said {
+    let en = text.into();
+    Said { ko: en.clone(), en }
+}
+
+/// A sentence in every language, of the same values: `said!("{} workers", "워커 {}개", count)`.
+#[macro_export]
+macro_rules! said {
+    ($en:literal, $ko:literal $(, $value:expr)* $(,)?) => {
+        $crate::rule::Said { en: format!($en $(, $value)*), ko: format!($ko $(, $value)*) }
+    };
+}
+
 /// One rule: a file in `rules/`.
 pub struct Rule {
     /// Its name: gixy's where gixy has the same.
@@ -140,7 +192,9 @@ impl Example {
 pub struct Case<'c> {
     /// The configuration.
     pub view: &'c View<'c>,
-    /// The nginx it is for.
+    /// The program that reads it.
+    pub target: Target,
+    /// The nginx whose rules hold there.
     pub version: Version,
     /// What is known of host, process and load.
     pub facts: &'c Facts,
@@ -155,8 +209,8 @@ pub struct Finding {
     pub level: Level,
     /// Where; `None` for what is not in a file.
     pub at: Option<At>,
-    /// What is so here, with the values, in English.
-    pub what: String,
+    /// What is so here, with the values.
+    pub what: Said,
     /// The one line to write or the command to run.
     pub write: Option<String>,
     /// The change that does it.
@@ -165,13 +219,13 @@ pub struct Finding {
 
 impl Finding {
     /// A finding about a statement.
-    pub fn at(spot: Spot<'_>, what: impl Into<String>) -> Finding {
+    pub fn at(spot: Spot<'_>, what: Said) -> Finding {
         Finding { at: Some(spot.at()), ..Finding::nowhere(what) }
     }
 
     /// A finding about what is not in the file.
-    pub fn nowhere(what: impl Into<String>) -> Finding {
-        Finding { rule: "", level: Level::Note, at: None, what: what.into(), write: None, fix: Vec::new() }
+    pub fn nowhere(what: Said) -> Finding {
+        Finding { rule: "", level: Level::Note, at: None, what, write: None, fix: Vec::new() }
     }
 
     /// With the line to write.
@@ -223,9 +277,21 @@ impl Found {
 }
 
 impl Case<'_> {
-    /// Whether nginx surely is this version or newer: somebody said which it is.
+    /// Whether what reads the file surely does what this version of nginx began to do: weir does, and of nginx somebody
+    /// said which it is.
     pub fn is_surely(&self, since: Version) -> bool {
-        self.facts.version_is_told.is_some() && self.version >= since
+        self.is_weir() || self.facts.version_is_told.is_some() && self.version >= since
+    }
+
+    /// Whether weir reads the file.
+    pub fn is_weir(&self) -> bool {
+        self.target == Target::Weir
+    }
+
+    /// What holds where a directive of the outermost blocks is not written.
+    pub fn default_of(&self, name: &str, path: &[&str]) -> Option<&'static str> {
+        let path: Vec<String> = path.iter().map(|block| (*block).to_owned()).collect();
+        self.target.known(name, &path).and_then(|known| known.default)
     }
 
     /// The tree, for edits.
@@ -236,10 +302,12 @@ impl Case<'_> {
 
 /// What rule files begin with.
 pub mod prelude {
-    pub use super::{Case, Example, Finding, Found, Group, Level, Rule, words};
+    pub use super::same;
+    pub use super::{Case, Example, Finding, Found, Group, Level, Rule, Said, Words, words};
     pub use crate::edit;
     pub use crate::reach::{self, Piece};
     pub use crate::regex::ByteSet;
+    pub use crate::said;
     pub use crate::version::Version;
     pub use crate::view::{Match, Scope, Spot, matches_by};
 }

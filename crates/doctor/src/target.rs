@@ -51,8 +51,7 @@ impl fmt::Display for Target {
 impl Target {
     /// Of a binary, by what its `-V` says.
     pub fn of(build: &Build) -> Target {
-        let is_weir = build.arguments.iter().any(|argument| argument == "--build=weir");
-        if is_weir { Target::Weir } else { Target::Nginx(build.version) }
+        if build.is_weir { Target::Weir } else { Target::Nginx(build.version) }
     }
 
     /// Whether a file has a directive that only weir reads: then nobody else is meant to.
@@ -195,5 +194,10 @@ mod tests {
         };
         assert_eq!(Target::of(&build("--with-threads --build=weir")), Target::Weir);
         assert_eq!(Target::of(&build("--with-threads")).to_string(), "nginx 1.29.5");
+        // Whatever of its name is in the first line tells weir, too.
+        for line in ["nginx/1.31.5 (weir 0.1.0)", "nginx/1.31.5 (weir/0.1.0)", "weir/0.1.0 (nginx/1.31.5)"] {
+            let build = Build::read(&format!("nginx version: {line}\n")).unwrap();
+            assert_eq!((Target::of(&build), build.version), (Target::Weir, Version(1, 31, 5)), "{line}");
+        }
     }
 }

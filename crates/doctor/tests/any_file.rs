@@ -58,9 +58,9 @@ proptest! {
         let mut facts = Facts { version_is_told: Some(version), cpus: Some(2), somaxconn: Some(128), ..Facts::default() };
         facts.load.clients = Some(1e6);
         let findings = examine(&tree, version, &facts);
-        let subject = Subject { tree: &tree, version, version_is_told: true, facts: &facts, directory: "" };
+        let subject = Subject { tree: &tree, target: version.into(), version_is_told: true, facts: &facts, directory: "" };
         let _ = (report::text(&subject, &findings, Language::Korean), report::json(&subject, &findings));
-        let _ = (explain::explain(&tree, version, None), compare(&load(before.as_bytes()).0, &tree, version));
+        let _ = (explain::explain(&tree, version, None, Language::English), compare(&load(before.as_bytes()).0, &tree, version));
         if problems.is_empty() {
             for mended in mend::mend(&tree, &findings).0 {
                 let (_, after) = load(&mended.after);

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use weir_conf::{MemoryFiles, Tree};
-use weir_doctor::{Facts, Finding, Version, compare, examine, explain};
+use weir_doctor::{Facts, Finding, Language, Version, compare, examine, explain};
 use weir_meter::host::{FileLimit, PamLimit, Process, Unit};
 
 /// Row of the audit, file, rule, line (0: of no file), words that its finding has.
@@ -71,7 +71,7 @@ fn every_flaw_that_a_file_shows_is_found() {
 #[test]
 fn values_and_their_origin_settle_the_wrong_defaults() {
     // 0-2: 768 is Debian's file; 0-5: so is auto.
-    let shown = explain::explain(&read("s0-before.conf"), DEBIAN_12, None);
+    let shown = explain::explain(&read("s0-before.conf"), DEBIAN_12, None, Language::English);
     assert!(shown.contains("default 512; as in Debian's package"), "{shown}");
     assert!(shown.contains("default 1; as in Debian's and nginx.org's packages"), "{shown}");
 }
@@ -79,7 +79,7 @@ fn values_and_their_origin_settle_the_wrong_defaults() {
 #[test]
 fn s0_changes_one_thing_that_acts_and_that_for_the_worse() {
     let found = compare(&read("s0-before.conf"), &read("s0-final.conf"), DEBIAN_12);
-    let what: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
+    let what: Vec<&str> = found.iter().map(|finding| &*finding.what).collect();
     for word in [
         "use epoll",
         "multi_accept on",
@@ -101,7 +101,7 @@ fn s0_had_headroom() {
     facts.load.seconds = Some(18.0);
     let findings = examine(&read("s0-before.conf"), DEBIAN_12, &facts);
     let headroom = findings.iter().find(|finding| finding.rule == "headroom").expect("headroom");
-    assert!(headroom.what.contains("177 of 768"), "{}", headroom.what);
+    assert!(headroom.what.contains("177 of 768"), "{:?}", headroom.what);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let format = if spot.args().count() > 1 { "" } else { " combined" };
             let line = format!("{}{format} buffer=64k flush=1s", spot.line());
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, format!("{rate:.0} requests a second")).write(format!("{line};")).fix(Some(fix)));
+            found.add(Finding::at(spot, said!("{rate:.0} requests a second", "초당 요청 {rate:.0}건")).write(format!("{line};")).fix(Some(fix)));
         }
     }
 }

@@ -28,7 +28,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         });
         if !is_hidden {
             let line = format!("default_type {};", spot.arg(1));
-            found.add(Finding::at(spot, format!("a second Content-Type, {}, is added", spot.arg(1))).write(line));
+            found.add(Finding::at(spot, said!("a second Content-Type, {}, is added", "두 번째 Content-Type인 {}이(가) 추가됩니다", spot.arg(1))).write(line));
         }
     }
 }

@@ -28,9 +28,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 let directory = spot.arg(0);
                 let level = if directory.ends_with('/') { Level::Wrong } else { Level::Risk };
                 let what = if directory.ends_with('/') {
-                    format!("{prefix}../x is answered with the file {directory}../x")
+                    said!("{prefix}../x is answered with the file {directory}../x", "{prefix}../x 요청에 파일 {directory}../x를 보냅니다")
                 } else {
-                    format!("{prefix}x is answered with the file {directory}x, which may be another directory's")
+                    said!("{prefix}x is answered with the file {directory}x, which may be another directory's", "{prefix}x 요청에 파일 {directory}x를 보내며, 이는 다른 디렉터리의 파일일 수 있습니다")
                 };
                 let line = location.line();
                 let fixed = format!("{line}/");
@@ -68,7 +68,7 @@ fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
         let neighbours = !before.ends_with('/') && !before.is_empty() && group.is_free() && first != ByteSet::one(b'/');
         if climbs || neighbours {
             let line = location.line();
-            let what = format!("${name} may begin with more than \"/\": what follows \"{before}\" leaves that directory");
+            let what = said!("${name} may begin with more than \"/\": what follows \"{before}\" leaves that directory", "${name}이(가) \"/\" 외의 문자로도 시작할 수 있어 \"{before}\" 뒤의 경로가 그 디렉터리를 벗어납니다");
             found.add(Finding::at(location, what).write(format!("{line} {{  # let the group begin behind a slash")));
         }
         before.push('x');

@@ -24,9 +24,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
     let Some(somaxconn) = case.facts.somaxconn else { return };
     for spot in case.view.named("listen") {
         let asked = spot.args().find_map(|arg| arg.strip_prefix("backlog=")).and_then(|text| text.parse::<u64>().ok());
-        let wanted = asked.unwrap_or(BACKLOG);
+        let Some(wanted) = asked.or((!case.is_weir()).then_some(BACKLOG)) else { continue };
         if wanted > somaxconn {
-            let what = format!("{wanted} are asked for{}, net.core.somaxconn is {somaxconn}", if asked.is_some() { "" } else { " by default" });
+            let what = if asked.is_some() {
+                said!("{wanted} are asked for, net.core.somaxconn is {somaxconn}", "{wanted}을 요청했지만 net.core.somaxconn은 {somaxconn}입니다")
+            } else {
+                said!("{wanted} are asked for by default, net.core.somaxconn is {somaxconn}", "기본값 {wanted}을 요청하지만 net.core.somaxconn은 {somaxconn}입니다")
+            };
             let level = if asked.is_some() { Level::Risk } else { Level::Note };
             found.add_as(level, Finding::at(spot, what).write(format!("sysctl -w net.core.somaxconn={wanted}")));
         }

@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in caches(case) {
         if let Some(lock) = spot.scope().effective("proxy_cache_lock").filter(|spot| spot.arg(0) == "on") {
-            found.add(Finding::at(lock, "fills that others wait for end at multiples of 500 ms for them"));
+            found.add(Finding::at(lock, said!("fills that others wait for end at multiples of 500 ms for them", "채우기를 기다리는 요청은 500ms의 배수에 맞춰 끝납니다")));
         }
     }
 }

@@ -23,7 +23,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let off = spot.scope().effective("proxy_buffering").filter(|spot| spot.arg(0) == "off");
         if let Some(off) = off {
             let fix = edit::remove(case.tree(), off.statement());
-            found.add(Finding::at(off, format!("the zone \"{}\" stays empty here", spot.arg(0))).write("proxy_buffering on;").fix(fix));
+            found.add(Finding::at(off, said!("the zone \"{}\" stays empty here", "여기서는 존 \"{}\"이(가) 비어 있습니다", spot.arg(0))).write("proxy_buffering on;").fix(fix));
         }
     }
 }

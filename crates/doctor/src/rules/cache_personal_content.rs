@@ -19,6 +19,10 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
+    // weir keeps personal answers apart, unless the file says otherwise.
+    if case.is_weir() && !case.view.named("proxy_cache_guard").any(|spot| spot.arg(0) == "off") {
+        return;
+    }
     for spot in caches(case) {
         let scope = spot.scope();
         let passes = |name| scope.effective(name).is_some_and(|spot| spot.arg(0) != "0") || scope.all().any(|spot| spot.name() == name);
@@ -29,10 +33,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let ignored = scope.effective("proxy_ignore_headers").filter(|spot| spot.args().any(|arg| arg.eq_ignore_ascii_case("set-cookie") || arg.eq_ignore_ascii_case("cache-control")));
         match ignored {
             Some(ignored) => {
-                found.add(Finding::at(ignored, format!("{} of the origin does not keep an answer out of the cache", ignored.text())).write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"));
+                found.add(Finding::at(ignored, said!("{} of the origin does not keep an answer out of the cache", "오리진의 {}이(가) 있어도 응답이 캐시에 저장됩니다", ignored.text())).write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"));
             }
             None if scope.effective("proxy_cache_valid").is_some() => {
-                let what = "the key has no cookie in it: a page for a signed-in user that the origin does not mark (private, Set-Cookie) is kept for everybody";
+                let what = said!("the key has no cookie in it: a page for a signed-in user that the origin does not mark (private, Set-Cookie) is kept for everybody", "키에 쿠키가 없습니다. 오리진이 표시하지 않은(private, Set-Cookie) 로그인 사용자의 페이지가 모두에게 제공됩니다");
                 found.add_as(Level::Note, Finding::at(spot, what).write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"));
             }
             None => {}

@@ -25,7 +25,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if missing.len() > 1 {
             let line = "proxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504";
             let fix = edit::replace(stale.statement(), line);
-            found.add(Finding::at(stale, format!("{} are passed on", missing.join(", "))).write(format!("{line};")).fix(Some(fix)));
+            found.add(Finding::at(stale, said!("{} are passed on", "{}이(가) 그대로 전달됩니다", missing.join(", "))).write(format!("{line};")).fix(Some(fix)));
         }
     }
 }

@@ -20,8 +20,11 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in caches(case) {
         let scope = spot.scope();
-        let locks = scope.effective("proxy_cache_lock").is_some_and(|spot| spot.arg(0) == "on");
-        let stale = scope.effective("proxy_cache_use_stale").is_some_and(|spot| spot.says("updating"));
+        // In weir the lock is on in a file that says nothing of it, and what is too old is given while one fetches.
+        let weirs_lock = case.is_weir() && case.view.named("proxy_cache_lock").next().is_none();
+        let locks = weirs_lock || scope.effective("proxy_cache_lock").is_some_and(|spot| spot.arg(0) == "on");
+        let refreshes = scope.effective("proxy_cache_background_update").is_none_or(|spot| spot.arg(0) == "on");
+        let stale = case.is_weir() && refreshes || scope.effective("proxy_cache_use_stale").is_some_and(|spot| spot.says("updating"));
         if !locks || !stale {
             let mut lines = Vec::new();
             if !locks {
@@ -35,9 +38,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 lines.push(format!("{} updating", written.line()));
             }
             let what = match (locks, stale) {
-                (false, false) => "there is no lock, and no stale answer while one fetches",
-                (false, true) => "there is no lock: the first fill is fetched once for each client",
-                _ => "there is no stale answer while one fetches: all wait for the origin",
+                (false, false) => said!("there is no lock, and no stale answer while one fetches", "잠금도 없고, 가져오는 동안 제공할 오래된 응답도 없습니다"),
+                (false, true) => said!("there is no lock: the first fill is fetched once for each client", "잠금이 없어 처음 채울 때 클라이언트마다 오리진에 요청합니다"),
+                _ => said!("there is no stale answer while one fetches: all wait for the origin", "가져오는 동안 제공할 오래된 응답이 없어 모두 오리진을 기다립니다"),
             };
             let fix = (written.is_none() && !lines.is_empty()).then(|| edit::insert_after(case.tree(), spot.statement(), &lines.join("\n"))).flatten();
             found.add(Finding::at(spot, what).write(format!("{};", lines.join("; "))).fix(fix));

@@ -24,7 +24,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if !on("gzip") && !on("brotli") && !on("zstd") {
             let line = "gzip on; gzip_proxied any; gzip_types text/css application/javascript application/json image/svg+xml";
             let fix = edit::insert_after(case.tree(), spot.statement(), line);
-            found.add(Finding::at(spot, "Accept-Encoding is emptied and gzip is off").write(format!("{line};")).fix(fix));
+            found.add(Finding::at(spot, said!("Accept-Encoding is emptied and gzip is off", "Accept-Encoding을 비우고 gzip은 꺼져 있습니다")).write(format!("{line};")).fix(fix));
         }
     }
 }

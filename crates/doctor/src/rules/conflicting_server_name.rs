@@ -34,7 +34,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 match taken.get(&key) {
                     // `_` is a name like another, which nobody asks for.
                     Some(first) if !first.scope().is(server) && name != "_" && !name.is_empty() => {
-                        let what = format!("conflicting server name \"{name}\" on {address}, ignored: line {} has it", first.at().line);
+                        let what = said!("conflicting server name \"{name}\" on {address}, ignored: line {} has it", "{address}의 서버 이름 \"{name}\"이(가) {}번째 줄과 겹쳐 무시됩니다", first.at().line);
                         found.add(Finding::at(spot, what));
                     }
                     Some(_) => {}

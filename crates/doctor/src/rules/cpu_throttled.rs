@@ -22,6 +22,6 @@ fn check(case: &Case<'_>, found: &mut Found) {
     // Of few periods a share says nothing.
     if periods >= 100 && throttled * 20 > periods {
         let percent = throttled * 100 / periods;
-        found.add(Finding::nowhere(format!("{throttled} of {periods} periods ({percent} %) since the group began")));
+        found.add(Finding::nowhere(said!("{throttled} of {periods} periods ({percent} %) since the group began", "그룹이 생긴 뒤 {periods}주기 중 {throttled}주기({percent} %)")));
     }
 }

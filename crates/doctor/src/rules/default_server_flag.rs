@@ -36,7 +36,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
     for (address, (spots, marked)) in addresses {
         if let (false, [first, _, ..]) = (marked, spots.as_slice()) {
-            let what = format!("{} servers listen on {address}; this one answers for unknown names because it is read first", spots.len());
+            let what = said!("{} servers listen on {address}; this one answers for unknown names because it is read first", "server {}개가 {address}에서 리슨합니다. 이 server가 먼저 읽혀 모르는 이름에 응답합니다", spots.len());
             let line = format!("{} default_server", first.line());
             let fix = edit::replace(first.statement(), &line);
             found.add(Finding::at(*first, what).write(format!("{line};")).fix(Some(fix)));

@@ -23,7 +23,10 @@ fn example(soft: u64) -> weir_meter::host::Process {
 }
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    let connections = case.view.named("worker_connections").find_map(|spot| spot.arg(0).parse::<u64>().ok()).unwrap_or(512);
+    let written = case.view.named("worker_connections").find_map(|spot| spot.arg(0).parse::<u64>().ok());
+    // All workers of weir are threads of one process, and without the line its limit on files decides.
+    let Some(connections) = written.or((!case.is_weir()).then_some(512)) else { return };
+    let connections = if case.is_weir() { connections.saturating_mul(super::headroom::workers(case)) } else { connections };
     let proxies = case.view.named("proxy_pass").next().is_some();
     let need = connections.saturating_mul(if proxies { 2 } else { 1 });
     // weir is one process; of nginx's, the master serves nobody.
@@ -33,17 +36,24 @@ fn check(case: &Case<'_>, found: &mut Found) {
         return;
     }
     let set_by = match (case.view.root().get("worker_rlimit_nofile"), &case.facts.unit) {
-        (Some(spot), _) => format!("worker_rlimit_nofile in line {} (or the file was not reloaded)", spot.at().line),
+        (Some(spot), _) => said!("worker_rlimit_nofile in line {} (or the file was not reloaded)", "{}번째 줄의 worker_rlimit_nofile(또는 파일을 reload하지 않음)", spot.at().line),
         (None, Some(unit)) => match &unit.limit {
-            Some((value, file)) => format!("LimitNOFILE={value} in {file}"),
-            None => format!("systemd's default for {}, since no LimitNOFILE= is written", unit.name),
+            Some((value, file)) => said!("LimitNOFILE={value} in {file}", "{file}의 LimitNOFILE={value}"),
+            None => said!("systemd's default for {}, since no LimitNOFILE= is written", "LimitNOFILE=이 없어 {}의 systemd 기본값", unit.name),
         },
-        (None, None) => "whoever started it: it runs in no systemd unit".to_owned(),
+        (None, None) => said!("whoever started it: it runs in no systemd unit", "시작한 쪽(systemd unit에 속하지 않음)"),
     };
-    let open = worker.open_files.map(|open| format!(", {open} open now")).unwrap_or_default();
-    let what = format!("worker {} may open {} files{open}; {connections} connections need {need}. Set by {set_by}", worker.id, limit.soft);
+    let open = worker.open_files.map(|open| said!(", {open} open now", ", 지금 {open}개 열림")).unwrap_or_default();
+    let may = said!("worker {} may open {} files", "워커 {}은(는) 파일을 {}개까지 열 수 있습니다", worker.id, limit.soft);
+    let needs = said!("; {connections} connections need {need}. Set by ", ". 연결 {connections}개에는 {need}개가 필요합니다. 정한 곳: ");
+    let what = may + open + needs + set_by;
     let line = format!("worker_rlimit_nofile {need}");
     let root = case.view.root();
+    let written = root.get("worker_rlimit_nofile");
+    if written.and_then(|spot| spot.arg(0).parse::<u64>().ok()).is_some_and(|written| written >= need) {
+        found.add(Finding::nowhere(what).write("nginx -s reload"));
+        return;
+    }
     let fix = match root.get("worker_rlimit_nofile") {
         Some(spot) => Some(edit::replace(spot.statement(), &line)),
         None => root.get("events").map(|events| {

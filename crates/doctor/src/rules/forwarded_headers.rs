@@ -44,8 +44,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let host = pass.arg(0).split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
         let names: Vec<&str> = missing.iter().filter_map(|line| line.split(' ').nth(1)).collect();
         let what = match missing.contains(&"proxy_set_header Host $host") {
-            true => format!("the origin sees \"Host: {host}\"; {} not set", names.join(", ")),
-            false => format!("{} not set", names.join(", ")),
+            true => said!("the origin sees \"Host: {host}\"; {} not set", "오리진은 \"Host: {host}\"를 받습니다. {}이(가) 설정되지 않았습니다", names.join(", ")),
+            false => said!("{} not set", "{}이(가) 설정되지 않았습니다", names.join(", ")),
         };
         // Where only plain requests without a name matter, the lack of the addresses alone is worth a note.
         let level = if missing.contains(&"proxy_set_header Host $host") || missing.len() > 1 { Level::Risk } else { Level::Note };

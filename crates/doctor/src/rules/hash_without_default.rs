@@ -27,7 +27,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if !has_default && !is_switch && !covers_all {
             let variable = spot.args().last().unwrap_or_default();
             let fix = edit::insert_into(case.tree(), spot.statement(), "default \"\"");
-            found.add(Finding::at(spot, format!("{variable} is empty for what is not listed")).write("default \"\";").fix(fix));
+            found.add(Finding::at(spot, said!("{variable} is empty for what is not listed", "목록에 없으면 {variable}이(가) 비어 있습니다")).write("default \"\";").fix(fix));
         }
     }
 }

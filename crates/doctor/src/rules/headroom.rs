@@ -25,8 +25,11 @@ pub static RULE: Rule = Rule {
 
 /// How many workers there will be.
 pub fn workers(case: &Case<'_>) -> u64 {
-    let written = case.view.root().get("worker_processes").map_or("1", |spot| spot.arg(0));
-    let auto = || case.facts.cpus_present.or(case.facts.cpus).unwrap_or(1) as u64;
+    let default = case.default_of("worker_processes", &[]).unwrap_or("1");
+    let written = case.view.root().get("worker_processes").map_or(default, |spot| spot.arg(0));
+    // weir counts the quota, nginx only the machine's CPUs.
+    let cpus = if case.is_weir() { case.facts.cpus.or(case.facts.cpus_present) } else { case.facts.cpus_present.or(case.facts.cpus) };
+    let auto = || cpus.unwrap_or(1) as u64;
     written.parse().unwrap_or_else(|_| auto()).max(1)
 }
 
@@ -35,12 +38,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
     let sides = if proxies { 2.0 } else { 1.0 };
     let used = case.facts.load.clients().map(|clients| clients * sides);
     let live = case.facts.live.map(|live| live.active as f64);
-    let Some((need, from)) = used.map(|used| (used, "the expected load")).or(live.map(|live| (live * sides, "what is open now"))) else { return };
+    let Some((need, from)) = used.map(|used| (used, said!("the expected load", "예상 부하"))).or(live.map(|live| (live * sides, said!("what is open now", "지금 열린 연결")))) else { return };
     let Some(spot) = case.view.named("worker_connections").next() else { return };
     let Ok(limit) = spot.arg(0).parse::<u64>() else { return };
     let slots = limit.saturating_mul(workers(case));
     if need < slots as f64 / 2.0 {
-        let what = format!("{from} needs {:.0} of {slots} connections ({:.0} %)", need.ceil(), need * 100.0 / slots as f64);
+        let what = from + said!(" needs {:.0} of {slots} connections ({:.0} %)", "에는 연결 {slots}개 중 {:.0}개가 필요합니다({:.0} %)", need.ceil(), need * 100.0 / slots as f64);
         found.add(Finding::at(spot, what));
     }
 }

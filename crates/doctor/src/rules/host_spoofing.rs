@@ -25,7 +25,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if let Some(name) = chosen {
             let line = format!("proxy_set_header {} $host", spot.arg(0));
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, format!("Host is ${name}")).write(format!("{line};")).fix(Some(fix)));
+            found.add(Finding::at(spot, said!("Host is ${name}", "Host가 ${name}입니다")).write(format!("{line};")).fix(Some(fix)));
         }
     }
 }

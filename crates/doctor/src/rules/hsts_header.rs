@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let refuses = server.get("ssl_reject_handshake").is_some_and(|spot| spot.arg(0) == "on");
         if !says(server) && !below() && !module && !refuses {
             let line = "add_header Strict-Transport-Security \"max-age=31536000\" always;";
-            found.add(Finding::at(listen, "browsers are not told to stay on TLS").write(line));
+            found.add(Finding::at(listen, said!("browsers are not told to stay on TLS", "브라우저에 TLS를 계속 쓰라고 알리지 않습니다")).write(line));
         }
     }
 }

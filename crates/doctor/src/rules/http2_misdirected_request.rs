@@ -28,7 +28,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             || server.named("listen").any(|listen| listen.says("http2"));
         let answers = server.all().any(|spot| spot.name() == "return" && spot.arg(0) == "421");
         if refuses && speaks && !answers {
-            found.add(Finding::at(listen, "no 421 for names that have no server").write("location / { return 421; }"));
+            found.add(Finding::at(listen, said!("no 421 for names that have no server", "server가 없는 이름에 421을 보내지 않습니다")).write("location / { return 421; }"));
         }
     }
 }

@@ -44,7 +44,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             }
             let reach = reach::of_variable(name, spot);
             if reach.free && reach.bytes.meets(breaks) {
-                let mut finding = Finding::at(spot, format!("${name} may hold a line break that a client wrote"));
+                let mut finding = Finding::at(spot, said!("${name} may hold a line break that a client wrote", "${name}에 클라이언트가 쓴 줄바꿈이 들어갈 수 있습니다"));
                 if matches!(name, "uri" | "document_uri") {
                     let line = spot.line().replace(&format!("${name}"), "$request_uri");
                     let fix = edit::replace(spot.statement(), &line);

@@ -27,7 +27,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let rest: Vec<&str> = spot.args().filter(|arg| !arg.ends_with(".php")).collect();
             let line = format!("index {}", rest.join(" "));
             let fix = (!rest.is_empty()).then(|| edit::replace(spot.statement(), &line));
-            found.add(Finding::at(spot, "index.php is a leftover").write(format!("{line};")).fix(fix));
+            found.add(Finding::at(spot, said!("index.php is a leftover", "index.php는 남은 설정입니다")).write(format!("{line};")).fix(fix));
         }
     }
 }

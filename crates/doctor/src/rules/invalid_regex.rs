@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for pattern in reach::patterns(case.view) {
         if let Err(message) = Regex::new(pattern.text, pattern.caseless, true, |_| VariableId(0)) {
-            found.add(Finding::at(pattern.spot, message));
+            found.add(Finding::at(pattern.spot, same(message)));
             continue;
         }
         let Some(tree) = pattern.tree() else { continue };
@@ -48,9 +48,9 @@ fn missing(spot: Spot<'_>, text: &str, groups: usize, found: &mut Found) {
     let gone = reach::variables(text).filter_map(|name| name.parse::<usize>().ok()).find(|number| *number > groups);
     if let Some(number) = gone {
         let what = match groups {
-            0 => format!("${number} is always empty: the pattern has no group"),
-            1 => format!("${number} is always empty: the pattern has one group"),
-            _ => format!("${number} is always empty: the pattern has {groups} groups"),
+            0 => said!("${number} is always empty: the pattern has no group", "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 없습니다"),
+            1 => said!("${number} is always empty: the pattern has one group", "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 하나뿐입니다"),
+            _ => said!("${number} is always empty: the pattern has {groups} groups", "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 {groups}개뿐입니다"),
         };
         found.add(Finding::at(spot, what));
     }

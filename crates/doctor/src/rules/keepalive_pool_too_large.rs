@@ -25,8 +25,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let enough = need.map_or(512, |need| need.saturating_mul(4).max(64));
         if kept >= enough {
             let what = match need {
-                Some(need) => format!("{kept} idle connections a worker, where the expected load needs {need}"),
-                None => format!("{kept} idle connections a worker"),
+                Some(need) => said!("{kept} idle connections a worker, where the expected load needs {need}", "워커당 유휴 연결 {kept}개이지만 예상 부하에는 {need}개면 됩니다"),
+                None => said!("{kept} idle connections a worker", "워커당 유휴 연결 {kept}개"),
             };
             let line = format!("keepalive {}", need.unwrap_or(64).max(16));
             let fix = need.map(|_| edit::replace(spot.statement(), &line));

@@ -23,7 +23,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let passes: Vec<Spot<'_>> = spot.scope().all().filter(|spot| spot.name() == "proxy_pass").collect();
         let upgrades = |pass: &Spot<'_>| pass.scope().effective_all("proxy_set_header").iter().any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
         if !passes.is_empty() && passes.iter().all(upgrades) {
-            found.add(Finding::at(spot, "every location this holds for upgrades its connections"));
+            found.add(Finding::at(spot, said!("every location this holds for upgrades its connections", "이 값이 적용되는 모든 location이 연결을 업그레이드합니다")));
         }
     }
 }

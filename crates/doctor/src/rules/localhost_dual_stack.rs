@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if is_local(address) {
             let line = spot.line().replacen("localhost", "127.0.0.1", 1);
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, "localhost is 127.0.0.1 and ::1").write(format!("{line};")).fix(Some(fix)));
+            found.add(Finding::at(spot, said!("localhost is 127.0.0.1 and ::1", "localhost는 127.0.0.1과 ::1입니다")).write(format!("{line};")).fix(Some(fix)));
         }
     }
 }

@@ -48,7 +48,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
 }
 
 fn once(spot: Spot<'_>, name: &str) -> Finding {
-    let what = format!("{} is looked up when nginx starts and never again", host(name));
+    let what = said!("{} is looked up when nginx starts and never again", "{}은(는) 시작할 때 한 번만 조회됩니다", host(name));
     Finding::at(spot, what).write(format!("server {} resolve;", name))
 }
 
@@ -57,7 +57,7 @@ fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Fou
     let name = name.trim_matches(['{', '}']);
     let Some(set) = case.view.sets(name).next() else { return };
     if spot.scope().effective("resolver").is_none() && is_upstream(case, set.arg(1)).is_none() && is_public(set.arg(1)) {
-        let what = format!("{} comes out of a variable and there is no resolver: every request is answered with 502", set.arg(1));
+        let what = said!("{} comes out of a variable and there is no resolver: every request is answered with 502", "{}을(를) 변수에서 얻지만 resolver가 없어 모든 요청에 502로 응답합니다", set.arg(1));
         found.add_as(Level::Wrong, Finding::at(spot, what).write("resolver 127.0.0.53 valid=30s;"));
     }
 }

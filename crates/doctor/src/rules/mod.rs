@@ -99,6 +99,28 @@ rules! {
     worse_than_default
 }
 
+/// Rules about what nginx does and weir does not: they are silent where weir reads the file. What weir does of itself is in
+/// the edge's table of directives; `weir edge -t` tells what weir refuses or ignores, with its reason.
+pub const NGINXS_ALONE: [&str; 13] = [
+    // weir answers with what is too old and fetches meanwhile, wakes those who wait.
+    "cache_foreground_refresh",
+    "cache_lock_polling",
+    "inert_upstream_keepalive",
+    "multi_accept",
+    "nginx_cves",
+    "obsolete_directive",
+    "quic_bpf_reuseport",
+    // weir's groups do not depend on an OpenSSL.
+    "ssl_ecdh_curve",
+    // weir needs no open_file_cache.
+    "try_files_is_evil_too",
+    "unknown_directive",
+    "upstream_without_keepalive",
+    "use_epoll",
+    // weir forwards upgrades by itself.
+    "websocket_upgrade",
+];
+
 /// Whether nginx, a module for it, or weir has a directive of this name.
 pub fn is_known(name: &str) -> bool {
     weir_edge::nginx_only::lookup(name).is_some() || is_weirs(name)
@@ -120,6 +142,8 @@ mod tests {
     use super::*;
     use crate::facts::Facts;
     use crate::rule::Example;
+    use crate::target::Target;
+    use crate::version::Version;
 
     /// What one rule finds in an example.
     fn found(rule: &Rule, example: &Example) -> Vec<crate::Finding> {
@@ -144,6 +168,119 @@ mod tests {
             assert!(!found(rule, &rule.fires).is_empty(), "{} does not speak", rule.id);
             let silent = found(rule, &rule.silent);
             assert!(silent.is_empty(), "{} is not silent: {silent:?}", rule.id);
+        }
+    }
+
+    fn tree_of(conf: &[u8]) -> weir_conf::Tree {
+        crate::load(&weir_conf::MemoryFiles::new().with("/example", conf), "/example", "/").0
+    }
+
+    /// A user who mends a file once finds nothing left to mend: what one change makes necessary is done with it.
+    #[test]
+    fn what_was_mended_once_leaves_nothing_to_mend() {
+        for rule in RULES {
+            let mut facts = Facts::default();
+            (rule.fires.facts)(&mut facts);
+            let version = facts.version_is_told.unwrap_or(crate::NEWEST);
+            for target in [Target::Nginx(version), Target::Nginx(Version(1, 22, 1)), Target::Weir] {
+                let told = Facts { version_is_told: Some(target.version()), ..facts.clone() };
+                let look = |tree: &weir_conf::Tree| crate::examine(tree, target, &told);
+                let tree = tree_of(rule.fires.conf.as_bytes());
+                let whole = crate::mend::mend_whole(&tree, &look);
+                let after = whole.files.first().map_or(rule.fires.conf.as_bytes(), |file| &file.after);
+                let left: Vec<_> =
+                    look(&tree_of(after)).into_iter().filter(|finding| !finding.fix.is_empty()).collect();
+                assert!(
+                    left.is_empty() && whole.left == 0,
+                    "{}: {left:?}\n{}",
+                    rule.id,
+                    String::from_utf8_lossy(after)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_pool_is_mended_together_with_what_lets_it_be_used() {
+        let conf = "http {\n    upstream a {\n        server 10.0.0.1;\n    }\n    server {\n        location / {\n            proxy_pass http://a;\n        }\n    }\n}\n";
+        let facts = Facts { version_is_told: Some(Version(1, 22, 1)), ..Facts::default() };
+        let whole =
+            crate::mend::mend_whole(&tree_of(conf.as_bytes()), &|tree| crate::examine(tree, Version(1, 22, 1), &facts));
+        let after = String::from_utf8_lossy(&whole.files[0].after).into_owned();
+        for line in ["keepalive 32;", "proxy_http_version 1.1;", "proxy_set_header Connection \"\";"] {
+            assert!(after.contains(line), "{line}: {after}");
+        }
+    }
+
+    /// Ports, handshakes and TIME_WAIT are TCP's: no rule may speak of them where every peer is a unix socket.
+    #[test]
+    fn nothing_is_said_of_ports_where_peers_are_unix_sockets() {
+        let conf = |server: &str, more: &str| {
+            format!(
+                "http {{ upstream a {{ server {server}; }} server {{ listen 80; location / {{ proxy_pass http://a; {more} }} }} }}"
+            )
+        };
+        let speaks = |conf: String| {
+            let facts = Facts {
+                version_is_told: Some(Version(1, 22, 1)),
+                local_ports: Some(100),
+                load: crate::facts::Load { rate: Some(1e6), clients: Some(1e5), ..Default::default() },
+                ..Facts::default()
+            };
+            let found = crate::examine(&tree_of(conf.as_bytes()), Version(1, 22, 1), &facts);
+            found
+                .iter()
+                .filter(|finding| {
+                    finding.rule == "upstream_without_keepalive"
+                        || finding.rule == "inert_upstream_keepalive"
+                        || finding.rule == "missing_resolver"
+                        || finding.rule == "localhost_dual_stack"
+                })
+                .any(|finding| {
+                    let remedy = lookup(finding.rule).map_or("", |rule| rule.remedy.en);
+                    finding.level < crate::Level::Note || finding.what.contains(" port") || remedy.contains(" port")
+                })
+        };
+        for more in ["", "proxy_http_version 1.1; proxy_set_header Connection '';"] {
+            assert!(speaks(conf("10.0.0.1", more)), "{more}");
+            assert!(!speaks(conf("unix:/run/app.sock", more)), "{more}");
+        }
+    }
+
+    /// What weir does by itself is no advice for a file that weir reads.
+    #[test]
+    fn nginxs_own_rules_are_silent_where_weir_reads_the_file() {
+        let rules = |target: Target, conf: &str| -> Vec<&str> {
+            let facts = Facts {
+                version_is_told: Some(target.version()),
+                cpus: Some(2),
+                cpus_present: Some(8),
+                ..Facts::default()
+            };
+            crate::examine(&tree_of(conf.as_bytes()), target, &facts).iter().map(|finding| finding.rule).collect()
+        };
+        let conf = "events { } http { upstream a { server 10.0.0.1; } server { location / { proxy_pass http://a; } } }";
+        let theirs = rules(Target::Nginx(Version(1, 22, 1)), conf);
+        for rule in ["worker_processes_one", "upstream_without_keepalive"] {
+            assert!(theirs.contains(&rule) && !rules(Target::Weir, conf).contains(&rule), "{rule}: {theirs:?}");
+        }
+        assert!(rules(Target::Weir, "worker_processes 1; events { } http { }").contains(&"worker_processes_one"));
+        assert!(!rules(Target::Weir, "worker_processes auto; events { } http { }").contains(&"workers_over_cpus"));
+        let idle = "http { open_file_cache max=9; server { listen 80; } }";
+        assert!(
+            rules(Target::Weir, idle).contains(&"equals_default")
+                && !rules(Target::Nginx(Version(1, 22, 1)), idle).contains(&"equals_default")
+        );
+        assert!(NGINXS_ALONE.iter().all(|name| lookup(name).is_some()));
+    }
+
+    #[test]
+    fn every_finding_has_its_korean() {
+        for rule in RULES {
+            for finding in found(rule, &rule.fires) {
+                let is_korean = finding.what.ko.chars().any(|c| ('가'..='힣').contains(&c));
+                assert!(is_korean && finding.what.ko != finding.what.en, "{}: {:?}", rule.id, finding.what);
+            }
         }
     }
 

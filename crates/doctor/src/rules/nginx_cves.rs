@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
 /// A hole: which versions have it, and what a file must say to open it.
 struct Hole {
     id: &'static str,
-    what: &'static str,
+    what: Words,
     /// The first version that has it.
     since: Version,
     /// The first version of each branch that has it no more, the mainline's last.
@@ -51,21 +51,21 @@ fn rewrites_arguments(case: &Case<'_>) -> bool {
 
 /// Holes since 1.17.3, from CHANGES; branches and first versions from nginx.org's list of advisories.
 static HOLES: &[Hole] = &[
-    Hole { id: "CVE-2026-42533", what: "a map with patterns behind a capture in one text overflows a buffer", since: Version(0, 9, 6), mended: &[Version(1, 30, 4), Version(1, 31, 3)], opened_by: |case| case.view.all().any(|spot| spot.name() == "map" && spot.inside().statements().any(|entry| entry.name().starts_with('~'))) },
-    Hole { id: "CVE-2026-60005", what: "unnamed captures with slice or background updates read uninitialised memory", since: Version(1, 15, 8), mended: &[Version(1, 30, 4), Version(1, 31, 3)], opened_by: |case| on(case, "slice") || on(case, "proxy_cache_background_update") },
-    Hole { id: "CVE-2026-42530", what: "a crafted QUIC session uses freed memory", since: Version(1, 31, 0), mended: &[Version(1, 31, 2)], opened_by: |case| listens(case, "quic") },
-    Hole { id: "CVE-2026-42945", what: "rewrite with a question mark and a numbered capture overflows a buffer", since: Version(0, 6, 27), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: rewrites_arguments },
-    Hole { id: "CVE-2026-42926", what: "proxy_set_body lets a client add to a request for an HTTP/2 origin", since: Version(1, 29, 4), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| says(case, "proxy_set_body") },
-    Hole { id: "CVE-2026-40701", what: "ssl_ocsp uses freed memory", since: Version(1, 19, 0), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| on(case, "ssl_ocsp") },
-    Hole { id: "CVE-2026-40460", what: "HTTP/3 migration takes an address before it is proven", since: Version(1, 25, 0), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| listens(case, "quic") },
-    Hole { id: "CVE-2026-27654", what: "COPY and MOVE in a location with alias leave the directory", since: Version(0, 5, 13), mended: &[Version(1, 28, 3), Version(1, 29, 7)], opened_by: |case| says(case, "dav_methods") && says(case, "alias") },
-    Hole { id: "CVE-2026-1642", what: "plain text can be put before the answer of a TLS origin", since: Version(1, 3, 0), mended: &[Version(1, 28, 2), Version(1, 29, 5)], opened_by: |case| case.view.all().any(|spot| spot.name() == "proxy_pass" && spot.arg(0).starts_with("https://")) },
-    Hole { id: "CVE-2025-23419", what: "TLS sessions resumed on another server skip its check of client certificates", since: Version(1, 11, 4), mended: &[Version(1, 26, 3), Version(1, 27, 4)], opened_by: |case| on(case, "ssl_verify_client") },
-    Hole { id: "CVE-2024-7347", what: "a crafted mp4 file ends a worker", since: Version(1, 5, 13), mended: &[Version(1, 26, 2), Version(1, 27, 1)], opened_by: |case| says(case, "mp4") },
-    Hole { id: "CVE-2024-32760", what: "a crafted QUIC session ends a worker or reads its memory", since: Version(1, 25, 0), mended: &[Version(1, 26, 1), Version(1, 27, 0)], opened_by: |case| listens(case, "quic") },
-    Hole { id: "CVE-2022-41741", what: "a crafted mp4 file overwrites memory", since: Version(1, 1, 3), mended: &[Version(1, 22, 1), Version(1, 23, 2)], opened_by: |case| says(case, "mp4") },
-    Hole { id: "CVE-2021-23017", what: "a forged answer of the resolver overwrites a byte", since: Version(0, 6, 18), mended: &[Version(1, 20, 1), Version(1, 21, 0)], opened_by: |case| says(case, "resolver") },
-    Hole { id: "CVE-2019-9511", what: "HTTP/2 clients can take memory and CPU without end", since: Version(1, 9, 5), mended: &[Version(1, 16, 1), Version(1, 17, 3)], opened_by: |case| listens(case, "http2") },
+    Hole { id: "CVE-2026-42533", what: words("a map with patterns behind a capture in one text overflows a buffer", "패턴이 있는 map을 캡처 뒤에서 함께 쓰면 버퍼가 넘칩니다"), since: Version(0, 9, 6), mended: &[Version(1, 30, 4), Version(1, 31, 3)], opened_by: |case| case.view.all().any(|spot| spot.name() == "map" && spot.inside().statements().any(|entry| entry.name().starts_with('~'))) },
+    Hole { id: "CVE-2026-60005", what: words("unnamed captures with slice or background updates read uninitialised memory", "이름 없는 캡처를 slice나 백그라운드 갱신과 함께 쓰면 초기화되지 않은 메모리를 읽습니다"), since: Version(1, 15, 8), mended: &[Version(1, 30, 4), Version(1, 31, 3)], opened_by: |case| on(case, "slice") || on(case, "proxy_cache_background_update") },
+    Hole { id: "CVE-2026-42530", what: words("a crafted QUIC session uses freed memory", "조작된 QUIC 세션이 해제된 메모리를 사용합니다"), since: Version(1, 31, 0), mended: &[Version(1, 31, 2)], opened_by: |case| listens(case, "quic") },
+    Hole { id: "CVE-2026-42945", what: words("rewrite with a question mark and a numbered capture overflows a buffer", "물음표와 번호 캡처가 있는 rewrite가 버퍼를 넘칩니다"), since: Version(0, 6, 27), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: rewrites_arguments },
+    Hole { id: "CVE-2026-42926", what: words("proxy_set_body lets a client add to a request for an HTTP/2 origin", "proxy_set_body를 쓰면 클라이언트가 HTTP/2 오리진 요청에 내용을 덧붙일 수 있습니다"), since: Version(1, 29, 4), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| says(case, "proxy_set_body") },
+    Hole { id: "CVE-2026-40701", what: words("ssl_ocsp uses freed memory", "ssl_ocsp가 해제된 메모리를 사용합니다"), since: Version(1, 19, 0), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| on(case, "ssl_ocsp") },
+    Hole { id: "CVE-2026-40460", what: words("HTTP/3 migration takes an address before it is proven", "HTTP/3 마이그레이션이 검증 전의 주소를 받아들입니다"), since: Version(1, 25, 0), mended: &[Version(1, 30, 1), Version(1, 31, 0)], opened_by: |case| listens(case, "quic") },
+    Hole { id: "CVE-2026-27654", what: words("COPY and MOVE in a location with alias leave the directory", "alias가 있는 location의 COPY와 MOVE가 디렉터리를 벗어납니다"), since: Version(0, 5, 13), mended: &[Version(1, 28, 3), Version(1, 29, 7)], opened_by: |case| says(case, "dav_methods") && says(case, "alias") },
+    Hole { id: "CVE-2026-1642", what: words("plain text can be put before the answer of a TLS origin", "TLS 오리진의 응답 앞에 평문을 끼워 넣을 수 있습니다"), since: Version(1, 3, 0), mended: &[Version(1, 28, 2), Version(1, 29, 5)], opened_by: |case| case.view.all().any(|spot| spot.name() == "proxy_pass" && spot.arg(0).starts_with("https://")) },
+    Hole { id: "CVE-2025-23419", what: words("TLS sessions resumed on another server skip its check of client certificates", "다른 server에서 재개한 TLS 세션은 클라이언트 인증서 검사를 건너뜁니다"), since: Version(1, 11, 4), mended: &[Version(1, 26, 3), Version(1, 27, 4)], opened_by: |case| on(case, "ssl_verify_client") },
+    Hole { id: "CVE-2024-7347", what: words("a crafted mp4 file ends a worker", "조작된 mp4 파일이 워커를 종료시킵니다"), since: Version(1, 5, 13), mended: &[Version(1, 26, 2), Version(1, 27, 1)], opened_by: |case| says(case, "mp4") },
+    Hole { id: "CVE-2024-32760", what: words("a crafted QUIC session ends a worker or reads its memory", "조작된 QUIC 세션이 워커를 종료시키거나 메모리를 읽습니다"), since: Version(1, 25, 0), mended: &[Version(1, 26, 1), Version(1, 27, 0)], opened_by: |case| listens(case, "quic") },
+    Hole { id: "CVE-2022-41741", what: words("a crafted mp4 file overwrites memory", "조작된 mp4 파일이 메모리를 덮어씁니다"), since: Version(1, 1, 3), mended: &[Version(1, 22, 1), Version(1, 23, 2)], opened_by: |case| says(case, "mp4") },
+    Hole { id: "CVE-2021-23017", what: words("a forged answer of the resolver overwrites a byte", "위조된 resolver 응답이 한 바이트를 덮어씁니다"), since: Version(0, 6, 18), mended: &[Version(1, 20, 1), Version(1, 21, 0)], opened_by: |case| says(case, "resolver") },
+    Hole { id: "CVE-2019-9511", what: words("HTTP/2 clients can take memory and CPU without end", "HTTP/2 클라이언트가 메모리와 CPU를 끝없이 쓸 수 있습니다"), since: Version(1, 9, 5), mended: &[Version(1, 16, 1), Version(1, 17, 3)], opened_by: |case| listens(case, "http2") },
 ];
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -74,7 +74,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let last = hole.mended.last().copied().unwrap_or(Version(0, 0, 0));
         let same_branch = hole.mended.iter().any(|mended| (mended.0, mended.1) == (version.0, version.1) && version >= *mended);
         if version >= hole.since && version < last && !same_branch && (hole.opened_by)(case) {
-            let what = format!("{}: {}; mended in {last}", hole.id, hole.what);
+            let what = Said {
+                en: format!("{}: {}; mended in {last}", hole.id, hole.what.en),
+                ko: format!("{}: {} ({last}에서 수정됨)", hole.id, hole.what.ko),
+            };
             found.add(Finding::nowhere(what).write(format!("nginx {last} or newer")));
         }
     }

@@ -32,9 +32,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all().filter(|spot| !spot.is_in("mail") && !spot.is_in("stream")) {
         let Some((name, since, refused, instead)) = OBSOLETE.iter().find(|(name, ..)| *name == spot.name()) else { continue };
         if case.version >= *since {
-            let (level, verb) = if *refused { (Level::Wrong, "refused") } else { (Level::Risk, "ignored") };
+            let (level, what) = if *refused {
+                (Level::Wrong, said!("{name} is refused since {since}", "{since}부터 {name}을(를) 거부합니다"))
+            } else {
+                (Level::Risk, said!("{name} is ignored since {since}", "{since}부터 {name}을(를) 무시합니다"))
+            };
             let fix = edit::remove(case.tree(), spot.statement());
-            found.add_as(level, Finding::at(spot, format!("{name} is {verb} since {since}")).write(*instead).fix(fix));
+            found.add_as(level, Finding::at(spot, what).write(*instead).fix(fix));
         }
     }
 }

@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             "$http_origin" => true,
             "$http_referer" => false,
             "$http_referrer" => {
-                found.add(Finding::at(pattern.spot, "no browser sends \"Referrer\"; the header is spelt Referer").write("$http_referer"));
+                found.add(Finding::at(pattern.spot, said!("no browser sends \"Referrer\"; the header is spelt Referer", "\"Referrer\"를 보내는 브라우저는 없습니다. 헤더 철자는 Referer입니다")).write("$http_referer"));
                 continue;
             }
             _ => continue,
@@ -44,7 +44,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         let matches = |text: &str| regex.is_match(text.as_bytes()).unwrap_or(false);
         let what = if !tree.is_anchored_at_start() {
-            Some("the pattern is not anchored: it is enough to have the text somewhere".to_owned())
+            Some(said!("the pattern is not anchored: it is enough to have the text somewhere", "패턴이 고정되지 않아 어딘가에 그 문자열만 있으면 통과합니다"))
         } else {
             let homes: Vec<String> = sample::meant(&tree).iter().filter_map(|text| domain(text)).map(str::to_owned).collect();
             let tails: &[&str] = if tree.is_anchored_at_end() { &[""] } else { &["", ".evil.com", "evil.com"] };
@@ -55,8 +55,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
             });
             let nobody = || is_origin && samples.iter().any(|text| matches(text)) && !samples.iter().any(|text| is_an_origin(text) && matches(text));
             match stranger {
-                Some(text) => Some(format!("{text:?} passes")),
-                None if nobody() => Some("an Origin is scheme://host[:port] and has no path: none can match".to_owned()),
+                Some(text) => Some(said!("{text:?} passes", "{text:?}이(가) 통과합니다")),
+                None if nobody() => Some(said!("an Origin is scheme://host[:port] and has no path: none can match", "Origin은 scheme://host[:port]이고 경로가 없어 아무것도 일치할 수 없습니다")),
                 None => None,
             }
         };

@@ -22,7 +22,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let servers: Vec<Spot<'_>> = upstream.inside().named("server").filter(|server| !server.says("down")).collect();
         let plain = servers.iter().filter(|server| !server.args().any(|arg| arg.starts_with("max_fails="))).count();
         if servers.len() > 1 && plain == servers.len() {
-            let mut finding = Finding::at(upstream, format!("{} servers of \"{}\" with nginx's defaults", servers.len(), upstream.arg(0)));
+            let mut finding = Finding::at(upstream, said!("{} servers of \"{}\" with the defaults", "server {}개가 \"{}\"에서 기본값을 씁니다", servers.len(), upstream.arg(0)));
             if let Some(first) = servers.first() {
                 finding = finding.write(format!("{} max_fails=3 fail_timeout=5s;", first.line()));
             }

@@ -23,6 +23,6 @@ fn check(case: &Case<'_>, found: &mut Found) {
     let listens = case.view.named("listen").find(|listen| listen.says("quic") && listen.says("reuseport"));
     if let (true, Some(listen)) = (many, listens) {
         let fix = edit::remove(case.tree(), bpf.statement());
-        found.add(Finding::at(listen, "reuseport here, quic_bpf above").write("# quic_bpf on;").fix(fix));
+        found.add(Finding::at(listen, said!("reuseport here, quic_bpf above", "여기는 reuseport, 위에는 quic_bpf가 있습니다")).write("# quic_bpf on;").fix(fix));
     }
 }

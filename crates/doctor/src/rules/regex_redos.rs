@@ -22,10 +22,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for pattern in reach::patterns(case.view) {
         match pattern.tree().and_then(|tree| ambiguity::find(&tree)) {
             Some(Ambiguity::Exponential) => {
-                found.add(Finding::at(pattern.spot, format!("{}: each further byte may double the time", pattern.text)));
+                found.add(Finding::at(pattern.spot, said!("{}: each further byte may double the time", "{}: 한 바이트가 늘 때마다 시간이 두 배가 될 수 있습니다", pattern.text)));
             }
             Some(Ambiguity::Polynomial) => {
-                let what = format!("{}: two repeats side by side take the same text, the time grows with its square", pattern.text);
+                let what = said!("{}: two repeats side by side take the same text, the time grows with its square", "{}: 나란한 두 반복이 같은 문자열을 차지해 시간이 길이의 제곱으로 늘어납니다", pattern.text);
                 found.add_as(Level::Note, Finding::at(pattern.spot, what));
             }
             None => {}

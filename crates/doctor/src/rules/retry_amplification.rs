@@ -25,10 +25,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             .iter()
             .any(|name| spot.scope().effective(name).is_some_and(|spot| spot.arg(0) != "0"));
         if twice {
-            found.add_as(Level::Wrong, Finding::at(spot, "POST is sent again after it may have been carried out").write("# without non_idempotent"));
+            found.add_as(Level::Wrong, Finding::at(spot, said!("POST is sent again after it may have been carried out", "이미 처리됐을 수 있는 POST를 다시 보냅니다")).write("# without non_idempotent"));
         } else if answers && !bounded {
             let fix = edit::insert_after(case.tree(), spot.statement(), "proxy_next_upstream_tries 2");
-            found.add(Finding::at(spot, "answers of a busy server are asked for again without a bound").write("proxy_next_upstream_tries 2;").fix(fix));
+            found.add(Finding::at(spot, said!("answers of a busy server are asked for again without a bound", "바쁜 서버의 응답을 제한 없이 다시 요청합니다")).write("proxy_next_upstream_tries 2;").fix(fix));
         }
     }
 }

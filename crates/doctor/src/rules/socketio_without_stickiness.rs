@@ -29,7 +29,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if servers > 1 && !sticks && (is_socketio || upgrades) {
             let fix = edit::insert_into(case.tree(), upstream.statement(), "ip_hash");
             let level = if is_socketio { Level::Wrong } else { Level::Note };
-            let what = format!("{servers} servers in \"{}\", chosen anew for each request", upstream.arg(0));
+            let what = said!("{servers} servers in \"{}\", chosen anew for each request", "\"{}\"의 server {servers}개 중에서 요청마다 새로 고릅니다", upstream.arg(0));
             found.add_as(level, Finding::at(upstream, what).write("ip_hash;").fix(fix));
         }
     }
@@ -38,7 +38,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     let pm2 = case.facts.neighbours.iter().any(|process| process.command.starts_with("PM2 "));
     let upgrades = case.view.named("proxy_set_header").find(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
     if let (true, true, Some(spot)) = (pm2, cluster > 1, upgrades) {
-        let what = format!("{cluster} Node processes run under PM2 here: if they are one cluster, a polling handshake meets another process each time");
+        let what = said!("{cluster} Node processes run under PM2 here: if they are one cluster, a polling handshake meets another process each time", "여기서 PM2로 Node 프로세스 {cluster}개가 실행 중입니다. 한 클러스터라면 polling 핸드셰이크가 매번 다른 프로세스를 만납니다");
         found.add_as(Level::Note, Finding::at(spot, what));
     }
 }

@@ -23,7 +23,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if let Some(group) = spot.arg(0).split(':').find(is_new) {
             let line = format!("ssl_ecdh_curve {}", spot.arg(0).replace(group, &format!("?{group}")));
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, format!("{group} must be there or nginx does not start")).write(format!("{line};")).fix(Some(fix)));
+            found.add(Finding::at(spot, said!("{group} must be there or nginx does not start", "{group}이(가) 없으면 nginx가 시작하지 않습니다")).write(format!("{line};")).fix(Some(fix)));
         }
     }
 }

@@ -30,5 +30,5 @@ fn check(case: &Case<'_>, found: &mut Found) {
         Some(spot) => Some(edit::replace(spot.statement(), line)),
         None => edit::insert_after(case.tree(), listen.statement(), line),
     };
-    found.add(Finding::at(listen, "no ssl_session_cache is in force").write(format!("{line};")).fix(fix));
+    found.add(Finding::at(listen, said!("no ssl_session_cache is in force", "적용되는 ssl_session_cache가 없습니다")).write(format!("{line};")).fix(fix));
 }

@@ -23,7 +23,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let Some(stapling) = server.effective("ssl_stapling").filter(|spot| spot.arg(0) == "on") else { continue };
         if certificates.iter().any(|spot| spot.arg(0).contains("/letsencrypt/")) {
             let fix = edit::remove(case.tree(), stapling.statement());
-            found.add(Finding::at(stapling, "the certificate is Let's Encrypt's").write("# ssl_stapling on;").fix(fix));
+            found.add(Finding::at(stapling, said!("the certificate is Let's Encrypt's", "Let's Encrypt의 인증서입니다")).write("# ssl_stapling on;").fix(fix));
         }
     }
 }

@@ -23,7 +23,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let has_file = server.effective("ssl_stapling_file").is_some();
         if server.effective("resolver").is_none() && !has_file {
             let fix = edit::insert_after(case.tree(), stapling.statement(), "resolver 127.0.0.53");
-            found.add(Finding::at(stapling, "no resolver is in force here").write("resolver 127.0.0.53;").fix(fix));
+            found.add(Finding::at(stapling, said!("no resolver is in force here", "여기에 적용되는 resolver가 없습니다")).write("resolver 127.0.0.53;").fix(fix));
         }
     }
 }

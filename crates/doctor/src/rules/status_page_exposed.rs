@@ -30,7 +30,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let is_local = !listens.is_empty() && listens.iter().all(is_own);
         if !is_guarded && !is_local {
             let fix = edit::insert_after(case.tree(), spot.statement(), "allow 127.0.0.1; deny all");
-            found.add(Finding::at(spot, "no allow, deny or password is in force here").write("allow 127.0.0.1; deny all;").fix(fix));
+            found.add(Finding::at(spot, said!("no allow, deny or password is in force here", "여기에 적용되는 allow, deny, 비밀번호가 없습니다")).write("allow 127.0.0.1; deny all;").fix(fix));
         }
     }
 }

@@ -33,7 +33,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if !refuses && is_dot && (2..=5).contains(&tail.len()) && !text.starts_with('^') {
             let line = format!("{}$", spot.line());
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, format!("{text} need not be the end of the path")).write(format!("{line} {{")).fix(Some(fix)));
+            found.add(Finding::at(spot, said!("{text} need not be the end of the path", "{text}이(가) 경로의 끝이 아니어도 일치합니다")).write(format!("{line} {{")).fix(Some(fix)));
         }
     }
 }

@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         });
         if bare {
             let line = spot.line().replace("/.", "/\\.");
-            found.add(Finding::at(spot, format!("{text} also matches with another character there")).write(format!("{line} {{")));
+            found.add(Finding::at(spot, said!("{text} also matches with another character there", "{text}은(는) 그 자리에 다른 글자가 와도 일치합니다")).write(format!("{line} {{")));
         }
     }
 }

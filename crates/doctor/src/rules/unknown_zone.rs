@@ -44,7 +44,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             if name.is_empty() || name == "off" || name.contains('$') || zones.contains(&name) {
                 continue;
             }
-            let mut finding = Finding::at(spot, format!("\"{user}\" zone \"{name}\" is unknown"));
+            let mut finding = Finding::at(spot, said!("\"{user}\" zone \"{name}\" is unknown", "\"{user}\"의 존 \"{name}\"이(가) 정의되지 않았습니다"));
             if let [only] = zones.as_slice() {
                 let line = spot.line().replace(name, only);
                 let fix = edit::replace(spot.statement(), &line);

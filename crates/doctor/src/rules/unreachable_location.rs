@@ -22,7 +22,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let Some(answer) = server.get("return") else { continue };
         let has_root = server.named("location").any(|location| location.arg(0) == "/");
         for location in server.named("location") {
-            let what = format!("{} is never reached: \"{}\" answers every request of this server", location.line(), answer.line());
+            let what = said!("{} is never reached: \"{}\" answers every request of this server", "{}에는 도달하지 않습니다. \"{}\"이(가) 이 server의 모든 요청에 응답합니다", location.line(), answer.line());
             let line = format!("location / {{ {}; }}", answer.line());
             let mut finding = Finding::at(location, what).write(line.clone());
             if !has_root {

@@ -36,7 +36,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let written = inside.get("keepalive_timeout");
         let seconds = written.map_or(Some(60), |spot| weir_edge::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
         if seconds.is_some_and(|seconds| seconds >= NODE_SECONDS) {
-            let what = format!("idle for up to {} s, and Node processes run on this machine", seconds.unwrap_or(60));
+            let what = said!("idle for up to {} s, and Node processes run on this machine", "유휴 연결을 최대 {}초 유지하고, 이 머신에서 Node 프로세스가 실행 중입니다", seconds.unwrap_or(60));
             let line = "keepalive_timeout 4s";
             let fix = match written {
                 Some(spot) => Some(edit::replace(spot.statement(), line)),

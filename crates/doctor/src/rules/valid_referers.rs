@@ -22,6 +22,6 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let others: Vec<&str> = spot.args().filter(|arg| *arg != "none").collect();
         let line = format!("valid_referers {}", others.join(" "));
         let fix = edit::replace(spot.statement(), &line);
-        found.add(Finding::at(spot, "no Referer is a valid Referer here").write(format!("{line};")).fix(Some(fix)));
+        found.add(Finding::at(spot, said!("no Referer is a valid Referer here", "여기서는 Referer가 없어도 통과합니다")).write(format!("{line};")).fix(Some(fix)));
     }
 }

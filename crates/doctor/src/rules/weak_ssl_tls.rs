@@ -28,7 +28,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 if !old.is_empty() {
                     let line = format!("{} TLSv1.2 TLSv1.3", spot.name());
                     let fix = edit::replace(spot.statement(), &line);
-                    found.add(Finding::at(spot, format!("{} is allowed", old.join(", "))).write(format!("{line};")).fix(Some(fix)));
+                    found.add(Finding::at(spot, said!("{} is allowed", "{}이(가) 허용됩니다", old.join(", "))).write(format!("{line};")).fix(Some(fix)));
                 }
             }
             "ssl_ciphers" => {
@@ -37,7 +37,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     !name.starts_with(['!', '-', '@', '+']) && name.split(['-', '+']).any(|part| WEAK.contains(&part))
                 });
                 if let (Some(weak), false) = (weak, only_13) {
-                    found.add(Finding::at(spot, format!("{weak} is broken")));
+                    found.add(Finding::at(spot, said!("{weak} is broken", "{weak}은(는) 안전하지 않습니다")));
                 }
             }
             "ssl_prefer_server_ciphers" if spot.arg(0) == "on" => {
@@ -46,7 +46,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 let lets_chacha = spot.scope().effective_all("ssl_conf_command").iter().any(|spot| spot.arg(1).contains("PrioritizeChaCha"));
                 if !lets_chacha && !only_13 {
                     let fix = edit::replace(spot.statement(), "ssl_prefer_server_ciphers off");
-                    let what = "clients without AES in hardware cannot choose ChaCha20";
+                    let what = said!("clients without AES in hardware cannot choose ChaCha20", "하드웨어 AES가 없는 클라이언트가 ChaCha20을 고를 수 없습니다");
                     found.add_as(Level::Note, Finding::at(spot, what).write("ssl_prefer_server_ciphers off;").fix(Some(fix)));
                 }
             }

@@ -24,7 +24,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let is_own = ["socket", "/ws", "cable"].iter().any(|word| path.contains(word));
         if spot.arg(0).eq_ignore_ascii_case("connection") && spot.arg(1).eq_ignore_ascii_case("upgrade") && !is_own {
             let line = "proxy_set_header Connection $connection_upgrade";
-            let mut finding = Finding::at(spot, "also requests that are no WebSocket").write(format!("{line};"));
+            let mut finding = Finding::at(spot, said!("also requests that are no WebSocket", "WebSocket이 아닌 요청도 포함됩니다")).write(format!("{line};"));
             if case.view.named("map").any(|map| map.arg(1) == "$connection_upgrade") {
                 finding = finding.fix(Some(edit::replace(spot.statement(), line)));
             }

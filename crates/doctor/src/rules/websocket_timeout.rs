@@ -24,7 +24,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let written = scope.effective("proxy_read_timeout");
         let timeout = written.map_or(Some(60), |spot| weir_edge::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
         if upgrades && timeout.is_some_and(|seconds| seconds <= 60) {
-            let what = format!("after {} s without a message from the origin", timeout.unwrap_or(60));
+            let what = said!("after {} s without a message from the origin", "오리진의 메시지가 {}초 동안 없으면 끊깁니다", timeout.unwrap_or(60));
             found.add(Finding::at(written.unwrap_or(pass), what).write("proxy_read_timeout 1h;"));
         }
     }

@@ -46,7 +46,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             continue;
         }
         let names: Vec<&str> = missing.iter().map(|line| line.trim_start_matches("proxy_set_header ").split(' ').next().unwrap_or_default()).collect();
-        let mut finding = Finding::at(pass, format!("{} missing: the handshake reaches the origin as a plain GET", names.join(", ")))
+        let mut finding = Finding::at(pass, said!("{} missing: the handshake reaches the origin as a plain GET", "{}이(가) 없어 핸드셰이크가 일반 GET으로 오리진에 전달됩니다", names.join(", ")))
             .write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
         let has_map = case.view.named("map").any(|map| map.arg(1) == "$connection_upgrade");
         let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));

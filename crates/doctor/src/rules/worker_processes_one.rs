@@ -6,7 +6,7 @@ pub static RULE: Rule = Rule {
     id: "worker_processes_one",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("nginx uses one CPU, however many there are", "CPU가 몇 개든 nginx는 하나만 씁니다"),
+    says: words("One worker uses one CPU, however many there are", "CPU가 몇 개든 워커 하나는 CPU 하나만 씁니다"),
     remedy: words(
         "A worker is one thread. On a larger machine nothing gets faster until `worker_processes auto;`.",
         "worker는 스레드 하나입니다. `worker_processes auto;`가 아니면 더 큰 서버로 옮겨도 빨라지지 않습니다.",
@@ -21,21 +21,21 @@ fn check(case: &Case<'_>, found: &mut Found) {
     if case.facts.cpus == Some(1) || !case.view.is_whole() {
         return;
     }
-    let cpus = case.facts.cpus.map_or("however many CPUs the machine has".to_owned(), |cpus| format!("{cpus} CPUs are here"));
+    let cpus = case.facts.cpus.map_or(said!("however many CPUs the machine has", "머신의 CPU 수와 관계없습니다"), |cpus| said!("{cpus} CPUs are here", "CPU는 {cpus}개입니다"));
     match case.view.root().get("worker_processes") {
         Some(spot) if spot.arg(0) == "1" => {
             let fix = edit::replace(spot.statement(), "worker_processes auto");
-            found.add(Finding::at(spot, format!("one worker; {cpus}")).write("worker_processes auto;").fix(Some(fix)));
+            found.add(Finding::at(spot, said!("one worker; ", "워커가 하나입니다. ") + cpus).write("worker_processes auto;").fix(Some(fix)));
         }
-        None => {
+        None if !case.is_weir() => {
             let first = case.view.root().statements().next();
             let fix = first.map(|first| {
                 let start = first.at().span.start;
                 edit::Edit { file: first.at().file, span: weir_conf::Span { start, end: start }, with: b"worker_processes auto;\n".to_vec() }
             });
-            let what = format!("worker_processes is not written, and 1 by default; {cpus}");
+            let what = said!("worker_processes is not written, and 1 by default; ", "worker_processes가 없어 기본값 1입니다. ") + cpus;
             found.add(Finding { at: first.map(Spot::at), ..Finding::nowhere(what) }.write("worker_processes auto;").fix(fix));
         }
-        Some(_) => {}
+        Some(_) | None => {}
     }
 }

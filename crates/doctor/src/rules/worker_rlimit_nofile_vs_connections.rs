@@ -28,15 +28,16 @@ fn check(case: &Case<'_>, found: &mut Found) {
         Some(limit) => {
             let written = limit.arg(0).parse::<u64>().unwrap_or(u64::MAX);
             if written < need {
-                let what = format!("{written} files for {connections} connections: {} clients if they are proxied", written / 2);
+                let what = said!("{written} files for {connections} connections: {} clients if they are proxied", "연결 {connections}개에 파일 {written}개: 프록시하면 클라이언트 {}명입니다", written / 2);
                 let fix = edit::replace(limit.statement(), &line);
                 found.add(Finding::at(limit, what).write(format!("{line};")).fix(Some(fix)));
             }
         }
         // The running worker's own limit is better knowledge, and another rule's.
-        None if case.facts.processes.is_empty() => {
+        // weir raises its soft limit to the hard one by itself.
+        None if case.facts.processes.is_empty() && !case.is_weir() => {
             let root = spot.scope().opener().map_or(spot, |events| events);
-            let what = format!("{connections} connections may take {need} files; without worker_rlimit_nofile the limit of whoever starts nginx holds, often 1024");
+            let what = said!("{connections} connections may take {need} files; without worker_rlimit_nofile the limit of whoever starts nginx holds, often 1024", "연결 {connections}개에 파일 {need}개가 필요할 수 있습니다. worker_rlimit_nofile이 없으면 nginx를 시작한 쪽의 한도(흔히 1024)가 적용됩니다");
             let fix = edit::insert_after(case.tree(), root.statement(), &line);
             found.add_as(Level::Note, Finding::at(spot, what).write(format!("{line};")).fix(fix));
         }

@@ -20,12 +20,20 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     let (Some(cpus), Some(spot)) = (case.facts.cpus, case.view.root().get("worker_processes")) else { return };
     let auto = spot.arg(0) == "auto";
+    // weir's auto counts the quota.
+    if auto && case.is_weir() {
+        return;
+    }
     let workers = if auto { case.facts.cpus_present } else { spot.arg(0).parse().ok() };
     if let Some(workers) = workers.filter(|workers| *workers > cpus) {
+        let some_cpus = format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" });
         let what = if auto {
-            format!("auto is {workers} workers in nginx, and the control group allows {cpus} CPU{}", if cpus == 1 { "" } else { "s" })
+            Said {
+                en: format!("auto is {workers} workers in nginx, and the control group allows {some_cpus}"),
+                ko: format!("nginx에서 auto는 워커 {workers}개인데 컨트롤 그룹은 CPU {cpus}개만 허용합니다"),
+            }
         } else {
-            format!("{workers} workers for {cpus} CPU{}", if cpus == 1 { "" } else { "s" })
+            Said { en: format!("{workers} workers for {some_cpus}"), ko: format!("CPU {cpus}개에 워커 {workers}개입니다") }
         };
         let line = format!("worker_processes {cpus}");
         let fix = edit::replace(spot.statement(), &line);
