@@ -24,6 +24,7 @@ mod settings;
 mod source;
 mod steps;
 mod summary;
+mod sweep;
 mod take;
 mod validate;
 mod yaml;
@@ -99,7 +100,9 @@ pub fn load(options: &Options, load_js: &dyn Fn(&Path) -> Result<Value, String>)
             Some(text) => Err(Refusal { text, exit: 1, warnings: notes.into_warnings() }),
         },
         Err(stop) => {
-            let text = notes.sources.render(&stop.problem);
+            // The first problem is Artillery's; what else is wrong is told in the same run.
+            let more = notes.refusal().unwrap_or_default();
+            let text = notes.sources.render(&stop.problem) + &more;
             Err(Refusal { text, exit: stop.exit, warnings: notes.into_warnings() })
         }
     }
@@ -112,8 +115,26 @@ fn try_load(
 ) -> Result<Plan, Stop> {
     let environment = pipeline::environment(options, notes);
     let script = files::read_all(options, load_js, notes)?;
-    let mut settled = pipeline::settle(script, options, environment, notes)?;
-    if let Some(problem) = validate::first_error(&settled.script) {
+    let written = script.clone();
+    let planned = settled_plan(script, options, environment, notes);
+    if planned.is_err() {
+        sweep::unknown_keys(&written, notes);
+    }
+    planned
+}
+
+fn settled_plan(script: Node, options: &Options, environment: Value, notes: &mut Notes) -> Result<Plan, Stop> {
+    let written = script.clone();
+    let mut settled = match pipeline::settle(script, options, environment, notes) {
+        Ok(settled) => settled,
+        Err(problem) => {
+            notes.add(validate::errors(&written).into_iter().filter(|other| !other.what.contains("\"config.target\"")));
+            return Err(problem.into());
+        }
+    };
+    let mut errors = validate::errors(&settled.script).into_iter();
+    if let Some(problem) = errors.next() {
+        notes.add(errors);
         return Err(problem.into());
     }
     let config = settled.script.member_mut("config");

@@ -123,6 +123,46 @@ fn refusals_are_artillerys() {
 }
 
 #[test]
+fn every_typing_error_is_named_in_one_run() {
+    let script = "config:\n  targt: http://127.0.0.1:1\n  phases:\n    - duration: 1\n      arivalRate: 1\nscenarios:\n  - flwo: []\n  - flow:\n      - gett: {url: /}\n      - lop: [{get: {url: /}}]\n        count: 2\n";
+    let dir = Dir::with(&[("a.yml", script)]);
+    let refusal = load(&dir.options(&["a.yml"]), &no_js).unwrap_err();
+    let told = refusal.warnings.join("\n");
+    for (typed, meant) in
+        [("targt", "target"), ("arivalRate", "arrivalRate"), ("flwo", "flow"), ("gett", "get"), ("lop", "loop")]
+    {
+        let named = told
+            .lines()
+            .any(|line| line.contains(&format!("`{typed}`")) && line.contains(&format!("did you mean `{meant}`?")));
+        assert!(named, "{typed}: {told}");
+    }
+    assert!(refusal.text.starts_with("Error: No target specified"), "{}", refusal.text);
+    assert!(refusal.text.contains("\"scenarios[0].flow\" is required"), "{}", refusal.text);
+    assert!(refusal.text.contains("\"scenarios[1].flow[1]\" must have 1 key"), "{}", refusal.text);
+}
+
+#[test]
+fn a_tab_is_shown_on_its_own_line() {
+    let dir = Dir::with(&[("a.yml", "config:\n  target: http://x\n\tphases: []\n")]);
+    let refusal = load(&dir.options(&["a.yml"]), &no_js).unwrap_err();
+    assert!(refusal.text.contains("a.yml:3:1: this is no YAML: a tab indents this line"), "{}", refusal.text);
+    assert!(refusal.text.contains("3 | \tphases: []"), "{}", refusal.text);
+}
+
+#[test]
+fn an_engine_of_socketios_package_is_told_weirs_own() {
+    for engines in ["", "  engines: {socketio-v3: {}}\n"] {
+        let script =
+            format!("config:\n  target: http://x\n{engines}scenarios:\n  - engine: socketio-v3\n    flow: []\n");
+        let dir = Dir::with(&[("a.yml", &script)]);
+        let text = load(&dir.options(&["a.yml"]), &no_js).unwrap_err().text;
+        assert!(text.contains("write `engine: socketio`"), "{text}");
+        // What was included was not forgotten.
+        assert_eq!(text.contains("Did you forget"), engines.is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn unknown_engines_end_as_artillery_does() {
     for (engine, why) in [("playwright", "no browser"), ("websocket", "`ws`"), ("kafka", "engines from npm")] {
         let refusal = flow(engine, "").unwrap_err();

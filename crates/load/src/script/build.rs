@@ -127,15 +127,7 @@ impl Builder<'_> {
     }
 
     fn check_top(&mut self, script: &Node) {
-        for (name, member) in script.map().into_iter().flatten() {
-            if keys::SCRIPT.key(name).is_none() && !name.starts_with("x-") {
-                let one = Node::new(
-                    member.at,
-                    super::node::Kind::Map([(name.clone(), member.clone())].into_iter().collect()),
-                );
-                keys::SCRIPT.check(&one, self.notes);
-            }
-        }
+        keys::SCRIPT.check_own(script, self.notes);
     }
 
     fn variables(&mut self, node: Option<&Node>) -> Vec<(crate::vars::Slot, Initial)> {

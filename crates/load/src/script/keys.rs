@@ -140,6 +140,15 @@ impl Object {
         }
     }
 
+    /// As [`Object::check`], of what is not kept for anchors: names that begin with `x-`.
+    pub fn check_own(&self, node: &Node, notes: &mut Notes) {
+        for (name, member) in node.map().into_iter().flatten() {
+            if self.key(name).is_none() && !name.starts_with("x-") {
+                self.unknown(name, member.at, notes);
+            }
+        }
+    }
+
     fn unknown(&self, name: &str, at: super::source::At, notes: &mut Notes) {
         let near = near::nearest(name, self.keys.iter().map(|key| key.name));
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));

@@ -57,6 +57,12 @@ impl Notes {
         }
     }
 
+    /// Problems besides the one that ends the reading.
+    pub fn add(&mut self, problems: impl Iterator<Item = Problem>) {
+        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
+        self.problems.extend(problems.take(room));
+    }
+
     /// Whether the script can be run, and if not why.
     pub fn refusal(&self) -> Option<String> {
         if self.problems.is_empty() {

@@ -55,32 +55,42 @@ fn known(list: &[Node], name: &str) -> String {
 /// The engine of each scenario and hook is one of ours, or the run ends here.
 pub(crate) fn check_engines(script: &Node, scenarios: &[(usize, &Node)]) -> Result<(), Stop> {
     let default = script.dig(&["config", "engine"]);
+    let engines = script.dig(&["config", "engines"]);
     for (index, node) in scenarios {
         let name = node.get("name").map_or_else(|| index.to_string(), Node::shown);
-        check_engine(node.get("engine").or(default), &format!("scenario \"{name}\""), node)?;
+        check_engine(node.get("engine").or(default), engines, &format!("scenario \"{name}\""), node)?;
     }
     for hook in ["before", "after"] {
         if let Some(node) = script.get(hook) {
-            check_engine(node.get("engine"), &format!("{hook} hook"), node)?;
+            check_engine(node.get("engine"), engines, &format!("{hook} hook"), node)?;
         }
     }
     Ok(())
 }
 
-fn check_engine(engine: Option<&Node>, whose: &str, node: &Node) -> Result<(), Stop> {
+fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: &str, node: &Node) -> Result<(), Stop> {
     let Some(engine) = engine.filter(|engine| engine.is_truthy()) else { return Ok(()) };
     let name = engine.shown();
     if read_engine(&name).is_some() {
         return Ok(());
     }
+    let is_included = engines.is_some_and(|engines| engines.get(&name).is_some());
     let why = match name.as_str() {
         "playwright" => "weir has no browser: run this scenario with Artillery".to_owned(),
         "websocket" => "the engine's name is `ws`".to_owned(),
+        // Its npm package is one for each protocol; weir's engine speaks the present one.
+        name if name.to_ascii_lowercase().starts_with("socketio") || name.eq_ignore_ascii_case("socket.io") => {
+            "write `engine: socketio`: weir's own speaks the protocol of Socket.IO 3 and 4 and needs no `config.engines`"
+                .to_owned()
+        }
         _ => "weir has the engines `http`, `ws` and `socketio`; engines from npm need Artillery".to_owned(),
     };
-    let what = format!(
-        "Error: Failed to run {whose}: unknown engine \"{name}\". Did you forget to include it in \"config.engines.{name}\"?\n{why}"
-    );
+    let asks = if is_included {
+        String::new()
+    } else {
+        format!(" Did you forget to include it in \"config.engines.{name}\"?")
+    };
+    let what = format!("Error: Failed to run {whose}: unknown engine \"{name}\".{asks}\n{why}");
     let at = if engine.at.line > 0 { engine.at } else { node.at };
     Err(Stop { problem: Problem::artillery(Some(at), what), exit: EXIT_WORKER })
 }

@@ -1,4 +1,4 @@
-//! Artillery's own check of a script's shape: the same words, the first error only (artillery.md §1.10).
+//! Artillery's own check of a script's shape: the same words (artillery.md §1.10), but every error in one run.
 //!
 //! Taken though Artillery refuses them: `jitter` beside `think`, `limit` beside `parallel`, lists in a flow.
 
@@ -8,29 +8,45 @@ use super::source::Problem;
 /// Keys that are sent to a target.
 const VERBS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The first thing that is not as it must be.
-pub(crate) fn first_error(script: &Node) -> Option<Problem> {
-    check_script(script).err()
-}
-
-type Checked = Result<(), Problem>;
-
-fn check_script(script: &Node) -> Checked {
-    if let Some(config) = script.get("config") {
-        check_config(config)?;
-    }
-    let scenarios = required(script, script.get("scenarios"), "scenarios")?;
-    for (index, scenario) in list(scenarios, "scenarios")?.iter().enumerate() {
-        check_scenario(scenario, &format!("scenarios[{index}]"))?;
+/// Everything that is not as it must be; the first is the one that Artillery names, which stops there.
+pub(crate) fn errors(script: &Node) -> Vec<Problem> {
+    let mut found = Found::default();
+    found.take(script.get("config").map_or(Ok(()), check_config));
+    match required(script, script.get("scenarios"), "scenarios").and_then(|node| list(node, "scenarios")) {
+        Err(problem) => found.take(Err(problem)),
+        Ok(scenarios) => {
+            for (index, scenario) in scenarios.iter().enumerate() {
+                check_scenario(scenario, &format!("scenarios[{index}]"), &mut found);
+            }
+        }
     }
     for name in ["before", "after"] {
         if let Some(hook) = script.get(name) {
-            object(hook, name)?;
-            check_flow(hook, name)?;
+            match object(hook, name) {
+                Ok(()) => check_flow(hook, name, &mut found),
+                Err(problem) => found.take(Err(problem)),
+            }
         }
     }
-    Ok(())
+    found.problems
 }
+
+/// Problems that are kept; a script with more is told of these first.
+const PROBLEMS_MAX: usize = 20;
+
+#[derive(Default)]
+struct Found {
+    problems: Vec<Problem>,
+}
+
+impl Found {
+    fn take(&mut self, checked: Checked) {
+        let room = self.problems.len() < PROBLEMS_MAX;
+        self.problems.extend(checked.err().filter(|_| room));
+    }
+}
+
+type Checked = Result<(), Problem>;
 
 fn check_config(config: &Node) -> Checked {
     object(config, "config")?;
@@ -51,36 +67,39 @@ fn check_config(config: &Node) -> Checked {
     each("engines", object)
 }
 
-fn check_scenario(scenario: &Node, path: &str) -> Checked {
-    object(scenario, path)?;
+fn check_scenario(scenario: &Node, path: &str, found: &mut Found) {
+    if let Err(problem) = object(scenario, path) {
+        return found.take(Err(problem));
+    }
     for key in ["name", "engine"] {
-        optional(scenario, path, key, string)?;
+        found.take(optional(scenario, path, key, string));
     }
     for key in ["beforeScenario", "afterScenario"] {
-        optional(scenario, path, key, strings)?;
+        found.take(optional(scenario, path, key, strings));
     }
-    check_flow(scenario, path)
+    check_flow(scenario, path, found);
 }
 
-fn check_flow(scenario: &Node, path: &str) -> Checked {
+fn check_flow(scenario: &Node, path: &str, found: &mut Found) {
     let path = format!("{path}.flow");
     let engine = scenario.get("engine").and_then(Node::text);
     if !matches!(engine, None | Some("socketio" | "ws" | "http")) {
-        return scenario.get("flow").map_or(Ok(()), |flow| list(flow, &path).map(|_| ()));
+        return found.take(scenario.get("flow").map_or(Ok(()), |flow| list(flow, &path).map(|_| ())));
     }
-    let flow = required(scenario, scenario.get("flow"), &path)?;
-    check_steps(list(flow, &path)?, &path, engine)
+    match required(scenario, scenario.get("flow"), &path).and_then(|flow| list(flow, &path)) {
+        Ok(steps) => check_steps(steps, &path, engine, found),
+        Err(problem) => found.take(Err(problem)),
+    }
 }
 
-fn check_steps(steps: &[Node], path: &str, engine: Option<&str>) -> Checked {
+fn check_steps(steps: &[Node], path: &str, engine: Option<&str>, found: &mut Found) {
     for (index, step) in steps.iter().enumerate() {
         let path = format!("{path}[{index}]");
         match step.list() {
-            Some(steps) => check_steps(steps, &path, engine)?,
-            None => check_step(step, &path, engine)?,
+            Some(steps) => check_steps(steps, &path, engine, found),
+            None => found.take(check_step(step, &path, engine)),
         }
     }
-    Ok(())
 }
 
 fn check_step(step: &Node, path: &str, engine: Option<&str>) -> Checked {
@@ -227,7 +246,7 @@ mod tests {
     use super::*;
 
     fn error(script: &str) -> Option<String> {
-        let problem = first_error(&yaml::read(script, 0).unwrap())?;
+        let problem = errors(&yaml::read(script, 0).unwrap()).into_iter().next()?;
         Some(problem.what.strip_prefix("Scenario validation error: ").unwrap().to_owned())
     }
 
@@ -266,6 +285,22 @@ mod tests {
         ] {
             assert_eq!(error(script), None, "{script}");
         }
+    }
+
+    #[test]
+    fn every_error_is_told_in_one_run() {
+        let script = "config: {target: 5}\nscenarios: [{flow: [{get: {}}, {think: true}]}, {flow: x}]\nbefore: {}";
+        let said: Vec<String> =
+            errors(&yaml::read(script, 0).unwrap()).into_iter().map(|problem| problem.what).collect();
+        let ends = [
+            "config.target\" must be a string",
+            "flow[0].get.url\" is required",
+            "[1].think\" must be one of [number, string]",
+            "scenarios[1].flow\" must be an array",
+            "before.flow\" is required",
+        ];
+        assert_eq!(said.len(), ends.len(), "{said:?}");
+        assert!(said.iter().zip(ends).all(|(said, end)| said.ends_with(end)), "{said:?}");
     }
 
     #[test]

@@ -23,7 +23,20 @@ pub(crate) fn read(text: &str, file: u16) -> Result<Node, Problem> {
     let first = document(&text, file);
     // js-yaml takes a tab after `:`, the parser here does not before a word; JSON is often laid out so.
     let is_tab = first.as_ref().is_err_and(|problem| problem.what.contains("':' must be followed"));
-    if is_tab { document(&text.replace(":\t", ": "), file) } else { first }
+    let read = if is_tab { document(&text.replace(":\t", ": "), file) } else { first };
+    read.map_err(|problem| at_the_tab(problem, &text))
+}
+
+/// The parser stops where the value before a tab began; the tab itself is what is wrong.
+fn at_the_tab(problem: Problem, text: &str) -> Problem {
+    let Some(at) = problem.at.filter(|_| problem.what.contains("tab")) else { return problem };
+    let from = at.line.saturating_sub(1) as usize;
+    let indent = |line: &str| line.find(|c: char| c != ' ').filter(|at| line[*at..].starts_with('\t'));
+    let found = text.lines().enumerate().skip(from).find_map(|(line, text)| Some((line, indent(text)?)));
+    let Some((line, column)) = found else { return problem };
+    let number = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
+    let at = At { line: number(line), column: number(column), ..at };
+    Problem::new(at, "this is no YAML: a tab indents this line; indent with spaces")
 }
 
 fn document(text: &str, file: u16) -> Result<Node, Problem> {

@@ -1,0 +1,71 @@
+//! Unknown keys of a script that is refused: whoever mistyped a key learns it although another error stands.
+//!
+//! A script that is read to its end is warned of unknown keys where they are read.
+
+use super::keys;
+use super::near;
+use super::node::Node;
+use super::notes::Notes;
+
+/// Warns of every unknown key of a script's frame, its scenarios and their steps.
+pub(crate) fn unknown_keys(script: &Node, notes: &mut Notes) {
+    keys::SCRIPT.check_own(script, notes);
+    if let Some(config) = script.get("config") {
+        keys::CONFIG.check(config, notes);
+        let phases = config.get("phases").and_then(Node::list).unwrap_or_default();
+        phases.iter().for_each(|phase| keys::PHASE.check(phase, notes));
+        for (name, object) in
+            [("http", &keys::HTTP), ("ws", &keys::WS), ("socketio", &keys::SOCKETIO), ("tls", &keys::TLS)]
+        {
+            config.get(name).into_iter().for_each(|node| object.check(node, notes));
+        }
+    }
+    for scenario in script.get("scenarios").and_then(Node::list).unwrap_or_default() {
+        keys::SCENARIO.check(scenario, notes);
+        steps(scenario.get("flow"), notes);
+    }
+    for hook in ["before", "after"].iter().filter_map(|name| script.get(name)) {
+        keys::HOOK.check(hook, notes);
+        steps(hook.get("flow"), notes);
+    }
+}
+
+/// The parser bounds how deep lists are inside one another.
+fn steps(list: Option<&Node>, notes: &mut Notes) {
+    for node in list.and_then(Node::list).unwrap_or_default() {
+        step(node, notes);
+    }
+}
+
+fn step(node: &Node, notes: &mut Notes) {
+    if node.list().is_some() {
+        return steps(Some(node), notes);
+    }
+    for (name, member) in node.map().into_iter().flatten() {
+        let is_loop = node.get("loop").is_some() && keys::LOOP.key(name).is_some();
+        let is_request = member.value.get("url").is_some();
+        let is_known = keys::STEP.key(name).is_some() || is_loop;
+        if is_known && matches!(&**name, "loop" | "parallel") {
+            steps(Some(&member.value), notes);
+        } else if is_known && is_request {
+            keys::REQUEST.check(&member.value, notes);
+        } else if !is_known {
+            if keys::LOOP.key(name).is_some() {
+                continue;
+            }
+            // Steps inside a step: only these two have them.
+            let holds_steps = member.value.list().is_some_and(|list| list.iter().any(|node| node.map().is_some()));
+            steps(Some(&member.value).filter(|_| holds_steps), notes);
+            let known = keys::STEP.keys.iter().chain(keys::LOOP.keys).map(|key| key.name);
+            let known = known.filter(|name| !holds_steps || matches!(*name, "loop" | "parallel"));
+            // A method of the user's own is a request, unless it looks like a known one.
+            let Some(near) = near::nearest(name, known) else {
+                if !is_request {
+                    notes.warn(member.at, &format!("`{name}` is no step"));
+                }
+                continue;
+            };
+            notes.warn(member.at, &format!("`{name}` is no step; did you mean `{near}`?"));
+        }
+    }
+}
