@@ -75,7 +75,7 @@ pub struct Plan {
 
 /// What was seen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Watched {
     /// In order; the first at the load's beginning, the last after its end.
     pub ticks: Vec<Tick>,

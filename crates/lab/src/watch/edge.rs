@@ -19,7 +19,7 @@ const ANSWER_MAX: u64 = 8 << 20;
 
 /// Totals since the edge's start, and levels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Account {
     /// It answered.
     pub is_there: bool,
@@ -55,7 +55,7 @@ pub struct Account {
 
 /// One server of an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Peer {
     /// Tries.
     pub requests: u64,
@@ -69,7 +69,7 @@ pub struct Peer {
 
 /// What a cache said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Cache {
     /// Answers by nginx's words: `HIT`, `MISS`, `EXPIRED`, `STALE`, `UPDATING`, `REVALIDATED`, `BYPASS`.
     pub said: BTreeMap<String, u64>,

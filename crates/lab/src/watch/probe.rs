@@ -143,7 +143,7 @@ pub struct Probe {
 
 /// What came of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Answers {
     /// The process of the stack; empty where it was named by its place alone.
     pub process: String,

@@ -42,7 +42,7 @@ const COUNTERS: &[&str] = &[
 
 /// One look.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Tick {
     /// Since the first, ms.
     pub at_ms: u64,
@@ -62,7 +62,7 @@ pub struct Tick {
 
 /// A process with its descendants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ProcessTick {
     /// Its name in the stack.
     pub name: String,
@@ -92,7 +92,7 @@ pub struct ProcessTick {
 
 /// A thread's totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ThreadTick {
     /// The kernel's id.
     pub id: u32,
@@ -106,7 +106,7 @@ pub struct ThreadTick {
 
 /// A network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct HostTick {
     /// Its host's name.
     pub name: String,

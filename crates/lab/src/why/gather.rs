@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 use weir_conf::{Statement, Tree};
 use weir_load::record::Hdr;
@@ -52,18 +53,58 @@ pub struct Known<'a> {
     pub pools: &'a [Pool],
 }
 
-/// Everything of one block.
-pub fn signals(answer: &Value, known: &Known<'_>) -> Signals {
-    let watched: Watched = serde_json::from_value(answer["watched"].clone()).unwrap_or_default();
+/// What of a keeper's answer no signal can do without. Keeper and lab are one program: a key that is missing or has another
+/// name is a fault, and never "nothing was used".
+#[derive(Deserialize)]
+struct Answer {
+    usage: Used,
+    watched: Watched,
+    load: Report,
+}
+
+#[derive(Deserialize)]
+struct Used {
+    seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    weir: Own,
+    aggregate: Aggregate,
+}
+
+#[derive(Deserialize)]
+struct Own {
+    started_ms: f64,
+    ended_ms: f64,
+    response: Response,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    hdr_ns: String,
+}
+
+#[derive(Deserialize)]
+struct Aggregate {
+    counters: BTreeMap<String, Value>,
+}
+
+/// Everything of one block. The error names what of the answer could not be read.
+pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
+    let read = Answer::deserialize(answer).map_err(|error| format!("the keeper's answer cannot be read: {error}"))?;
+    let hdr = Hdr::decode(&read.load.weir.response.hdr_ns);
+    let hdr = hdr.ok_or("the keeper's answer cannot be read: load.weir.response.hdr_ns is no histogram")?;
+    let counters: BTreeMap<String, u64> =
+        read.load.aggregate.counters.iter().filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect();
+    let watched = read.watched;
     let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
     let block = Block::of(answer, 0, Arm::Before, 0, asked);
-    let seconds = answer["usage"]["seconds"].as_f64().unwrap_or(0.0);
-    let weir = &answer["load"]["weir"];
-    let measured =
-        weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map_or(seconds, |(to, from)| (to - from) / 1000.0);
-    Signals {
-        seconds: measured,
-        load: load(answer, &block, known),
+    let weir = &read.load.weir;
+    let measured = (weir.ended_ms - weir.started_ms) / 1000.0;
+    Ok(Signals {
+        seconds: if measured > 0.0 { measured } else { read.usage.seconds },
+        load: load(answer, &counters, &hdr, &block, known),
         conf: conf(known.tree, known.is_weir),
         edge: edge(&watched.ticks, known),
         processes: processes(&watched, known, answer),
@@ -73,22 +114,20 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Signals {
         wrote: watched.wrote,
         pools: known.pools.to_vec(),
         told: told::summed(&watched.told),
-    }
+    })
 }
 
-fn load(answer: &Value, block: &Block, known: &Known<'_>) -> Load {
+fn load(answer: &Value, counters: &BTreeMap<String, u64>, hdr: &Hdr, block: &Block, known: &Known<'_>) -> Load {
     let weir = &answer["load"]["weir"];
-    let counters = answer["load"]["aggregate"]["counters"].as_object().cloned().unwrap_or_default();
     let statuses: BTreeMap<u16, u64> = counters
         .iter()
-        .filter_map(|(name, count)| Some((name.strip_prefix("http.codes.")?.parse().ok()?, count.as_u64()?)))
+        .filter_map(|(name, count)| Some((name.strip_prefix("http.codes.")?.parse().ok()?, *count)))
         .collect();
-    let of = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let of = |name: &str| counters.get(name).copied().unwrap_or(0);
     let below: u64 = statuses.iter().filter(|(status, _)| **status < 500).map(|(_, count)| count).sum();
     let other = of("websocket.messages_received") + of("socketio.emit");
     let (low, step, count) = BOUNDS;
     let bounds: Vec<u64> = (0..=count).map(|n| (low * step.powi(i32::try_from(n).unwrap_or(0)) * 1e6) as u64).collect();
-    let hdr = Hdr::decode(weir["response"]["hdr_ns"].as_str().unwrap_or_default()).unwrap_or_default();
     let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
     let series = Series::of(&answer["load"]);
     Load {
@@ -115,12 +154,8 @@ fn load(answer: &Value, block: &Block, known: &Known<'_>) -> Load {
         // Where everything fails there are no figures to compare, and all the more to explain.
         spoiled: block.spoiled.iter().filter(|why| !why.contains("are too few to say anything")).cloned().collect(),
         cautions: block.cautions.clone(),
-        upgrades: (statuses_of_upgrades(&counters), of("vusers.created")),
+        upgrades: (of("http.codes.101"), of("vusers.created")),
     }
-}
-
-fn statuses_of_upgrades(counters: &serde_json::Map<String, Value>) -> u64 {
-    counters.get("http.codes.101").and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// When the first window with a failure began.
@@ -540,7 +575,7 @@ mod tests {
             "usage": {"seconds": 10.0, "edge_cpu_s": 5.0},
             "watched": {"ticks": [tick(0, 0, 1), tick(10_000, 5_000, 101)], "backlogs": {"0.0.0.0:80": 8}, "ports": {"edge": 200}, "said": {"no_port": 3}},
             "load": {"aggregate": {"counters": {"http.requests": 1000, "http.codes.200": 900, "http.codes.502": 100}},
-                "weir": {"started_ms": 1000, "ended_ms": 11_000, "response": {"count": 1000, "mean": 2.0, "p50": 1.0, "p95": 4.0},
+                "weir": {"started_ms": 1000, "ended_ms": 11_000, "response": {"hdr_ns": Hdr::default().encoded(), "count": 1000, "mean": 2.0, "p50": 1.0, "p95": 4.0},
                     "series": {"interval_ms": 500, "length": 3, "counts": {"http.codes.200": [1, 2, 3], "http.codes.502": [0, 0, 4]}, "response": {"p50": [1, 1, 1]}}}},
         });
         let tree = tree("http { }");
@@ -555,12 +590,25 @@ mod tests {
             is_weir: false,
             pools: &[],
         };
-        let found = signals(&answer, &known);
+        let found = signals(&answer, &known).unwrap();
+        // A key of another name is a fault, and not a block in which nothing happened.
+        for (place, key) in
+            [("", "watched"), ("/watched", "ticks"), ("/load/weir/response", "hdr_ns"), ("/load/aggregate", "counters")]
+        {
+            let mut torn = answer.clone();
+            let object = torn.pointer_mut(place).and_then(Value::as_object_mut).unwrap();
+            let value = object.remove(key).unwrap();
+            object.insert(format!("{key}_renamed"), value);
+            assert!(
+                signals(&torn, &known).is_err_and(|why| why.starts_with("the keeper's answer cannot be read")),
+                "{key}"
+            );
+        }
         // Nobody saw the application, and nobody killed it: one that was killed before it was looked at is there.
         assert!(!found.processes.iter().any(|process| process.name == "origin0"));
         let mut killed = answer.clone();
         killed["usage"]["hosts"] = json!({HUB: {"memory_full": 9, "memory_killed": 1}});
-        let killed = signals(&killed, &known);
+        let killed = signals(&killed, &known).unwrap();
         let origin = killed.processes.iter().find(|process| process.name == "origin0").unwrap();
         assert_eq!((origin.memory_full, origin.memory_killed), (9, 1));
         assert_eq!((found.seconds, found.load.sent, found.load.answered, found.failed()), (10.0, 1000, 900, 100));

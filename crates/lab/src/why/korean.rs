@@ -9,13 +9,15 @@ use phrases::{LABELS, PHRASES};
 const TEXT_MAX: usize = 4096;
 
 /// In Korean, if the table has it. Holes, which are `{}` in English, are `{1}`, `{2}` … in Korean, in the order of the English; what
-/// stands in them is looked up as well. Of several that fit, the one that says most by itself.
+/// stands in them is looked up as well. Of several that fit, the one
+/// with most words of its own at the text's beginning; of those, the one that says most by itself.
 pub fn say(text: &str) -> Option<String> {
     if text.len() > TEXT_MAX {
         return None;
     }
-    let fits = PHRASES.iter().filter_map(|(en, ko)| Some((en.len(), ko, holes(en, text)?)));
-    let (_, ko, holes) = fits.max_by_key(|(length, _, holes)| length - 2 * holes.len())?;
+    let fits = PHRASES.iter().filter_map(|(en, ko)| Some((begins(en), en.len(), ko, holes(en, text)?)));
+    // A sentence is told by how it begins: what begins with a hole would take any beginning for a name.
+    let (_, _, ko, holes) = fits.max_by_key(|(begins, length, _, holes)| (*begins, length - 2 * holes.len()))?;
     let mut said = (*ko).to_owned();
     for (number, hole) in holes.iter().enumerate() {
         // A hole is shorter than what it is in: this ends.
@@ -39,6 +41,11 @@ pub fn label(label: &str) -> &str {
 pub fn padded(label: &str, columns: usize) -> String {
     let width: usize = label.chars().map(|c| if ('가'..='힣').contains(&c) { 2 } else { 1 }).sum();
     format!("{label}{}", " ".repeat(columns.saturating_sub(width)))
+}
+
+/// Letters before the first hole.
+fn begins(phrase: &str) -> usize {
+    phrase.find("{}").unwrap_or(phrase.len())
 }
 
 /// What stands in the holes of a phrase, if a text is of its form.
@@ -96,6 +103,35 @@ mod tests {
             lacking.extend(say(segment.name()).is_none().then(|| segment.name().to_owned()));
         }
         assert!(lacking.is_empty(), "no Korean for:\n{}", lacking.join("\n"));
+    }
+
+    /// Every sentence is found again as itself, alone and within each of the verdicts.
+    #[test]
+    fn a_sentence_is_never_taken_for_another() {
+        let filled = |text: &str, hole: &dyn Fn(usize) -> String, from: usize| -> String {
+            let count = text.matches("{}").count().max(from);
+            (0..count).fold(text.to_owned(), |text, number| {
+                let text = text.replacen("{}", &hole(number), 1);
+                text.replace(&format!("{{{}}}", number + 1), &hole(number))
+            })
+        };
+        let value = |number: usize| format!("{}", 70 + number);
+        let mut wrong = Vec::new();
+        for (en, ko) in PHRASES.iter().filter(|(en, _)| *en != "{}") {
+            let holes = en.matches("{}").count();
+            let (english, korean) = (filled(en, &value, 0), filled(ko, &value, holes));
+            if say(&english).as_deref() != Some(&korean) {
+                wrong.push(format!("{english}\n  said {:?}\n  not  {korean}", say(&english)));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let offered = "NOT SATURATED  100/s offered and 101/s answered: capacity unknown (weir lab capacity finds it)";
+        let said = say(offered).unwrap_or_default();
+        assert!(said.starts_with("NOT SATURATED (포화되지 않음)"), "{said}");
+        assert!(
+            say(&format!("{offered}; noticed: edge: local ports   (rule B01)"))
+                .is_some_and(|ko| ko.starts_with("NOT SATURATED ("))
+        );
     }
 
     #[test]

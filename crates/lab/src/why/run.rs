@@ -110,6 +110,8 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
     if !it.ask.is_isolated {
         tell.line("without root: the edge's own account and its log are not seen, and nothing can be squeezed");
     }
+    let proving = if it.is_proving { it.rounds * (1 + rules::FINDINGS_MAX) } else { 0 };
+    tell.line(&crate::outlook::duration(&it.ask, (2, 2 + STEPS_MAX + proving)));
     let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
     let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell };
@@ -199,7 +201,7 @@ impl Lab<'_> {
         let holds = |lab: &Lab<'_>, signals: &Signals| !lab.is_saturated(signals, None);
         let half_holds = facts.half.as_ref().is_some_and(|half| holds(self, half));
         let (mut low, mut high) = if half_holds { (asked / 2.0, asked) } else { (asked / 16.0, asked / 2.0) };
-        let mut at_knee = None;
+        let (mut at_knee, mut is_measured) = (None, half_holds);
         for _ in 0..STEPS_MAX {
             if high / low <= BRACKET {
                 break;
@@ -213,9 +215,12 @@ impl Lab<'_> {
             }
             let passed = holds(self, &signals);
             facts.steps.push((rate, passed));
+            is_measured |= passed;
             if passed { low = rate } else { (high, at_knee) = (rate, Some(signals)) }
         }
-        facts.knee = Some(low);
+        facts.knee = knee_of(low, is_measured);
+        // Where no rate held, the least that failed is all that is known.
+        facts.no_knee_above = facts.knee.is_none().then_some(high);
         // What is full at the least rate that fails was full first: what fills up only beyond it is a consequence.
         if let Some(at_knee) = at_knee {
             let grew = facts.half.as_ref().filter(|_| half_holds).map(|half| growth(half, &at_knee));
@@ -224,6 +229,7 @@ impl Lab<'_> {
                 facts.findings = there;
             }
         }
+        let low = facts.knee.unwrap_or(high);
         *proving = Load::Path { path, connections, rate: Some((low * AT_KNEE * 10.0).round() / 10.0) };
         Ok(())
     }
@@ -380,8 +386,13 @@ impl Lab<'_> {
             is_weir: self.it.side.edge == Edge::Weir,
             pools: &self.it.pools,
         };
-        Ok(gather::signals(&answer, &known))
+        gather::signals(&answer, &known).map_err(Ended::Broken)
     }
+}
+
+/// The largest rate that held, if any was seen to: the lower end of the search is a guess until a block holds there.
+fn knee_of(low: f64, is_measured: bool) -> Option<f64> {
+    is_measured.then_some(low)
 }
 
 /// A block of an experiment's stack, loaded as it is asked.

@@ -50,6 +50,8 @@ pub struct Facts {
     pub steps: Vec<(f64, bool)>,
     /// The largest that held; of a closed loop, what it gave.
     pub knee: Option<f64>,
+    /// No rate was seen to hold; this is the least that failed.
+    pub no_knee_above: Option<f64>,
     /// What squeezing showed.
     pub elasticities: Vec<Elasticity>,
     /// What that means.
@@ -77,6 +79,7 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "grew": facts.grew.as_ref().map(|grew| grew.iter().map(|(segment, share)| json!([segment.name(), share])).collect::<Vec<_>>()),
         "steps": facts.steps.iter().map(|(rate, passed)| json!({"rate": rate, "passed": passed, "why": (!passed).then_some("not all of it was answered in time")})).collect::<Vec<_>>(),
         "knee": facts.knee,
+        "no_knee_above": facts.no_knee_above,
         "findings": facts.findings.iter().map(finding_json).collect::<Vec<_>>(),
         "elasticities": facts.elasticities,
         "ruled_out": ruled_out(facts),
@@ -287,6 +290,12 @@ pub fn text(run: &Value) -> String {
     if let Some(knee) = run["knee"].as_f64() {
         line("knee", &format!("{}/s", digits(knee)));
     }
+    if let Some(least) = run["no_knee_above"].as_f64() {
+        line(
+            "knee",
+            &say(&format!("no rate held down to {}/s, which failed too: start lower (--rate)", digits(least))),
+        );
+    }
     let grew: Vec<String> = run["grew"]
         .as_array()
         .into_iter()
@@ -398,6 +407,19 @@ mod tests {
         assert!(korean.contains("\n  제외됨       edge CPU 20 %, 포트 200 중 3\n"), "{korean}");
         assert!(korean.contains("다음 한계: 초당 약 667건에서 app의 CPU\n"), "{korean}");
         assert_eq!(korean.lines().count(), english.lines().count());
+    }
+
+    /// A knee is a rate at which everything was answered: where no block was, none is named.
+    #[test]
+    fn a_knee_that_nobody_measured_is_not_named() {
+        let mut run = json!({"verdict": {"text": "x"}, "no_knee_above": 12.5});
+        let english = text(&run);
+        assert!(
+            english.contains("knee        no rate held down to 12.5/s") && !english.contains("knee        12.5/s"),
+            "{english}"
+        );
+        run["language"] = json!(KOREAN);
+        assert!(text(&run).contains("초당 12.5건까지 낮춰도"), "{}", text(&run));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("log", "로그"),
     ("loop", "루프"),
     ("near", "근처"),
-    ("neighbours", "이웃"),
+    ("neighbours", "같은 CPU의 다른 프로세스"),
     ("not proved", "증명 안 됨"),
     ("not read", "읽지 못함"),
     ("overflows", "넘침"),
@@ -53,10 +53,10 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("ruled out", "제외됨"),
     ("sent", "보냄"),
     ("server", "서버"),
-    ("spike", "봉우리"),
+    ("spike", "스파이크"),
     ("statuses", "상태 코드"),
     ("stood still", "멈춤"),
-    ("table", "연결 표"),
+    ("table", "연결 테이블"),
     ("taken off", "선점"),
     ("threads", "스레드"),
     ("throttled", "제한"),
@@ -74,6 +74,10 @@ pub(super) const LABELS: &[(&str, &str)] = &[
 
 /// Sentences: the English, and the Korean.
 pub(super) const PHRASES: &[(&str, &str)] = &[
+    (
+        "no rate held down to {}/s, which failed too: start lower (--rate)",
+        "초당 {1}건까지 낮춰도 모두 실패했습니다. 더 낮게 시작하세요(--rate)",
+    ),
     // Words of verdicts stay; what they mean is beside them.
     ("no verdict: {}", "no verdict (판정 없음): {1}"),
     ("PROVED  {}", "PROVED (증명됨)  {1}"),
