@@ -9,11 +9,12 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Value, json};
 use weir_net::{Instant, clock};
 
-use crate::analysis::{Analysis, Question, analyse, analyse_duets};
+use crate::analysis::{self, Analysis, Question, analyse, analyse_duets};
 use crate::ask::{Ask, Design, Edge, Side, Stack};
 use crate::block::Block;
 use crate::change::{Change, NoEffect};
 use crate::duet;
+use crate::outlook;
 use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, QUARTET, blocks};
 use crate::stack::{self, Failed, HUB, Place};
 use crate::store;
@@ -74,6 +75,15 @@ impl Comparison {
         })
     }
 
+    /// How long it will take: until the first look that may decide, or to the last; a configuration beside itself always is
+    /// measured to its end.
+    fn outlook(&self) -> String {
+        let each = if self.is_duet { 1 } else { 2 };
+        let most = self.design.looks.pairs_max() * each;
+        let least = if self.after.is_some() { self.design.looks.pairs_min() * each } else { most };
+        outlook::duration(&self.ask, (least.min(most), most))
+    }
+
     /// Asks somebody who knows defaults and limits whether the change can have an effect, before it is run.
     pub fn lint(&mut self, lint: &NoEffect) {
         if let Some(after) = &self.after {
@@ -94,10 +104,17 @@ struct Lab<'a> {
     started_ms: u64,
 }
 
+/// A load that cannot answer is refused before it is sent.
+pub(crate) fn refuse_too_few(ask: &Ask, design: &Design) -> Result<(), String> {
+    outlook::too_few(ask, design.primary).map_or(Ok(()), Err)
+}
+
 /// Runs it, and gives the run as it is kept. The error is for the user: nothing could be measured.
 pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.line(line));
+    refuse_too_few(&it.ask, &it.design)?;
     let after = it.after.as_ref().unwrap_or(&it.before);
+    tell.line(&it.outlook());
     // Each of two at once has all of it on its own host.
     let near = Ask { is_isolated: it.ask.is_isolated && !it.is_duet, ..it.ask.clone() };
     let stacks = (near.stack(&it.before)?, near.stack(after)?);
@@ -159,6 +176,12 @@ impl Lab<'_> {
                 Turned::Good => {}
                 Turned::Stopped => return Ok(None),
                 Turned::Spoiled(why) => return Ok(Some(why)),
+            }
+            // A closed loop tells by its first blocks how many requests they hold.
+            if turn.index < QUARTET
+                && let Some(why) = analysis::none_is_enough(&self.blocks, design.primary)
+            {
+                return Ok(Some(why));
             }
             let pairs = turn.pair + 1;
             let is_look = turn.index % 2 == 1 && design.looks.at.contains(&pairs);

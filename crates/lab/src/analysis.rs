@@ -146,6 +146,14 @@ fn is_least(blocks: &[Block], metric: &Metric, arm: Arm) -> bool {
     least.count() * 2 > usable.len()
 }
 
+/// Why the primary metric will have no figure: a block of each arm was good, and none of them could give one.
+pub(crate) fn none_is_enough(blocks: &[Block], metric: &Metric) -> Option<String> {
+    let usable = || blocks.iter().filter(|block| block.spoiled.is_empty());
+    let has = |arm: Arm| usable().any(|block| block.arm == arm);
+    let is_none = usable().all(|block| !block.values.contains_key(metric.key) && block.requests < metric.requests_min);
+    (is_none && has(Arm::Before) && has(Arm::After)).then(|| too_few(blocks, metric))?
+}
+
 /// Why the primary metric has no figure, if no block could give one.
 fn too_few(blocks: &[Block], metric: &Metric) -> Option<String> {
     let usable = blocks.iter().filter(|block| block.spoiled.is_empty());

@@ -77,6 +77,8 @@ pub struct Capacity {
 /// Runs it, and gives the run as it is kept. The error is for the user.
 pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.line(line));
+    // The search ends as soon as the largest rate that holds was confirmed.
+    tell.line(&crate::outlook::duration(&it.ask, (CONFIRMATIONS + 2, TRIES_MAX)));
     let place = Place::new()?;
     let (id, started_ms) = (store::new_id(), now_ms());
     let (mut tries, mut blocks, mut steps) = (Vec::new(), Vec::new(), Vec::new());

@@ -74,6 +74,9 @@ fn order(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
 /// Runs it, and gives the run as it is kept. The error is for the user: nothing could be measured.
 pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.line(line));
+    crate::ab::refuse_too_few(&it.ask, &it.design)?;
+    let all = it.design.looks.pairs_max() * it.sides.len();
+    tell.line(&crate::outlook::duration(&it.ask, (all, all)));
     let stacks = it.sides.iter().map(|side| it.ask.stack(side)).collect::<Result<Vec<Stack>, String>>()?;
     let (place, began, started_ms, id) = (Place::new()?, clock::precise(), now_ms(), store::new_id());
     let rounds = it.design.looks.pairs_max();

@@ -19,6 +19,7 @@ pub mod html;
 pub mod import;
 pub mod metric;
 pub mod origin;
+pub mod outlook;
 pub mod report;
 pub mod schedule;
 pub mod search;
