@@ -15,6 +15,8 @@ use weir_edge::dash::place;
 use weir_load::once::{self, Once};
 use weir_net::clock::{self, Instant};
 
+use crate::doctor::Lang;
+
 /// `weir top`.
 #[derive(Args)]
 pub struct TopArgs {
@@ -30,8 +32,11 @@ pub struct TopArgs {
     /// Print one screen as text and end, as when the output is no terminal
     #[arg(long)]
     once: bool,
-    /// Korean
-    #[arg(long)]
+    /// Language of the screen
+    #[arg(long, value_enum, default_value_t = Lang::En)]
+    lang: Lang,
+    /// The same as --lang ko
+    #[arg(long, hide = true)]
     korean: bool,
 }
 
@@ -45,9 +50,10 @@ const ROWS: u16 = 40;
 
 /// Runs the verb.
 pub fn main(args: &TopArgs) -> ExitCode {
+    let is_korean = args.korean || args.lang == Lang::Ko;
     let result = source(args).and_then(|source| match args.once || !io::stdout().is_terminal() {
-        true => print(&source, args.korean),
-        false => watch(&source, args.korean),
+        true => print(&source, is_korean),
+        false => watch(&source, is_korean),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
