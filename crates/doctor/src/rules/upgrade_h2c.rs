@@ -33,7 +33,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         // One map serves many locations.
         if !told.iter().any(|known| known.is(culprit)) {
             told.push(culprit);
-            found.add(Finding::at(culprit, "\"Upgrade: h2c\" of a client is sent on with Connection: upgrade"));
+            found.add(Finding::at(culprit, said!("\"Upgrade: h2c\" of a client is sent on with Connection: upgrade", "클라이언트의 \"Upgrade: h2c\"가 Connection: upgrade와 함께 오리진에 전달됩니다")));
         }
     }
 }
