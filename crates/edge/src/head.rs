@@ -312,7 +312,8 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     let raw = path.of(&exchange.request.bytes);
     let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
         .inspect_err(|_| exchange.uri.clear())?;
-    exchange.target_is_valid = true;
+    // RFC 9112 §3.2.2: a target in absolute form may lack a path, which is `/` then.
+    exchange.target_is_valid = raw.starts_with(b"/");
     exchange.uri_was_quoted = target.quoted;
     if !target.complex {
         exchange.uri.clear();

@@ -9,6 +9,7 @@ use std::task::Poll;
 use super::source::GroupRef;
 use super::{Upstream, literal_address, split_host_port};
 use crate::conn::{Conn, Gone};
+use crate::directive::Refusal;
 use crate::dns::Place;
 use crate::exchange::Exchange;
 use crate::family::proxy::Pass;
@@ -22,8 +23,13 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
         let number = pass.group.ok_or(500u16)?;
         return Ok(Chosen::Group(GroupRef::declared(generation, number), None));
     };
-    let text = String::from_utf8_lossy(&template.text(exchange)).into_owned();
-    let parsed = match pass.parse(&text) {
+    // A character for each byte: the URI keeps its bytes, and only the host has to be text.
+    let text: String = template.text(exchange).iter().map(|byte| char::from(*byte)).collect();
+    let parsed = pass.parse(&text).and_then(|parsed| match is_host(&parsed.host) && is_host(&parsed.url) {
+        true => Ok(parsed),
+        false => Err(Refusal::whole("invalid host in upstream")),
+    });
+    let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(refusal) => {
             exchange.log(Level::Error, format_args!("{} in \"{text}\"", refusal.what));
@@ -33,7 +39,7 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     exchange.proxy_host = Some(parsed.host.clone().into_bytes());
     let dialled = parsed.dialled().into_owned();
     let is_tls = parsed.is_tls;
-    let target = Target { host: parsed.host.into_bytes(), uri: parsed.uri.map(String::into_bytes), is_tls };
+    let target = Target { host: parsed.host.into_bytes(), uri: parsed.uri.map(|uri| uri.chars().map(|byte| byte as u8).collect()), is_tls };
     let declared = &generation.conf.declared.upstream;
     if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&dialled)) {
         return Ok(Chosen::Group(GroupRef::declared(generation.clone(), number), Some(target)));
@@ -45,6 +51,11 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
         }
         None => Ok(Chosen::Name(dialled, target)),
     }
+}
+
+/// Whether a host and port, or the path of a socket, can stand in a head.
+fn is_host(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'!'..=b'~'))
 }
 
 /// What `proxy_pass` came to.
