@@ -55,14 +55,9 @@ impl Fields {
         self.items.push(Item { name: (start, middle), value: (middle, end), known, live: true });
     }
 
-    /// As `push_known`, for a value made of variables: line breaks become spaces (RFC 9110 §5.5), so that no
-    /// client can put fields of its own into a response. nginx sends them as they are.
-    pub fn push_text(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
-        let start = self.text.len() + name.len();
-        self.push_known(name, value, known);
-        for byte in self.text.iter_mut().skip(start).filter(|byte| matches!(byte, b'\r' | b'\n')) {
-            *byte = b' ';
-        }
+    /// Takes out the bytes that would end a line, whichever directive brought them: see [`make_safe`].
+    pub fn make_safe(&mut self) {
+        make_safe(&mut self.text);
     }
 
     /// Appends a field whose value `write` produces.
@@ -121,5 +116,31 @@ impl Fields {
 
     fn slice(&self, (start, end): (u32, u32)) -> &[u8] {
         self.text.get(start as usize..end as usize).unwrap_or_default()
+    }
+}
+
+/// CR, LF and NUL in the texts of a head become spaces (RFC 9110 §5.5): no variable that a client fills can begin a line of
+/// its own. nginx sends them as they are. Whether there was one.
+pub fn make_safe(text: &mut [u8]) -> bool {
+    let Some(first) = memchr::memchr3(b'\r', b'\n', 0, text) else { return false };
+    for byte in text.iter_mut().skip(first).filter(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        *byte = b' ';
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_field_ends_its_line() {
+        let mut fields = Fields::default();
+        fields.push(b"X-A", b"a\r\nInj: x");
+        fields.push(b"X-B\n", b"b\0c");
+        fields.push(b"X-C", b"plain");
+        fields.make_safe();
+        let lines: Vec<_> = fields.iter().map(|field| (field.name, field.value)).collect();
+        assert_eq!(lines, [(&b"X-A"[..], &b"a  Inj: x"[..]), (b"X-B ", b"b c"), (b"X-C", b"plain")]);
     }
 }

@@ -21,6 +21,7 @@ use crate::family::core::Tokens;
 use crate::family::headers;
 use crate::family::slice::{self, Sliced};
 use crate::family::upstream::source::Source;
+use crate::fields::make_safe;
 use crate::h2;
 use crate::keepalive;
 use crate::kept::{self, Kept};
@@ -164,6 +165,11 @@ async fn send_with(
     framing: Framing,
     out: &mut Vec<u8>,
 ) -> Result<(), Gone> {
+    // Here every head of an answer comes by, whatever put its fields there.
+    let response = &mut exchange.response;
+    response.fields.make_safe();
+    make_safe(&mut response.content_type);
+    make_safe(&mut response.status_line);
     match &conn.carried {
         None => {
             head(exchange, framing, out);

@@ -98,7 +98,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
 /// Says that a name and a password are wanted.
 fn ask(exchange: &mut Exchange<'_>, realm: &[u8]) -> Next {
     let value = [b"Basic realm=\"", realm, b"\""].concat();
-    exchange.response.fields.push_text(b"WWW-Authenticate", &value, Some(Known::WwwAuthenticate));
+    exchange.response.fields.push_known(b"WWW-Authenticate", &value, Some(Known::WwwAuthenticate));
     Next::Status(401)
 }
 

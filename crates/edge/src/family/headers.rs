@@ -239,7 +239,7 @@ fn add(exchange: &mut Exchange<'_>, addition: &Addition, value: &[u8]) {
         }
     }
     if !value.is_empty() {
-        response.fields.push_text(name, value, addition.known);
+        response.fields.push_known(name, value, addition.known);
     }
 }
 
@@ -297,9 +297,10 @@ pub fn trailers(exchange: &mut Exchange<'_>) {
         value.clear();
         addition.value.eval(exchange, &mut value);
         if !value.is_empty() {
-            exchange.response.trailers.push_text(addition.name.as_bytes(), &value, addition.known);
+            exchange.response.trailers.push_known(addition.name.as_bytes(), &value, addition.known);
         }
     }
+    exchange.response.trailers.make_safe();
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use weir_wire::{Known, KnownSet, Version, encode, escape};
 use super::Pass;
 use crate::exchange::Exchange;
 use crate::family::otel;
+use crate::fields::make_safe;
 use crate::trace::context::Trace;
 use crate::variable::{Names, Template};
 
@@ -138,7 +139,10 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     let plan = &proxy.plan;
     out.clear();
     match &proxy.method {
-        Some(template) => template.eval(exchange, out),
+        Some(template) => {
+            template.eval(exchange, out);
+            make_safe(out);
+        }
         None => out.extend_from_slice(exchange.upstream_method()),
     }
     out.push(b' ');
@@ -201,6 +205,7 @@ fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
         out.extend_from_slice(name);
         let value = out.len();
         template.eval(exchange, out);
+        make_safe(out.get_mut(value..).unwrap_or_default());
         // As above: what is empty is not sent.
         if out.len() == value { out.truncate(start) } else { out.extend_from_slice(b"\r\n") }
     }
@@ -257,30 +262,44 @@ fn push_validators(exchange: &Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
 
 /// Appends the target as the upstream is sent it; the error log shows it too.
 pub(crate) fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: Option<&Target>, out: &mut Vec<u8>) {
-    if let Some(target) = target {
-        if let Some(uri) = &target.uri {
-            out.extend_from_slice(uri);
-            return;
-        }
-    } else if let Some(pass) = pass
-        && let Some(uri) = &pass.uri
-        && !exchange.uri_changed
-    {
+    let is_replaced = match (target, pass) {
+        (Some(target), _) => target.uri.is_some(),
+        (None, Some(pass)) => pass.uri.is_some() && !exchange.uri_changed,
+        (None, None) => false,
+    };
+    if exchange.target_is_valid && !is_replaced {
+        // As the client wrote it: nothing decoded, nothing encoded again.
+        return out.extend_from_slice(exchange.request.text(exchange.request.head.path));
+    }
+    let start = out.len();
+    match (target.and_then(|target| target.uri.as_ref()), pass.and_then(|pass| pass.uri.as_ref())) {
+        (Some(uri), _) => out.extend_from_slice(uri),
         // nginx: the part of the path that matched the location is replaced by the URI. A path that `rewrite …
         // break` made matched no location and goes as it is.
-        out.extend_from_slice(uri.as_bytes());
-        let rest = exchange.uri.get(pass.replaces..).unwrap_or_default();
-        push_path(exchange, rest, out);
-        push_args(exchange, out);
+        (None, Some(uri)) if is_replaced => {
+            out.extend_from_slice(uri.as_bytes());
+            let replaces = pass.map_or(0, |pass| pass.replaces);
+            push_path(exchange, exchange.uri.get(replaces..).unwrap_or_default(), out);
+            push_args(exchange, out);
+        }
+        (None, _) => {
+            push_path(exchange, &exchange.uri, out);
+            push_args(exchange, out);
+        }
+    }
+    escape_breaks(out, start);
+}
+
+/// Bytes that would end the target, or its line, are escaped: a variable that a client fills makes no second request.
+fn escape_breaks(out: &mut Vec<u8>, start: usize) {
+    let breaks = |byte: &u8| matches!(byte, 0..=b' ' | 0x7f);
+    if !out.get(start..).unwrap_or_default().iter().any(breaks) {
         return;
     }
-    if exchange.target_is_valid {
-        // As the client wrote it: nothing decoded, nothing encoded again.
-        out.extend_from_slice(exchange.request.text(exchange.request.head.path));
-        return;
+    let raw = out.split_off(start);
+    for byte in raw {
+        if breaks(&byte) { out.extend_from_slice(format!("%{byte:02X}").as_bytes()) } else { out.push(byte) }
     }
-    push_path(exchange, &exchange.uri, out);
-    push_args(exchange, out);
 }
 
 fn push_path(exchange: &Exchange<'_>, path: &[u8], out: &mut Vec<u8>) {

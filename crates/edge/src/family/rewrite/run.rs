@@ -255,7 +255,7 @@ fn target_was_escaped(target: &[u8]) -> bool {
 fn set_location(exchange: &mut Exchange<'_>, address: &[u8]) {
     let fields = &mut exchange.response.fields;
     fields.remove(Known::Location);
-    fields.push_text(b"Location", address, Some(Known::Location));
+    fields.push_known(b"Location", address, Some(Known::Location));
     exchange.response.own_location = true;
 }
 
