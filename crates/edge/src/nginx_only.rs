@@ -125,7 +125,7 @@ const SCGI: &str = "let the SCGI application speak HTTP and use proxy_pass, or k
 #[rustfmt::skip]
 static REMEDIES: &[(Rule, &str)] = &[
     // Names that need a sentence of their own.
-    (Name("load_module"), "weir loads no modules: remove the line; a directive of the module that weir lacks is named where it stands"),
+    (Name("load_module"), "weir loads no modules: the line has no effect; a directive of the module that weir lacks is named where it stands"),
     (Name("ssl"), "write \"listen ADDRESS ssl;\" instead of \"ssl on;\", as nginx since 1.25.1 demands"),
     (Name("limit_zone"), "write limit_conn_zone instead, as nginx since 1.7.6 demands"),
     (Names("spdy_"), "remove the line: SPDY is gone from clients and from nginx"),
