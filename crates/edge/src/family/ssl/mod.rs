@@ -302,7 +302,7 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
             if !chosen.left_out.is_empty() {
                 let left = chosen.left_out.join(":");
                 b.warn(format!("ciphers that are not spoken are ignored: {left}"),
-                    Some("remove them; clients since 2014 know one of those that are left".to_owned()));
+                    Some("the line may stay as it is; clients since 2014 know one of those that are left".to_owned()));
             }
             Ok(chosen.kept)
         }
