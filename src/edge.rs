@@ -61,14 +61,14 @@ pub fn main(args: Vec<OsString>, is_nginx: bool) -> ExitCode {
 }
 
 fn print_version(flags: &Flags) {
-    eprintln!("nginx version: nginx/{} (weir {})", weir_edge::respond::VERSION, env!("CARGO_PKG_VERSION"));
+    eprintln!("nginx version: nginx/{} (weir/{})", weir_edge::respond::VERSION, env!("CARGO_PKG_VERSION"));
     if flags.help {
         eprint!("{}", flags::HELP);
     }
     if flags.version_long {
-        // nginx's suite asks here what TLS can do: it is rustls', with the features of that OpenSSL.
+        // certbot and nginx's suite read `built with OpenSSL X.Y.Z ` to learn what TLS can do: rustls does it as that version would.
         eprintln!(
-            "built by rustc\nbuilt with rustls in place of, and with OpenSSL 3.0.0's words\nTLS SNI support enabled\nconfigure arguments: {}",
+            "built by rustc\nbuilt with OpenSSL 3.0.0 (compatible; TLS by rustls)\nTLS SNI support enabled\nconfigure arguments: {}",
             weir_edge::modules::configure_arguments()
         );
     }

@@ -9,6 +9,14 @@
 //! configuration has no side effects; no byte from outside can panic.
 #![forbid(unsafe_code)]
 
+/// The version of nginx whose directives weir reads: said here alone, as a literal that `concat!` takes.
+macro_rules! nginx_version {
+    () => {
+        "1.31.5"
+    };
+}
+pub(crate) use nginx_version;
+
 pub mod aside;
 pub mod base64;
 pub mod body;

@@ -17,7 +17,6 @@ use crate::conn::{Conn, Gone};
 use crate::dash::{self, hall::Viewer};
 use crate::exchange::{Exchange, Response};
 use crate::family::cache::plain;
-use crate::family::core::Tokens;
 use crate::family::headers;
 use crate::family::slice::{self, Sliced};
 use crate::family::upstream::source::Source;
@@ -118,8 +117,8 @@ const READ_FILE_MAX: u64 = 32 << 10;
 /// Where bytes are wrapped before they leave, a file is read in pieces of this size: three full TLS records.
 const READ_WRAPPED: u64 = 48 << 10;
 
-/// The version weir answers for; nginx's suite and clients read it in `Server`.
-pub const VERSION: &str = "1.31.5";
+/// The version of nginx whose directives weir reads; `$nginx_version` and `nginx -v` tell it to programs.
+pub const VERSION: &str = crate::nginx_version!();
 
 /// Sends the response that stands in the exchange. `source` is where the body of `Body::Origin` comes from.
 /// Gives a status when a filter refused the response: then nothing was sent, and the status is to be answered.
@@ -268,7 +267,9 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"\r\n");
     if !response.fields.has(Known::Server) && !response.without_own.server {
-        out.extend_from_slice(server_field(core.server_tokens));
+        out.extend_from_slice(b"Server: ");
+        out.extend_from_slice(core.server_tokens.product().as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
     if !response.fields.has(Known::Date) && !response.without_own.date {
         out.extend_from_slice(b"Date: ");
@@ -329,23 +330,6 @@ fn connection_fields(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
         }
     } else {
         out.extend_from_slice(b"Connection: close\r\n");
-    }
-}
-
-fn server_field(tokens: Tokens) -> &'static [u8] {
-    match tokens {
-        Tokens::On => b"Server: nginx/1.31.5\r\n",
-        Tokens::Off => b"Server: nginx\r\n",
-        Tokens::Build => b"Server: nginx/1.31.5 (weir)\r\n",
-    }
-}
-
-/// `Server` as HTTP/2 has it.
-pub(crate) fn server_name(tokens: Tokens) -> &'static [u8] {
-    match tokens {
-        Tokens::On => b"nginx/1.31.5",
-        Tokens::Off => b"nginx",
-        Tokens::Build => b"nginx/1.31.5 (weir)",
     }
 }
 

@@ -13,7 +13,7 @@ use crate::family::core::Tokens;
 use crate::family::error_page::Page;
 use crate::family::server::address_text;
 use crate::phase::{self, From, Outcome};
-use crate::respond::{Body, VERSION};
+use crate::respond::Body;
 
 /// Lets the location's `error_page` answer for `status`; `None` when it says nothing about it.
 ///
@@ -108,11 +108,7 @@ pub fn page(exchange: &mut Exchange<'_>, status: u16) {
 fn html(status: u16, tokens: Tokens) -> Vec<u8> {
     let Some((title, heading, detail)) = page_texts(status) else { return Vec::new() };
     let mut html = Vec::with_capacity(256);
-    let product = match tokens {
-        Tokens::On => format!("nginx/{VERSION}"),
-        Tokens::Off => "nginx".to_owned(),
-        Tokens::Build => format!("nginx/{VERSION} (weir)"),
-    };
+    let product = tokens.product();
     let written = write!(
         html,
         "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{heading}</h1></center>\r\n{}\
@@ -258,13 +254,14 @@ mod tests {
             String::from_utf8(html(502, Tokens::On)).unwrap(),
             format!(
                 "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
-                 <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx/{VERSION}</center>\r\n</body>\r\n</html>\r\n"
+                 <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>weir/{}</center>\r\n</body>\r\n</html>\r\n",
+                env!("CARGO_PKG_VERSION")
             )
         );
         let too_large = String::from_utf8(html(494, Tokens::Off)).unwrap();
         assert!(too_large.contains("<title>400 Request Header Or Cookie Too Large</title>"), "{too_large}");
         assert!(too_large.contains("<h1>400 Bad Request</h1></center>\r\n<center>Request Header"), "{too_large}");
-        assert!(too_large.contains("<hr><center>nginx</center>"), "{too_large}");
+        assert!(too_large.contains("<hr><center>weir</center>"), "{too_large}");
         assert!(String::from_utf8(html(302, Tokens::On)).unwrap().contains("302 Found"));
         for without_page in [200, 204, 304, 305, 418, 444, 599] {
             assert!(html(without_page, Tokens::On).is_empty(), "{without_page}");

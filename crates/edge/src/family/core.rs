@@ -71,7 +71,7 @@ crate::settings! {
     /// `chunked_transfer_encoding`.
     chunked: bool = true,
     /// `server_tokens`.
-    server_tokens: Tokens = Tokens::On,
+    server_tokens: Tokens = Tokens::Off,
     /// `absolute_redirect`.
     absolute_redirect: bool = true,
     /// `port_in_redirect`.
@@ -110,12 +110,23 @@ pub enum Lingering {
 /// `server_tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tokens {
-    /// `nginx/VERSION`.
+    /// `weir/VERSION`.
     On,
-    /// `nginx`.
+    /// `weir`.
     Off,
-    /// `nginx/VERSION (BUILD)`.
+    /// `weir/VERSION (BUILD)`; the build is the nginx whose directives weir reads.
     Build,
+}
+
+impl Tokens {
+    /// What `Server` and the last line of error pages say.
+    pub const fn product(self) -> &'static str {
+        match self {
+            Tokens::On => concat!("weir/", env!("CARGO_PKG_VERSION")),
+            Tokens::Off => "weir",
+            Tokens::Build => concat!("weir/", env!("CARGO_PKG_VERSION"), " (nginx/", crate::nginx_version!(), ")"),
+        }
+    }
 }
 
 macro_rules! flag {
@@ -223,7 +234,7 @@ pub static FAMILY: Family = Family::new("core", &[
             let choice = value::choice(s, &[("on", Tokens::On), ("off", Tokens::Off), ("build", Tokens::Build)])?;
             b.settings().core.server_tokens = Some(choice);
             Ok(())
-        }).default("on"),
+        }).default("off (nginx: on)"),
     flag!("absolute_redirect", HSL, absolute_redirect, "on", "Makes redirects of this server absolute."),
     flag!("port_in_redirect", HSL, port_in_redirect, "on", "Names the port in absolute redirects."),
     Directive::new("satisfy", HSL, ONE, "Whether all access rules must agree or any.",

@@ -31,7 +31,7 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
     let sent = stream.send_head(ends, body, |encoder, out| {
         encoder.status(status, out);
         if !response.fields.has(Known::Server) && !response.without_own.server {
-            encoder.field(b"server", respond::server_name(core.server_tokens), Some(Known::Server), out);
+            encoder.field(b"server", core.server_tokens.product().as_bytes(), Some(Known::Server), out);
         }
         if !response.fields.has(Known::Date) && !response.without_own.date {
             encoder.field(b"date", &clock::http_date(), Some(Known::Date), out);

@@ -19,7 +19,6 @@ use super::carry::{Carrier, Failed};
 use super::endpoint::Endpoint;
 use crate::control::crew::assume;
 use crate::log::{self, Level};
-use crate::respond::VERSION;
 
 /// How long after a failure the same batch is tried again, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
@@ -338,7 +337,7 @@ fn export(resource: &[(String, String)], batch: &[Box<[u8]>]) -> Vec<u8> {
         message(2, out, |out| {
             message(1, out, |out| {
                 bytes(1, b"weir", out);
-                bytes(2, VERSION.as_bytes(), out);
+                bytes(2, env!("CARGO_PKG_VERSION").as_bytes(), out);
             });
             batch.iter().for_each(|span| out.extend_from_slice(span));
         });
