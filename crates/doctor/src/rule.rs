@@ -52,7 +52,7 @@ impl Group {
     /// Its heading.
     pub const fn heading(self) -> Words {
         match self {
-            Group::Works => words("Does not do what it says", "쓰인 대로 동작하지 않음"),
+            Group::Works => words("Does not do what it says", "설정과 다르게 동작함"),
             Group::Safety => words("Safety", "보안"),
             Group::Limits => words("Limits", "한도"),
             Group::Speed => words("Speed", "속도"),
@@ -70,6 +70,16 @@ pub enum Language {
     /// Korean.
     Korean,
 }
+
+/// The Korean glossary: a word that is used, and the ones that are not used for it. Sentences end in 합니다.
+pub const GLOSSARY: [(&str, &[&str]); 6] = [
+    ("오리진", &["원본 서버", "원본"]),
+    ("앱", &["애플리케이션", "응용 프로그램"]),
+    ("워커", &["작업자", "worker가", "worker는", "worker마다", "worker의"]),
+    ("쿼터", &["할당량", "quota"]),
+    ("연결 테이블", &["연결 표"]),
+    ("WebSocket", &["웹소켓"]),
+];
 
 /// A text in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     ),
     remedy: words(
         "Clients see two and choose. Say `default_type` for files and `return`, or hide the origin's with `proxy_hide_header Content-Type` first.",
-        "클라이언트가 둘 중 하나를 고르게 됩니다. 파일과 return에는 `default_type`을 쓰거나 먼저 `proxy_hide_header Content-Type`으로 원본 것을 숨기세요.",
+        "클라이언트가 둘 중 하나를 고르게 됩니다. 파일과 return에는 `default_type`을 쓰거나 먼저 `proxy_hide_header Content-Type`으로 오리진 것을 숨기세요.",
     ),
     source: "nginx.org ngx_http_headers_module, add_header; gixy-ng add_header_content_type",
     check,

@@ -6,7 +6,7 @@ pub static RULE: Rule = Rule {
     id: "allow_without_deny",
     level: Level::Risk,
     group: Group::Safety,
-    says: words("allow without deny lets everybody in", "deny 없이 allow만 있으면 모두가 들어옵니다"),
+    says: words("allow without deny lets everybody in", "deny 없이 allow만 있으면 모든 접근이 허용됩니다"),
     remedy: words(
         "Who is not named is let in, unless a rule denies. End the list with `deny all;`.",
         "목록에 없는 주소도 허용됩니다. 목록을 `deny all;`로 끝내세요.",

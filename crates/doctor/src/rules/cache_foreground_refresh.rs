@@ -7,7 +7,7 @@ pub static RULE: Rule = Rule {
     id: "cache_foreground_refresh",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("One client per expiry waits for the origin", "만료될 때마다 클라이언트 하나가 원본을 기다립니다"),
+    says: words("One client per expiry waits for the origin", "만료될 때마다 클라이언트 하나가 오리진을 기다립니다"),
     remedy: words(
         "Stale answers are given to the others, and the one that found the object expired fetches it. `proxy_cache_background_update on;` gives that one the stale answer too.",
         "다른 클라이언트는 오래된 답을 받지만, 만료를 발견한 하나는 직접 가져옵니다. `proxy_cache_background_update on;`이면 그 하나도 바로 받습니다.",

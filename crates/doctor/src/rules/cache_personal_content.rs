@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     says: words("One user's pages may be given to another out of the cache", "한 사용자의 페이지가 캐시를 통해 다른 사용자에게 갈 수 있습니다"),
     remedy: words(
         "The key does not look at cookies, and the origin's own \"do not keep\" is ignored. Leave Set-Cookie and Cache-Control out of proxy_ignore_headers, or pass users with a session by: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
-        "키는 쿠키를 보지 않고, 원본의 \"저장 금지\"도 무시됩니다. proxy_ignore_headers에서 Set-Cookie와 Cache-Control을 빼거나 세션이 있는 사용자는 `proxy_cache_bypass`와 `proxy_no_cache`로 지나가게 하세요.",
+        "키는 쿠키를 보지 않고, 오리진의 \"저장 금지\"도 무시됩니다. proxy_ignore_headers에서 Set-Cookie와 Cache-Control을 빼거나 세션이 있는 사용자는 `proxy_cache_bypass`와 `proxy_no_cache`로 지나가게 하세요.",
     ),
     source: "RFC 9111 §3; engintron/engintron#133; lab.md B32, 4-16",
     check,

@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "cache_stampede",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("When an object expires, every waiting client asks the origin", "객체가 만료되면 기다리는 클라이언트가 모두 원본에 요청합니다"),
+    says: words("When an object expires, every waiting client asks the origin", "객체가 만료되면 기다리는 클라이언트가 모두 오리진에 요청합니다"),
     remedy: words(
         "The origin then gets as many requests as there are clients, each time. `proxy_cache_lock on;` for the first fill, `proxy_cache_use_stale updating` for refreshes.",
-        "만료될 때마다 클라이언트 수만큼 원본 요청이 몰립니다. 첫 채움에는 `proxy_cache_lock on;`, 갱신에는 `proxy_cache_use_stale updating`을 쓰세요.",
+        "만료될 때마다 클라이언트 수만큼 오리진 요청이 몰립니다. 첫 채움에는 `proxy_cache_lock on;`, 갱신에는 `proxy_cache_use_stale updating`을 쓰세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_cache_lock; lab.md B29, 4-12",
     check,

@@ -6,7 +6,7 @@ pub static RULE: Rule = Rule {
     id: "compression_lost",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("Nobody compresses: the origin is told not to, and gzip is off here", "아무도 압축하지 않습니다: 원본에는 금지하고 여기서는 gzip이 꺼져 있습니다"),
+    says: words("Nobody compresses: the origin is told not to, and gzip is off here", "아무도 압축하지 않습니다: 오리진에는 금지하고 여기서는 gzip이 꺼져 있습니다"),
     remedy: words(
         "HTML, CSS and JSON go out four to six times as large. `gzip on; gzip_proxied any; gzip_types …;` beside the empty Accept-Encoding.",
         "HTML·CSS·JSON이 4~6배 큰 채로 나갑니다. 빈 Accept-Encoding과 함께 `gzip on; gzip_proxied any; gzip_types …;`를 쓰세요.",

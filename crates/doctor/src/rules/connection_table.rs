@@ -9,7 +9,7 @@ pub static RULE: Rule = Rule {
     says: words("worker_connections counts both sides: half as many proxied clients", "worker_connections는 양쪽을 다 세므로 프록시되는 클라이언트는 절반입니다"),
     remedy: words(
         "Connections to origins count as well. Full with requests in flight, clients are reset (\"worker_connections are not enough\"); full with idle keep-alive clients, nginx closes those silently from 15/16 on, and each comes back with a new TLS handshake.",
-        "원본으로의 연결도 셉니다. 처리 중인 요청으로 차면 클라이언트가 끊기고, 유휴 keep-alive로 차면 15/16부터 조용히 닫아 TLS 핸드셰이크가 반복됩니다.",
+        "오리진으로의 연결도 셉니다. 처리 중인 요청으로 차면 클라이언트가 끊기고, 유휴 keep-alive로 차면 15/16부터 조용히 닫아 TLS 핸드셰이크가 반복됩니다.",
     ),
     source: "nginx ngx_drain_connections; lab.md B05, B06, 0-3, 3-6",
     check,

@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "fd_limit_running",
     level: Level::Wrong,
     group: Group::Limits,
-    says: words("A running worker may open fewer files than its connections need", "실행 중인 worker가 열 수 있는 파일이 필요한 연결보다 적습니다"),
+    says: words("A running worker may open fewer files than its connections need", "실행 중인 워커가 열 수 있는 파일이 필요한 연결보다 적습니다"),
     remedy: words(
         "It is the process's own limit that counts, /proc/PID/limits, per worker. `worker_rlimit_nofile` in nginx.conf, or LimitNOFILE= in a drop-in of the unit; a shell's ulimit and limits.conf reach neither.",
-        "중요한 것은 프로세스 자신의 한도(/proc/PID/limits)이고 worker마다입니다. nginx.conf의 `worker_rlimit_nofile`이나 unit drop-in의 LimitNOFILE=을 쓰세요. 셸의 ulimit과 limits.conf는 닿지 않습니다.",
+        "중요한 것은 프로세스 자신의 한도(/proc/PID/limits)이고 워커마다입니다. nginx.conf의 `worker_rlimit_nofile`이나 unit drop-in의 LimitNOFILE=을 쓰세요. 셸의 ulimit과 limits.conf는 서비스에 적용되지 않습니다.",
     ),
     source: "systemd/systemd#1884; lab.md B07, 1-1, 1-2, 1-4",
     check,

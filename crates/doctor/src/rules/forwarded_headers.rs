@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "forwarded_headers",
     level: Level::Risk,
     group: Group::Works,
-    says: words("The origin does not learn the client's host, address or scheme", "원본 서버가 클라이언트의 호스트·주소·스킴을 모릅니다"),
+    says: words("The origin does not learn the client's host, address or scheme", "오리진이 클라이언트의 호스트·주소·스킴을 모릅니다"),
     remedy: words(
         "nginx sends $proxy_host, the name in proxy_pass, as Host: redirects, cookies and links of the application come out wrong, and its log has the proxy's address.",
-        "nginx는 proxy_pass에 쓴 이름을 Host로 보냅니다. 애플리케이션의 리다이렉트·쿠키·링크가 틀어지고 로그에는 프록시 주소만 남습니다.",
+        "nginx는 proxy_pass에 쓴 이름을 Host로 보냅니다. 앱의 리다이렉트·쿠키·링크가 틀어지고 로그에는 프록시 주소만 남습니다.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_set_header; lab.md 3-11",
     check,

@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "host_spoofing",
     level: Level::Risk,
     group: Group::Safety,
-    says: words("The origin gets a Host that the client chose freely", "클라이언트가 마음대로 정한 Host가 원본 서버로 갑니다"),
+    says: words("The origin gets a Host that the client chose freely", "클라이언트가 마음대로 정한 Host가 오리진으로 갑니다"),
     remedy: words(
         "$http_host is the header as sent, even where the request line names another host; applications build links and cookies from it. `proxy_set_header Host $host;` is checked against the request.",
-        "$http_host는 보낸 그대로의 헤더이고, 애플리케이션은 이것으로 링크와 쿠키를 만듭니다. `proxy_set_header Host $host;`를 쓰세요.",
+        "$http_host는 보낸 그대로의 헤더이고, 앱은 이것으로 링크와 쿠키를 만듭니다. `proxy_set_header Host $host;`를 쓰세요.",
     ),
     source: "nginx.org ngx_http_core_module, $host; gixy host_spoofing",
     check,

@@ -9,7 +9,7 @@ pub static RULE: Rule = Rule {
     says: words("keepalive keeps more idle connections than can be of use", "keepalive가 필요 이상으로 많은 유휴 연결을 유지합니다"),
     remedy: words(
         "The number is idle connections per worker, not per user and no bound on connections. More than the concurrent requests of one worker gains nothing and holds threads and descriptors of the origin.",
-        "worker마다의 유휴 연결 수이지, 사용자당 수도 연결 상한도 아닙니다. worker의 동시 요청보다 많으면 이득 없이 원본 서버의 자원만 잡습니다.",
+        "워커마다의 유휴 연결 수이지, 사용자당 수도 연결 상한도 아닙니다. 워커의 동시 요청보다 많으면 이득 없이 오리진의 자원만 잡습니다.",
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive; mattermost/mattermost-load-test-ng#297; lab.md 2-8, 2-9",
     check,

@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "localhost_dual_stack",
     level: Level::Risk,
     group: Group::Works,
-    says: words("localhost may be two origins, one of which refuses", "localhost가 두 개의 원본 서버가 되고 하나는 거절할 수 있습니다"),
+    says: words("localhost may be two origins, one of which refuses", "localhost가 두 개의 오리진이 되고 하나는 거절할 수 있습니다"),
     remedy: words(
         "nginx takes 127.0.0.1 and ::1 as two servers. An application that listens on one of them refuses every second try: errors in the log, an ejected peer, a retry's time. Write the address.",
-        "nginx는 127.0.0.1과 ::1을 두 서버로 봅니다. 하나만 듣는 애플리케이션은 시도의 절반을 거절합니다. 주소를 직접 쓰세요.",
+        "nginx는 127.0.0.1과 ::1을 두 서버로 봅니다. 하나만 듣는 앱은 시도의 절반을 거절합니다. 주소를 직접 쓰세요.",
     ),
     source: "nginx.org ngx_http_upstream_module, server; lab.md B45, 4-3",
     check,

@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     id: "missing_resolver",
     level: Level::Risk,
     group: Group::Works,
-    says: words("An origin's name is looked up once at start, or never", "원본 서버 이름을 시작할 때 한 번만 찾거나 아예 찾지 못합니다"),
+    says: words("An origin's name is looked up once at start, or never", "오리진 이름을 시작할 때 한 번만 찾거나 아예 찾지 못합니다"),
     remedy: words(
         "When its address changes (load balancers of clouds do that), requests go to the old one until a reload; a name that comes out of a variable needs `resolver` or every request is 502. Say `server NAME resolve;` in an upstream with a `zone`, and a `resolver`.",
         "주소가 바뀌어도(클라우드 로드밸런서) reload 전까지 옛 주소로 보냅니다. 변수로 된 이름은 `resolver`가 없으면 모두 502입니다. upstream에 `zone`과 `server NAME resolve;`를, 그리고 `resolver`를 쓰세요.",

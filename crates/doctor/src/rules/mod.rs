@@ -275,6 +275,20 @@ mod tests {
     }
 
     #[test]
+    fn korean_keeps_to_the_glossary() {
+        let mut lacking = Vec::new();
+        for rule in RULES {
+            let own = found(rule, &rule.fires).into_iter().map(|finding| finding.what.ko);
+            for text in own.chain([rule.says.ko.to_owned(), rule.remedy.ko.to_owned()]) {
+                let other =
+                    crate::rule::GLOSSARY.iter().flat_map(|(_, others)| *others).find(|other| text.contains(**other));
+                lacking.extend(other.map(|other| format!("{}: {other}: {text}", rule.id)));
+            }
+        }
+        assert!(lacking.is_empty(), "{}", lacking.join("\n"));
+    }
+
+    #[test]
     fn every_finding_has_its_korean() {
         for rule in RULES {
             for finding in found(rule, &rule.fires) {

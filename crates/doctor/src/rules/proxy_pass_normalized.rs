@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     group: Group::Works,
     says: words(
         "The origin gets the decoded and normalised path, not the one the client sent",
-        "원본 서버가 클라이언트가 보낸 경로가 아니라 디코딩·정규화된 경로를 받습니다",
+        "오리진이 클라이언트가 보낸 경로가 아니라 디코딩·정규화된 경로를 받습니다",
     ),
     remedy: words(
         "With a path in proxy_pass, nginx decodes the request's path and encodes it again: %2F becomes a slash, and access rules of the two servers may differ. Leave the path out, or send $request_uri on.",

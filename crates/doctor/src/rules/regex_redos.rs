@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     says: words("A regular expression can be made to take very long", "정규식이 아주 오래 걸리도록 공격당할 수 있습니다"),
     remedy: words(
         "Repeats inside of repeats that match the same text are tried in all combinations when the end does not fit, and the worker does nothing else meanwhile. Let each round end in something it cannot contain, or make the inner one possessive (`a++`).",
-        "같은 문자열에 맞는 반복이 겹치면 끝이 맞지 않을 때 모든 조합을 시험하고, 그동안 worker는 멈춥니다. 각 반복이 자신에 포함될 수 없는 글자로 끝나게 하거나 `a++`로 쓰세요.",
+        "같은 문자열에 맞는 반복이 겹치면 끝이 맞지 않을 때 모든 조합을 시험하고, 그동안 워커는 멈춥니다. 각 반복이 자신에 포함될 수 없는 글자로 끝나게 하거나 `a++`로 쓰세요.",
     ),
     source: "Weideman et al., CIAA 2016; gixy-ng regex_redos",
     check,

@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     id: "resolver_external",
     level: Level::Risk,
     group: Group::Safety,
-    says: words("Names of origins are asked of a resolver outside", "원본 서버 이름을 외부 resolver에 묻습니다"),
+    says: words("Names of origins are asked of a resolver outside", "오리진 이름을 외부 resolver에 묻습니다"),
     remedy: words(
         "Answers come over plain UDP: who can forge them sends your traffic elsewhere. Ask a resolver of this machine or network.",
         "응답이 평문 UDP라 위조되면 트래픽이 다른 곳으로 갑니다. 이 서버나 내부망의 resolver를 쓰세요.",

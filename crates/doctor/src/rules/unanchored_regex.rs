@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     says: words("A location for an extension matches it anywhere in the path", "확장자용 location이 경로 중간에서도 일치합니다"),
     remedy: words(
         "`~ \\.php` also takes /uploads/x.php.jpg or /x.phpinfo to the application. End the pattern with `$`.",
-        "`~ \\.php`는 /uploads/x.php.jpg도 애플리케이션으로 보냅니다. 패턴을 `$`로 끝내세요.",
+        "`~ \\.php`는 /uploads/x.php.jpg도 앱으로 보냅니다. 패턴을 `$`로 끝내세요.",
     ),
     source: "nginx wiki, Pitfalls, Passing Uncontrolled Requests to PHP; gixy-ng unanchored_regex",
     check,

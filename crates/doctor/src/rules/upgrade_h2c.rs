@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     group: Group::Safety,
     says: words(
         "A client may switch to HTTP/2 here, and then reaches every path of the origin if the origin speaks h2c",
-        "클라이언트가 여기서 HTTP/2로 전환할 수 있고, 원본 서버가 h2c를 지원하면 원본의 모든 경로에 접근합니다",
+        "클라이언트가 여기서 HTTP/2로 전환할 수 있고, 오리진이 h2c를 지원하면 오리진의 모든 경로에 접근합니다",
     ),
     remedy: words(
         "After the 101 bytes pass unseen: no location, `deny` or limit sees the requests in them. Pass on WebSockets alone: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }` and `proxy_set_header Connection $connection_upgrade;`.",

@@ -7,7 +7,7 @@ pub static RULE: Rule = Rule {
     id: "upstream_without_keepalive",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("Every request to the origin opens a connection of its own", "원본 서버로 가는 요청마다 새 연결을 엽니다"),
+    says: words("Every request to the origin opens a connection of its own", "오리진으로 가는 요청마다 새 연결을 엽니다"),
     remedy: words(
         "Opening a connection costs the origin an accept and, over TCP, a handshake. Write `keepalive 32;` in the upstream, HTTP/1.1 and an empty Connection in the location.",
         "연결을 열 때마다 오리진은 accept를 하고, TCP에서는 핸드셰이크도 합니다. upstream에 `keepalive 32;`, location에 HTTP/1.1과 빈 Connection을 쓰세요.",

@@ -6,7 +6,7 @@ pub static RULE: Rule = Rule {
     id: "websocket_connection_constant",
     level: Level::Note,
     group: Group::Speed,
-    says: words("Every request says Connection: upgrade, so no connection to the origin is kept", "모든 요청이 Connection: upgrade라서 원본 연결이 재사용되지 않습니다"),
+    says: words("Every request says Connection: upgrade, so no connection to the origin is kept", "모든 요청이 Connection: upgrade라서 오리진 연결이 재사용되지 않습니다"),
     remedy: words(
         "Plain requests need an empty Connection to be kept open: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
         "일반 요청은 Connection이 비어야 연결이 유지됩니다: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",

@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "websocket_timeout",
     level: Level::Note,
     group: Group::Works,
-    says: words("A WebSocket that is quiet for proxy_read_timeout is cut", "proxy_read_timeout 동안 조용한 WebSocket은 끊깁니다"),
+    says: words("A WebSocket that is quiet for proxy_read_timeout is cut", "proxy_read_timeout 동안 메시지가 없는 WebSocket은 끊깁니다"),
     remedy: words(
         "proxy_read_timeout is the time between two reads from the origin, and holds after 101 as well; keepalive_timeout never does. Let a ping come more often (Socket.IO: every 25 s), or raise it for this location.",
-        "proxy_read_timeout은 원본에서 읽는 간격이고 101 뒤에도 적용됩니다. keepalive_timeout은 적용되지 않습니다. 더 자주 ping을 보내거나(Socket.IO 25초) 이 location에서 늘리세요.",
+        "proxy_read_timeout은 오리진에서 읽는 간격이고 101 뒤에도 적용됩니다. keepalive_timeout은 적용되지 않습니다. 더 자주 ping을 보내거나(Socket.IO 25초) 이 location에서 늘리세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_read_timeout; lab.md B39, 0-8, 0-9, 0-16",
     check,

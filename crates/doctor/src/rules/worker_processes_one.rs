@@ -9,7 +9,7 @@ pub static RULE: Rule = Rule {
     says: words("One worker uses one CPU, however many there are", "CPU가 몇 개든 워커 하나는 CPU 하나만 씁니다"),
     remedy: words(
         "A worker is one thread. On a larger machine nothing gets faster until `worker_processes auto;`.",
-        "worker는 스레드 하나입니다. `worker_processes auto;`가 아니면 더 큰 서버로 옮겨도 빨라지지 않습니다.",
+        "워커는 스레드 하나입니다. `worker_processes auto;`가 아니면 더 큰 서버로 옮겨도 빨라지지 않습니다.",
     ),
     source: "nginx.org ngx_core_module, worker_processes; lab.md B12, 3-1",
     check,

@@ -6,7 +6,7 @@ pub static RULE: Rule = Rule {
     id: "worker_rlimit_nofile_vs_connections",
     level: Level::Risk,
     group: Group::Limits,
-    says: words("A worker may not open as many files as it may have connections", "worker가 연결 수만큼 파일을 열 수 없습니다"),
+    says: words("A worker may not open as many files as it may have connections", "워커가 연결 수만큼 파일을 열 수 없습니다"),
     remedy: words(
         "A proxied client takes two descriptors. When they run out, accept stops for half a second at a time and requests are answered with 500. `worker_rlimit_nofile` of twice worker_connections needs no change of the system (the master is root).",
         "프록시되는 클라이언트는 디스크립터를 두 개 씁니다. 모자라면 accept가 0.5초씩 멈추고 500이 나옵니다. `worker_rlimit_nofile`을 worker_connections의 두 배로 두면 시스템을 바꿀 필요가 없습니다.",

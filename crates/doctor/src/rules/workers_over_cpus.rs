@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "workers_over_cpus",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("There are more workers than CPUs they may use", "쓸 수 있는 CPU보다 worker가 많습니다"),
+    says: words("There are more workers than CPUs they may use", "쓸 수 있는 CPU보다 워커가 많습니다"),
     remedy: words(
         "They take turns, and under a quota all of them stop at once until the next period. nginx's `auto` counts the machine's CPUs and not the quota of a container: write the number (weir counts both).",
-        "번갈아 실행되고, quota가 있으면 다음 주기까지 모두 멈춥니다. nginx의 `auto`는 컨테이너 quota가 아니라 머신의 CPU를 셉니다. 숫자로 쓰세요(weir는 둘 다 셉니다).",
+        "번갈아 실행되고, 쿼터가 있으면 다음 주기까지 모두 멈춥니다. nginx의 `auto`는 컨테이너 쿼터가 아니라 머신의 CPU를 셉니다. 숫자로 쓰세요(weir는 둘 다 셉니다).",
     ),
     source: "Linux cgroup cpu.max; nginx ngx_ncpu; lab.md B14, B15",
     check,
