@@ -1,6 +1,10 @@
 //! weir: one binary, one verb at a time. Wiring and printing only; the work is in the crates.
 #![forbid(unsafe_code)]
 
+// First: its macros stand in place of the standard ones in all that follows.
+#[macro_use]
+mod say;
+
 mod demo;
 mod doctor;
 mod edge;
@@ -64,9 +68,9 @@ fn main() -> ExitCode {
     let name = args.next().unwrap_or_default();
     // Called as `nginx`, we are nginx: service files, scripts and test suites need not know.
     if Path::new(&name).file_name().is_some_and(|name| name == "nginx") {
-        return edge::main(args.collect(), true);
+        return say::ended(edge::main(args.collect(), true));
     }
-    match Cli::parse().verb {
+    let code = match Cli::parse().verb {
         Some(Verb::Edge { args }) => edge::main(args, false),
         Some(Verb::Load(args)) => load::main(*args),
         Some(Verb::Agent(args)) => load::agents::main(&args),
@@ -78,5 +82,6 @@ fn main() -> ExitCode {
         Some(Verb::Lab(args)) => lab::main(*args),
         Some(Verb::Demo(args)) => demo::demo(&args),
         None => demo::demo(&demo::DemoArgs::default()),
-    }
+    };
+    say::ended(code)
 }

@@ -1,0 +1,59 @@
+//! What the verbs print: `print!`, `println!`, `eprint!` and `eprintln!` that never panic.
+//!
+//! The standard macros panic when nobody reads any more (`weir lab list | head -1`). These go on without words, so that
+//! a lab still stops the processes that it started and keeps its result. Any other failure, such as a full disk, is
+//! told once on stderr, and makes the exit code 1.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Writes to stdout.
+pub fn out(text: fmt::Arguments<'_>) {
+    if let Err(error) = io::stdout().write_fmt(text) {
+        note(&error);
+    }
+}
+
+/// Writes to stderr; there is nowhere to tell that this failed.
+pub fn err(text: fmt::Arguments<'_>) {
+    let _ = io::stderr().write_fmt(text);
+}
+
+/// The exit code of a verb: 1 in place of success when its words could not be written.
+pub fn ended(code: ExitCode) -> ExitCode {
+    if let Err(error) = io::stdout().flush() {
+        note(&error);
+    }
+    match FAILED.load(Ordering::Relaxed) && code == ExitCode::SUCCESS {
+        true => ExitCode::FAILURE,
+        false => code,
+    }
+}
+
+fn note(error: &io::Error) {
+    if error.kind() != io::ErrorKind::BrokenPipe && !FAILED.swap(true, Ordering::Relaxed) {
+        err(format_args!("weir: stdout cannot be written: {error}\n"));
+    }
+}
+
+macro_rules! print {
+    ($($text:tt)*) => { $crate::say::out(format_args!($($text)*)) };
+}
+
+macro_rules! println {
+    () => { $crate::say::out(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::say::out(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::say::err(format_args!($($text)*)) };
+}
+
+macro_rules! eprintln {
+    () => { $crate::say::err(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::say::err(format_args!("{}\n", format_args!($($text)*))) };
+}
