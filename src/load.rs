@@ -15,7 +15,7 @@ use flags::{LoadArgs, RunArgs, What};
 
 /// Exit codes of `weir load`; where Artillery has one for the same end, it is that one.
 mod exit {
-    /// The script cannot be run, or a check failed.
+    /// The script cannot be run, a check failed, or not one request to a URL was answered.
     pub const FAILED: u8 = 1;
     /// The command line cannot be meant.
     pub const USAGE: u8 = 2;
@@ -52,6 +52,9 @@ fn start(args: &RunArgs) -> u8 {
             usage("--agents takes a script; write the URL into one")
         }
         (Some(url), None) if is_url(url) => quick::run(url, args),
+        (Some(place), None) if is_place(place) => {
+            usage(&format!("{place} is neither a script nor a URL; did you mean http://{place}?"))
+        }
         _ if args.http2 => usage("--http2 is for a URL; in a script, write http2: true under config.http"),
         (Some(url), Some(_)) if is_url(url) => usage("one URL at a time; several targets need a script"),
         _ => script::run(args),
@@ -60,6 +63,13 @@ fn start(args: &RunArgs) -> u8 {
 
 fn is_url(text: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
+}
+
+/// Whether it is `host:port` with or without a path, and no file.
+fn is_place(text: &str) -> bool {
+    let authority = text.split(['/', '?']).next().unwrap_or_default();
+    let port = authority.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+    port.is_some_and(|port| port.parse::<u16>().is_ok()) && !std::path::Path::new(text).exists()
 }
 
 fn usage(message: &str) -> u8 {

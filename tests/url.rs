@@ -192,3 +192,25 @@ fn a_report_without_a_place_begins_nothing() {
         assert!(said.contains("Path does not exist: /nowhere/at/all"), "{said}");
     }
 }
+
+#[test]
+fn nobody_there_is_said_and_is_a_failure() {
+    // A port that nobody listens on: it was taken and given back.
+    let place = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let ended = Command::new(WEIR).args(["load", &format!("http://{place}/"), "-n", "3", "-c", "1"]).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("Nothing was answered"), "{said}");
+    let row = said.lines().find(|line| line.starts_with("response")).unwrap();
+    assert!(row.contains(" - ") && !row.contains("0.000"), "{row}");
+}
+
+#[test]
+fn a_place_without_its_scheme_is_asked_about() {
+    for place in ["127.0.0.1:22400/1k", "localhost:22400"] {
+        let ended = Command::new(WEIR).args(["load", place]).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("did you mean http://{place}?")), "{said}");
+    }
+}

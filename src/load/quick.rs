@@ -54,6 +54,7 @@ fn start(quick: &Quick, args: &RunArgs) -> Result<u8, String> {
     Ok(match () {
         () if outcome.is_interrupted => exit::INTERRUPTED,
         () if is_limited && args.fail_if_limited => exit::LIMITED,
+        () if report.requests == 0 => exit::FAILED,
         () => 0,
     })
 }
@@ -223,20 +224,25 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
         lines.push("The generator was the limit: these figures tell of it, not of the target.".to_owned());
         lines.push(limits.iter().map(|limit| format!("  {limit}\n")).collect());
     }
+    if report.requests == 0 {
+        lines.push("Nothing was answered: there are no latencies to tell, and the exit code is 1.".to_owned());
+    }
+    let seconds = report.elapsed.as_secs_f64();
+    let each_second = if seconds > 0.0 { report.received_bytes as f64 / seconds } else { 0.0 };
     lines.push(format!(
-        "{} requests in {:.2} s, {:.1} a second, {} received",
+        "{} requests in {seconds:.2} s, {:.1} a second, {} received, {} a second",
         report.requests,
-        report.elapsed.as_secs_f64(),
         report.rate(),
-        bytes(report.received_bytes)
+        bytes(report.received_bytes),
+        bytes(each_second as u64)
     ));
     let statuses: Vec<String> = report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     if !statuses.is_empty() {
         lines.push(format!("Statuses   {}", statuses.join("   ")));
     }
     lines.push(format!(
-        "\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
-        "Latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max"
+        "\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
+        "Latency, ms", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"
     ));
     let start = if quick.rate.is_some() { "from the intended start" } else { "from the answer before, or the dial" };
     lines.push(format!("{}  {start}", row("response", &report.response)));
@@ -247,8 +253,9 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
             lines.push(format!("{} began late", report.late));
         }
     }
+    // The line stands there for none too: "no errors" and "errors are not counted" look alike otherwise.
+    lines.push(format!("\n{} errors", report.errors()));
     if report.errors() > 0 {
-        lines.push(format!("\n{} errors", report.errors()));
         for ((step, name), count) in &report.errors_at {
             lines.push(format!("  {count:>9}  {name}, while {}", step.doing()));
         }
@@ -266,14 +273,20 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
 
 fn row(name: &str, latency: &Hdr) -> String {
     let figures = [
+        latency.min(),
         latency.mean(),
         latency.quantile(0.5),
         latency.quantile(0.9),
+        latency.quantile(0.95),
         latency.quantile(0.99),
         latency.quantile(0.999),
         latency.max(),
     ];
-    let figures: String = figures.iter().map(|time| format!("{:>9.3}", time.as_secs_f64() * 1e3)).collect();
+    let show = |time: &Duration| match latency.count() {
+        0 => format!("{:>9}", "-"),
+        _ => format!("{:>9.3}", time.as_secs_f64() * 1e3),
+    };
+    let figures: String = figures.iter().map(show).collect();
     format!("{name:<12}{figures}")
 }
 
