@@ -23,8 +23,8 @@ URL is a location with `cache_purge_api`: http://[user:password@]HOST[:PORT]/PAT
 command line: env:NAME or file:PATH stands for a URL with a password. Without a key, prefix, tag or --all
 it is asked how far the edges are, and nothing is purged.
 
-Exit codes: 0 purged on all edges; 1 refused, or no answer; 2 the command line cannot be meant; 3 purged and logged, and
-some edges have not said so in time; 4 purged on this edge only, because the purge log cannot be written.";
+Exit codes: 0 purged on all edges, also where nothing matched (the line says so); 1 refused, or no
+answer; 2 the command line cannot be meant; 3 purged and logged, and some edges have not said so in time; 4 purged on this edge only, because the purge log cannot be written.";
 
 /// `weir purge`.
 #[derive(Args)]
@@ -178,7 +178,35 @@ fn done(order: &Value, answer: &Value) -> String {
         Some(edges) => format!("{} of {edges} edges", edges.saturating_sub(behind.len() as u64)),
     };
     let late = if behind.is_empty() { String::new() } else { format!("; not yet: {}", behind.join(", ")) };
-    format!("{soft} {what}{zone}: {edges}, {ms} ms{late}")
+    let (objects, hint) = (objects(answer), hint(order, answer));
+    format!("{soft} {what}{zone}: {edges}, {objects}{ms} ms{late}{hint}")
+}
+
+/// `5 objects, `; with other edges, that it is the asked edge's count: the others do not say theirs.
+fn objects(answer: &Value) -> String {
+    let is_alone = answer.get("edges").is_none_or(|edges| edges == 1);
+    let place = if is_alone { "" } else { " on the asked edge (not known of the others)" };
+    match answer.get("objects") {
+        None => String::new(),
+        Some(Value::Number(one)) if one.as_u64() == Some(1) => format!("1 object{place}, "),
+        Some(Value::Number(count)) => format!("{count} objects{place}, "),
+        Some(_) => "number of objects not known (the zone still reads its directory), ".to_owned(),
+    }
+}
+
+/// Where a key or a prefix named nothing: how keys are written.
+fn hint(order: &Value, answer: &Value) -> String {
+    let named = ["key", "prefix"].into_iter().find(|kind| order.get(kind).is_some());
+    let (Some(kind), Some(0)) = (named, answer.get("objects").and_then(Value::as_u64)) else { return String::new() };
+    let rule = match kind {
+        "key" => "a key is the whole text of proxy_cache_key",
+        _ => "a prefix is the beginning of a key, which is the text of proxy_cache_key",
+    };
+    let example = match answer.get("example_key").and_then(Value::as_str) {
+        Some(key) => format!("; one that is stored: {key}"),
+        None => "; nothing else is stored".to_owned(),
+    };
+    format!("\nNothing matched: {rule}{example}")
 }
 
 /// A line an edge, after one about the log.
@@ -223,6 +251,22 @@ mod tests {
                 json!({"tag": ["a", "b"], "zone": "one", "soft": true}),
                 json!({"applied": "here", "edges": 3, "behind": ["c"], "ms": 1000}),
                 "soft-purged tags a b in zone one: 2 of 3 edges, 1000 ms; not yet: c",
+            ),
+            (
+                json!({"tag": "news"}),
+                json!({"applied": "everywhere", "edges": 2, "behind": [], "ms": 1, "objects": 5}),
+                "purged tag news: 2 of 2 edges, 5 objects on the asked edge (not known of the others), 1 ms",
+            ),
+            (
+                json!({"prefix": "/blog"}),
+                json!({"edges": 1, "behind": [], "ms": 0, "objects": 0, "example_key": "http://o:80/blog/1"}),
+                "purged prefix /blog: 1 of 1 edges, 0 objects, 0 ms\nNothing matched: a prefix is the beginning of a \
+                 key, which is the text of proxy_cache_key; one that is stored: http://o:80/blog/1",
+            ),
+            (
+                json!({"key": "k"}),
+                json!({"edges": 1, "behind": [], "ms": 0, "objects": null}),
+                "purged key k: 1 of 1 edges, number of objects not known (the zone still reads its directory), 0 ms",
             ),
             (
                 json!({"all": true, "local": true}),

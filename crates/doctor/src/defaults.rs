@@ -160,7 +160,7 @@ pub static DEFAULTS: &[Default] = &[
     one("proxy_buffers", "http", Buffers, &[(ALWAYS, "8 4k")]),
     one("proxy_cache", "http", Words, &[(ALWAYS, "off")]),
     one("proxy_cache_background_update", "http", Words, &[(Version(1, 11, 10), "off")]),
-    one("proxy_cache_key", "http", Words, &[(ALWAYS, "$scheme$proxy_host$request_uri")])
+    one("proxy_cache_key", "http", Words, &[(ALWAYS, "$scheme://$proxy_host$request_uri")])
         .note(words("neither cookies nor the client's Host are in it", "쿠키도 클라이언트의 Host도 들어 있지 않습니다")),
     one("proxy_cache_lock", "http", Words, &[(ALWAYS, "off")]).note(words("who waits looks every 500 ms", "기다리는 요청은 500ms마다 확인합니다")),
     one("proxy_cache_lock_age", "http", Time, &[(ALWAYS, "5s")]),

@@ -31,6 +31,7 @@ pub mod purges;
 pub mod queue;
 mod shard;
 pub mod spool;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod tier;
@@ -64,6 +65,7 @@ pub use object::{Body, Chunk, FileBody, Head, Object, Times};
 use queue::Queue;
 pub use shard::VARIANTS_MAX;
 use shard::{Bounds, Gone, Shard};
+pub use tally::Tally;
 use tier::Tier;
 
 /// A zone has at most this many shards.

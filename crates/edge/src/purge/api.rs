@@ -3,17 +3,20 @@
 //! POST (or PURGE) an order as JSON; GET says how far the edges are. 200: applied on every worker here and on all
 //! edges. 202: applied here and logged, and these edges have not said so in time. 503: applied here, and not logged.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
 use weir_net::clock;
 use weir_wire::Known;
 
 use crate::body::{self, Failed};
+use crate::cache::store::{Purge, Zone};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::guard::{self, Deed, Objection};
 use crate::phase;
 use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
-use crate::purge::order::Order;
+use crate::purge::order::{Kind, Order};
 use crate::purge::zones::ZoneList;
 use crate::respond::Body;
 
@@ -61,6 +64,7 @@ async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
         let known = if names.is_empty() { "there is none".to_owned() } else { names.join(", ") };
         return (404, said(&format!("there is no zone \"{zone}\" here; zones: {known}")));
     }
+    let counted = count(&zones.of(order.zone.as_deref()), &order).await;
     for purge in order.purges() {
         zones.apply(order.zone.as_deref(), &purge, order.force);
     }
@@ -72,8 +76,30 @@ async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
     if let Value::Object(members) = &mut value {
         members.insert("purged".to_owned(), order.to_json());
         members.insert("ms".to_owned(), json!(clock::precise().ms_since(begun)));
+        members.extend(counted);
     }
     (status, value)
+}
+
+/// How many objects of this edge an order names: `objects`, `null` where a zone still reads its directory; and of each
+/// zone. Where nothing is named, `example_key` shows how a stored key is written.
+async fn count(zones: &[Arc<Zone>], order: &Order) -> Map<String, Value> {
+    let purges: Vec<Purge> = order.purges().collect();
+    let (mut all, mut example, mut of_zones) = (Some(0_u64), None, Map::new());
+    for zone in zones {
+        let tally = zone.tally(&purges).await;
+        let named = (!tally.is_cold).then_some(tally.named);
+        all = all.zip(named).map(|(all, named)| all.saturating_add(named));
+        example = example.or(tally.other);
+        of_zones.insert(zone.settings().name.clone(), json!(named));
+    }
+    let mut members = Map::new();
+    members.insert("objects".to_owned(), json!(all));
+    members.insert("objects_of_zones".to_owned(), Value::Object(of_zones));
+    if let Some(key) = example.filter(|_| all == Some(0) && matches!(order.kind, Kind::Key | Kind::Prefix)) {
+        members.insert("example_key".to_owned(), json!(String::from_utf8_lossy(&key)));
+    }
+    members
 }
 
 fn of_outcome(bus: Option<&Bus>, outcome: Option<Outcome>) -> (u16, Value) {

@@ -22,6 +22,12 @@ impl ZoneList {
         }
     }
 
+    /// The zone of that name, or all.
+    pub fn of(&self, zone: Option<&str>) -> Vec<Arc<Zone>> {
+        let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        zones.iter().filter(|known| zone.is_none_or(|zone| known.settings().name == zone)).cloned().collect()
+    }
+
     /// Their names.
     pub fn names(&self) -> Vec<String> {
         let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);

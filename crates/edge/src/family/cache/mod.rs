@@ -216,7 +216,7 @@ pub static FAMILY: Family = Family::new("cache", &[
          manager_sleep= manager_threshold= loader_files= loader_sleep= loader_threshold=], and weir's memory=SIZE.",
         declare).many(),
     setting!("proxy_cache", zone, ONE, "off", "The zone in which answers are kept.", zone),
-    Directive::new("proxy_cache_key", HSL, ONE, "What tells answers apart.", key).default("$scheme$proxy_host$request_uri"),
+    Directive::new("proxy_cache_key", HSL, ONE, "What tells answers apart.", key).default("$scheme://$proxy_host$request_uri"),
     Directive::new("proxy_cache_valid", HSL, Arity::AtLeast(1),
         "How long answers of these statuses are kept that do not say so themselves: [STATUS...|any] TIME.", valid).many(),
     Directive::new("proxy_cache_methods", HSL, Arity::AtLeast(1), "The methods whose answers are kept.", methods)

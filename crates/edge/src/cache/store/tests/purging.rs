@@ -29,6 +29,38 @@ fn a_purge_takes_what_it_names_and_no_more() {
 }
 
 #[test]
+fn a_tally_counts_what_a_purge_names_before_it_is_in_force() {
+    let bench = Bench::in_memory(4 * MIB);
+    bench.store_draft("/b/1", Draft { tags: vec![Tag::of(b"red")], ..draft() }, b"body").unwrap();
+    for path in ["/a/1", "/a/2"] {
+        bench.store(path, b"body").unwrap();
+    }
+    bench.store_variant("/v", "gzip", b"zipped");
+    bench.store_variant("/v", "", b"plain");
+    let zone = bench.zone.clone();
+    let count = |purges: Vec<Purge>| {
+        let zone = zone.clone();
+        weir_net::worker::block_on(async move { zone.tally(&purges).await }).unwrap()
+    };
+    for (purges, named) in [
+        (vec![key("/a/1")], 1),
+        (vec![key("/v")], 2),
+        (vec![key("/a/*")], 2),
+        (vec![key("/a/*"), key("/a/1")], 2),
+        (vec![Purge::Tag(Tag::of(b"red"))], 1),
+        (vec![Purge::All], 5),
+        (vec![key("/c")], 0),
+        (vec![key("/c*")], 0),
+    ] {
+        let tally = count(purges.clone());
+        assert_eq!(tally.named, named, "{purges:?}");
+        assert!(named > 0 || tally.other.is_some(), "an example for {purges:?}");
+    }
+    bench.zone.purge(key("/a/*"), Force::Hard);
+    assert_eq!(count(vec![key("/a/*")]).named, 0, "they are gone already");
+}
+
+#[test]
 fn a_purged_key_loses_all_its_variants() {
     let mut bench = Bench::in_memory(4 * MIB);
     for force in [Force::Soft, Force::Hard] {
