@@ -10,7 +10,7 @@ use weir_net::clock;
 use weir_net::worker::Task;
 use weir_wire::Violation;
 use weir_wire::h2::connection::Event;
-use weir_wire::h2::{Code, Fault};
+use weir_wire::h2::{Code, Fault, message};
 
 use super::input::{Input, Over};
 use super::limits;
@@ -262,7 +262,16 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) 
         }
         Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
         Event::Trailers { stream } => {
-            if let Some(known) = session.stream(stream) {
+            // Nothing of them is passed on; a malformed section makes the whole request malformed (RFC 9113 §8.1.1).
+            let checked = message::check_trailers(session.wire.borrow_mut().block());
+            let known = session.stream(stream);
+            if let Err(what) = checked {
+                note(conn, entry, what);
+                if let Some(known) = &known {
+                    known.malform();
+                }
+            }
+            if let Some(known) = known {
                 known.take_in(&[], true);
             }
         }

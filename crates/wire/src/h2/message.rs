@@ -42,10 +42,11 @@ pub fn request(block: &mut Block, is_connect_extended: bool, head: &mut RequestH
             head.authority = Some(head.target);
         }
         _ => {
-            pseudo.scheme.ok_or("a request without :scheme")?;
+            let scheme = pseudo.scheme.ok_or("a request without :scheme")?;
+            check_scheme(scheme.of(&block.bytes))?;
             head.target = pseudo.path.ok_or("a request without :path")?;
             head.path = head.target;
-            check_path(head.target.of(&block.bytes), method.of(&block.bytes))?;
+            check_path(head.target.of(&block.bytes))?;
         }
     }
     name_host(block, head, pseudo.authority)?;
@@ -185,9 +186,18 @@ fn check_value(value: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn check_path(path: &[u8], method: &[u8]) -> Result<(), Malformed> {
-    let is_right = path.first() == Some(&b'/') || path == b"*" && method == b"OPTIONS";
-    if !is_right || path.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
+/// RFC 3986 §3.1.
+fn check_scheme(scheme: &[u8]) -> Result<(), Malformed> {
+    let is_right = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    match scheme.first() {
+        Some(first) if first.is_ascii_alphabetic() && scheme.iter().all(is_right) => Ok(()),
+        _ => Err("a :scheme that is none"),
+    }
+}
+
+/// A path begins with a slash. `*` is refused as over HTTP/1.1: no location could answer it.
+fn check_path(path: &[u8]) -> Result<(), Malformed> {
+    if path.first() != Some(&b'/') || path.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
         return Err("a :path that is none");
     }
     Ok(())
@@ -332,6 +342,19 @@ mod tests {
             assert!(read(fields).is_err(), "{fields:?}");
         }
         assert!(read(&with(&[("te", "trailers"), ("host", "A.test")])).is_ok());
+        for (at, name, value, is_right) in [
+            (1, ":scheme", "coap+ws", true),
+            (1, ":scheme", "", false),
+            (1, ":scheme", "1http", false),
+            (1, ":scheme", "http\u{1}://x", false),
+            (2, ":path", "*", false),
+        ] {
+            let mut fields = with(&[]);
+            fields[0] = (":method", "OPTIONS");
+            let place = fields.iter().position(|field| field.0 == name).unwrap_or(at);
+            fields[place] = (name, value);
+            assert_eq!(read(&fields).is_ok(), is_right, "{name} {value:?}");
+        }
     }
 
     #[test]
