@@ -1,8 +1,9 @@
 //! `HTTP/x.y SP NNN [SP reason]`, one line without its end.
 //!
-//! Decided by nginx's ngx_http_parse_status_line: any version with a major of
-//! at least 1, spaces repeated before the code, `403.1` for old IIS, a reason
-//! of any bytes but CR, or none.
+//! Decided by nginx's ngx_http_parse_status_line: spaces repeated before the
+//! code, `403.1` for old IIS, a reason of any bytes but CR, or none. Stricter
+//! than nginx: the major version is 1 (RFC 9112 §2.3), the code at least 100
+//! (RFC 9110 §15).
 
 use crate::head::{ResponseHead, Span, Version};
 
@@ -56,7 +57,7 @@ const VERSION_DIGITS_MAX: usize = 3;
 fn prefix(line: &[u8]) -> Seen {
     const NAME: &[u8] = b"HTTP/";
     const USUAL: &[u8] = b"HTTP/1.1 ";
-    if let Some([a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..]) = line.strip_prefix(USUAL) {
+    if let Some([a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..]) = line.strip_prefix(USUAL) {
         let code = [a, b, c].iter().fold(0, |code, digit| code * 10 + u16::from(**digit - b'0'));
         return Seen::Code { version: Version::Http11, start: USUAL.len(), code };
     }
@@ -67,20 +68,23 @@ fn prefix(line: &[u8]) -> Seen {
         return Seen::Never;
     }
     let mut at = NAME.len();
-    let (major, minor) = match (number(line, &mut at, b'.'), number(line, &mut at, b' ')) {
-        (Digits::Never, _) | (Digits::Value(0), _) | (_, Digits::Never) => return Seen::Never,
-        (Digits::Value(major), Digits::Value(minor)) => (major, minor),
-        (_, _) => return Seen::Short,
+    let minor = match (number(line, &mut at, b'.'), number(line, &mut at, b' ')) {
+        (Digits::Never, _) | (_, Digits::Never) => return Seen::Never,
+        (Digits::Value(1), Digits::Value(minor)) => minor,
+        (Digits::Value(1), Digits::Short) => return Seen::Short,
+        (Digits::Value(_), _) => return Seen::Never,
+        (Digits::Short, _) => return Seen::Short,
     };
     if line.get(NAME.len()) == Some(&b'0') {
         return Seen::Never;
     }
-    let version = if major > 1 || minor > 0 { Version::Http11 } else { Version::Http10 };
+    let version = if minor > 0 { Version::Http11 } else { Version::Http10 };
     let rest = line.get(at..).unwrap_or_default();
     let start = at + rest.iter().take_while(|&&b| b == b' ').count();
     let mut code = 0;
     for position in start..start + 3 {
         match line.get(position) {
+            Some(b'0') if position == start => return Seen::Never,
             Some(digit @ b'0'..=b'9') => code = code * 10 + u16::from(digit - b'0'),
             Some(_) => return Seen::Never,
             None => return Seen::Short,
