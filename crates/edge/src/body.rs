@@ -87,7 +87,7 @@ impl Reader {
             _ if request.is_open_ended => Left::All,
             None | Some(BodyLength::None | BodyLength::UntilClose | BodyLength::Exact(0)) => Left::Nothing,
             Some(BodyLength::Exact(length)) => Left::Exact(length),
-            Some(BodyLength::Chunked) => Left::Chunked(Box::new(Decoder::new())),
+            Some(BodyLength::Chunked) => Left::Chunked(Box::new(Decoder::of_client())),
         };
         Reader { left, taken: 0 }
     }
@@ -356,7 +356,7 @@ fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64) -> bool {
         None | Some(BodyLength::None | BodyLength::UntilClose) => true,
         Some(BodyLength::Exact(length)) => length <= max && length <= bytes.len() as u64,
         Some(BodyLength::Chunked) => {
-            let (mut decoder, mut at) = (Decoder::new(), 0);
+            let (mut decoder, mut at) = (Decoder::of_client(), 0);
             loop {
                 match decoder.next(bytes, &mut at) {
                     Ok(ChunkEvent::Data { .. }) => {}

@@ -7,9 +7,13 @@
 //! Invariant: framing lines end in CRLF and nothing else. A bare LF is refused
 //! (nginx since 1.29.4): another party may see a line end where we do not.
 
+mod extension;
+
 use crate::field::{self, Line, Resume, Side};
 use crate::head::Field;
 use crate::violation::Violation;
+
+use extension::Place;
 
 /// Most bytes of one chunk's extension; S3's signatures take some 90.
 pub const CHUNK_EXTENSION_BYTES_MAX: usize = 1024;
@@ -52,6 +56,8 @@ enum State {
     /// Spaces after the size: only `;` or the line end may follow.
     SizeSpace,
     Extension,
+    /// The same of a client: the extension is read as its grammar has it.
+    ClientExtension(Place),
     LineFeed,
     Data,
     DataCr,
@@ -74,12 +80,19 @@ pub struct Decoder {
     count: usize,
     trailer: Vec<u8>,
     fields: Vec<Field>,
+    is_of_client: bool,
 }
 
 impl Decoder {
-    /// A decoder before the first chunk.
+    /// A decoder before the first chunk. Spaces behind a size and odd extensions are forgiven: old origins fill
+    /// their sizes up with spaces, and what they sent is framed anew.
     pub fn new() -> Decoder {
         Decoder::default()
+    }
+
+    /// A decoder of a request's body: chunk lines are those of RFC 9112 §7.1 and no others.
+    pub fn of_client() -> Decoder {
+        Decoder { is_of_client: true, ..Decoder::default() }
     }
 
     /// Starts over with the next body; the allocations stay.
@@ -88,7 +101,7 @@ impl Decoder {
         let mut fields = std::mem::take(&mut self.fields);
         trailer.clear();
         fields.clear();
-        *self = Decoder { trailer, fields, ..Decoder::default() };
+        *self = Decoder { trailer, fields, is_of_client: self.is_of_client, ..Decoder::default() };
     }
 
     /// Whether the body is complete.
@@ -150,16 +163,17 @@ impl Decoder {
             (State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 self.digit(byte).ok_or(Violation::ChunkSizeTooLarge)?
             }
+            (State::SizeSpace, b'\r') if self.is_of_client => return Err(Violation::ChunkExtension),
             (State::Size | State::SizeSpace | State::Extension, b'\r') => State::LineFeed,
             (State::Size | State::SizeSpace, b';') => {
                 self.count = 0;
-                State::Extension
+                if self.is_of_client { State::ClientExtension(Place::default()) } else { State::Extension }
             }
             (State::Size, b' ' | b'\t') => {
                 self.count = 0;
                 State::SizeSpace
             }
-            (State::Size | State::SizeSpace | State::Extension, b'\n') => {
+            (State::Size | State::SizeSpace | State::Extension | State::ClientExtension(_), b'\n') => {
                 return Err(Violation::ChunkLineEnd);
             }
             (State::Size, _) => return Err(Violation::ChunkSize),
@@ -167,6 +181,11 @@ impl Decoder {
             (State::SizeSpace, _) => return Err(Violation::ChunkExtension),
             (State::Extension, 0..=8 | 10..=31 | 127) => return Err(Violation::ChunkExtension),
             (State::Extension, _) => self.extension(State::Extension)?,
+            (State::ClientExtension(place), b'\r') if place.may_end() => State::LineFeed,
+            (State::ClientExtension(place), _) => {
+                let next = place.after(byte).ok_or(Violation::ChunkExtension)?;
+                self.extension(State::ClientExtension(next))?
+            }
             (State::LineFeed, b'\n') if self.left == 0 => State::Trailer,
             (State::LineFeed, b'\n') => State::Data,
             (State::LineFeed, _) => return Err(Violation::ChunkLineEnd),

@@ -289,6 +289,18 @@ pub(crate) fn is_space(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
+/// RFC 9110 §5.6.2: a byte of a token.
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Whether a value has a control byte other than a tab (RFC 9110 §5.5).
+#[inline]
+pub(crate) fn has_control(value: &[u8]) -> bool {
+    // Without an early end the compiler looks at many bytes at a time.
+    value.iter().fold(false, |found, &byte| found | (byte < b' ' && byte != b'\t') | (byte == 0x7f))
+}
+
 /// `text` without surrounding OWS.
 pub(crate) fn trim(text: &[u8]) -> &[u8] {
     let lead = text.iter().take_while(|&&b| is_space(b)).count();

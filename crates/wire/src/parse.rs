@@ -260,6 +260,9 @@ impl Parser {
                 }
             }
         }
+        if policy.invalid_fields != InvalidFields::Keep && field::has_control(field.value.of(buf)) {
+            return Err(self.refuse(last, Violation::InvalidField));
+        }
         if out.fields.len() >= policy.fields_max {
             return Err(self.refuse(last, Violation::TooManyFields));
         }

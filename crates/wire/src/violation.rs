@@ -103,6 +103,9 @@ violations! {
     /// A Transfer-Encoding other than `chunked`.
     UnknownEncoding: 501, "client sent unknown \"Transfer-Encoding\"",
         "only chunked is understood", "RFC 9112 §6.1";
+    /// A Transfer-Encoding that is no list of codings, or `chunked` more than once.
+    InvalidEncoding: 400, "client sent invalid \"Transfer-Encoding\" header",
+        "Transfer-Encoding is not one chunked", "RFC 9112 §6.3";
     /// CONNECT where it is not allowed.
     ConnectMethod: 405, "client sent CONNECT method",
         "CONNECT is for forward proxies", "RFC 9110 §9.3.6";

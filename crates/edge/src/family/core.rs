@@ -170,7 +170,7 @@ pub static FAMILY: Family = Family::new("core", &[
         |b, s| { b.settings().core.large_headers = Some(value::buffers(s)?); Ok(()) }).default("4 8k"),
     Directive::new("max_headers", HS, ONE, "How many fields a request head may have.",
         |b, s| { b.settings().core.headers_max = Some(value::first_number(s)?); Ok(()) }).default("1000"),
-    flag!("ignore_invalid_headers", HS, ignore_invalid_headers, "on", "Ignores fields with invalid names instead of refusing the request."),
+    flag!("ignore_invalid_headers", HS, ignore_invalid_headers, "on", "Leaves out fields with invalid names. Control bytes in a value, which nginx passes on, are refused with 400; off keeps both."),
     flag!("underscores_in_headers", HS, underscores_in_headers, "off", "Takes underscores in field names as valid."),
     flag!("merge_slashes", HS, merge_slashes, "on", "Takes adjacent slashes in a URI as one."),
     size!("client_max_body_size", HSL, body_max, "1m", "Largest request body; 0 for no limit."),

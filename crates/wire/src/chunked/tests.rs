@@ -155,3 +155,32 @@ fn a_refusal_stays() {
     }
     assert!(decoder.trailers().1.len() <= 1);
 }
+
+#[test]
+fn a_clients_chunk_lines_are_those_of_the_grammar() {
+    for (line, is_right) in [
+        ("5", true),
+        ("5;a", true),
+        ("5;a=b", true),
+        ("5 ;\ta = b ; c", true),
+        ("5;a=\"b \\\" ; c\" ;d", true),
+        ("5;a;b=c", true),
+        ("5 ", false),
+        ("5;", false),
+        ("5; ", false),
+        ("5;;a", false),
+        ("5;a ", false),
+        ("5;a=", false),
+        ("5;a=b ", false),
+        ("5;a=b c", false),
+        ("5;=b", false),
+        ("5;a=\"b", false),
+        ("5;a=\"b\"c", false),
+        ("5;bad[=x", false),
+        ("5;a=\u{e9}", false),
+    ] {
+        let input = format!("{line}\r\nhello\r\n0\r\n\r\n");
+        let expect = if is_right { Ok(Some((b"hello".to_vec(), input.len()))) } else { Err(Violation::ChunkExtension) };
+        assert_eq!(decode(&mut Decoder::of_client(), input.as_bytes()), expect, "{line:?}");
+    }
+}

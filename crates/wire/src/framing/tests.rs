@@ -52,8 +52,6 @@ fn ambiguous_requests_are_refused() {
         "1e0",
         "1.0",
         "١",
-        "\u{b}1",
-        "1\u{c}",
         "\"1\"",
         "_1",
         "9223372036854775808",
@@ -63,29 +61,25 @@ fn ambiguous_requests_are_refused() {
         let fields = format!("Content-Length: {value}\r\n");
         assert_eq!(request("POST / HTTP/1.1", &fields), Err(InvalidContentLength), "{value:?}");
     }
+    for value in ["identity", "gzip", "gzip, chunked", "chunked, gzip", "xchunked", "chunkedx"] {
+        let fields = format!("Transfer-Encoding: {value}\r\n");
+        assert_eq!(request("POST / HTTP/1.1", &fields), Err(UnknownEncoding), "{value:?}");
+    }
     for value in [
         "",
-        "identity",
-        "gzip",
-        "gzip, chunked",
-        "chunked, gzip",
         "chunked,chunked",
         "chunked,",
         ",chunked",
+        "gzip,,chunked",
         "\"chunked\"",
-        "'chunked'",
         "chunked;q=1",
-        "xchunked",
-        "chunkedx",
         "chunked x",
-        "\u{b}chunked",
-        "chunked\u{c}",
         "chunked\u{a0}",
         "chun\u{212a}ed",
         "\t \t",
     ] {
         let fields = format!("Transfer-Encoding: {value}\r\n");
-        assert_eq!(request("POST / HTTP/1.1", &fields), Err(UnknownEncoding), "{value:?}");
+        assert_eq!(request("POST / HTTP/1.1", &fields), Err(InvalidEncoding), "{value:?}");
     }
     for (line, fields, expect) in [
         ("POST / HTTP/1.1", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", LengthAndEncoding),
@@ -106,7 +100,10 @@ fn ambiguous_requests_are_refused() {
         ("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\r\n", InvalidField),
         ("POST / HTTP/1.1", "X: y\rTransfer-Encoding: chunked\r\n", InvalidField),
         ("POST / HTTP/1.1", "Content-Length:\r\n", InvalidContentLength),
-        ("POST / HTTP/1.1", "Transfer-Encoding:\r\n", UnknownEncoding),
+        ("POST / HTTP/1.1", "Content-Length: \u{b}1\r\n", InvalidField),
+        ("POST / HTTP/1.1", "Transfer-Encoding: \u{b}chunked\r\n", InvalidField),
+        ("POST / HTTP/1.1", "Transfer-Encoding: chunked\u{c}\r\n", InvalidField),
+        ("POST / HTTP/1.1", "Transfer-Encoding:\r\n", InvalidEncoding),
     ] {
         assert_eq!(request(line, fields), Err(expect), "{line} {fields:?}");
     }
