@@ -165,8 +165,13 @@ impl<'v> Spot<'v> {
 
     /// `name args;` on one line, as one would write it.
     pub fn line(self) -> String {
+        self.line_where(|_| true)
+    }
+
+    /// The same with those arguments alone that `keeps` says.
+    pub fn line_where(self, keeps: impl Fn(&str) -> bool) -> String {
         let mut line = self.name().to_owned();
-        for word in &self.statement().args {
+        for word in self.statement().args.iter().filter(|word| keeps(&word.text)) {
             line.push(' ');
             line.push_str(&String::from_utf8_lossy(&weir_conf::quote(word.bytes())));
         }

@@ -24,9 +24,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
             matches!(other.name(), "fastcgi_pass" | "uwsgi_pass" | "include") || (other.name() == "location" && other.text().contains("php"))
         });
         if !runs {
-            let rest: Vec<&str> = spot.args().filter(|arg| !arg.ends_with(".php")).collect();
-            let line = format!("index {}", rest.join(" "));
-            let fix = (!rest.is_empty()).then(|| edit::replace(spot.statement(), &line));
+            let stays = |arg: &str| !arg.ends_with(".php");
+            let line = spot.line_where(stays);
+            let fix = spot.args().any(stays).then(|| edit::replace(spot.statement(), &line));
             found.add(Finding::at(spot, said!("index.php is a leftover", "index.php는 남은 설정입니다")).write(format!("{line};")).fix(fix));
         }
     }

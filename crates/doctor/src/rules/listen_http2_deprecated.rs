@@ -19,8 +19,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         return;
     }
     for listen in case.view.named("listen").filter(|listen| listen.says("http2") && !listen.is_in("stream")) {
-        let words: Vec<&str> = listen.args().filter(|arg| *arg != "http2").collect();
-        let line = format!("listen {}", words.join(" "));
+        let line = listen.line_where(|arg| arg != "http2");
         let mut finding = Finding::at(listen, said!("the parameter is a directive of its own now", "이 매개변수는 이제 별도의 지시어입니다")).write(format!("{line}; http2 on;"));
         let has = listen.scope().get("http2").is_some();
         let first = listen.scope().named("listen").find(|other| other.says("http2")).is_some_and(|other| other.is(listen));

@@ -19,8 +19,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("valid_referers").filter(|spot| spot.says("none")) {
-        let others: Vec<&str> = spot.args().filter(|arg| *arg != "none").collect();
-        let line = format!("valid_referers {}", others.join(" "));
+        let line = spot.line_where(|arg| arg != "none");
         let fix = edit::replace(spot.statement(), &line);
         found.add(Finding::at(spot, said!("no Referer is a valid Referer here", "여기서는 Referer가 없어도 통과합니다")).write(format!("{line};")).fix(Some(fix)));
     }
