@@ -123,6 +123,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 /// How long connections that were told to end have for giving up their descriptors.
 const ROOM_PAUSE: Duration = Duration::from_millis(10);
 
+/// How often room is made for one connection before it is said that there is none.
+const ROOMS_MAX: u32 = 8;
+
 /// Connections a worker that is dismissed still accepts, at most: what a listen queue holds by default.
 const REST_MAX: usize = weir_net::listener::BACKLOG_DEFAULT as usize;
 
@@ -528,18 +531,18 @@ impl Worker {
         };
         // Workers that share the socket wait for it through this copy; it is closed with the last of them.
         drop(listening);
-        let mut was_full = false;
+        let mut rooms_made = 0;
         loop {
             match stop.or(&listener).await {
                 None if stop.others_accept.get() => return self.accept_rest(&listener, &socket),
                 None => return,
                 Some(Ok((stream, remote))) => {
-                    was_full = false;
+                    rooms_made = 0;
                     self.accepted(stream, remote, &socket);
                 }
                 // What was told to end still holds its descriptor: it is given up within a turn.
-                Some(Err(error)) if weir_net::is_out_of_files(&error) && !was_full => {
-                    was_full = true;
+                Some(Err(error)) if weir_net::is_out_of_files(&error) && rooms_made < ROOMS_MAX => {
+                    rooms_made += 1;
                     self.make_room();
                     timer::sleep(ROOM_PAUSE).await;
                 }
@@ -547,7 +550,7 @@ impl Worker {
                     self.board.accept_failed.one();
                     log::global(Level::Crit, format_args!("accept4() failed {}", log::Os(&error)));
                     timer::sleep(ACCEPT_PAUSE).await;
-                    was_full = false;
+                    rooms_made = 0;
                 }
             }
         }
