@@ -106,7 +106,9 @@ fn run(name: &str, columns: usize, rows: usize, env: &str, what: &str) -> Option
     };
     let _ = std::fs::remove_dir_all(&dir);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{} {text}", output.status);
+    // Nobody listens: a script reports that, and a URL that nobody answers is a failure.
+    let code = i32::from(!what.is_empty());
+    assert_eq!(output.status.code(), Some(code), "{text}");
     Some((text, begun.elapsed()))
 }
 

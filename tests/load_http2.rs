@@ -57,12 +57,17 @@ fn load(arguments: &[&str]) -> Output {
 
 /// Loads a server with these options; what weir reported and what the server saw.
 fn run(name: &str, options: &Value, path: &str, flags: &[&str]) -> (Value, Value) {
+    run_to(0, name, options, path, flags)
+}
+
+/// The same where weir ends with this exit code.
+fn run_to(code: i32, name: &str, options: &Value, path: &str, flags: &[&str]) -> (Value, Value) {
     let room = support::scratch(name);
     let server = Server::start(options, None);
     let (url, report) = (format!("http://127.0.0.1:{}{path}", server.port), room.join("run.json"));
     let output =
         load(&[&[&*url, "--http2", "--workers", "1", "-d", "60s", "-o", report.to_str().unwrap()], flags].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
     let report = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
     std::fs::remove_dir_all(room).ok();
     (report, server.saw())
@@ -106,7 +111,7 @@ fn what_was_refused_is_asked_again() {
 
 #[test]
 fn a_server_that_refuses_for_good_is_an_error() {
-    let (report, saw) = run("h2-refuses", &json!({"refuse": 1}), "/", &["-n", "5", "-c", "1", "-m", "1"]);
+    let (report, saw) = run_to(1, "h2-refuses", &json!({"refuse": 1}), "/", &["-n", "5", "-c", "1", "-m", "1"]);
     assert_eq!((counter(&report, "errors.RST_STREAM_REFUSED_STREAM"), &saw["streams"]), (5, &json!(20)), "{report}");
 }
 
