@@ -1,12 +1,13 @@
 //! `server_tokens on`.
 
 use crate::rule::prelude::*;
+use crate::target::Target;
 
 pub static RULE: Rule = Rule {
     id: "version_disclosure",
     level: Level::Note,
     group: Group::Safety,
-    says: words("Answers tell nginx's version", "응답에 nginx 버전이 드러납니다"),
+    says: words("Answers tell the server's version", "응답에 서버 버전이 드러납니다"),
     remedy: words(
         "It tells a scanner what to try. `server_tokens off;` in http.",
         "스캐너에게 무엇을 시도할지 알려 줍니다. http에 `server_tokens off;`를 쓰세요.",
@@ -21,6 +22,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("server_tokens").filter(|spot| matches!(spot.arg(0), "on" | "build")) {
         let fix = edit::replace(spot.statement(), "server_tokens off");
         found.add(Finding::at(spot, said!("the Server header and error pages name it", "Server 헤더와 오류 페이지에 나옵니다")).write("server_tokens off;").fix(Some(fix)));
+    }
+    // weir keeps its version to itself unless the file says `server_tokens on`.
+    if case.target == Target::Weir {
+        return;
     }
     for http in case.view.root().named("http") {
         let inside = http.inside();
