@@ -383,7 +383,7 @@ impl Worker {
     pub fn take_place(&self) -> Option<Place> {
         let (places, _) = self.generation().conf.places();
         if self.places_taken.get() >= places {
-            self.make_room();
+            self.make_room(&[Rest::New, Rest::Idle]);
             if self.places_taken.get() >= places {
                 self.board.places_refused.one();
                 log::global(Level::Alert, format_args!("{} are not enough", self.table()));
@@ -393,12 +393,18 @@ impl Worker {
         Some(Place::take(&self.places_taken))
     }
 
-    /// Closes connections that only wait: the table is full, or the process may open no more files.
-    pub fn make_room(&self) {
+    /// Closes connections that only wait, clients' only in these states: the table is full, or there is no descriptor.
+    fn make_room(&self, states: &[Rest]) {
         let generation = self.generation();
         if !generation.pools.close_oldest() && !generation.lines.close_oldest() {
-            self.close_idle();
+            self.close_idle(states);
         }
+    }
+
+    /// The process may open no more files: connections between two requests are closed. New ones stay, for their requests
+    /// may be here already, unread.
+    pub fn make_descriptors(&self) {
+        self.make_room(&[Rest::Idle]);
     }
 
     /// The limit of the table of connections, as log lines name it.
@@ -413,10 +419,9 @@ impl Worker {
     }
 
     /// Closes some clients' idle connections: an eighth, at least one, at most `CLOSED_AT_ONCE`.
-    fn close_idle(&self) {
+    fn close_idle(&self, states: &[Rest]) {
         let connections = self.connections.borrow();
-        let mut idle: Vec<_> =
-            connections.iter().filter(|shared| matches!(shared.rest.get(), Rest::New | Rest::Idle)).collect();
+        let mut idle: Vec<_> = connections.iter().filter(|shared| states.contains(&shared.rest.get())).collect();
         if idle.is_empty() {
             return;
         }
@@ -543,7 +548,7 @@ impl Worker {
                 // What was told to end still holds its descriptor: it is given up within a turn.
                 Some(Err(error)) if weir_net::is_out_of_files(&error) && rooms_made < ROOMS_MAX => {
                     rooms_made += 1;
-                    self.make_room();
+                    self.make_descriptors();
                     timer::sleep(ROOM_PAUSE).await;
                 }
                 Some(Err(error)) => {

@@ -7,15 +7,19 @@ const RESERVED_MIN: u64 = 8;
 const OWN: u64 = 16;
 /// What a worker has open without any connection.
 const OWN_OF_WORKER: u64 = 4;
-/// So many connections a worker may have however low the limit is: a client, its origin, and one to make room with.
-const PLACES_MIN: u64 = 4;
+/// A limit that leaves a worker fewer than this bounds no table: clients then wait in the kernel's queue until a descriptor
+/// is free, where a full table would refuse them.
+const PLACES_MIN: u64 = 8;
 
 /// The places in the table of one of `workers`, where a process may have `files` open and listens on `sockets`.
 pub fn places(files: u64, workers: usize, sockets: usize) -> usize {
     let (workers, sockets) = (workers.max(1) as u64, sockets as u64);
     let own = OWN + OWN_OF_WORKER * workers + sockets * (workers + 1);
     let left = files.saturating_sub(own).saturating_sub((files / RESERVED_PART).max(RESERVED_MIN));
-    usize::try_from((left / workers).max(PLACES_MIN)).unwrap_or(usize::MAX)
+    match left / workers {
+        ..PLACES_MIN => usize::MAX,
+        places => usize::try_from(places).unwrap_or(usize::MAX),
+    }
 }
 
 #[cfg(test)]
@@ -32,8 +36,8 @@ mod tests {
     }
 
     #[test]
-    fn a_tiny_limit_leaves_a_few_and_none_leaves_all() {
-        assert_eq!(places(0, 2, 1), PLACES_MIN as usize);
+    fn a_tiny_limit_bounds_no_table_and_neither_does_none() {
+        assert_eq!(places(30, 1, 1), usize::MAX);
         assert_eq!(places(64, 2, 1), 14);
         assert!(places(u64::MAX, 1, 1) > 1 << 40);
     }

@@ -106,7 +106,7 @@ pub async fn dial(
     let stream = match Stream::connect(address, &options) {
         // Idle connections make room for one that somebody waits for.
         Err(error) if weir_net::is_out_of_files(&error) => {
-            exchange.worker.make_room();
+            exchange.worker.make_descriptors();
             Stream::connect(address, &options)
         }
         done => done,
