@@ -381,10 +381,29 @@ fn push(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     let _ = line.write_fmt(text);
 }
 
-/// Cuts the line to size and ends it.
+/// Escapes the line, cuts it to size and ends it: every error line passes through here once.
 pub(crate) fn end(line: &mut Vec<u8>) {
+    escape_controls(line);
     line.truncate(LINE_MAX - 1);
     line.push(b'\n');
+}
+
+/// Writes control bytes as `\x0A`, as nginx's access log does.
+///
+/// Clients choose part of many lines: a decoded URI, the name of a user. A newline among those bytes would begin
+/// a line that weir never wrote, and an escape byte would steer the terminal of whoever reads the log.
+fn escape_controls(line: &mut Vec<u8>) {
+    let Some(first) = line.iter().position(u8::is_ascii_control) else { return };
+    for byte in line.split_off(first) {
+        if byte.is_ascii_control() {
+            push(line, format_args!("\\x{byte:02X}"));
+        } else {
+            line.push(byte);
+        }
+        if line.len() >= LINE_MAX {
+            return;
+        }
+    }
 }
 
 /// Writes to stderr; there is nobody to tell when that fails.
@@ -421,6 +440,16 @@ mod tests {
         end(&mut line);
         assert_eq!(line.len(), LINE_MAX);
         assert_eq!(line.last(), Some(&b'\n'));
+    }
+
+    #[test]
+    fn control_bytes_are_escaped() {
+        let mut line = b"open() \"/a\nb\x1b[2J\r\x7f\tc\" failed, \xc3\xa9 \\".to_vec();
+        end(&mut line);
+        assert_eq!(line, b"open() \"/a\\x0Ab\\x1B[2J\\x0D\\x7F\\x09c\" failed, \xc3\xa9 \\\n");
+        let mut line = vec![b'\n'; 5000];
+        end(&mut line);
+        assert_eq!(line.len(), LINE_MAX);
     }
 
     #[test]
