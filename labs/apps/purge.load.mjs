@@ -10,8 +10,9 @@ const front = '/news/front';
 const orders = { tag: { tag: 'news-front' }, key: { key: front }, prefix: { prefix: '/news/' } };
 
 function ask(at, method, path, body) {
+    const headers = body && { 'Content-Type': 'application/json' };
     return new Promise((resolve, reject) => {
-        const request = http.request({ ...at, method, path, timeout: 5000 }, (response) => {
+        const request = http.request({ ...at, method, path, headers, timeout: 5000 }, (response) => {
             let text = '';
             response.on('data', (part) => { text += part; }).on('end', () => resolve({ status: response.statusCode, text }));
         });
@@ -22,7 +23,12 @@ function ask(at, method, path, body) {
 
 const newest = async (at, path = front) => Number((await ask(at, 'GET', path)).text.split(' ')[1]);
 const publish = async () => Number((await ask(app, 'POST', '/')).text.split(' ')[1]);
-const purge = (order) => ask(edges[0], 'POST', '/purge', JSON.stringify(order));
+// 200: every edge has purged; 202: one of them is behind.
+async function purge(order) {
+    const answer = await ask(edges[0], 'POST', '/purge', JSON.stringify(order));
+    if (answer.status !== 200 && answer.status !== 202) throw new Error(`the purge was refused: ${answer.status} ${answer.text}`);
+    return answer;
+}
 const since = (begun) => Number(process.hrtime.bigint() - begun) / 1e6;
 
 // Asks one edge until it gives what is wanted; ms since the beginning.
