@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use weir_load::once::{self, Once};
-use weir_meter::live::{Limit, Peer, PeerState, Snapshot};
+use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot};
 
 /// Where an edge is asked when no URL is given.
 const URL_DEFAULT: &str = "http://127.0.0.1:9144/api";
@@ -125,7 +125,7 @@ fn zones(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
         )?;
     }
     for (name, zone) in snapshot.http.server_zones.iter().take(ROWS_MAX) {
-        let times = snapshot.weir.server_zones.get(name).cloned().unwrap_or_default();
+        let times = snapshot.weir.server_zones.get(name).map(|account| account.times.clone()).unwrap_or_default();
         let (p50, p99) = (time(times.recent.p50_us), time(times.recent.p99_us));
         let responses = &zone.responses;
         writeln!(
@@ -197,7 +197,13 @@ fn errors(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
         writeln!(out, "\nerrors")?;
     }
     for class in snapshot.weir.errors.iter().take(ROWS_MAX) {
-        writeln!(out, "  {:<24} {:>8}  last {}", class.class, class.count, class.last)?;
+        let kind = match class.kind {
+            ErrorKind::Failed => "failed",
+            ErrorKind::Refused => "refused as configured",
+            ErrorKind::Recovered => "answered all the same",
+            ErrorKind::Client => "client",
+        };
+        writeln!(out, "  {:<24} {:>8}  {kind:<21}  last {}", class.class, class.count, class.last)?;
         if let Some(sample) = class.samples.first() {
             let line = if sample.line.is_empty() { &sample.request } else { &sample.line };
             writeln!(out, "      {}", cut(line, 140))?;

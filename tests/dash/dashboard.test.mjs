@@ -111,6 +111,35 @@ test("a lab that runs shows its blocks as they come, and its verdict when it has
   await page.close();
 });
 
+test("verdict, tile and errors mean the same by failed, and refusals of limit_req stand apart", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 1440 });
+  const doc = await (await fetch(`${edge.url}/open/doc.json`)).json();
+  const [shop, account] = [doc.snapshot.http, doc.snapshot.weir].map((part) => part.server_zones["shop.example"]);
+  const answered = Object.entries(shop.responses.codes).filter(([code]) => code >= 500).reduce((sum, [, count]) => sum + count, 0);
+  const of = (kind) => doc.snapshot.weir.errors.filter((error) => error.kind === kind);
+  const sum = (kind) => of(kind).reduce((sum, error) => sum + error.count, 0);
+  // Nothing is cut here: all that fails is answered 5xx, and limit_req refuses with 503.
+  assert.ok(account.refused > 50 && account.failed > 10, JSON.stringify(account));
+  // Counters are read while requests end: a few may be in one and not yet in the other.
+  const same = (one, other) => assert.ok(Math.abs(one - other) <= 3, `${one} and ${other}`);
+  same(account.failed + account.refused, answered);
+  same(sum("failed"), account.failed);
+  same(sum("refused"), account.refused);
+  assert.deepEqual(of("refused").map((error) => error.class), ["limit_req"]);
+  assert.deepEqual(of("recovered").map((error) => error.class), ["try connection refused"], "the backup answers for the dead server");
+  assert.ok(!of("failed").some((error) => error.class === "503"));
+  const tile = await page.$$eval(".tile", (all) => all.find((tile) => tile.querySelector(".label").textContent === "Failed").textContent);
+  assert.match(tile, /refused by limits/);
+  // Some four requests of a thousand a second fail: the tile with the refusals in it would say several times that.
+  const failed = Number(tile.match(/Failed([\d.]+)/)[1]);
+  assert.ok(failed < 10, tile);
+  await show(page, "errors");
+  const groups = await page.$$eval("main .card", (all) => all.map((card) => [card.querySelector("h2").textContent, [...card.querySelectorAll(".name")].map((name) => name.textContent)]));
+  assert.deepEqual(groups.find(([title]) => title === "Refused as configured")?.[1], ["limit_req"]);
+  assert.deepEqual(groups.find(([title]) => title.startsWith("Failed tries"))?.[1], ["try connection refused"]);
+  await page.close();
+});
+
 test("what needs a token is only shown where there is one", async () => {
   const page = await open(browser, `${edge.url}/open/`, { size: 1440 });
   await show(page, "upstreams");

@@ -35,8 +35,9 @@ const sample = (i, now) => ({ number: 4 - i, ids: [], at: iso(now - i * 3000), c
 function samples(place, now) {
   const list = [0, 1, 2, 3].map((i) => sample(i, now));
   return place === 0
-    ? { class: "504 while reading response header from upstream", count: 12, samples: list }
-    : { class: "client closed connection", count: 31, samples: [{ ...list[2], status: 499, line: "" }] };
+    ? { class: "504 timeout", kind: "failed", count: 12, samples: list }
+    : { class: "limit_req", kind: "refused", count: 41, last: iso(start + (s - 3) * 1000) },
+          { class: "499", kind: "client", count: 31, samples: [{ ...list[2], status: 499, line: "" }] };
 }
 
 function logs(place, now) {

@@ -314,7 +314,8 @@ mod tests {
                 zone.sent += 1_234_567;
                 zone.received += 54_321;
             }
-            for zone in snapshot.weir.server_zones.values_mut().chain(snapshot.weir.location_zones.values_mut()) {
+            let accounts = snapshot.weir.server_zones.values_mut().chain(snapshot.weir.location_zones.values_mut());
+            for zone in accounts.map(|account| &mut account.times) {
                 zone.rate += 7.3;
                 (zone.recent.count, zone.total.count) = (zone.recent.count + 9, zone.total.count + 412);
                 (zone.recent.p50_us, zone.recent.p95_us, zone.recent.p99_us) = (second * 9, second * 31, second * 77);

@@ -10,8 +10,10 @@ pub struct Point {
     pub at: u64,
     /// Requests.
     pub rps: f32,
-    /// Responses 5xx and requests without any.
+    /// Requests that failed: [`ZoneAccount::failed`](weir_meter::live::ZoneAccount::failed).
     pub failed: f32,
+    /// Requests that `limit_req` or `limit_conn` refused; the history on disk does not have it.
+    pub refused: Option<f32>,
     /// Request time in milliseconds, all zones, over the snapshot's `recent_ms`; none without requests.
     pub p50: Option<f32>,
     /// As `p50`.
@@ -36,6 +38,7 @@ pub struct Point {
 struct Totals {
     requests: u64,
     failed: u64,
+    refused: u64,
     received: u64,
     sent: u64,
 }
@@ -46,18 +49,29 @@ impl Totals {
         let sum = |pick: fn(&weir_meter::live::ServerZone) -> u64| zones.clone().map(pick).fold(0, u64::wrapping_add);
         Totals {
             requests: snapshot.http.requests.total,
-            failed: sum(|zone| zone.responses.c5xx.wrapping_add(zone.discarded)),
+            failed: failed(snapshot),
+            refused: refused(snapshot),
             received: sum(|zone| zone.received),
             sent: sum(|zone| zone.sent),
         }
     }
 }
 
+/// Requests that failed so far.
+pub fn failed(snapshot: &Snapshot) -> u64 {
+    snapshot.weir.server_zones.values().fold(0, |sum, zone| sum.saturating_add(zone.failed))
+}
+
+/// Requests that a policy refused so far.
+pub fn refused(snapshot: &Snapshot) -> u64 {
+    snapshot.weir.server_zones.values().fold(0, |sum, zone| sum.saturating_add(zone.refused))
+}
+
 impl Point {
     /// What happened between two snapshots.
     pub fn between(before: Option<&Snapshot>, now: &Snapshot) -> Point {
         let host = &now.weir.host.cpu;
-        let quantile = |share| quantile(now.weir.server_zones.values().map(|zone| &zone.recent), share);
+        let quantile = |share| quantile(now.weir.server_zones.values().map(|zone| &zone.times.recent), share);
         let mut point = Point {
             at: now.nginx.timestamp.0,
             p50: quantile(0.50),
@@ -79,6 +93,7 @@ impl Point {
         let (old, new) = (Totals::of(before), Totals::of(now));
         point.rps = rate(new.requests, old.requests);
         point.failed = rate(new.failed, old.failed);
+        point.refused = Some(rate(new.refused, old.refused));
         point.received = rate(new.received, old.received);
         point.sent = rate(new.sent, old.sent);
         point

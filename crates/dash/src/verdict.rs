@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_meter::live::{PeerState, Snapshot};
+use weir_meter::live::{ErrorKind, PeerState, Snapshot};
 
+use crate::point;
 use crate::waterline::Waterline;
 use crate::words::{self, Said};
 
@@ -121,30 +122,14 @@ struct Window<'s> {
 
 impl Window<'_> {
     fn between<'s>(first: &'s Snapshot, last: &'s Snapshot) -> Window<'s> {
-        let failed = |snapshot: &Snapshot| {
-            snapshot.http.server_zones.values().fold(0u64, |sum, zone| sum.saturating_add(zone.responses.c5xx))
-        };
-        let full = |snapshot: &Snapshot| {
-            let zones = snapshot.http.server_zones.values();
-            zones.filter_map(|zone| zone.responses.codes.get(&503)).fold(0u64, |sum, count| sum.saturating_add(*count))
-        };
-        let rejected = |snapshot: &Snapshot| {
-            let requests = snapshot.http.limit_reqs.values().map(|zone| zone.rejected);
-            let connections = snapshot.http.limit_conns.values().map(|zone| zone.rejected);
-            requests.chain(connections).fold(0u64, u64::saturating_add)
-        };
-        let refused = rejected(last).saturating_sub(rejected(first));
         let ms = last.nginx.timestamp.0.saturating_sub(first.nginx.timestamp.0);
         Window {
             first,
             last,
             seconds: (ms + 500) / 1000,
             requests: last.http.requests.total.saturating_sub(first.http.requests.total),
-            // Answered 503 unless the file says otherwise.
-            failed: failed(last)
-                .saturating_sub(failed(first))
-                .saturating_sub(refused.min(full(last).saturating_sub(full(first)))),
-            refused,
+            failed: point::failed(last).saturating_sub(point::failed(first)),
+            refused: point::refused(last).saturating_sub(point::refused(first)),
         }
     }
 
@@ -158,14 +143,15 @@ impl Window<'_> {
         line.hits.saturating_sub(before.map_or(0, |limit| limit.hits))
     }
 
-    /// The class of errors that grew most, and by how much; clients that leave are not errors of ours.
+    /// The class of failures that grew most, and by how much.
     fn class(&self) -> Option<(&str, u64)> {
         let before = |class: &str| self.first.weir.errors.iter().find(|error| error.class == class);
-        let grown = self.last.weir.errors.iter().map(|error| {
+        let failures = self.last.weir.errors.iter().filter(|error| error.kind == ErrorKind::Failed);
+        let grown = failures.map(|error| {
             let count = error.count.saturating_sub(before(&error.class).map_or(0, |error| error.count));
             (error.class.as_str(), count)
         });
-        grown.filter(|(class, count)| *count > 0 && !class.starts_with("client")).max_by_key(|(_, count)| *count)
+        grown.filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count)
     }
 
     fn said(&self) -> Option<Said> {
@@ -180,8 +166,8 @@ impl Window<'_> {
                 format!("최근 {seconds}초 동안 요청 {requests}건, 실패 없음"),
             ),
             _ => Said::new(
-                format!("{failed} of {requests} requests in the last {seconds} s were answered 5xx"),
-                format!("최근 {seconds}초 동안 요청 {requests}건 중 {failed}건이 5xx"),
+                format!("{failed} of {requests} requests in the last {seconds} s failed"),
+                format!("최근 {seconds}초 동안 요청 {requests}건 중 {failed}건 실패"),
             ),
         })
     }

@@ -142,7 +142,7 @@ function strip(doc, t) {
 }
 
 function tabs(doc, t) {
-  const counts = { errors: (doc.snapshot.weir.errors ?? []).length };
+  const counts = { errors: (doc.snapshot.weir.errors ?? []).filter((error) => error.kind === "failed").length };
   return h(
     "nav",
     { class: "tabs", "aria-label": t("nav.label") },

@@ -15,7 +15,7 @@ export const part = (some, all) => (all > 0 ? some / all : undefined);
 /** Microseconds as milliseconds, of a time that was measured at all. */
 export const ms = (times, quantile) => (times?.count !== 0 && times?.[quantile] !== undefined ? times[quantile] / 1000 : undefined);
 
-/** How many of a zone's or a peer's responses were 5xx. */
+/** How many of a peer's responses were 5xx. */
 export const failed = (responses) => Object.entries(responses.codes ?? {}).reduce((sum, [code, count]) => (code >= 500 ? sum + count : sum), 0);
 
 /** Waterlines, the fullest first. */
@@ -37,6 +37,7 @@ export function zones(doc, before, kind, past) {
   return Object.entries(now).map(([name, zone]) => {
     const old = then[name];
     const times = doc.snapshot.weir[kind]?.[name];
+    const account = before?.snapshot.weir[kind]?.[name];
     const uptime = doc.snapshot.weir.uptime_ms / 1000;
     return {
       name,
@@ -51,7 +52,8 @@ export function zones(doc, before, kind, past) {
       sent: grew(zone.sent, old?.sent, seconds),
       handshakes: zone.ssl ? part(zone.ssl.handshakes, zone.requests) : undefined,
       resumed: zone.ssl ? part(zone.ssl.session_reuses, zone.ssl.handshakes) : undefined,
-      failed: grew(failed(zone.responses) + zone.discarded, old ? failed(old.responses) + old.discarded : undefined, seconds),
+      failed: grew(times?.failed, account?.failed, seconds),
+      refused: grew(times?.refused, account?.refused, seconds),
     };
   });
 }

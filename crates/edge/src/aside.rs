@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use weir_meter::Step;
+use weir_meter::live::cells::Policy;
 use weir_net::{Instant, SocketAddress, buffer};
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
@@ -114,6 +115,8 @@ plain! {
     bytes_sent: u64,
     request_length: u64,
     complete: bool,
+    is_cut: bool,
+    refused_by: Option<Policy>,
     limit_req_status: &'static str,
     limit_conn_status: &'static str,
     slice_start: Option<u64>,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use weir_meter::Step;
-use weir_meter::live::cells::Why;
+use weir_meter::live::cells::{Policy, Why};
 use weir_net::{Instant, Lease, SocketAddress};
 use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
 
@@ -433,6 +433,10 @@ pub struct Exchange<'c> {
     pub request_length: u64,
     /// The response went out whole.
     pub complete: bool,
+    /// The origin broke off after the client had the head.
+    pub is_cut: bool,
+    /// A policy of the configuration refused the request on purpose.
+    pub refused_by: Option<Policy>,
     /// The client's address as a trusted proxy told it (`set_real_ip_from`).
     pub told_address: Option<SocketAddress>,
     /// `auth_basic` found the password right, for the location it is in.
@@ -512,6 +516,8 @@ impl<'c> Exchange<'c> {
             bytes_sent: 0,
             request_length: 0,
             complete: false,
+            is_cut: false,
+            refused_by: None,
             told_address: None,
             knows_password: false,
             limit_req_status: "",

@@ -151,6 +151,7 @@ pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<S
         result = h2::finish(exchange, stream, framing);
     }
     exchange.complete = result.is_ok();
+    exchange.is_cut = matches!(result, Err(Gone::Cut));
     if result.is_err() {
         exchange.keeps_alive = false;
     }

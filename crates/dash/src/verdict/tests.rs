@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use std::sync::Arc;
 
-use weir_meter::live::{ErrorClass, Limit, Peer, PeerTimes, ServerZone, Upstream};
+use weir_meter::live::{ErrorClass, ErrorKind, Limit, Peer, PeerTimes, ServerZone, Upstream};
 
 use super::*;
 use crate::Dashboard;
@@ -28,6 +28,7 @@ fn later(snapshot: &mut Snapshot, failed: u64) {
     zone.requests += 400;
     zone.responses.add(200, 400 - failed);
     zone.responses.add(502, failed);
+    snapshot.weir.server_zones.entry("shop".into()).or_default().failed += failed;
 }
 
 fn use_of<'s>(snapshot: &'s mut Snapshot, kind: &str) -> &'s mut Limit {
@@ -106,7 +107,8 @@ fn errors_come_first() {
     later(&mut snapshot, 40);
     let class = "504 while reading response header from upstream";
     snapshot.weir.errors.push(ErrorClass {
-        class: "client closed connection".into(),
+        class: "499".into(),
+        kind: ErrorKind::Client,
         count: 900,
         ..ErrorClass::default()
     });
@@ -144,7 +146,7 @@ fn what_limits_refuse_is_no_failure() {
     for failed in [0, 20] {
         later(&mut snapshot, failed);
         snapshot.http.server_zones.get_mut("shop").unwrap().responses.add(503, 90);
-        snapshot.http.limit_reqs.entry("login".into()).or_default().rejected += 90;
+        snapshot.weir.server_zones.entry("shop".into()).or_default().refused += 90;
         let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
         let expected = if failed == 0 { State::Healthy } else { State::Failing };
         assert_eq!(verdict.state, expected, "{verdict:?}");

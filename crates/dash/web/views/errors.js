@@ -1,48 +1,50 @@
-// What went wrong: classes, in each the newest samples, and with each sample its lines of the logs.
+// What went wrong: classes in four groups, in each class the newest samples, and with each sample its lines of the logs.
 
 import { h } from "../dom.js";
 import { card, empty } from "../parts.js";
 import * as units from "../units.js";
 import { entries, notes } from "./logs.js";
 
+/** To whom a class belongs, in the order in which they are shown. */
+const KINDS = ["failed", "refused", "recovered", "client"];
+
 export function errors({ doc, t, ui }) {
-  const classes = doc.snapshot.weir.errors ?? [];
-  classes.forEach((kind, place) => ui.open.has(kind.class) && renew(kind, place, ui));
+  const classes = (doc.snapshot.weir.errors ?? []).map((error, place) => ({ ...error, place }));
+  classes.filter((error) => ui.open.has(error.class)).forEach((error) => renew(error, error.place, ui));
   if (classes.length === 0) return card(t("nav.errors"), null, empty(t("err.none")));
-  return card(
-    t("nav.errors"),
-    t("err.secret"),
+  const groups = KINDS.map((kind) => [kind, classes.filter((error) => error.kind === kind)]).filter(([, of]) => of.length > 0);
+  return [
+    h("p", { class: "hint" }, t("err.secret")),
+    ...groups.map(([kind, of]) => card(t(`err.${kind}`), t(`err.${kind}.hint`), h("ul", { class: `errors ${kind}` }, of.map((error) => folded(error, t, ui))))),
+  ];
+}
+
+/** A class, which opens to its samples. */
+function folded(error, t, ui) {
+  const isOpen = ui.open.has(error.class);
+  const id = `samples-${error.class.replace(/[^a-z0-9]+/gi, "-")}`;
+  return h(
+    "li",
+    { key: error.class },
     h(
-      "ul",
-      { class: "errors" },
-      classes.map((kind) => {
-        const isOpen = ui.open.has(kind.class);
-        const id = `samples-${kind.class.replace(/[^a-z0-9]+/gi, "-")}`;
-        return h(
-          "li",
-          { key: kind.class },
-          h(
-            "button",
-            {
-              type: "button",
-              class: "class",
-              "aria-expanded": isOpen ? "true" : "false",
-              "aria-controls": id,
-              onclick: () => {
-                const open = new Set(ui.open);
-                if (!open.delete(kind.class)) open.add(kind.class);
-                ui.set({ open });
-              },
-            },
-            h("span", { class: "fold", "aria-hidden": "true" }, isOpen ? "▾" : "▸"),
-            h("span", { class: "name" }, kind.class),
-            h("span", { class: "times" }, units.count(kind.count)),
-            h("span", { class: "last" }, `${t("err.last")} ${at(kind.last)}`),
-          ),
-          h("div", { id, class: "samples", hidden: !isOpen }, isOpen ? samples(ui.samples[kind.class], t) : null),
-        );
-      }),
+      "button",
+      {
+        type: "button",
+        class: "class",
+        "aria-expanded": isOpen ? "true" : "false",
+        "aria-controls": id,
+        onclick: () => {
+          const open = new Set(ui.open);
+          if (!open.delete(error.class)) open.add(error.class);
+          ui.set({ open });
+        },
+      },
+      h("span", { class: "fold", "aria-hidden": "true" }, isOpen ? "▾" : "▸"),
+      h("span", { class: "name" }, error.class),
+      h("span", { class: "times" }, units.count(error.count)),
+      h("span", { class: "last" }, `${t("err.last")} ${at(error.last)}`),
     ),
+    h("div", { id, class: "samples", hidden: !isOpen }, isOpen ? samples(ui.samples[error.class], t) : null),
   );
 }
 
@@ -91,7 +93,7 @@ function samples(known, t) {
             sample.status ? h("span", { class: `code c${Math.floor(sample.status / 100)}` }, h("b", null, String(sample.status))) : null,
             h("span", { class: "request" }, sample.request || units.NOTHING),
             h("span", null, `${t("err.took")} ${units.time(sample.took_us / 1000)}`),
-            h("span", null, `${t("err.client")} ${sample.client || units.NOTHING}`),
+            h("span", null, `${t("err.from")} ${sample.client || units.NOTHING}`),
             sample.upstream ? h("span", null, `${t("err.upstream")} ${sample.upstream}`) : null,
           ),
           h("pre", { class: sample.line ? "line" : "line none", tabindex: 0, role: "region", "aria-label": t("err.line") }, sample.line || t("err.noLine")),

@@ -29,11 +29,12 @@ function figures(doc, past, t) {
   const { point, snapshot } = doc;
   const of = (name) => past.map((point) => point?.[name]);
   const share = part(point.failed, point.rps);
+  const notes = [share ? t("kpi.perSecond", units.percent(share)) : null, point.refused > 0 ? t("kpi.refused", units.rate(point.refused)) : null];
   return h(
     "section",
     { class: "tiles", "aria-label": t("nav.overview") },
     tile(t("kpi.requests"), units.rate(point.rps), t("kpi.inflight", units.si(snapshot.http.requests.current)), of("rps")),
-    tile(t("kpi.failed"), units.rate(point.failed), share ? t("kpi.perSecond", units.percent(share)) : "5xx", of("failed"), "bad", point.failed > 0 ? "alarm" : ""),
+    tile(t("kpi.failed"), units.rate(point.failed), notes.filter(Boolean).join(" · "), of("failed"), "bad", point.failed > 0 ? "alarm" : ""),
     tile(t("kpi.p99"), units.time(point.p99), t("kpi.p50of", units.time(point.p50)), of("p99"), "deep"),
     tile(t("kpi.connections"), units.si(point.active), t("kpi.idle", units.si(point.idle)), of("active")),
     tile(t("kpi.out"), units.byteRate(point.sent), t("kpi.in", units.byteRate(point.received)), of("sent")),
@@ -223,6 +224,8 @@ function charts(past, seconds, t) {
     one(t("chart.requests"), units.si, [
       { name: t("chart.answered"), tone: "water", values: of("rps"), fill: true },
       { name: t("chart.failed"), tone: "bad", values: of("failed"), fill: true },
+      // The history on disk does not have it.
+      ...(past.some((point) => point?.refused > 0) ? [{ name: t("chart.refused"), tone: "warn", values: of("refused") }] : []),
     ]),
     one(t("chart.latency"), units.time, [
       { name: "p99", tone: "deep", values: of("p99"), fill: true },

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_meter::live::cells::Policy;
 
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal, TWO};
@@ -172,7 +173,11 @@ fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone<u32>>) -> Next {
         exchange.log(level, format_args!("limiting connections{note} by zone \"{}\"", zone.name));
     }
     exchange.limit_conn_status = if dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
-    if dry_run { Next::Continue } else { Next::Status(status) }
+    if dry_run {
+        return Next::Continue;
+    }
+    exchange.refused_by = Some(Policy::LimitConn);
+    Next::Status(status)
 }
 
 #[cfg(test)]

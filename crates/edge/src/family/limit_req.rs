@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_meter::live::cells::Policy;
 use weir_net::Lease;
 
 use crate::build::{Build, Scope};
@@ -212,7 +213,11 @@ fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
     let cell = exchange.worker.board.limit(buckets.cell);
     if dry_run { &cell.rejected_dry_run } else { &cell.rejected }.one();
     exchange.limit_req_status = if dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
-    if dry_run { Next::Continue } else { Next::Status(status) }
+    if dry_run {
+        return Next::Continue;
+    }
+    exchange.refused_by = Some(Policy::LimitReq);
+    Next::Status(status)
 }
 
 /// A request that must wait.

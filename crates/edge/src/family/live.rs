@@ -9,7 +9,7 @@ use weir_dash::logs;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
 use weir_meter::live::histogram::Spot;
-use weir_meter::live::{ErrorSample, Timestamp};
+use weir_meter::live::{ErrorKind, ErrorSample, Timestamp};
 use weir_net::{Instant, clock};
 
 use crate::build::{Build, Scope};
@@ -22,6 +22,7 @@ use crate::family::server::ListenDraft;
 use crate::family::variables::{push_address, push_request_id};
 use crate::guard::{self, Deed};
 use crate::live::board::{self, Leg};
+use crate::live::mishap::Mishap;
 use crate::phase::Next;
 
 crate::settings! {
@@ -167,6 +168,7 @@ pub fn begin<'w>(exchange: &mut Exchange<'w>) -> Opened<'w> {
 fn ended(exchange: &mut Exchange<'_>) {
     let spot = count_tries(exchange);
     if !std::mem::take(&mut exchange.is_counted) {
+        tell_tries(exchange);
         return;
     }
     let board = &*exchange.worker.board;
@@ -189,8 +191,42 @@ fn ended(exchange: &mut Exchange<'_>) {
         let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.started));
         board.took(Leg::Write, took.saturating_sub(of_source.unwrap_or(0)));
     }
-    if is_error(status, was_answered) {
-        tell(exchange, clock::now());
+    match mishap(exchange, was_answered) {
+        Some(mishap) => {
+            match mishap.kind() {
+                ErrorKind::Failed => cell.failed.one(),
+                ErrorKind::Refused => cell.refused.one(),
+                ErrorKind::Recovered | ErrorKind::Client => {}
+            }
+            let upstream = exchange.tries.last().map(|last| last.peer.to_string()).unwrap_or_default();
+            tell(exchange, mishap, upstream);
+        }
+        None => tell_tries(exchange),
+    }
+}
+
+/// What is wrong with an exchange that ended; `None` for most.
+#[inline]
+fn mishap(exchange: &Exchange<'_>, was_answered: bool) -> Option<Mishap> {
+    let status = exchange.response.status;
+    let why = || exchange.tries.last().and_then(|last| last.why);
+    match exchange.refused_by {
+        Some(policy) => Some(Mishap::Refused(policy)),
+        None if exchange.is_cut => Some(Mishap::Cut),
+        // The configuration closes the connection.
+        None if status == 444 => None,
+        None if status < 400 && was_answered => None,
+        None => Mishap::of_status(status, why()).or_else(|| (!was_answered).then(|| Mishap::Unanswered(why()))),
+    }
+}
+
+/// Tells of tries that failed although the client, if there is one, was answered.
+#[inline]
+fn tell_tries(exchange: &Exchange<'_>) {
+    for attempt in &exchange.tries {
+        if let Some(why) = attempt.why {
+            tell(exchange, Mishap::Tried(why), attempt.peer.to_string());
+        }
     }
 }
 
@@ -216,21 +252,11 @@ fn until_source(last: &Try, began: Instant) -> Option<u64> {
     Some(if started == began { response } else { started.us_since(began) + response })
 }
 
-/// Statuses that say something went wrong for weir or its user: not those an application answers every day.
-fn is_error(status: u16, was_answered: bool) -> bool {
-    match status {
-        400 | 408 | 413 | 414 | 421 | 429 | 431 | 494..=499 | 500..=599 => true,
-        444 => false,
-        _ => !was_answered,
-    }
-}
-
-/// Counts an error, and keeps a sample of it. Rare, or shed.
+/// Counts a mishap, and keeps a sample of it. Rare, or shed.
 #[cold]
-fn tell(exchange: &mut Exchange<'_>, now: Instant) {
+fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
     let (status, board) = (exchange.response.status, &exchange.worker.board);
-    let why = exchange.tries.last().and_then(|last| last.why);
-    board.errors.count(status, why);
+    board.mishaps.count(mishap);
     board.sample(|| {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut client = Vec::new();
@@ -245,13 +271,13 @@ fn tell(exchange: &mut Exchange<'_>, now: Instant) {
             server: exchange.location.zone.server.clone(),
             request: format!("{} {}", lossy(exchange.request.method()), lossy(path)),
             status,
-            upstream: exchange.tries.last().map(|last| last.peer.to_string()).unwrap_or_default(),
-            took_us: now.us_since(exchange.started),
+            upstream,
+            took_us: clock::now().us_since(exchange.started),
             line: board::line_of(exchange.client.number),
             ids: ids(exchange),
             ..ErrorSample::default()
         };
-        (board::class(status, why), sample)
+        (mishap, sample)
     });
 }
 
@@ -425,12 +451,5 @@ mod tests {
     fn a_long_name_is_cut_between_letters() {
         assert_eq!(cut("é".repeat(100)).len(), NAME_BYTES_MAX);
         assert_eq!(cut(format!("a{}", "é".repeat(100))).len(), NAME_BYTES_MAX - 1);
-    }
-
-    #[test]
-    fn errors_are_not_what_an_application_says_every_day() {
-        let is = |status| is_error(status, true);
-        assert!(is(502) && is(499) && is(413) && !is(404) && !is(401) && !is(200) && !is(302));
-        assert!(is_error(0, false) && is_error(200, false) && !is_error(444, false));
     }
 }

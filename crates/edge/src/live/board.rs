@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, TryLockError};
 
 use weir_dash::logs::plain::without_queries;
-use weir_meter::live::cells::{PeerCell, Why, ZoneCell};
+use weir_meter::live::cells::{PeerCell, ZoneCell};
 use weir_meter::live::histogram::{Count, Histogram, Spot};
 use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 
+use super::mishap::{Mishap, MishapCells};
 use super::tunnels::TunnelCell;
 use crate::cache::reason::Reason;
 
@@ -72,53 +73,6 @@ impl Default for CacheCell {
     }
 }
 
-/// Errors by status from 400 on, and by why the last try failed, if one did.
-pub struct ErrorCells(Box<[Count]>);
-
-/// Statuses that errors are counted by: 400 to 599, and a last place for no answer at all.
-const ERROR_CODES: usize = 201;
-
-/// Reasons, and a place for none.
-const REASONS: usize = Why::ALL.len() + 1;
-
-impl Default for ErrorCells {
-    fn default() -> ErrorCells {
-        ErrorCells((0..ERROR_CODES * REASONS).map(|_| Count::default()).collect())
-    }
-}
-
-impl ErrorCells {
-    /// Counts one.
-    pub fn count(&self, status: u16, why: Option<Why>) {
-        let code = usize::from(status).wrapping_sub(400).min(ERROR_CODES - 1);
-        let reason = why.map_or(0, |why| why as usize + 1);
-        if let Some(count) = self.0.get(code * REASONS + reason) {
-            count.one();
-        }
-    }
-
-    /// Those that occurred: class and count.
-    pub fn all(&self) -> impl Iterator<Item = (String, u64)> {
-        let counted = self.0.iter().enumerate().map(|(index, count)| (index, count.get()));
-        counted.filter(|(_, count)| *count > 0).map(|(index, count)| {
-            let (code, reason) = (index / REASONS, index % REASONS);
-            let status = if code + 1 == ERROR_CODES { 0 } else { code as u16 + 400 };
-            let why = reason.checked_sub(1).and_then(|reason| Why::ALL.get(reason)).copied();
-            (class(status, why), count)
-        })
-    }
-}
-
-/// The name of a class of errors: `502 refused`, `413`, `no answer`.
-pub fn class(status: u16, why: Option<Why>) -> String {
-    match (status, why) {
-        (400..=599, Some(why)) => format!("{status} {}", why.as_str()),
-        (400..=599, None) => status.to_string(),
-        (_, Some(why)) => format!("no answer {}", why.as_str()),
-        (_, None) => "no answer".to_owned(),
-    }
-}
-
 /// Samples a worker keeps until the observer takes them, at most: in a storm the others are only counted.
 pub const SAMPLES_WAITING_MAX: usize = 32;
 
@@ -133,8 +87,8 @@ pub struct Board {
     pub path: [Histogram; PATH.len()],
     /// Upgraded connections.
     pub tunnels: TunnelCell,
-    /// Errors by class.
-    pub errors: ErrorCells,
+    /// What went wrong, by class.
+    pub mishaps: MishapCells,
     /// Connections that could not be accepted: out of files, mostly.
     pub accept_failed: Count,
     /// Connections that found no place in the worker's table: clients that were dropped, and tries at peers.
@@ -143,7 +97,7 @@ pub struct Board {
     pub places: Count,
     /// The id of the worker's thread.
     pub thread: Count,
-    samples: Mutex<Vec<(String, ErrorSample)>>,
+    samples: Mutex<Vec<(Mishap, ErrorSample)>>,
     last_errors: Mutex<HashMap<u32, (u64, String)>>,
 }
 
@@ -209,7 +163,7 @@ impl Board {
     }
 
     /// Keeps a sample of an error if there is room and nobody is reading: a worker does not wait for that.
-    pub fn sample(&self, make: impl FnOnce() -> (String, ErrorSample)) {
+    pub fn sample(&self, make: impl FnOnce() -> (Mishap, ErrorSample)) {
         let mut samples = match self.samples.try_lock() {
             Ok(samples) => samples,
             Err(TryLockError::Poisoned(samples)) => samples.into_inner(),
@@ -233,7 +187,7 @@ impl Board {
     }
 
     /// Takes the samples kept.
-    pub fn take_samples(&self) -> Vec<(String, ErrorSample)> {
+    pub fn take_samples(&self) -> Vec<(Mishap, ErrorSample)> {
         std::mem::take(&mut super::lock(&self.samples))
     }
 }
@@ -295,24 +249,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_named_by_status_and_reason() {
-        let cells = ErrorCells::default();
-        cells.count(502, Some(Why::Refused));
-        cells.count(502, Some(Why::Refused));
-        cells.count(413, None);
-        cells.count(0, None);
-        cells.count(0, Some(Why::Other));
-        let mut all: Vec<_> = cells.all().collect();
-        all.sort();
-        let named = |name: &str, count| (name.to_owned(), count);
-        assert_eq!(all, [named("413", 1), named("502 refused", 2), named("no answer", 1), named("no answer other", 1)]);
-    }
-
-    #[test]
     fn samples_are_bounded_and_a_line_belongs_to_its_connection() {
         let board = Board::default();
         for _ in 0..SAMPLES_WAITING_MAX + 9 {
-            board.sample(|| ("413".to_owned(), ErrorSample::default()));
+            board.sample(|| (Mishap::Cut, ErrorSample::default()));
         }
         assert_eq!(board.take_samples().len(), SAMPLES_WAITING_MAX);
         assert!(board.take_samples().is_empty());

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use weir_meter::live::cells::{PeerSums, Why, ZoneSums};
 use weir_meter::live::histogram::Tally;
 use weir_meter::live::{
-    self as shown, CLASSES_MAX, ErrorClass, ErrorSample, OTHER, PATH, SAMPLES_MAX, Snapshot, StepTimes, Timestamp,
-    WorkerCpu, ZoneTimes,
+    self as shown, CLASSES_MAX, ErrorClass, ErrorKind, ErrorSample, OTHER, PATH, SAMPLES_MAX, Snapshot, StepTimes,
+    Timestamp, WorkerCpu, ZoneAccount, ZoneTimes,
 };
 
 use super::books::Book;
@@ -98,8 +98,8 @@ impl Gatherer {
     pub fn tick(&mut self, live: &Live, now_ms: u64) {
         self.machine.look(&self.root, now_ms);
         for (_, board) in live.taken_boards() {
-            for (class, sample) in board.take_samples() {
-                self.keep_sample(class, sample);
+            for (mishap, sample) in board.take_samples() {
+                self.keep_sample(mishap.class(), sample);
             }
         }
         let scene = lock(&live.scene);
@@ -309,7 +309,7 @@ impl Gatherer {
                 sent: net.sent,
                 ssl: secure.contains(name.as_str()).then(|| net.ssl.clone().into()),
             };
-            snapshot.weir.server_zones.insert(name.clone(), ZoneTimes { total: net.times.times(), ..times });
+            snapshot.weir.server_zones.insert(name.clone(), account(&net, times));
             snapshot.http.server_zones.insert(name, zone);
         }
         for (name, raw) in sums.locations {
@@ -322,7 +322,7 @@ impl Gatherer {
                 received: net.received,
                 sent: net.sent,
             };
-            snapshot.weir.location_zones.insert(name.clone(), ZoneTimes { total: net.times.times(), ..times });
+            snapshot.weir.location_zones.insert(name.clone(), account(&net, times));
             snapshot.http.location_zones.insert(name, zone);
         }
     }
@@ -453,10 +453,12 @@ impl Gatherer {
 
     fn errors(&mut self, live: &Live, now_ms: u64, snapshot: &Snapshot) -> Vec<ErrorClass> {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        let mut kinds: HashMap<String, ErrorKind> = HashMap::new();
         let mut accept_failed = 0;
         for (_, board) in live.taken_boards() {
-            for (class, count) in board.errors.all() {
-                *counts.entry(class).or_default() += count;
+            for (mishap, count) in board.mishaps.all() {
+                *counts.entry(mishap.class()).or_default() += count;
+                kinds.insert(mishap.class(), mishap.kind());
             }
             accept_failed += board.accept_failed.get();
         }
@@ -480,12 +482,20 @@ impl Gatherer {
                 *last = (*last).max(samples.front().map_or(Timestamp(now_ms), |sample| sample.at));
             }
             let samples = samples.iter().cloned().collect();
-            all.push(ErrorClass { class: class.clone(), count: *count, last: *last, samples });
+            let kind = kinds.get(class).copied().unwrap_or_default();
+            all.push(ErrorClass { class: class.clone(), kind, count: *count, last: *last, samples });
         }
         self.counted = counts;
-        all.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.class.cmp(&other.class)));
+        all.sort_by(|one, other| {
+            one.kind.cmp(&other.kind).then(other.count.cmp(&one.count)).then_with(|| one.class.cmp(&other.class))
+        });
         all
     }
+}
+
+fn account(net: &ZoneSums, times: ZoneTimes) -> ZoneAccount {
+    let times = ZoneTimes { total: net.times.times(), ..times };
+    ZoneAccount { times, failed: net.failed, refused: net.refused }
 }
 
 /// The groups of which a location says `https://`.

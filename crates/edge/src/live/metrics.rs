@@ -160,14 +160,17 @@ metrics! {
         };
     "weir_server_discarded" Counter "`zone`" "Requests that ended without a response."
         |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.discarded as f64); };
+    "weir_server_failed" Counter "`zone`" "Requests that failed: answered 5xx, cut short, or not answered because the origin failed. Refusals of `limit_req` and `limit_conn` and clients that leave are not among them."
+        |f, s| for (name, zone) in &s.weir.server_zones { f.line(&[("zone", name)], zone.failed as f64); };
+    "weir_server_refused" Counter "`zone`" "Requests that `limit_req` or `limit_conn` refused."
+        |f, s| for (name, zone) in &s.weir.server_zones { f.line(&[("zone", name)], zone.refused as f64); };
     "weir_server_received_bytes" Counter "`zone`" "Bytes from clients."
         |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.received as f64); };
     "weir_server_sent_bytes" Counter "`zone`" "Bytes to clients."
         |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.sent as f64); };
     "weir_server_request_seconds" Summary "`zone`" "From the first byte of a request to the last of its response, quantiles over the last 10 to 15 s."
         |f, s| for (name, zone) in &s.weir.server_zones {
-            let times = Times { count: zone.total.count, sum_us: zone.total.sum_us, ..zone.recent.clone() };
-            f.times(&[("zone", name)], &times);
+            f.times(&[("zone", name)], &zone.times.summary());
         };
     "weir_tls_handshakes" Counter "`zone`, `result`" "TLS handshakes with clients: done, resumed (of those done), failed."
         |f, s| for (name, zone) in &s.http.server_zones {
@@ -186,8 +189,7 @@ metrics! {
         };
     "weir_location_request_seconds" Summary "`zone`" "As weir_server_request_seconds, by location zone."
         |f, s| for (name, zone) in &s.weir.location_zones {
-            let times = Times { count: zone.total.count, sum_us: zone.total.sum_us, ..zone.recent.clone() };
-            f.times(&[("zone", name)], &times);
+            f.times(&[("zone", name)], &zone.times.summary());
         };
     "weir_upstream_requests" Counter "`upstream`, `peer`" "Tries at a peer."
         |f, s| for (name, group) in &s.http.upstreams {

@@ -19,6 +19,7 @@ mod ceilings;
 mod gather;
 mod machine;
 pub mod metrics;
+pub mod mishap;
 mod names;
 pub mod observer;
 mod peers;

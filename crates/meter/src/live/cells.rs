@@ -14,6 +14,10 @@ pub struct ZoneCell {
     pub begun: Count,
     /// Requests that ended without a response.
     pub discarded: Count,
+    /// Requests that failed, as in [`ZoneAccount`](super::ZoneAccount).
+    pub failed: Count,
+    /// Requests that a policy refused, likewise.
+    pub refused: Count,
     /// Bytes from clients.
     pub received: Count,
     /// Bytes to clients.
@@ -135,6 +139,10 @@ pub struct ZoneSums {
     pub begun: u64,
     /// Requests that ended without a response.
     pub discarded: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests that a policy refused.
+    pub refused: u64,
     /// Bytes from clients.
     pub received: u64,
     /// Bytes to clients.
@@ -151,6 +159,8 @@ impl Default for ZoneSums {
         ZoneSums {
             begun: 0,
             discarded: 0,
+            failed: 0,
+            refused: 0,
             received: 0,
             sent: 0,
             ssl: Ssl::default(),
@@ -166,6 +176,8 @@ impl ZoneSums {
         // Ends before beginnings: a request that begins and ends in between is not seen to end without a beginning.
         self.discarded += cell.discarded.get();
         cell.codes.add_to(&mut self.codes);
+        self.failed += cell.failed.get();
+        self.refused += cell.refused.get();
         self.begun += cell.begun.get();
         self.received += cell.received.get();
         self.sent += cell.sent.get();
@@ -177,6 +189,8 @@ impl ZoneSums {
     pub fn merge(&mut self, other: &ZoneSums) {
         self.begun += other.begun;
         self.discarded += other.discarded;
+        self.failed += other.failed;
+        self.refused += other.refused;
         self.received += other.received;
         self.sent += other.sent;
         self.times.merge(&other.times);
@@ -192,6 +206,8 @@ impl ZoneSums {
         ZoneSums {
             begun: self.begun.saturating_sub(base.ended()),
             discarded: self.discarded.saturating_sub(base.discarded),
+            failed: self.failed.saturating_sub(base.failed),
+            refused: self.refused.saturating_sub(base.refused),
             received: self.received.saturating_sub(base.received),
             sent: self.sent.saturating_sub(base.sent),
             ssl: ssl_with(&self.ssl, &base.ssl, u64::saturating_sub),
@@ -298,6 +314,40 @@ impl Why {
             Why::Tls => "tls",
             Why::NoPeer => "no_peer",
             Why::Other => "other",
+        }
+    }
+
+    /// The words in the name of a class of errors: a try was refused otherwise than a request is by `limit_req`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Why::Refused => "connection refused",
+            Why::NoPort => "no port",
+            Why::NoFile => "no file",
+            Why::BadHead => "bad head",
+            Why::NoPeer => "no peer",
+            other => other.as_str(),
+        }
+    }
+}
+
+/// A policy of the configuration that refuses requests on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// More requests than `limit_req` lets through.
+    LimitReq,
+    /// More connections than `limit_conn` lets through.
+    LimitConn,
+}
+
+impl Policy {
+    /// Every one, in the order of their numbers.
+    pub const ALL: [Policy; 2] = [Policy::LimitReq, Policy::LimitConn];
+
+    /// The directive.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Policy::LimitReq => "limit_req",
+            Policy::LimitConn => "limit_conn",
         }
     }
 }

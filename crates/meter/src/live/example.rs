@@ -16,6 +16,10 @@ fn zone_times(rate: f64, p50_us: u64, p99_us: u64) -> ZoneTimes {
     ZoneTimes { rate, rate_max: rate * 1.3, recent, total }
 }
 
+fn zone_account(rate: f64, p50_us: u64, p99_us: u64, failed: u64) -> ZoneAccount {
+    ZoneAccount { times: zone_times(rate, p50_us, p99_us), failed, refused: 0 }
+}
+
 fn responses(all: &[(u16, u64)]) -> Responses {
     let mut responses = Responses::default();
     for (status, count) in all {
@@ -206,11 +210,11 @@ fn weir(now: Timestamp) -> Weir {
         recent_ms: 10_000,
         reset: None,
         path: PATH.iter().zip(path).map(|(name, (p50, p99))| step(name, p50, p99)).collect(),
-        server_zones: BTreeMap::from([("shop.example".to_owned(), zone_times(512.0, 4_600, 65_000))]),
+        server_zones: BTreeMap::from([("shop.example".to_owned(), zone_account(512.0, 4_600, 65_000, 310))]),
         location_zones: BTreeMap::from([
-            ("shop.example/".to_owned(), zone_times(260.0, 310, 9_000)),
-            ("shop.example/api/".to_owned(), zone_times(240.0, 4_900, 71_000)),
-            ("shop.example/socket.io/".to_owned(), zone_times(2.0, 6_000, 80_000)),
+            ("shop.example/".to_owned(), zone_account(260.0, 310, 9_000, 0)),
+            ("shop.example/api/".to_owned(), zone_account(240.0, 4_900, 71_000, 310)),
+            ("shop.example/socket.io/".to_owned(), zone_account(2.0, 6_000, 80_000, 0)),
         ]),
         upstreams: BTreeMap::from([("app".to_owned(), peers())]),
         caches: BTreeMap::from([("pages".to_owned(), account())]),
@@ -370,7 +374,19 @@ fn errors(now: Timestamp) -> Vec<ErrorClass> {
     };
     let timeout = ErrorSample { number: 2, status: 504, took_us: 60_000_100, line: String::new(), ..sample.clone() };
     vec![
-        ErrorClass { class: "502".to_owned(), count: 260, last: sample.at, samples: vec![sample] },
-        ErrorClass { class: "504".to_owned(), count: 50, last: timeout.at, samples: vec![timeout] },
+        ErrorClass {
+            class: "502".to_owned(),
+            kind: ErrorKind::Failed,
+            count: 260,
+            last: sample.at,
+            samples: vec![sample],
+        },
+        ErrorClass {
+            class: "504".to_owned(),
+            kind: ErrorKind::Failed,
+            count: 50,
+            last: timeout.at,
+            samples: vec![timeout],
+        },
     ]
 }

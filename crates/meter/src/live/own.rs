@@ -18,10 +18,10 @@ pub struct Weir {
     pub reset: Option<Timestamp>,
     /// The way of a request, in the order of [`PATH`]: always all nine.
     pub path: Vec<StepTimes>,
-    /// Request times by server zone, same names as `http.server_zones`.
-    pub server_zones: BTreeMap<String, ZoneTimes>,
-    /// Request times by location zone.
-    pub location_zones: BTreeMap<String, ZoneTimes>,
+    /// By server zone, same names as `http.server_zones`.
+    pub server_zones: BTreeMap<String, ZoneAccount>,
+    /// By location zone.
+    pub location_zones: BTreeMap<String, ZoneAccount>,
     /// By group, then peers in the order of `http.upstreams[].peers`.
     pub upstreams: BTreeMap<String, Vec<PeerTimes>>,
     /// Groups whose servers can be changed while it runs: those with a `zone`.
@@ -38,7 +38,7 @@ pub struct Weir {
     pub host: Host,
     /// The workers' own CPU, same order as `workers`.
     pub workers: Vec<WorkerCpu>,
-    /// What went wrong, by class, most first.
+    /// What went wrong, by class: those that failed first, then by count.
     pub errors: Vec<ErrorClass>,
     /// Names beyond the bound that were counted together as `other`.
     pub names_merged: u64,
@@ -77,11 +77,11 @@ pub struct Times {
     pub max_us: u64,
 }
 
-/// Request times of a zone, from the first byte of the request to the last of the response.
+/// A rate, and how long it took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneTimes {
-    /// Requests a second over the last second.
+    /// A second, over the last second.
     pub rate: f64,
     /// The highest that was.
     pub rate_max: f64,
@@ -89,6 +89,27 @@ pub struct ZoneTimes {
     pub recent: Times,
     /// Since the start or a reset.
     pub total: Times,
+}
+
+impl ZoneTimes {
+    /// Quantiles of the last seconds beside totals: what a Prometheus summary tells.
+    pub fn summary(&self) -> Times {
+        Times { count: self.total.count, sum_us: self.total.sum_us, ..self.recent.clone() }
+    }
+}
+
+/// What NGINX Plus does not say of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZoneAccount {
+    /// Request times, from the first byte of the request to the last of the response.
+    #[serde(flatten)]
+    pub times: ZoneTimes,
+    /// Requests that failed: answered 5xx, cut after the head because the origin broke off, or never answered because the
+    /// origin failed. A client that leaves and a policy that refuses are no failures.
+    pub failed: u64,
+    /// Requests that a policy of the configuration refused on purpose: `limit_req`, `limit_conn`.
+    pub refused: u64,
 }
 
 /// What a peer costs and why it fails.
@@ -320,12 +341,29 @@ pub struct WorkerCpu {
     pub wait: Option<f64>,
 }
 
+/// To whom a class of errors belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ErrorKind {
+    /// The request failed, as in [`ZoneAccount::failed`].
+    #[default]
+    Failed,
+    /// A policy of the configuration refused it.
+    Refused,
+    /// A try at a server failed, and the client was answered all the same.
+    Recovered,
+    /// The request was at fault, or its client left.
+    Client,
+}
+
 /// One way for things to go wrong.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorClass {
-    /// Its name: `502`, `504 while connecting to upstream`, `client closed connection`, `connections_full`, ….
+    /// Its name: `502 connection refused`, `cut short`, `limit_req`, `try timeout`, `413`, `connections full`, ….
     pub class: String,
+    /// To whom it belongs.
+    pub kind: ErrorKind,
     /// How often.
     pub count: u64,
     /// When last.
