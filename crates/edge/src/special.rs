@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use weir_net::SocketAddress;
-use weir_wire::Known;
+use weir_wire::{Known, status};
 
 use crate::exchange::Exchange;
 use crate::family::core::Tokens;
@@ -132,62 +132,15 @@ fn page_texts(status: u16) -> Option<(String, String, Option<&'static str>)> {
         302 => "Found",
         401 => "Authorization Required",
         498 => return Some(("404 Not Found".to_owned(), "404 Not Found".to_owned(), None)),
-        301 | 303 | 307 | 308 | 400..=599 => reason(status)?,
+        301 | 303 | 307 | 308 | 400..=599 => status::reason(status)?,
         _ => return None,
     };
     Some((format!("{status} {phrase}"), format!("{status} {phrase}"), None))
 }
 
-/// nginx's reason phrase (`ngx_http_status_lines`).
-fn reason(status: u16) -> Option<&'static str> {
-    Some(match status {
-        100 => "Continue",
-        101 => "Switching Protocols",
-        103 => "Early Hints",
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        206 => "Partial Content",
-        301 => "Moved Permanently",
-        302 => "Moved Temporarily",
-        303 => "See Other",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        402 => "Payment Required",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Not Allowed",
-        406 => "Not Acceptable",
-        407 => "Proxy Authentication Required",
-        408 => "Request Time-out",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Request Entity Too Large",
-        414 => "Request-URI Too Large",
-        415 => "Unsupported Media Type",
-        416 => "Requested Range Not Satisfiable",
-        421 => "Misdirected Request",
-        429 => "Too Many Requests",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Temporarily Unavailable",
-        504 => "Gateway Time-out",
-        505 => "HTTP Version Not Supported",
-        507 => "Insufficient Storage",
-        _ => return None,
-    })
-}
-
 /// Appends what follows the version in a status line; a status without a phrase is its number and a space.
 pub fn status_line(status: u16, out: &mut Vec<u8>) {
-    let written = match reason(status) {
+    let written = match status::reason(status) {
         Some(phrase) => write!(out, "{status} {phrase}"),
         None => write!(out, "{status:03} "),
     };

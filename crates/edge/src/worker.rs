@@ -59,7 +59,11 @@ impl Drop for Generation {
         if self.conf.holders.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        log::global(Level::Notice, format_args!("worker process {} exited with code 0", std::process::id()));
+        // nginx's words, which scripts wait for after a reload; the parenthesis says what ended here.
+        log::global(
+            Level::Notice,
+            format_args!("worker process {} exited with code 0 (an old configuration is out of use)", std::process::id()),
+        );
     }
 }
 

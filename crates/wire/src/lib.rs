@@ -29,6 +29,7 @@ pub mod known;
 pub mod parse;
 pub mod protobuf;
 pub mod proxy_protocol;
+pub mod status;
 pub mod target;
 pub mod violation;
 pub mod websocket;

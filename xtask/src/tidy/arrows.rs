@@ -1,8 +1,8 @@
-//! Which crate may depend on which. The list is the architecture; `ARCHITECTURE.md` has the picture.
+//! Which crate depends on which: these arrows, and all of them. `ARCHITECTURE.md` prints the same list.
 
 use super::{Checkout, Remark};
 
-/// Every allowed arrow: from a crate to those below it.
+/// Every arrow: from a crate to those below it.
 const ARROWS: &[(&str, &[&str])] = &[
     ("weir-conf", &[]),
     ("weir-wire", &[]),
@@ -12,15 +12,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-edge", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-dash"]),
     ("weir-doctor", &["weir-conf", "weir-edge", "weir-meter"]),
     ("weir-load", &["weir-wire", "weir-net", "weir-meter"]),
-    ("weir-lab", &["weir-doctor", "weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
+    ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
     (
         "weir",
         &[
             "weir-conf",
-            "weir-wire",
             "weir-net",
             "weir-meter",
-            "weir-dash",
             "weir-edge",
             "weir-doctor",
             "weir-load",
@@ -40,8 +38,27 @@ pub fn arrows(checkout: &Checkout) -> Vec<Remark> {
         for arrow in member.arrows.iter().filter(|arrow| !allowed.contains(&arrow.as_str())) {
             remarks.push(Remark::error(format!("{} may not depend on {arrow}", member.name)));
         }
+        for arrow in allowed.iter().filter(|arrow| !member.arrows.iter().any(|own| own == *arrow)) {
+            remarks.push(Remark::error(format!(
+                "{} does not depend on {arrow}: take the arrow out of xtask/src/tidy/arrows.rs",
+                member.name
+            )));
+        }
     }
     remarks
+}
+
+/// `ARCHITECTURE.md` prints these arrows.
+pub fn printed(checkout: &Checkout) -> Vec<Remark> {
+    let page = checkout.text("ARCHITECTURE.md");
+    let short = |name: &str| name.trim_start_matches("weir-").to_owned();
+    let lines = ARROWS.iter().filter(|(_, below)| !below.is_empty());
+    let lines = lines.map(|(name, below)| {
+        let below: Vec<String> = below.iter().map(|name| short(name)).collect();
+        format!("`{}→{}`", short(name), below.join(", "))
+    });
+    let missing = lines.filter(|line| !page.contains(line.as_str()));
+    missing.map(|line| Remark::error(format!("ARCHITECTURE.md: does not say {line}"))).collect()
 }
 
 #[cfg(test)]
@@ -64,6 +81,17 @@ mod tests {
             [Remark::error("weir-wire may not depend on weir-net")]
         );
         assert_eq!(arrows(&member("weir-new", &[])).len(), 1);
+    }
+
+    #[test]
+    fn a_listed_arrow_is_used() {
+        assert_eq!(arrows(&member("weir-net", &[])).len(), 1);
+    }
+
+    #[test]
+    fn the_page_prints_each_arrow() {
+        let of = |text: &str| printed(&Checkout::of(&[("ARCHITECTURE.md", text)])).len();
+        assert_eq!(of("`net→meter`") + 1, of(""));
     }
 
     #[test]

@@ -37,13 +37,23 @@ pub fn architecture(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
-/// Every dependency from outside has its reason.
+/// Every dependency from outside has its reason, and every reason is one for a dependency.
 pub fn dependencies(checkout: &Checkout) -> Vec<Remark> {
     let page = "docs/why/dependencies.md";
     let reasons = checkout.text(page);
     let foreign: BTreeSet<&String> = checkout.crates.iter().flat_map(|member| &member.foreign).collect();
     let unexplained = foreign.iter().filter(|name| !reasons.contains(&format!("`{name}`")));
-    unexplained.map(|name| Remark::error(format!("{page}: says nothing of `{name}`"))).collect()
+    let unexplained = unexplained.map(|name| Remark::error(format!("{page}: says nothing of `{name}`")));
+    let explained = reasons.lines().filter(|line| line.starts_with("| `")).flat_map(names_of_row);
+    let unused = explained.filter(|name| !foreign.contains(&(*name).to_owned()));
+    let unused = unused.map(|name| Remark::error(format!("{page}: `{name}` is a reason for nothing: no crate uses it")));
+    unexplained.chain(unused).collect()
+}
+
+/// The names in the first cell of a table's row: those between backquotes.
+fn names_of_row(row: &str) -> impl Iterator<Item = &str> {
+    let cell = row.trim_start_matches('|').split('|').next().unwrap_or_default();
+    cell.split('`').skip(1).step_by(2)
 }
 
 /// Lines that are not inside a code fence.
@@ -86,5 +96,15 @@ mod tests {
         let foreign = vec!["libc".to_owned(), "other".to_owned()];
         checkout.crates.push(Crate { name: "weir-net".to_owned(), arrows: Vec::new(), foreign });
         assert_eq!(dependencies(&checkout), [Remark::error("docs/why/dependencies.md: says nothing of `other`")]);
+    }
+
+    #[test]
+    fn each_reason_has_a_dependency() {
+        let member = Crate { name: "a".into(), arrows: Vec::new(), foreign: vec!["one".into()] };
+        let page = "| crate | used by |\n|---|---|\n| `one`, `gone` | a | says `other` |\n";
+        let mut checkout = Checkout::of(&[("docs/why/dependencies.md", page)]);
+        checkout.crates.push(member);
+        let remark = "docs/why/dependencies.md: `gone` is a reason for nothing: no crate uses it";
+        assert_eq!(dependencies(&checkout), [Remark::error(remark)]);
     }
 }

@@ -48,6 +48,7 @@ pub fn tidy(root: &Path) -> Result<(), String> {
 fn remarks(checkout: &Checkout) -> Vec<Remark> {
     let rules = [
         arrows::arrows,
+        arrows::printed,
         code::unsafe_places,
         code::forbids_unsafe,
         code::lengths,

@@ -6,8 +6,8 @@
 use std::io::{self, IoSlice};
 
 use weir_net::{buffer, clock};
-use weir_wire::Version;
 use weir_wire::encode::{CHUNK_HEAD_BYTES, CRLF, LAST_CHUNK, chunk_head, push_decimal, push_field, push_field_decimal};
+use weir_wire::{Version, status};
 
 use super::add;
 use super::connection::{Connection, Next, PATIENCE, Request, is_passing};
@@ -77,7 +77,7 @@ pub(super) fn push_head(out: &mut Vec<u8>, request: &Request, framing: Framing) 
     out.extend_from_slice(b"HTTP/1.1 ");
     push_decimal(out, u64::from(request.ask.status));
     out.push(b' ');
-    out.extend_from_slice(reason(request.ask.status).as_bytes());
+    out.extend_from_slice(status::reason(request.ask.status).unwrap_or_default().as_bytes());
     out.extend_from_slice(CRLF);
     let asked = |name: &[u8]| request.ask.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     let date = clock::http_date();
@@ -202,41 +202,6 @@ fn lay_out<'b>(
         count += 1;
     }
     count
-}
-
-/// The usual words of a status code (RFC 9110 §15); empty for others.
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        206 => "Partial Content",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        426 => "Upgrade Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        _ => "",
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `proxy_cache` and its family: answers of upstreams kept and given again.
 //!
 //! Directives and settings are here, `path` reads `proxy_cache_path`. Of an exchange, `ask` decides what the cache
-//! has to say to it, `hit` answers from it, `fill` keeps what the upstream answers, `refresh` asks the upstream anew
+//! has to say to it, `hit` answers from it, `keep` keeps what the upstream answers, `refresh` asks the upstream anew
 //! behind the client's back, `purge` forgets. The rules and the storage they stand on are in `crate::cache`.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache>, `docs/guide/cache.md`.
 
