@@ -62,7 +62,10 @@ impl Drop for Generation {
         // nginx's words, which scripts wait for after a reload; the parenthesis says what ended here.
         log::global(
             Level::Notice,
-            format_args!("worker process {} exited with code 0 (an old configuration is out of use)", std::process::id()),
+            format_args!(
+                "worker process {} exited with code 0 (an old configuration is out of use)",
+                std::process::id()
+            ),
         );
     }
 }

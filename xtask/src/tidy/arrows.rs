@@ -13,18 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-doctor", &["weir-conf", "weir-edge", "weir-meter"]),
     ("weir-load", &["weir-wire", "weir-net", "weir-meter"]),
     ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
-    (
-        "weir",
-        &[
-            "weir-conf",
-            "weir-net",
-            "weir-meter",
-            "weir-edge",
-            "weir-doctor",
-            "weir-load",
-            "weir-lab",
-        ],
-    ),
+    ("weir", &["weir-conf", "weir-net", "weir-meter", "weir-edge", "weir-doctor", "weir-load", "weir-lab"]),
     ("xtask", &[]),
 ];
 

@@ -46,7 +46,8 @@ pub fn dependencies(checkout: &Checkout) -> Vec<Remark> {
     let unexplained = unexplained.map(|name| Remark::error(format!("{page}: says nothing of `{name}`")));
     let explained = reasons.lines().filter(|line| line.starts_with("| `")).flat_map(names_of_row);
     let unused = explained.filter(|name| !foreign.contains(&(*name).to_owned()));
-    let unused = unused.map(|name| Remark::error(format!("{page}: `{name}` is a reason for nothing: no crate uses it")));
+    let unused =
+        unused.map(|name| Remark::error(format!("{page}: `{name}` is a reason for nothing: no crate uses it")));
     unexplained.chain(unused).collect()
 }
 
