@@ -57,7 +57,7 @@ fn the_request_says_the_size() {
 fn status_and_fields() {
     let answer = get("/?status=503&cache=no-store&header=Retry-After:%2010&header=Content-Type:x/y");
     let (head, _) = split(&answer);
-    assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
+    assert!(head.starts_with("HTTP/1.1 503 Service Temporarily Unavailable\r\n"));
     for field in ["Cache-Control: no-store", "Retry-After: 10", "Content-Type: x/y", "Connection: close"] {
         assert_eq!(head.matches(field).count(), 1, "{field} in {head}");
     }
