@@ -4,6 +4,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/needs.rs"]
+mod needs;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
@@ -11,10 +13,11 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use needs::{Need, cases};
 use serde_json::Value;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
@@ -31,9 +34,15 @@ scenarios:
       - log: 'row {{ row }}'
 ";
 
-#[test]
+fn main() -> ExitCode {
+    needs::run(cases![
+        [Need::Program("nats-server")] => three_agents_do_the_work_of_one, a_lost_agent_marks_the_run, agents_that_do_not_come_are_said, a_processor_on_an_agent_decides_the_exit_code;
+        [Need::Program("nats-server"), Need::Namespaces] => three_machines_load_one_target;
+    ])
+}
+
 fn three_agents_do_the_work_of_one() {
-    let Some(nats) = Nats::start("127.0.0.1", None) else { return };
+    let nats = Nats::start("127.0.0.1", None);
     let target = Target::start("127.0.0.1");
     let room = Room::new("agents", &target.url, 2);
     let agents: Vec<_> = ["a", "a", "c"].map(|name| nats.agent(&mut Command::new(WEIR), name)).into();
@@ -53,9 +62,8 @@ fn three_agents_do_the_work_of_one() {
     }
 }
 
-#[test]
 fn a_lost_agent_marks_the_run() {
-    let Some(nats) = Nats::start("127.0.0.1", Some("s3cret")) else { return };
+    let nats = Nats::start("127.0.0.1", Some("s3cret"));
     let target = Target::start("127.0.0.1");
     let room = Room::new("agents-lost", &target.url, 3);
     // An agent that is killed leaves its directory behind: it goes with the room.
@@ -81,9 +89,8 @@ fn a_lost_agent_marks_the_run() {
     agents.remove(0).ends_well();
 }
 
-#[test]
 fn agents_that_do_not_come_are_said() {
-    let Some(nats) = Nats::start("127.0.0.1", Some("s3cret")) else { return };
+    let nats = Nats::start("127.0.0.1", Some("s3cret"));
     let room = Room::new("agents-none", "http://127.0.0.1:1", 1);
     let _agent = nats.agent(&mut Command::new(WEIR), "only");
     let load = |url: &str| {
@@ -99,9 +106,8 @@ fn agents_that_do_not_come_are_said() {
     assert!(said.contains("without TLS"), "{said}");
 }
 
-#[test]
 fn a_processor_on_an_agent_decides_the_exit_code() {
-    let Some(nats) = Nats::start("127.0.0.1", None) else { return };
+    let nats = Nats::start("127.0.0.1", None);
     let target = Target::start("127.0.0.1");
     let room = Room::new("agents-exit", &target.url, 1);
     let code = "let n = 0; module.exports = { judge(context, ee, next) { if (++n === 20) artillery.suggestedExitCode = 17; next(); } };";
@@ -125,14 +131,10 @@ fn a_processor_on_an_agent_decides_the_exit_code() {
     }
 }
 
-/// Three machines: namespaces joined by a bridge. Needs root, and says so where it is not.
-#[test]
+/// Three machines: namespaces joined by a bridge.
 fn three_machines_load_one_target() {
-    let Some(net) = Namespaces::new() else {
-        eprintln!("skipped: three_machines_load_one_target needs root and ip(8)");
-        return;
-    };
-    let Some(nats) = Nats::start(&net.gateway, None) else { return };
+    let net = Namespaces::new();
+    let nats = Nats::start(&net.gateway, None);
     let target = Target::start(&net.gateway);
     let room = Room::new("agents-netns", &target.url, 2);
     let mut agents = Vec::new();
@@ -234,22 +236,18 @@ struct Nats {
 }
 
 impl Nats {
-    fn start(host: &str, token: Option<&str>) -> Option<Nats> {
+    fn start(host: &str, token: Option<&str>) -> Nats {
         let port = support::free_port();
         let mut command = Command::new("nats-server");
         command.args(["-a", host, "-p", &port.to_string()]).args(token.iter().flat_map(|token| ["--auth", token]));
-        let Ok(server) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
-            eprintln!("skipped: nats-server is not installed");
-            return None;
-        };
-        let server = Running(server);
+        let server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let begun = Instant::now();
         while TcpStream::connect((host, port)).is_err() {
             assert!(begun.elapsed() < Duration::from_secs(10), "nats-server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
         let login = token.map_or(String::new(), |token| format!("{token}@"));
-        Some(Nats { _server: server, url: format!("nats://{login}{host}:{port}") })
+        Nats { _server: server, url: format!("nats://{login}{host}:{port}") }
     }
 
     /// An agent for one run, once it waits.
@@ -333,7 +331,7 @@ struct Namespaces {
 }
 
 impl Namespaces {
-    fn new() -> Option<Namespaces> {
+    fn new() -> Namespaces {
         let id = std::process::id() % 10_000;
         // Link-local addresses are nobody's.
         let subnet = format!("169.254.{}", 1 + id % 250);
@@ -354,7 +352,8 @@ impl Namespaces {
                 && ip(format!("-n {name} addr add {address}/24 dev eth0"))
                 && ip(format!("-n {name} link set eth0 up"));
         }
-        is_made.then_some(net)
+        assert!(is_made, "no namespaces on {bridge}");
+        net
     }
 }
 

@@ -5,6 +5,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/needs.rs"]
+mod needs;
 #[path = "cache_hard/stage.rs"]
 mod stage;
 #[expect(dead_code, reason = "other tests use the rest")]
@@ -12,8 +14,10 @@ mod support;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use needs::{Need, cases};
 use stage::{Edge, LONG, Origin, Room, answer, body_of, files, objects};
 use support::within;
 
@@ -23,7 +27,13 @@ const CROWD: usize = 1000;
 /// What happens to a file, by name.
 type Damage = (&'static str, fn(&mut Vec<u8>));
 
-#[test]
+fn main() -> ExitCode {
+    needs::run(cases![
+        [] => a_killed_edge_leaves_nothing_half_and_finds_what_was_whole, damaged_files_are_never_served, a_thousand_on_one_expired_key_are_one_request_to_the_origin;
+        [Need::Namespaces] => a_full_disk_is_said_once_and_used_again_when_it_has_room, a_disk_that_fails_in_the_middle_of_a_body_cuts_nobody;
+    ])
+}
+
 fn a_killed_edge_leaves_nothing_half_and_finds_what_was_whole() {
     for (name, temp) in [("cache-killed", "temp"), ("cache-killed-beside", "cache")] {
         let room = Room::new(name);
@@ -55,15 +65,11 @@ fn a_killed_edge_leaves_nothing_half_and_finds_what_was_whole() {
     }
 }
 
-#[test]
 fn a_full_disk_is_said_once_and_used_again_when_it_has_room() {
     let room = Room::new("cache-full");
     let origin = Origin::start();
     let mut edge = Edge::new(&room, &origin, "memory=32m use_temp_path=off", "");
-    if !edge.start_on_small_disk() {
-        eprintln!("skipped: a_full_disk_is_said_once_and_used_again_when_it_has_room needs root and unshare(1)");
-        return;
-    }
+    edge.start_on_small_disk();
     let disk = edge.cache_inside();
     edge.has("/middle/first", 1);
     within("the disk is used", || objects(&disk).len() == 1);
@@ -90,15 +96,11 @@ fn a_full_disk_is_said_once_and_used_again_when_it_has_room() {
     (0..20).for_each(|page| edge.has(&format!("/middle/{page}"), 1));
 }
 
-#[test]
 fn a_disk_that_fails_in_the_middle_of_a_body_cuts_nobody() {
     let room = Room::new("cache-midway");
     let origin = Origin::start();
     let mut edge = Edge::new(&room, &origin, "memory=4m use_temp_path=off", "");
-    if !edge.start_on_small_disk() {
-        eprintln!("skipped: a_disk_that_fails_in_the_middle_of_a_body_cuts_nobody needs root and unshare(1)");
-        return;
-    }
+    edge.start_on_small_disk();
     let page = "/held/early";
     let clients: Vec<_> = (0..20)
         .map(|_| {
@@ -123,7 +125,6 @@ fn a_disk_that_fails_in_the_middle_of_a_body_cuts_nobody() {
     edge.has(page, 2);
 }
 
-#[test]
 fn damaged_files_are_never_served() {
     let damages: [Damage; 5] = [
         ("flipped-last", |bytes| *bytes.last_mut().unwrap() ^= 1),
@@ -167,7 +168,6 @@ fn damaged_files_are_never_served() {
     pages.iter().for_each(|page| edge.has(page, 2));
 }
 
-#[test]
 fn a_thousand_on_one_expired_key_are_one_request_to_the_origin() {
     let locks = ["", "proxy_cache_lock on; proxy_cache_lock_timeout 60s;"];
     for (number, lock) in locks.into_iter().enumerate() {

@@ -3,16 +3,19 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/needs.rs"]
+mod needs;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use needs::{Need, cases};
 use serde_json::Value;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
@@ -77,7 +80,15 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-#[test]
+fn main() -> ExitCode {
+    needs::run(cases![
+        [] => two_configurations_of_weir_are_compared_kept_and_shown, whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict, several_changes_are_told_apart_and_leave_no_draft, an_edge_that_is_kept_warm_keeps_what_it_holds, knobs_are_tried_one_at_a_time_and_leave_no_draft, what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else, a_script_is_a_load, a_capacity_is_searched_until_there_is_none, runs_made_elsewhere_are_compared_when_there_are_enough, what_cannot_be_answered_is_refused_before_anything_runs, an_edge_that_does_not_start_is_said_in_its_own_words, load_goes_to_nobody_who_was_there_before, ctrl_c_ends_everything_and_keeps_what_there_is, a_killed_lab_takes_everything_with_it_and_its_directory_is_found;
+        [Need::Program("nginx")] => nginx_is_compared_with_itself_as_plain_processes;
+        [Need::Namespaces] => two_at_once_are_compared_by_what_they_cost;
+        [Need::Root] => notes_that_another_user_wrote_are_not_believed;
+    ])
+}
+
 fn two_configurations_of_weir_are_compared_kept_and_shown() {
     let bench = Bench::new();
     let output =
@@ -104,7 +115,6 @@ fn two_configurations_of_weir_are_compared_kept_and_shown() {
     assert!(text(&bench.run(&["runs"]).stdout).contains("  ab  "));
 }
 
-#[test]
 fn whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict() {
     let bench = Bench::new();
     let mut lab = bench.lab(&[&["ab", "--aa", "on.conf", "/1k", "--pairs", "2"], &TINY[..]].concat()).spawn().unwrap();
@@ -138,7 +148,6 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-#[test]
 fn several_changes_are_told_apart_and_leave_no_draft() {
     let bench = Bench::new();
     bench.conf("two.conf", "keepalive 64; keepalive_requests 5;");
@@ -162,7 +171,6 @@ fn several_changes_are_told_apart_and_leave_no_draft() {
 }
 
 /// A cache that is kept over reloads is filled once; one that begins anew in each block is filled in each.
-#[test]
 fn an_edge_that_is_kept_warm_keeps_what_it_holds() {
     let bench = Bench::new();
     let (port, origin) = (bench.port, bench.port + 1);
@@ -200,7 +208,6 @@ fn an_edge_that_is_kept_warm_keeps_what_it_holds() {
     assert!(text(&refused.stderr).contains("a reload is not all that differs"), "{}", text(&refused.stderr));
 }
 
-#[test]
 fn two_at_once_are_compared_by_what_they_cost() {
     let bench = Bench::new();
     let refused = |args: &[&str]| {
@@ -214,9 +221,6 @@ fn two_at_once_are_compared_by_what_they_cost() {
     let load = ["--rate", "150", "-c", "4", "--block", "1s", "--warmup", "1s", "--noisy", "--pairs", "1"];
     let output = bench.run(&[&["ab", "off.conf", "on.conf", "/1k", "--duet"], &load[..]].concat());
     let said = text(&output.stdout) + &text(&output.stderr);
-    if said.contains("needs root") {
-        return;
-    }
     assert!(said.contains("duet: A and B at once"), "{said}");
     let run = bench.stored();
     let blocks = run["blocks"].as_array().unwrap();
@@ -231,7 +235,6 @@ fn two_at_once_are_compared_by_what_they_cost() {
     }
 }
 
-#[test]
 fn knobs_are_tried_one_at_a_time_and_leave_no_draft() {
     let bench = Bench::new();
     let knobs = ["--only-knobs", "--knob", "http/upstream[app]/keepalive=64", "--knob", "http/keepalive_requests=10"];
@@ -248,7 +251,6 @@ fn knobs_are_tried_one_at_a_time_and_leave_no_draft() {
     assert_eq!(refused.status.code(), Some(2));
 }
 
-#[test]
 fn what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else() {
     let bench = Bench::new();
     let file = bench.dir.join("off.conf");
@@ -274,11 +276,7 @@ fn what_was_found_to_help_is_written_and_taken_back_and_never_over_something_els
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
 }
 
-#[test]
 fn nginx_is_compared_with_itself_as_plain_processes() {
-    if !Path::new(NGINX).is_file() {
-        return;
-    }
     let bench = Bench::new();
     let args = ["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain", "--edge", NGINX];
     let output = bench.run(&[&args, &TINY[..]].concat());
@@ -288,7 +286,6 @@ fn nginx_is_compared_with_itself_as_plain_processes() {
     assert_eq!(run["asked"]["is_isolated"], false);
 }
 
-#[test]
 fn a_script_is_a_load() {
     let bench = Bench::new();
     let script = "config: { target: \"http://x\", phases: [{ duration: 1, arrivalRate: 20 }] }\nscenarios: [{ flow: [{ loop: [{ get: { url: /1k } }], count: 10 }] }]\n";
@@ -300,7 +297,6 @@ fn a_script_is_a_load() {
     assert_eq!(run["blocks"][1]["requests"], 200, "the same arrivals in both");
 }
 
-#[test]
 fn a_capacity_is_searched_until_there_is_none() {
     let bench = Bench::new();
     // No answer is there in time, whatever the rate; and below 43 a second five seconds have no 200 of them.
@@ -332,7 +328,6 @@ fn reports(bench: &Bench, name: &str, count: usize, path: &str) {
     origin.wait().unwrap();
 }
 
-#[test]
 fn runs_made_elsewhere_are_compared_when_there_are_enough() {
     let bench = Bench::new();
     reports(&bench, "quick", 6, "/1k");
@@ -362,7 +357,6 @@ fn runs_made_elsewhere_are_compared_when_there_are_enough() {
     }
 }
 
-#[test]
 fn what_cannot_be_answered_is_refused_before_anything_runs() {
     let bench = Bench::new();
     bench.conf("two.conf", "keepalive 64; zone app 64k;");
@@ -393,7 +387,6 @@ fn what_cannot_be_answered_is_refused_before_anything_runs() {
     assert!(!bench.dir.join(".weir").exists(), "nothing was run");
 }
 
-#[test]
 fn an_edge_that_does_not_start_is_said_in_its_own_words() {
     let bench = Bench::new();
     bench.conf("bad.conf", "keepalive no;");
@@ -403,7 +396,6 @@ fn an_edge_that_does_not_start_is_said_in_its_own_words() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-#[test]
 fn load_goes_to_nobody_who_was_there_before() {
     let bench = Bench::new();
     let somebody = std::net::TcpListener::bind(("127.0.0.1", bench.port)).unwrap();
@@ -431,7 +423,6 @@ fn started(bench: &Bench, plain: bool) -> Child {
     lab
 }
 
-#[test]
 fn ctrl_c_ends_everything_and_keeps_what_there_is() {
     for plain in [true, false] {
         let bench = Bench::new();
@@ -444,7 +435,6 @@ fn ctrl_c_ends_everything_and_keeps_what_there_is() {
     }
 }
 
-#[test]
 fn a_killed_lab_takes_everything_with_it_and_its_directory_is_found() {
     for plain in [true, false] {
         let bench = Bench::new();
@@ -460,15 +450,9 @@ fn a_killed_lab_takes_everything_with_it_and_its_directory_is_found() {
     }
 }
 
-/// As root: a user who writes what looks like a lab's notes has nothing killed. Where the tests are not root's there is no other
-/// user to play.
-#[test]
+/// As root, who can play another user: one who writes what looks like a lab's notes has nothing killed.
 fn notes_that_another_user_wrote_are_not_believed() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    if fs::metadata("/proc/self").unwrap().uid() != 0 {
-        eprintln!("SKIPPED notes_that_another_user_wrote_are_not_believed: needs root");
-        return;
-    }
+    use std::os::unix::fs::PermissionsExt;
     let bench = Bench::new();
     let shared = bench.dir.join("shared");
     fs::create_dir(&shared).unwrap();

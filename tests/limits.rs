@@ -8,6 +8,8 @@
 
 #[path = "limits/load.rs"]
 mod load;
+#[path = "support/needs.rs"]
+mod needs;
 #[path = "limits/stage.rs"]
 mod stage;
 #[expect(dead_code, reason = "other tests use the rest")]
@@ -15,19 +17,25 @@ mod support;
 #[path = "limits/watch.rs"]
 mod watch;
 
+use std::process::ExitCode;
+
 use load::Load;
+use needs::{Need, cases};
 use stage::{Edge, Space};
 use watch::Watch;
 
 /// Ports of the namespace towards one peer.
 const PORTS: u32 = 200;
 
-#[test]
+fn main() -> ExitCode {
+    needs::run(cases![
+        [] => open_files, the_connection_table;
+        [Need::Namespaces] => ports_towards_an_upstream;
+    ])
+}
+
 fn ports_towards_an_upstream() {
-    let Some(space) = Space::new() else {
-        eprintln!("skipped: ports_towards_an_upstream needs root and ip(8)");
-        return;
-    };
+    let space = Space::new();
     space.set("net.ipv4.ip_local_port_range", &format!("50000 {}", 50_000 + PORTS - 1));
     // 2, the usual value, would let loopback, and loopback alone, use resting ports again after a second.
     space.set("net.ipv4.tcp_tw_reuse", "0");
@@ -42,7 +50,6 @@ fn ports_towards_an_upstream() {
     assert!(named.remedy.contains("keepalive"), "{named:?}");
 }
 
-#[test]
 fn open_files() {
     let told = |name: &str, top: &str, wrapper: &[&str]| {
         let http =
@@ -59,7 +66,6 @@ fn open_files() {
     });
 }
 
-#[test]
 fn the_connection_table() {
     let http = "server { listen EDGE; location / { proxy_pass http://127.0.0.1:ORIGIN; proxy_http_version 1.1;
         proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_read_timeout 300s; } }";

@@ -4,12 +4,16 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/needs.rs"]
+mod needs;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use std::collections::VecDeque;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+
+use needs::{Need, cases};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// Lines that the script's virtual users print.
@@ -27,10 +31,15 @@ scenarios:
   - flow: [{log: 'line {{ $uuid }} end'}, {get: {url: '/'}}]
 ";
 
-#[test]
+fn main() -> ExitCode {
+    needs::run(cases![
+        [Need::Program("script")] => it_stays_in_its_place, colours_and_movements_can_be_refused, a_url_has_one_too;
+    ])
+}
+
 fn it_stays_in_its_place() {
     for (columns, rows) in [(80, 24), (40, 10), (30, 5)] {
-        let Some((text, took)) = run("live", columns, rows, "", "") else { return };
+        let (text, took) = run("live", columns, rows, "", "");
         let mut screen = Screen::new(columns, rows);
         let mut frames = 0;
         for part in text.split_inclusive("\x1b[?7h") {
@@ -50,15 +59,14 @@ fn it_stays_in_its_place() {
     }
 }
 
-#[test]
 fn colours_and_movements_can_be_refused() {
-    let Some((text, _)) = run("live-plain", 80, 24, "NO_COLOR=1", "") else { return };
+    let (text, _) = run("live-plain", 80, 24, "NO_COLOR=1", "");
     assert!(text.contains("\x1b[?7l") && !text.contains("\x1b[3") && !text.contains("\x1b[9"), "{text:?}");
     assert!(!only_colours(&text), "{text:?}");
-    let Some((text, _)) = run("live-dumb", 80, 24, "TERM=dumb", "") else { return };
+    let (text, _) = run("live-dumb", 80, 24, "TERM=dumb", "");
     assert!(!text.contains('\x1b'), "{text:?}");
     // Nothing moves; that it was late itself it says in red, on a machine that makes it so.
-    let Some((text, _)) = run("live-quiet", 80, 24, "QUIET=-q", "") else { return };
+    let (text, _) = run("live-quiet", 80, 24, "QUIET=-q", "");
     assert!(only_colours(&text), "{text:?}");
 }
 
@@ -69,9 +77,8 @@ fn only_colours(text: &str) -> bool {
     ends.all(|split| split.is_some_and(|(codes, _)| is_colour(codes)))
 }
 
-#[test]
 fn a_url_has_one_too() {
-    let Some((text, _)) = run("live-url", 80, 24, "", "-c 3 -d 1s http://127.0.0.1:PORT/") else { return };
+    let (text, _) = run("live-url", 80, 24, "", "-c 3 -d 1s http://127.0.0.1:PORT/");
     let mut screen = Screen::new(80, 24);
     let mut frames = 0;
     for part in text.split_inclusive("\x1b[?7h") {
@@ -88,9 +95,8 @@ fn a_url_has_one_too() {
     assert_eq!(screen.text().matches("connections").count(), 1, "the plan alone is left\n{}", screen.text());
 }
 
-/// What a run of these arguments, or of the script, wrote to a terminal of this size, and how long it took; `None`
-/// without script(1).
-fn run(name: &str, columns: usize, rows: usize, env: &str, what: &str) -> Option<(String, Duration)> {
+/// What a run of these arguments, or of the script, wrote to a terminal of this size, and how long it took.
+fn run(name: &str, columns: usize, rows: usize, env: &str, what: &str) -> (String, Duration) {
     let dir = support::scratch(name);
     let path = dir.join("live.yml");
     let port = support::free_port().to_string();
@@ -100,16 +106,13 @@ fn run(name: &str, columns: usize, rows: usize, env: &str, what: &str) -> Option
     let begun = Instant::now();
     let mut script = Command::new("script");
     script.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR").stdin(Stdio::null());
-    let Ok(output) = script.output() else {
-        eprintln!("skipped: script(1) is not installed");
-        return None;
-    };
+    let output = script.output().unwrap();
     let _ = std::fs::remove_dir_all(&dir);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     // Nobody listens: a script reports that, and a URL that nobody answers is a failure.
     let code = i32::from(!what.is_empty());
     assert_eq!(output.status.code(), Some(code), "{text}");
-    Some((text, begun.elapsed()))
+    (text, begun.elapsed())
 }
 
 /// A terminal: lines that scrolled out, and rows; what it does not know fails the test.

@@ -5,6 +5,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/needs.rs"]
+mod needs;
 #[path = "purge/net.rs"]
 mod net;
 #[path = "purge/stage.rs"]
@@ -12,8 +14,10 @@ mod stage;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
+use std::process::ExitCode;
 use std::time::Instant;
 
+use needs::{Need, cases};
 use net::Namespaces;
 use stage::{Edge, Origin, Redis, Room};
 use support::within;
@@ -21,14 +25,18 @@ use support::within;
 /// Pages whose tags are `news` and `page-N`.
 const PAGES: usize = 9;
 
-#[test]
+fn main() -> ExitCode {
+    needs::run(cases![
+        [Need::Program("redis-server")] => a_restart_replays_or_doubts, a_reload_keeps_the_log_or_changes_it;
+        [Need::Program("redis-server"), Need::Namespaces] => three_edges_and_one_of_them_cut_off;
+        [] => the_api_says_what_to_write;
+    ])
+}
+
 fn three_edges_and_one_of_them_cut_off() {
-    let Some(net) = Namespaces::new() else {
-        eprintln!("skipped: three_edges_and_one_of_them_cut_off needs root and ip(8)");
-        return;
-    };
+    let net = Namespaces::new();
     let room = Room::new("purge-netns");
-    let Some(mut redis) = Redis::start(&net.gateway, &room) else { return };
+    let mut redis = Redis::start(&net.gateway, &room);
     let origin = Origin::start(&net.gateway);
     let edges = ["a", "b", "c"].map(|name| room.edge(name, &redis, &origin).inside(&net));
     let edges = edges.map(Edge::start);
@@ -121,10 +129,9 @@ fn three_edges_and_one_of_them_cut_off() {
     assert_eq!(a.purge(&["--all"]).0, Some(0));
 }
 
-#[test]
 fn a_restart_replays_or_doubts() {
     let room = Room::new("purge-restart");
-    let Some(redis) = Redis::start("127.0.0.1", &room) else { return };
+    let redis = Redis::start("127.0.0.1", &room);
     let origin = Origin::start("127.0.0.1");
     let a = room.edge("a", &redis, &origin).start();
     let mut b = room.edge("b", &redis, &origin).start();
@@ -155,10 +162,9 @@ fn a_restart_replays_or_doubts() {
     pages.iter().for_each(|page| assert_eq!(b.get(page), version, "{page}"));
 }
 
-#[test]
 fn a_reload_keeps_the_log_or_changes_it() {
     let room = Room::new("purge-reload");
-    let Some(redis) = Redis::start("127.0.0.1", &room) else { return };
+    let redis = Redis::start("127.0.0.1", &room);
     let origin = Origin::start("127.0.0.1");
     let [a, mut b] = ["a", "b"].map(|name| room.edge(name, &redis, &origin).start());
     a.until_edges(2);
@@ -175,7 +181,6 @@ fn a_reload_keeps_the_log_or_changes_it() {
     assert_eq!(a.post(&["--tag", "news"]), 200);
 }
 
-#[test]
 fn the_api_says_what_to_write() {
     let room = Room::new("purge-api");
     let origin = Origin::start("127.0.0.1");

@@ -3,10 +3,15 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
-use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::AtomicBool;
+#[path = "support/needs.rs"]
+mod needs;
 
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+use needs::{Need, cases};
 use serde_json::Value;
 use weir_lab::stack::credits::Credits;
 use weir_lab::stack::{self, Action, Deed, HUB, Host, Place, Process, Ready, Spec, Watch};
@@ -22,11 +27,19 @@ fn act(at_ms: Option<u64>, deed: Deed) -> Action {
     Action { at_ms, deed }
 }
 
-#[test]
+/// Held by the test whose lab it is: a process has one directory for labs.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn main() -> ExitCode {
+    needs::run(cases![
+        [Need::Namespaces] => hosts_have_their_own_limits_and_processes_what_is_done_to_them, a_link_with_a_delay_is_late_and_changes_nothing;
+        [Need::Namespaces, Need::Machine] => other_programs_are_seen_from_inside;
+        [] => an_end_that_nobody_asked_for_is_the_blocks, a_lab_says_what_holds_what_does_not_and_what_is_missing;
+    ])
+}
+
 fn hosts_have_their_own_limits_and_processes_what_is_done_to_them() {
-    if !stack::can_isolate() {
-        return;
-    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new().unwrap();
     let burst = Credits { cpus: 1.0, baseline: 0.1, earned_hourly: 6.0, initial: 0.3, speed: 60.0 };
     let hosts = vec![
@@ -131,11 +144,8 @@ print(json.dumps({'connected': connected, 'refused': refused, 'same': sent == go
                   'order': order == sorted(order)}))
 ";
 
-#[test]
 fn a_link_with_a_delay_is_late_and_changes_nothing() {
-    if !stack::can_isolate() {
-        return;
-    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new().unwrap();
     let hosts = vec![Host { delay_us: Some((30_000, 10_000)), ..Host::named("far") }];
     let mut spec = Spec { dir: place.path().join("0"), is_isolated: true, hosts, limit_ms: 60_000, ..Spec::default() };
@@ -157,7 +167,6 @@ fn a_link_with_a_delay_is_late_and_changes_nothing() {
     }
 }
 
-#[test]
 fn an_end_that_nobody_asked_for_is_the_blocks() {
     let place = std::env::temp_dir().join(format!("weir-test-stack-{}", std::process::id()));
     let mut spec = Spec { dir: place.join("1"), limit_ms: 20_000, is_report_printed: true, ..Spec::default() };
@@ -176,12 +185,7 @@ fn an_end_that_nobody_asked_for_is_the_blocks() {
     std::fs::remove_dir_all(place).unwrap();
 }
 
-#[test]
 fn other_programs_are_seen_from_inside() {
-    // In a container nobody sees them.
-    if !stack::can_isolate() || weir_meter::host::others_cpu(Path::new("/proc")).is_none() {
-        return;
-    }
     let place = std::env::temp_dir().join(format!("weir-test-others-{}", std::process::id()));
     let dir = place.join("0");
     std::fs::create_dir_all(&dir).unwrap();
@@ -209,7 +213,6 @@ fn other_programs_are_seen_from_inside() {
     std::fs::remove_dir_all(place).unwrap();
 }
 
-#[test]
 fn a_lab_says_what_holds_what_does_not_and_what_is_missing() {
     let place = std::env::temp_dir().join(format!("weir-test-labs-{}", std::process::id()));
     let dir = place.join("labs/tiny");

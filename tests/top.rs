@@ -3,18 +3,28 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/needs.rs"]
+mod needs;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
+
+use needs::{Need, cases};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const ALTERNATE: &str = "\x1b[?1049h";
 const BACK: &str = "\x1b[?1049l";
 
-#[test]
+fn main() -> ExitCode {
+    needs::run(cases![
+        [Need::Program("script")] => it_draws_and_takes_keys;
+        [] => without_a_terminal_it_prints_once;
+    ])
+}
+
 fn it_draws_and_takes_keys() {
     let edge = Edge::start();
     // What every machine shows, whoever else keeps it busy: the verdict is the machine's own.
@@ -23,7 +33,7 @@ fn it_draws_and_takes_keys() {
         ((40, 10), "\x03", "", ["weir requests", "LIMIT", "Memory"]),
         ((100, 30), "\x1b", "--lang=ko", ["weir 요청", "한계", "메모리"]),
     ] {
-        let Some(mut top) = Top::start(size, &edge.url, more) else { return };
+        let mut top = Top::start(size, &edge.url, more);
         let is_drawn = |text: &str| expected.iter().all(|part| words(text).contains(&squeezed(part)));
         let shown = top.until(|text| text.contains(ALTERNATE) && is_drawn(text));
         assert!(!shown.contains(BACK), "{shown:?}");
@@ -34,7 +44,6 @@ fn it_draws_and_takes_keys() {
     }
 }
 
-#[test]
 fn without_a_terminal_it_prints_once() {
     let edge = Edge::start();
     let out = Command::new(WEIR).args(["top", &edge.url]).output().unwrap();
@@ -106,15 +115,11 @@ struct Top {
 }
 
 impl Top {
-    /// `None`, said so, without script(1).
-    fn start((columns, rows): (u32, u32), url: &str, more: &str) -> Option<Top> {
+    fn start((columns, rows): (u32, u32), url: &str, more: &str) -> Top {
         let command = format!("stty cols {columns} rows {rows}; exec {WEIR} top {url} {more}");
         let mut script = Command::new("script");
         script.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm-256color");
-        let Ok(mut script) = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
-            eprintln!("skipped: script(1) is not installed");
-            return None;
-        };
+        let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let screen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let (mut out, written): (ChildStdout, _) = (script.stdout.take().unwrap(), screen.clone());
         let reader = std::thread::spawn(move || {
@@ -123,7 +128,7 @@ impl Top {
                 written.lock().unwrap().extend_from_slice(&piece[..count]);
             }
         });
-        Some(Top { script, screen, reader: Some(reader) })
+        Top { script, screen, reader: Some(reader) }
     }
 
     fn text(&self) -> String {

@@ -4,12 +4,15 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/needs.rs"]
+mod needs;
+
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
+use needs::{Need, cases};
 use serde_json::{Value, json};
-use weir_lab::stack;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// Other work of a machine spoils blocks: so often it is tried.
@@ -60,11 +63,13 @@ impl Drop for Bench {
     }
 }
 
-#[test]
+fn main() -> ExitCode {
+    needs::run(cases![
+        [Need::Namespaces] => a_table_that_is_full_is_named_with_its_knob, of_a_load_generator_that_is_held_back_nothing_is_said, the_stack_of_an_experiment_is_loaded_and_watched;
+    ])
+}
+
 fn a_table_that_is_full_is_named_with_its_knob() {
-    if !stack::can_isolate() {
-        return;
-    }
     let bench = Bench::new("table");
     let (run, said) = bench.why(&["nginx.conf", "/1k?delay=300ms", "-c", "60", "--probe", "redis=127.0.0.1:1"], false);
     assert_eq!(run["verdict"]["rule"], "B05", "{said}");
@@ -81,11 +86,7 @@ fn a_table_that_is_full_is_named_with_its_knob() {
     assert!(roles.contains(&("origin0", "App")) && roles.contains(&("edge", "Edge")), "{roles:?}");
 }
 
-#[test]
 fn of_a_load_generator_that_is_held_back_nothing_is_said() {
-    if !stack::can_isolate() {
-        return;
-    }
     let bench = Bench::new("client");
     let inject = json!({"hosts": [{"name": "client", "cpus": 0.03}], "client": {"is_unlimited": false}});
     fs::write(bench.0.join("inject.json"), inject.to_string()).unwrap();
@@ -95,11 +96,7 @@ fn of_a_load_generator_that_is_held_back_nothing_is_said() {
     assert_eq!(run["findings"], json!([]), "{said}");
 }
 
-#[test]
 fn the_stack_of_an_experiment_is_loaded_and_watched() {
-    if !stack::can_isolate() {
-        return;
-    }
     let bench = Bench::new("stack");
     let lab = bench.0.join("labs/full");
     fs::create_dir_all(&lab).unwrap();

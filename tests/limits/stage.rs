@@ -24,8 +24,8 @@ pub struct Space {
 }
 
 impl Space {
-    /// Needs root; `None` without.
-    pub fn new() -> Option<Space> {
+    /// Needs root.
+    pub fn new() -> Space {
         let id = std::process::id() % 10_000;
         // Link-local addresses are nobody's; other tests have other parts of them.
         let (here, address) = (format!("169.254.{}.97", 1 + id % 250), format!("169.254.{}.98", 1 + id % 250));
@@ -38,7 +38,8 @@ impl Space {
             && ip(&format!("-n {name} addr add {address}/30 dev eth0"))
             && ip(&format!("-n {name} link set eth0 up"))
             && ip(&format!("-n {name} link set lo up"));
-        is_made.then_some(space)
+        assert!(is_made, "no namespace {name}");
+        space
     }
 
     /// Sets what the kernel does in it.

@@ -12,8 +12,8 @@ pub struct Namespaces {
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 impl Namespaces {
-    /// Needs root; `None` without.
-    pub fn new() -> Option<Namespaces> {
+    /// Needs root.
+    pub fn new() -> Namespaces {
         let id = std::process::id() % 10_000;
         // Link-local addresses are nobody's; the agents' test has those of even thirds.
         let net = Namespaces { id, gateway: format!("169.254.{}.129", 1 + id % 250) };
@@ -31,7 +31,8 @@ impl Namespaces {
                 && ip(&format!("-n {space} link set eth0 up"))
                 && ip(&format!("-n {space} link set lo up"));
         }
-        is_made.then_some(net)
+        assert!(is_made, "no namespaces on {bridge}");
+        net
     }
 
     /// The namespace's own name.

@@ -100,15 +100,12 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// `None`, said so, where none is installed.
-    pub fn start(host: &str, room: &Room) -> Option<Redis> {
+    /// Starts it.
+    pub fn start(host: &str, room: &Room) -> Redis {
         let port = support::free_port();
         let dir = room.0.clone();
-        let Some(server) = redis(host, port, &dir) else {
-            eprintln!("skipped: redis-server is not installed");
-            return None;
-        };
-        Some(Redis { server, host: host.to_owned(), port, dir, place: format!("{host}:{port}") })
+        let server = redis(host, port, &dir);
+        Redis { server, host: host.to_owned(), port, dir, place: format!("{host}:{port}") }
     }
 
     pub fn kill(&mut self) {
@@ -118,7 +115,7 @@ impl Redis {
 
     /// The same place, and empty.
     pub fn restart(&mut self) {
-        self.server = redis(&self.host, self.port, &self.dir).expect("it started before");
+        self.server = redis(&self.host, self.port, &self.dir);
     }
 
     /// A command; its answer's first line.
@@ -132,7 +129,7 @@ impl Redis {
     }
 }
 
-fn redis(host: &str, port: u16, dir: &Path) -> Option<Running> {
+fn redis(host: &str, port: u16, dir: &Path) -> Running {
     let mut command = Command::new("redis-server");
     command.args([
         "--bind",
@@ -147,9 +144,9 @@ fn redis(host: &str, port: u16, dir: &Path) -> Option<Running> {
         "no",
     ]);
     command.arg("--dir").arg(dir);
-    let server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?);
+    let server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     within("redis-server answers", || TcpStream::connect((host, port)).is_ok());
-    Some(server)
+    server
 }
 
 /// A process that ends with the test.

@@ -1,6 +1,7 @@
 //! Running other programs: said aloud, and a failure names what failed.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 /// `cargo WORDS`, by the cargo that runs this xtask.
 pub fn cargo(words: &str) -> Command {
@@ -15,6 +16,37 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     println!("\n$ {said}");
     let status = command.status().map_err(|e| format!("{said}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
+}
+
+/// Runs tests as [`run`] does; a test that was ignored or skipped is an error too.
+pub fn run_tests(command: &mut Command) -> Result<(), String> {
+    let said = spoken(command);
+    println!("\n$ {said}");
+    let mut tests = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("{said}: {e}"))?;
+    let mut not_run = 0;
+    for line in tests.stdout.take().into_iter().flat_map(|out| BufReader::new(out).split(b'\n')) {
+        let line = line.map_err(|e| format!("{said}: {e}"))?;
+        let line = String::from_utf8_lossy(&line);
+        not_run += tests_not_run(&line);
+        println!("{line}");
+    }
+    let status = tests.wait().map_err(|e| format!("{said}: {e}"))?;
+    match (status.success(), not_run) {
+        (true, 0) => Ok(()),
+        (true, _) => Err(format!("{said}: {not_run} tests were ignored or skipped; each must run here")),
+        (false, _) => Err(format!("{said}: {status}")),
+    }
+}
+
+/// Tests that a closing line of libtest, libtest-mimic or `node --test` counts as ignored, skipped or to be done.
+fn tests_not_run(line: &str) -> u64 {
+    if let Some((_, counts)) = line.split_once("test result: ") {
+        let ignored = counts.split(';').find_map(|count| count.trim().strip_suffix(" ignored"));
+        return ignored.and_then(|count| count.parse().ok()).unwrap_or(0);
+    }
+    let Some((mark, count)) = line.split_once(' ') else { return 0 };
+    let left_out = count.strip_prefix("skipped ").or_else(|| count.strip_prefix("todo "));
+    left_out.filter(|_| ["#", "ℹ"].contains(&mark)).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// Runs to the end and gives what it printed.
@@ -37,4 +69,37 @@ pub fn spoken(command: &Command) -> String {
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
     let arguments = command.get_args().map(|argument| format!(" {}", argument.to_string_lossy()));
     settings.chain([program]).chain(arguments).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn tests_that_did_not_run_are_counted_from_the_closing_line() {
+        for (line, count) in [
+            ("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s", 0),
+            ("test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.01s", 2),
+            ("test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 7 filtered out", 1),
+            ("# skipped 0", 0),
+            ("# skipped 3", 3),
+            ("\u{2139} skipped 1", 1),
+            ("# todo 1", 1),
+            ("# pass 9", 0),
+            ("a page says: skipped 4", 0),
+            ("", 0),
+        ] {
+            assert_eq!(tests_not_run(line), count, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_run_with_an_ignored_test_fails_and_a_whole_one_does_not() {
+        let says = |closing: &str| run_tests(Command::new("echo").arg(closing));
+        assert_eq!(says("test result: ok. 1 passed; 0 failed; 0 ignored"), Ok(()));
+        assert!(says("test result: ok. 1 passed; 0 failed; 1 ignored").unwrap_err().contains("1 tests were ignored"));
+        assert!(run_tests(&mut Command::new("false")).is_err());
+    }
 }

@@ -75,6 +75,32 @@ pub fn words(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
+/// A test that says on its own that it was skipped has passed for whoever counts; and a `#[test]` in a program with a
+/// `main` of its own is never run.
+pub fn silent_tests(checkout: &Checkout) -> Vec<Remark> {
+    let manifest = checkout.text("Cargo.toml");
+    let own_main = manifest.split("[[test]]").skip(1).filter(|target| target.contains("harness = false"));
+    let own_main: Vec<&str> =
+        own_main.filter_map(|target| target.split("path = \"").nth(1)?.split(".rs\"").next()).collect();
+    let mut remarks = Vec::new();
+    for file in ours(checkout).filter(|file| file.path.starts_with("tests/") || file.path.contains("/tests/")) {
+        let has_main = own_main
+            .iter()
+            .any(|path| file.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('/') || rest == ".rs"));
+        for (number, line) in file.text.lines().enumerate() {
+            let at = format!("{}:{}", file.path, number + 1);
+            if line.to_ascii_lowercase().contains(concat!("\"skip", "ped")) {
+                remarks
+                    .push(Remark::error(format!("{at}: a skipped test passes: name its need, tests/support/needs.rs")));
+            }
+            if has_main && line.trim() == "#[test]" {
+                remarks.push(Remark::error(format!("{at}: #[test] is not run here: list the test in main")));
+            }
+        }
+    }
+    remarks
+}
+
 /// Rust files of this workspace.
 fn ours(checkout: &Checkout) -> impl Iterator<Item = &File> {
     checkout.ending(".rs").filter(|file| !OTHER_WORKSPACES.iter().any(|other| file.path.starts_with(other)))
@@ -144,6 +170,17 @@ mod tests {
     fn a_crate_that_does_not_forbid_unsafe_is_named() {
         assert_eq!(forbids_unsafe(&Checkout::of(&[("crates/wire/src/lib.rs", "//! Wire.\n")])).len(), 1);
         assert_eq!(forbids_unsafe(&Checkout::of(&[("crates/net/src/lib.rs", "//! Net.\n")])), []);
+    }
+
+    #[test]
+    fn a_test_that_skips_itself_or_is_never_run_is_named() {
+        let manifest = "[[test]]\nname = \"a\"\npath = \"tests/a.rs\"\nharness = false\n";
+        let manifest = format!("{manifest}[[test]]\nname = \"b\"\npath = \"tests/b.rs\"\n");
+        let of = |path: &str, text: &str| silent_tests(&Checkout::of(&[("Cargo.toml", &manifest), (path, text)])).len();
+        let (test, skips) = ("#[test]\nfn f() {}\n", concat!("eprintln!(\"skip", "ped: needs root\");\n"));
+        assert_eq!([of("tests/a.rs", test), of("tests/a/stage.rs", test), of("tests/b.rs", skips)], [1; 3]);
+        assert_eq!(of("crates/net/tests/tls.rs", skips), 1);
+        assert_eq!([of("tests/b.rs", test), of("tests/ab.rs", test), of("src/a.rs", skips)], [0; 3]);
     }
 
     #[test]

@@ -53,6 +53,7 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
         code::forbids_unsafe,
         code::lengths,
         code::words,
+        code::silent_tests,
         documents::titles,
         documents::architecture,
         documents::dependencies,

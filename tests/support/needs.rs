@@ -1,0 +1,90 @@
+//! Tests that need more than weir: a program, root, namespaces.
+//!
+//! A test whose need is not met is reported as `ignored` and names the need. Where [`STRICT`] is set, as `cargo xtask
+//! ci` does, it fails. Nothing is looked for while a test runs, so no test passes without its assertions.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use libtest_mimic::{Arguments, Trial};
+
+/// The environment variable under which an unmet need is a failure.
+pub const STRICT: &str = "WEIR_CI";
+
+/// What a test cannot do without.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "each test needs its own")]
+pub enum Need {
+    /// A program of PATH or of /usr/sbin.
+    Program(&'static str),
+    /// Effective user 0.
+    Root,
+    /// Network, mount and process namespaces of its own: root, unshare(1) and ip(8).
+    Namespaces,
+    /// `/proc` shows the processes of the whole machine, which it does not in a container.
+    Machine,
+}
+
+impl Need {
+    /// What a reader is told to provide; `None` once it is there.
+    fn missing(self) -> Option<String> {
+        match self {
+            Need::Program(name) => (!in_path(name)).then(|| format!("needs {name}")),
+            Need::Root => (!is_root()).then(|| "needs root".to_owned()),
+            Need::Namespaces => (!has_namespaces()).then(|| "needs root, unshare and ip".to_owned()),
+            Need::Machine => weir_meter::host::others_cpu(Path::new("/proc"))
+                .is_none()
+                .then(|| "needs the machine's /proc".to_owned()),
+        }
+    }
+}
+
+/// One test: its name, what it needs, and what it does.
+pub type Case = (&'static str, &'static [Need], fn());
+
+/// Tests by what they need: `cases![NEEDS: test, test; NEEDS: test]`, where NEEDS is a list of [`Need`]s.
+macro_rules! cases {
+    ($($needs:expr => $($test:ident),+);+ $(;)?) => {{
+        const CASES: &[$crate::needs::Case] = &[$($((stringify!($test), &$needs, $test)),+),+];
+        CASES
+    }};
+}
+pub(crate) use cases;
+
+/// Runs the tests as libtest would, with its command line and its closing line.
+pub fn run(cases: &'static [Case]) -> ExitCode {
+    let is_strict = std::env::var_os(STRICT).is_some();
+    let trials = cases.iter().map(|&(name, needs, test)| trial(name, needs, test, is_strict)).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn trial(name: &str, needs: &[Need], test: fn(), is_strict: bool) -> Trial {
+    let missing: Vec<String> = needs.iter().filter_map(|need| need.missing()).collect();
+    if missing.is_empty() {
+        return Trial::test(name, move || {
+            test();
+            Ok(())
+        });
+    }
+    let missing = missing.join(", ");
+    let failure = format!("{name} {missing}, and {STRICT} is set");
+    Trial::test(name, move || Err(failure.into())).with_kind(missing).with_ignored_flag(!is_strict)
+}
+
+fn in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Where Debian has its servers, which is in root's path and nobody else's.
+    let mut all = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    all.any(|folder| folder.join(program).is_file())
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+fn has_namespaces() -> bool {
+    let mut own = Command::new("unshare");
+    own.args(["--net", "--mount", "--pid", "--fork", "ip", "link", "set", "lo", "up"]);
+    is_root() && own.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
