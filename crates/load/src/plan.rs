@@ -32,6 +32,8 @@ pub struct Plan {
     pub before: Option<Hook>,
     /// Runs once after the summary.
     pub after: Option<Hook>,
+    /// How many requests there are, in flows and in hooks.
+    pub requests: Requests,
     /// Every variable name mentioned.
     pub names: Arc<Names>,
     /// Every virtual user's first variables in order: `target`, `$environment`, `$processEnvironment`, `$env`,
@@ -248,9 +250,41 @@ pub enum Jitter {
     Part(f64),
 }
 
+/// The numbers given to the requests of a plan while it is made.
+#[derive(Debug, Default)]
+pub struct Requests(usize);
+
+impl Requests {
+    /// The number of the next request.
+    pub fn number(&mut self) -> RequestNumber {
+        self.0 += 1;
+        RequestNumber(self.0 - 1)
+    }
+
+    /// How many numbers were given.
+    pub fn count(&self) -> usize {
+        self.0
+    }
+}
+
+/// A request's number in its plan, from 0: what a worker makes of a request beforehand is found by it.
+///
+/// Only [`Requests`] makes one, so no two requests of a plan have the same.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RequestNumber(usize);
+
+impl RequestNumber {
+    /// As an index.
+    pub fn index(&self) -> usize {
+        self.0
+    }
+}
+
 /// A request of the http engine (artillery.md §2.1).
 #[derive(Debug)]
 pub struct Request {
+    /// Its number in the plan.
+    pub number: RequestNumber,
     /// `GET` and so on, upper case.
     pub method: String,
     /// `url` or `uri`.

@@ -56,6 +56,30 @@ const BASE: &str = r#"config:
 scenarios: [{name: one, flow: [{get: {url: /}}]}, {name: two, weight: 3, flow: [{log: x}]}]
 "#;
 
+/// The numbers of the requests of a flow, in order, with those inside.
+fn numbers(flow: &[Step]) -> Vec<usize> {
+    let of = |step: &Step| match step {
+        Step::Request(request) => vec![request.number.index()],
+        Step::Loop(inner) => numbers(&inner.flow),
+        Step::Parallel { steps, .. } => numbers(steps),
+        _ => Vec::new(),
+    };
+    flow.iter().flat_map(of).collect()
+}
+
+#[test]
+fn each_request_of_a_plan_has_a_number_of_its_own_below_their_count() {
+    let text = "config: {target: 'http://h'}\nbefore: {flow: [{get: {url: /b}}]}\nafter: {flow: [{get: {url: /a}}]}\n\
+                scenarios:\n- {flow: [{get: {url: /1}}, {loop: [{post: {url: /2}}, {parallel: [{get: {url: /3}}, \
+                {get: {url: /4}}]}], count: 2}]}\n- {flow: [{get: {url: /1}}]}\n";
+    let plan = one(text).unwrap();
+    let mut all: Vec<usize> = plan.scenarios.iter().flat_map(|scenario| numbers(&scenario.flow)).collect();
+    all.extend(plan.before.iter().chain(&plan.after).flat_map(|hook| numbers(&hook.flow)));
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(plan.requests.count(), all.len());
+}
+
 #[test]
 fn files_environments_and_flags_are_merged_in_order() {
     let dir = Dir::with(&[

@@ -17,7 +17,6 @@ mod sockets;
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -55,8 +54,8 @@ pub struct Http {
     origins: Origins,
     resolver: Resolver,
     base: Option<Base>,
-    /// By the address of the request in the plan, which lives as long as the worker and never moves.
-    compiled: RefCell<BTreeMap<usize, Rc<Compiled>>>,
+    /// By the request's number; made when a virtual user first comes to it.
+    compiled: Box<[OnceCell<Rc<Compiled>>]>,
     /// `http.pool`: connections of all virtual users.
     pool: Option<Rc<Sockets>>,
     timeout: Duration,
@@ -139,7 +138,7 @@ impl Http {
             base: Base::of(&plan.target, &origins),
             origins,
             resolver: Resolver::default(),
-            compiled: RefCell::default(),
+            compiled: (0..plan.requests.count()).map(|_| OnceCell::new()).collect(),
             pool: plan.http.pool.map(Sockets::pool),
             timeout: plan.timeout.or(plan.http.timeout).unwrap_or(TIMEOUT),
         }
@@ -155,15 +154,13 @@ impl Http {
         &self.resolver
     }
 
-    /// The request made ready. It must be one of the plan's own, never a passing one.
+    /// The request made ready.
     fn compiled(&self, worker: &Worker, request: &Request) -> Rc<Compiled> {
-        let key = std::ptr::from_ref(request) as usize;
-        if let Some(known) = self.compiled.borrow().get(&key) {
-            return known.clone();
+        let made = || Rc::new(Compiled::new(self, &worker.plan, request, &worker.recorder));
+        match self.compiled.get(request.number.index()) {
+            Some(place) => place.get_or_init(made).clone(),
+            None => made(),
         }
-        let compiled = Rc::new(Compiled::new(self, &worker.plan, request, &worker.recorder));
-        self.compiled.borrow_mut().insert(key, compiled.clone());
-        compiled
     }
 }
 

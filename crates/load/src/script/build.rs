@@ -8,7 +8,7 @@ use super::node::Node;
 use super::notes::Notes;
 use super::pipeline::Settled;
 use super::{payload, phases};
-use crate::plan::{Initial, Jitter, Plan};
+use crate::plan::{Initial, Jitter, Plan, Requests};
 use crate::template::{Template, Tree};
 use crate::value::Value;
 use crate::vars::Names;
@@ -17,6 +17,8 @@ use crate::vars::Names;
 pub(crate) struct Builder<'n> {
     /// Every variable's name.
     pub names: Names,
+    /// Every request's number.
+    pub requests: Requests,
     /// What is said meanwhile.
     pub notes: &'n mut Notes,
     /// Where relative paths begin.
@@ -44,6 +46,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
     let dir = file.parent().map(std::path::Path::to_owned).unwrap_or_default();
     let mut builder = Builder {
         names: Names::default(),
+        requests: Requests::default(),
         notes,
         dir: dir.clone(),
         has_processor: config.get("processor").is_some(),
@@ -76,6 +79,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
     let proxies = builder.proxies(config.at, globals);
     let plugins = builder.plugins(config);
     let names = Arc::new(std::mem::take(&mut builder.names));
+    let requests = builder.requests;
     Plan {
         file: file.clone(),
         dir,
@@ -84,6 +88,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
         scenarios: plan_scenarios,
         before,
         after,
+        requests,
         names,
         globals: first,
         payloads,

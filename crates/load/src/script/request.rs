@@ -29,6 +29,7 @@ impl Builder<'_> {
         let before_request = [self.hook_before.clone(), self.functions(node, "beforeRequest")].concat();
         let after_response = [self.hook_after.clone(), self.functions(node, "afterResponse")].concat();
         Request {
+            number: self.requests.number(),
             method: verb.to_uppercase(),
             url: url.map(|url| self.template(url)),
             name: node.get("name").map(|name| self.template(name)),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::capture::{Capture, Extract, Match};
-use crate::plan::{Body, HttpConfig, Plugins, Scenario, WsConfig};
+use crate::plan::{Body, HttpConfig, Plugins, Requests, Scenario, WsConfig};
 use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
 use crate::vars::{Names, Vars};
@@ -106,6 +106,7 @@ impl Script {
             scenarios: vec![scenario],
             before: None,
             after: None,
+            requests: Requests::default(),
             names: Arc::default(),
             globals: Vec::new(),
             payloads: Vec::new(),
@@ -134,6 +135,7 @@ impl Script {
     fn step(&mut self, method: &str, url: &str) -> &mut Request {
         let url = self.text(url);
         self.steps.push(Request {
+            number: self.plan.requests.number(),
             method: method.to_owned(),
             url: Some(url),
             name: None,
