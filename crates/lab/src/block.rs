@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use weir_load::engine::http::TIMEOUT;
 use weir_load::record::Hdr;
@@ -35,6 +36,59 @@ pub struct Asked {
     pub is_noisy: bool,
     /// A rate that could not be reached is an answer, and not a fault of the block.
     pub is_search: bool,
+}
+
+/// What of a keeper's answer no block can be judged without. Keeper and lab are one program: a key that is missing or has
+/// another name is a fault, and never "nothing was used".
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "that they are there, and of their kind, is all that is asked")]
+struct Answer {
+    usage: Shares,
+    load: Report,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "as above")]
+struct Shares {
+    client_core: f64,
+    foreign: f64,
+    steal: f64,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "as above")]
+struct Report {
+    weir: Own,
+    aggregate: Aggregate,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "as above")]
+struct Own {
+    started_ms: f64,
+    ended_ms: f64,
+    response: Response,
+    generator: Generator,
+    incomplete: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "as above")]
+struct Response {
+    count: u64,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "as above")]
+struct Generator {
+    worker_cpu: Vec<f64>,
+    limits: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "as above")]
+struct Aggregate {
+    counters: BTreeMap<String, f64>,
 }
 
 /// A block that was run.
@@ -71,8 +125,17 @@ pub struct Block {
 }
 
 impl Block {
-    /// Of a keeper's answer.
+    /// Of a keeper's answer. One that cannot be read spoils the block, which says what of it is wrong.
     pub fn of(answer: &Value, pair: usize, arm: Arm, attempt: u32, asked: Asked) -> Block {
+        let mut block = Block::imported(answer, pair, arm, attempt, asked);
+        if let Err(error) = Answer::deserialize(answer) {
+            block.spoiled.insert(0, format!("the keeper's answer cannot be read: {error}"));
+        }
+        block
+    }
+
+    /// Of a load made elsewhere, where nobody kept account: what is not said is not judged.
+    pub fn imported(answer: &Value, pair: usize, arm: Arm, attempt: u32, asked: Asked) -> Block {
         let (report, usage) = (&answer["load"], &answer["usage"]);
         let (weir, counters) = (&report["weir"], &report["aggregate"]["counters"]);
         let count = |name: &str| counters[name].as_u64().unwrap_or(0);
@@ -313,6 +376,29 @@ pub(crate) mod tests {
 
     fn block(change: fn(&mut Value)) -> Block {
         Block::of(&answer(change), 0, Arm::After, 0, Asked { is_steady: true, is_noisy: false, is_search: false })
+    }
+
+    #[test]
+    fn an_answer_with_another_name_for_something_is_not_nothing_used() {
+        for (path, name) in [
+            ("/usage", "foreign"),
+            ("/usage", "steal"),
+            ("/usage", "client_core"),
+            ("/load/weir", "response"),
+            ("/load/weir/response", "count"),
+            ("/load/weir/generator", "worker_cpu"),
+            ("/load/weir/generator", "limits"),
+            ("/load/weir", "incomplete"),
+            ("/load/aggregate", "counters"),
+        ] {
+            let mut answer = answer(|_| {});
+            let members = answer.pointer_mut(path).and_then(Value::as_object_mut).unwrap();
+            let value = members.remove(name).unwrap();
+            members.insert(format!("{name}_renamed"), value);
+            let asked = Asked { is_steady: true, is_noisy: true, is_search: false };
+            let said = Block::of(&answer, 0, Arm::After, 0, asked).spoiled;
+            assert!(said[0].contains("cannot be read") && said[0].contains(name), "{name}: {said:?}");
+        }
     }
 
     #[test]

@@ -103,12 +103,15 @@ mod tests {
         let load = |answers: u64| {
             json!({
                 "aggregate": {"counters": {"http.requests": answers, "http.codes.200": answers}},
-                "weir": {"started_ms": 0, "ended_ms": 10_000, "response": {"count": answers, "p50": 1.0, "p95": 2.0}},
+                "weir": {"started_ms": 0, "ended_ms": 10_000, "incomplete": [],
+                    "response": {"count": answers, "p50": 1.0, "p95": 2.0}, "generator": {"worker_cpu": [0.1], "limits": []}},
             })
         };
         let answer = json!({
             "load": load(4_000), "told": {REPORT: load(4_000)},
-            "usage": {"seconds": 10.0, "processes": {"edge": 1.0, "twin-edge": 2.0}},
+            "usage": {
+                "seconds": 10.0, "processes": {"edge": 1.0, "twin-edge": 2.0}, "foreign": 0.0, "steal": 0.0, "client_core": 0.1,
+            },
         });
         let ask = Ask { quota: Some(0.4), ..crate::ask::tests::ask() };
         let found = blocks(&answer, &ask, 3, (Arm::After, Arm::Before), 0);

@@ -36,7 +36,7 @@ pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported,
         }
     };
     // Nobody knows what else ran there, nor what the edge used.
-    let block = Block::of(&json!({"load": load, "usage": {}}), number, arm, 0, Asked::default());
+    let block = Block::imported(&json!({"load": load, "usage": {}}), number, arm, 0, Asked::default());
     Ok(Imported { name: name.to_owned(), by, windows: windows(&report), block })
 }
 

@@ -65,6 +65,7 @@ struct Answer {
 #[derive(Deserialize)]
 struct Used {
     seconds: f64,
+    foreign: f64,
 }
 
 #[derive(Deserialize)]
@@ -109,7 +110,7 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
         edge: edge(&watched.ticks, known),
         processes: processes(&watched, known, answer),
         hosts: hosts(&watched, known.spec),
-        machine: machine(&watched.ticks, answer),
+        machine: machine(&watched.ticks, read.usage.foreign),
         said: watched.said,
         wrote: watched.wrote,
         pools: known.pools.to_vec(),
@@ -426,7 +427,7 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
         .collect()
 }
 
-fn machine(ticks: &[Tick], answer: &Value) -> Machine {
+fn machine(ticks: &[Tick], foreign: f64) -> Machine {
     let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else { return Machine::default() };
     let (mut worked, mut sums) = (0.0, [0u64; 2]);
     let elapsed = Duration::from_millis(last.at_ms.saturating_sub(first.at_ms));
@@ -445,7 +446,6 @@ fn machine(ticks: &[Tick], answer: &Value) -> Machine {
         Some((what.clone(), (stalled / elapsed.as_secs_f64().max(1e-3)).clamp(0.0, 1.0)))
     });
     let pressure = pressure.collect();
-    let foreign = answer["usage"]["foreign"].as_f64().unwrap_or(0.0);
     let busy = (worked / room - interrupts).max(0.0);
     Machine { cpus: last.cpus.len() as f64, busy, interrupts, steal, foreign, pressure }
 }
@@ -572,7 +572,7 @@ mod tests {
                 "account": {"is_there": true, "accepted": accepted, "active": 6, "requests": accepted * 10, "steps": {"wait": [accepted, accepted * 100]}}})
         };
         let answer = json!({
-            "usage": {"seconds": 10.0, "edge_cpu_s": 5.0},
+            "usage": {"seconds": 10.0, "edge_cpu_s": 5.0, "foreign": 0.0, "steal": 0.0, "client_core": 0.1},
             "watched": {"ticks": [tick(0, 0, 1), tick(10_000, 5_000, 101)], "backlogs": {"0.0.0.0:80": 8}, "ports": {"edge": 200}, "said": {"no_port": 3}},
             "load": {"aggregate": {"counters": {"http.requests": 1000, "http.codes.200": 900, "http.codes.502": 100}},
                 "weir": {"started_ms": 1000, "ended_ms": 11_000, "response": {"hdr_ns": Hdr::default().encoded(), "count": 1000, "mean": 2.0, "p50": 1.0, "p95": 4.0},
@@ -632,12 +632,12 @@ mod tests {
             ..Tick::default()
         };
         // What comes at the rate of the ticks was seen by none of them.
-        let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 0, 100, 200, 100)], &json!({}));
+        let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 0, 100, 200, 100)], 0.0);
         assert!((found.busy - 0.3).abs() < 1e-9, "{found:?}");
         assert!((found.interrupts - 0.05).abs() < 1e-9 && (found.steal - 0.05).abs() < 1e-9, "{found:?}");
         assert!((found.pressure["io"] - 0.25).abs() < 1e-9, "{found:?}");
         // And by each: it was idle all the same.
-        let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 1000, 0, 1000, 0)], &json!({}));
+        let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 1000, 0, 1000, 0)], 0.0);
         assert!(found.busy.abs() < 1e-9, "{found:?}");
     }
 }
