@@ -83,7 +83,7 @@ fn text(bytes: &[u8]) -> String {
 fn main() -> ExitCode {
     needs::run(cases![
         [] => two_configurations_of_weir_are_compared_kept_and_shown, whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict, several_changes_are_told_apart_and_leave_no_draft, an_edge_that_is_kept_warm_keeps_what_it_holds, knobs_are_tried_one_at_a_time_and_leave_no_draft, what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else, a_script_is_a_load, a_capacity_is_searched_until_there_is_none, runs_made_elsewhere_are_compared_when_there_are_enough, what_cannot_be_answered_is_refused_before_anything_runs, an_edge_that_does_not_start_is_said_in_its_own_words, load_goes_to_nobody_who_was_there_before, ctrl_c_ends_everything_and_keeps_what_there_is, a_killed_lab_takes_everything_with_it_and_its_directory_is_found;
-        [Need::Program("nginx")] => nginx_is_compared_with_itself_as_plain_processes;
+        [Need::Program(NGINX)] => nginx_is_compared_with_itself_as_plain_processes;
         [Need::Namespaces] => two_at_once_are_compared_by_what_they_cost;
         [Need::Root] => notes_that_another_user_wrote_are_not_believed;
     ])
