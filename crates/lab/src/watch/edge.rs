@@ -23,6 +23,8 @@ const ANSWER_MAX: u64 = 8 << 20;
 pub struct Account {
     /// It answered.
     pub is_there: bool,
+    /// It answered, and this of its answer could not be read.
+    pub unread: Option<String>,
     /// Clients' connections accepted.
     pub accepted: u64,
     /// Of those, the ones that were dropped for want of a slot.
@@ -91,20 +93,30 @@ pub fn account(plan: &Plan, sink: Option<&Sink>) -> Account {
     let Some(text) = get(&plan.at) else {
         return sink.map(Sink::account).unwrap_or_default();
     };
-    if plan.is_weir {
-        return Snapshot::from_json(&text).map(|snapshot| of_weir(&snapshot)).unwrap_or_default();
+    if plan.is_weir { weir(&text) } else { nginx(&text, sink.map(Sink::account).unwrap_or_default()) }
+}
+
+fn weir(text: &str) -> Account {
+    match Snapshot::from_json(text) {
+        Ok(snapshot) => of_weir(&snapshot),
+        Err(error) => Account { unread: Some(error.to_string()), ..Account::default() },
     }
-    let mut account = sink.map(Sink::account).unwrap_or_default();
-    if let Some([active, accepted, handled, requests, waiting]) = stub(&text) {
-        account.is_there = true;
+}
+
+fn nginx(page: &str, logged: Account) -> Account {
+    let Some([active, accepted, handled, requests, waiting]) = stub(page) else {
+        return Account { unread: Some("this is no page of stub_status".to_owned()), ..logged };
+    };
+    Account {
+        is_there: true,
         // The one that asks is one itself.
-        account.active = active.saturating_sub(1);
-        account.accepted = accepted;
-        account.dropped = accepted.saturating_sub(handled);
-        account.requests = requests;
-        account.idle = waiting;
+        active: active.saturating_sub(1),
+        accepted,
+        dropped: accepted.saturating_sub(handled),
+        requests,
+        idle: waiting,
+        ..logged
     }
-    account
 }
 
 fn get(socket: &Path) -> Option<String> {
@@ -198,6 +210,16 @@ mod tests {
             "Active connections: 3 \nserver accepts handled requests\n 12 11 40 \nReading: 0 Writing: 1 Waiting: 2 \n";
         assert_eq!(stub(page), Some([3, 12, 11, 40, 2]));
         assert_eq!(stub("<html>"), None);
+    }
+
+    #[test]
+    fn an_answer_of_another_form_is_not_an_edge_that_did_nothing() {
+        let whole = Snapshot::example().to_json();
+        assert_eq!((weir(&whole).is_there, weir(&whole).unread), (true, None));
+        let torn = weir(whole.get(..whole.len() / 2).unwrap());
+        assert!(!torn.is_there && torn.unread.is_some());
+        let page = nginx("<html>404</html>", Account { errors: [("x".to_owned(), 1)].into(), ..Account::default() });
+        assert!(!page.is_there && page.unread.is_some() && page.errors.len() == 1);
     }
 
     #[test]

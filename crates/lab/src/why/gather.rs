@@ -99,6 +99,9 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
     let counters: BTreeMap<String, u64> =
         read.load.aggregate.counters.iter().filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect();
     let watched = read.watched;
+    if let Some(why) = watched.ticks.iter().find_map(|tick| tick.account.unread.as_ref()) {
+        return Err(format!("what the edge says of itself cannot be read: {why}"));
+    }
     let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
     let block = Block::of(answer, 0, Arm::Before, 0, asked);
     let weir = &read.load.weir;
@@ -604,6 +607,9 @@ mod tests {
                 "{key}"
             );
         }
+        let mut torn = answer.clone();
+        torn["watched"]["ticks"][0]["account"]["unread"] = json!("expected `,`");
+        assert!(signals(&torn, &known).is_err_and(|why| why.contains("of itself cannot be read: expected `,`")));
         // Nobody saw the application, and nobody killed it: one that was killed before it was looked at is there.
         assert!(!found.processes.iter().any(|process| process.name == "origin0"));
         let mut killed = answer.clone();
