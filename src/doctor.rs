@@ -98,7 +98,7 @@ enum Reader {
 }
 
 /// A language of what is said; also of `weir lab` and `weir top`.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Lang {
     En,
     Ko,

@@ -18,13 +18,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_lab::{html, report, stack, store, wan};
+use weir_conf::language::Language;
+use weir_lab::{html, report, stack, store, texts, verdict, wan};
 use weir_net::process::{self, Signal};
 use weir_net::worker;
 
 pub use flags::LabArgs;
 use flags::{StackArgs, What};
 use progress::Progress;
+
+use crate::doctor::Lang;
 
 /// Exit codes of `weir lab`.
 mod exit {
@@ -40,20 +43,21 @@ mod exit {
 
 /// Runs `weir lab`.
 pub fn main(args: LabArgs) -> ExitCode {
+    let language = args.lang.map(Lang::language).unwrap_or_default();
     let code = match args.what {
-        What::Ab(args) => ab::run(&args),
-        What::Compare(args) => elsewhere::run(&args),
-        What::Capacity(args) => capacity::run(&args),
-        What::Why(args) => why::run(&args),
-        What::Tune(args) => tune::run(&args),
-        What::Apply { run, store } => tune::write(&store, &run, false),
-        What::Undo { run, store } => tune::write(&store, &run, true),
-        What::Run(args) => experiment::run(&args),
-        What::List { labs } => Ok(experiment::list(&labs)),
-        What::Report { run, store, html } => show(&store, &run, html.as_deref()),
-        What::Runs { store } => Ok(list(&store)),
+        What::Ab(args) => ab::run(&args, language),
+        What::Compare(args) => elsewhere::run(&args, language),
+        What::Capacity(args) => capacity::run(&args, language),
+        What::Why(args) => why::run(&args, language),
+        What::Tune(args) => tune::run(&args, language),
+        What::Apply { run, store } => tune::write(&store, &run, false, language),
+        What::Undo { run, store } => tune::write(&store, &run, true, language),
+        What::Run(args) => experiment::run(&args, language),
+        What::List { labs } => Ok(experiment::list(&labs, language)),
+        What::Report { run, store, html } => show(&store, &run, html.as_deref(), args.lang),
+        What::Runs { store } => Ok(list(&store, language)),
         What::Words => {
-            print!("{}\n{}", weir_lab::verdict::table(), weir_lab::why::say::table());
+            print!("{}\n{}", verdict::table(language), verdict::table_of_why(language));
             Ok(0)
         }
         What::Block => Ok(stack::keeper::keep()),
@@ -70,20 +74,21 @@ pub fn main(args: LabArgs) -> ExitCode {
 fn experiment(
     args: &StackArgs,
     seed: u64,
+    language: Language,
     run: impl FnOnce(&AtomicBool, &mut Progress) -> Result<Value, String>,
 ) -> Result<(Value, u8), String> {
     let stop = stop_on_signal()?;
     // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
     let _ = process::raise_nofile();
-    let mut progress = Progress::new(&args.store);
-    println!("Load goes to: processes that this lab starts, and to nobody else (seed {seed})");
+    let mut progress = Progress::new(&args.store, language);
+    println!("{}", texts::LOAD_GOES.with(&[seed.into()]).say(language));
     let outcome = run(&stop, &mut progress);
     progress.end();
     let run = outcome?;
     let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
-    args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run)))?;
-    print!("{}", report::text(&run));
-    println!("Kept: {}", kept.display());
+    args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
+    print!("{}", report::text(&run, language));
+    tell_kept(&kept, language);
     let code = match run["verdict"]["name"].as_str() {
         _ if stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
         Some("no verdict" | "not comparable") => exit::NO_VERDICT,
@@ -92,15 +97,22 @@ fn experiment(
     Ok((run, code))
 }
 
-fn show(store: &Path, run: &str, html: Option<&Path>) -> Result<u8, String> {
+/// Says where a run is.
+fn tell_kept(path: &Path, language: Language) {
+    println!("{}", texts::KEPT_AT.with(&[path.display().to_string().into()]).say(language));
+}
+
+fn show(store: &Path, run: &str, html: Option<&Path>, lang: Option<Lang>) -> Result<u8, String> {
     let run = store::read(store, run)?;
-    print!("{}", report::text(&run));
-    html.map_or(Ok(()), |path| write(path, &html::page(&run)))?;
+    let own = if run["language"] == weir_lab::why::say::KOREAN { Language::Korean } else { Language::English };
+    let language = lang.map_or(own, Lang::language);
+    print!("{}", report::text(&run, language));
+    html.map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
     Ok(0)
 }
 
-fn list(store: &Path) -> u8 {
-    for (id, kind, verdict) in store::list(store) {
+fn list(store: &Path, language: Language) -> u8 {
+    for (id, kind, verdict) in store::list(store, language) {
         println!("{id}  {kind:<8}  {verdict}");
     }
     0

@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 /// A front door for web services that runs your nginx.conf, shows what it does and proves what limits it.
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
     if Path::new(&name).file_name().is_some_and(|name| name == "nginx") {
         return say::ended(edge::main(args.collect(), true));
     }
-    let code = match Cli::parse().verb {
+    let code = match parse().verb {
         Some(Verb::Edge { args }) => edge::main(args, false),
         Some(Verb::Load(args)) => load::main(*args),
         Some(Verb::Agent(args)) => load::agents::main(&args),
@@ -84,4 +85,16 @@ fn main() -> ExitCode {
         None => demo::demo(&demo::DemoArgs::default()),
     };
     say::ended(code)
+}
+
+/// The command line. Of a flag that is none, clap's tip is to write it behind `--`, as a value: nobody means that.
+fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|mut error| {
+        let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+        if is_unknown && let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
+            let tips: Vec<_> = tips.into_iter().filter(|tip| !tip.to_string().contains("as a value")).collect();
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
+        error.exit()
+    })
 }

@@ -82,7 +82,7 @@ fn text(bytes: &[u8]) -> String {
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [] => two_configurations_of_weir_are_compared_kept_and_shown, whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict, several_changes_are_told_apart_and_leave_no_draft, an_edge_that_is_kept_warm_keeps_what_it_holds, knobs_are_tried_one_at_a_time_and_leave_no_draft, what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else, a_script_is_a_load, a_capacity_is_searched_until_there_is_none, runs_made_elsewhere_are_compared_when_there_are_enough, what_cannot_be_answered_is_refused_before_anything_runs, an_edge_that_does_not_start_is_said_in_its_own_words, load_goes_to_nobody_who_was_there_before, ctrl_c_ends_everything_and_keeps_what_there_is, a_killed_lab_takes_everything_with_it_and_its_directory_is_found;
+        [] => two_configurations_of_weir_are_compared_kept_and_shown, whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict, a_lab_speaks_the_language_that_it_is_asked_in_and_keeps_none, a_language_that_is_none_is_named_and_so_is_a_flag, several_changes_are_told_apart_and_leave_no_draft, an_edge_that_is_kept_warm_keeps_what_it_holds, knobs_are_tried_one_at_a_time_and_leave_no_draft, what_was_found_to_help_is_written_and_taken_back_and_never_over_something_else, a_script_is_a_load, a_capacity_is_searched_until_there_is_none, runs_made_elsewhere_are_compared_when_there_are_enough, what_cannot_be_answered_is_refused_before_anything_runs, an_edge_that_does_not_start_is_said_in_its_own_words, load_goes_to_nobody_who_was_there_before, ctrl_c_ends_everything_and_keeps_what_there_is, a_killed_lab_takes_everything_with_it_and_its_directory_is_found;
         [Need::Program(NGINX)] => nginx_is_compared_with_itself_as_plain_processes;
         [Need::Namespaces] => two_at_once_are_compared_by_what_they_cost;
         [Need::Root] => notes_that_another_user_wrote_are_not_believed;
@@ -113,6 +113,57 @@ fn two_configurations_of_weir_are_compared_kept_and_shown() {
     let shown = text(&bench.run(&["report", "last"]).stdout);
     assert!(shown.contains("keepalive (in http/upstream app): none → 64"), "{shown}");
     assert!(text(&bench.run(&["runs"]).stdout).contains("  ab  "));
+}
+
+fn has_korean(text: &str) -> bool {
+    text.chars().any(|c| ('가'..='힣').contains(&c))
+}
+
+fn a_lab_speaks_the_language_that_it_is_asked_in_and_keeps_none() {
+    let bench = Bench::new();
+    let output =
+        bench.run(&[&["ab", "off.conf", "on.conf", "/1k", "--pairs", "2", "--lang", "ko"], &TINY[..]].concat());
+    let (said, told) = (text(&output.stdout), text(&output.stderr));
+    for part in [
+        "부하 대상: ",
+        "초당 400건, 연결 8개",
+        "keepalive (http/upstream app 안): 없음 → 64",
+        "변경 전",
+        "판정: ",
+        "저장: ",
+    ] {
+        assert!(said.contains(part), "{part}: {said}{told}");
+    }
+    assert!(told.contains("예상 소요 시간: 약 4초") && told.contains("1번째 쌍"), "{told}");
+    for part in ["Verdict", "Blocks of", "Kept", "Takes", "pairs", "of at most"] {
+        assert!(!said.contains(part) && !told.contains(part), "{part}: {said}{told}");
+    }
+    assert!(!has_korean(&bench.stored().to_string()), "what is kept has no language");
+    // The run that was kept is printed in either.
+    let report = |args: &[&str]| text(&bench.run(&[&["report", "last"], args].concat()).stdout);
+    let (english, korean) = (report(&[]), report(&["--lang", "ko", "--html", "r.html"]));
+    assert!(english.contains("Verdict: ") && !has_korean(&english), "{english}");
+    assert!(said.contains(&korean) && korean.contains("판정: "), "{korean}");
+    let page = fs::read_to_string(bench.dir.join("r.html")).unwrap();
+    assert!(page.contains("<html lang=\"ko\">") && page.contains("변경 전과 후"), "{page}");
+    assert!(has_korean(&text(&bench.run(&["runs", "--lang", "ko"]).stdout)));
+    assert!(text(&bench.run(&["words", "--lang", "ko"]).stdout).contains("| PROVED | 원인 후보를"));
+}
+
+fn a_language_that_is_none_is_named_and_so_is_a_flag() {
+    let bench = Bench::new();
+    for verb in ["ab", "tune", "capacity", "run", "compare", "report", "runs", "words", "why"] {
+        let refused = bench.run(&[verb, "--lang", "fr"]);
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(said.contains("'fr'") && said.contains("--lang") && said.contains("en, ko"), "{said}");
+    }
+    let said = text(&bench.run(&["ab", "off.conf", "on.conf", "--sprache", "ko"]).stderr);
+    assert!(said.contains("unexpected argument '--sprache'") && !said.contains("as a value"), "{said}");
+    // What is refused before anything runs is refused in the language too.
+    let args = ["ab", "off.conf", "on.conf", "/", "--rate", "60", "--block", "2s", "--metric", "p95", "--lang", "ko"];
+    let said = text(&bench.run(&args).stderr);
+    assert!(said.contains("p95에는 블록마다 요청 2000건이 필요한데"), "{said}");
 }
 
 fn whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict() {

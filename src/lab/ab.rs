@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use weir_conf::Level;
+use weir_conf::language::Language;
+use weir_conf::{Level, Tree};
 use weir_doctor::{Build, Target};
 use weir_lab::ab::{self, Comparison, Warm};
 use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load, Side};
 use weir_lab::change::{Together, changes, one_factor};
 use weir_lab::metric::{self, Metric, Scale};
+use weir_lab::said::Said;
 use weir_lab::schedule::Looks;
 use weir_lab::stack;
 use weir_lab::survey::survey;
+use weir_lab::texts;
 use weir_load::script;
 use weir_load::{processor, random};
 
@@ -28,14 +31,14 @@ const CONNECTIONS: usize = 32;
 const PAIRS_ALONE: u16 = 8;
 
 /// Runs it, prints and keeps what came of it.
-pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
+pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
     if args.factorial {
-        return factorial::run(args);
+        return factorial::run(args, language);
     }
     let mut it = comparison(args)?;
     let _sheets = if args.keep_warm { keep_warm(&mut it)? } else { Vec::new() };
-    lint(&mut it);
-    let (run, code) = experiment(&args.stack, it.design.seed, |stop, progress| ab::run(&it, stop, progress))?;
+    lint(&mut it, language);
+    let (run, code) = experiment(&args.stack, it.design.seed, language, |stop, progress| ab::run(&it, stop, progress))?;
     let is_worse = run["verdict"]["is_regression"] == true && !args.aa;
     Ok(if code == 0 && is_worse { exit::REGRESSION } else { code })
 }
@@ -82,12 +85,19 @@ fn keep_warm(it: &mut Comparison) -> Result<Vec<Sheet>, String> {
 
 /// Says of a change that the edge has anyway that nothing is to be expected of it. The doctor knows the defaults of each
 /// version of nginx, and weir's, which are others.
-fn lint(it: &mut Comparison) {
+fn lint(it: &mut Comparison, language: Language) {
     let Some(after) = &it.after else { return };
     if let Some(target) = target(&it.before.edge).filter(|target| self::target(&after.edge) == Some(*target)) {
-        it.lint(&move |before, after, _| weir_doctor::without_effect(before, after, target));
-        it.no_effect.iter().for_each(|why| println!("Expected: no difference: {why}"));
+        it.lint(&move |before, after, _| no_effect(before, after, target));
+        let expected = it.no_effect.iter().map(|why| texts::EXPECTED_NONE.with(&[why.into()]));
+        expected.for_each(|line| println!("{}", line.say(language)));
     }
+}
+
+/// Why nothing that differs can act, as the doctor says it.
+pub(super) fn no_effect(before: &Tree, after: &Tree, target: Target) -> Vec<Said> {
+    let why = weir_doctor::without_effect(before, after, target);
+    why.into_iter().map(|why| Said::of_both(why.en, why.ko)).collect()
 }
 
 /// Who reads the configuration, as far as the doctor knows them; an nginx by its path may be a weir of that name.

@@ -1,5 +1,6 @@
 //! `weir lab capacity`: from flags to a search, to a report.
 
+use weir_conf::language::Language;
 use weir_lab::ask::{BLOCK, CONNECTIONS_MAX, Load};
 use weir_lab::capacity::{self, Capacity, Objective};
 use weir_lab::search::RATES;
@@ -10,9 +11,9 @@ use super::experiment;
 use super::flags::CapacityArgs;
 
 /// Runs it, prints and keeps what came of it.
-pub(super) fn run(args: &CapacityArgs) -> Result<u8, String> {
+pub(super) fn run(args: &CapacityArgs, language: Language) -> Result<u8, String> {
     let it = asked(args)?;
-    let (_, code) = experiment(&args.stack, it.seed, |stop, progress| capacity::run(&it, stop, progress))?;
+    let (_, code) = experiment(&args.stack, it.seed, language, |stop, progress| capacity::run(&it, stop, progress))?;
     Ok(code)
 }
 

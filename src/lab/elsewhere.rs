@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use weir_conf::language::Language;
 use weir_lab::elsewhere::{self, Elsewhere};
 use weir_lab::import::{self, Imported};
 use weir_lab::schedule::Arm;
@@ -18,7 +19,7 @@ use super::{exit, write};
 const REPORT_MAX: u64 = 64 << 20;
 
 /// Runs it, prints and keeps what came of it.
-pub(super) fn run(args: &CompareArgs) -> Result<u8, String> {
+pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, String> {
     let primary = metric::of(&args.metric).filter(|metric| metric.key != "cpu").ok_or_else(|| {
         format!("--metric {}: throughput, p50, p95, p99 or errors; no report knows the edge's CPU", args.metric)
     })?;
@@ -31,9 +32,9 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8, String> {
     };
     let run = elsewhere::compare(&it);
     let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
-    args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run)))?;
-    print!("{}", report::text(&run));
-    println!("Kept: {}", kept.display());
+    args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
+    print!("{}", report::text(&run, language));
+    super::tell_kept(&kept, language);
     Ok(match run["verdict"]["name"].as_str() {
         Some("no verdict" | "not comparable") => exit::NO_VERDICT,
         _ if run["verdict"]["is_regression"] == true => exit::REGRESSION,

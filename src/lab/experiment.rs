@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
+use weir_conf::language::Language;
 use weir_lab::ab::Tell;
 use weir_lab::experiment::run::How;
 use weir_lab::experiment::{self, Lab, Places};
-use weir_lab::{html, report, store};
+use weir_lab::said::Said;
+use weir_lab::{html, report, store, texts};
 use weir_load::random;
 use weir_net::clock;
 
@@ -18,7 +20,7 @@ use super::{exit, stop_on_signal, write};
 use crate::files::Disk;
 
 /// Lists the experiments below a folder.
-pub(super) fn list(labs: &Path) -> u8 {
+pub(super) fn list(labs: &Path, language: Language) -> u8 {
     let Ok(places) = places(Path::new("/usr/sbin/nginx")) else { return exit::FAILED };
     let mut code = 0;
     for (name, lab) in experiment::list(labs, &places) {
@@ -29,7 +31,8 @@ pub(super) fn list(labs: &Path) -> u8 {
                 let ci = if lab.ci.is_some() { "  [ci]" } else { "" };
                 println!("{name:<8}  {}{ci}", lab.title);
                 if !missing.is_empty() {
-                    println!("{:<8}  not installed here: {}", "", missing.join("; "));
+                    let missing = texts::NOT_INSTALLED.with(&[missing.join("; ").into()]);
+                    println!("{:<8}  {}", "", missing.say(language));
                 }
             }
             Err(why) => {
@@ -42,7 +45,7 @@ pub(super) fn list(labs: &Path) -> u8 {
 }
 
 /// Runs experiments, prints and keeps what came of each; of several, a closing table.
-pub(super) fn run(args: &RunArgs) -> Result<u8, String> {
+pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, String> {
     let places = places(&args.nginx)?;
     let stop = stop_on_signal()?;
     // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
@@ -53,24 +56,25 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, String> {
     let (mut code, mut runs, began) = (0, Vec::new(), clock::precise());
     for (number, lab) in labs.iter().enumerate() {
         if let Some(why) = left_out(args, lab, clock::precise() - began) {
-            println!("Lab {}: left out, {why}", lab.name);
+            println!("{}", texts::LEFT_OUT.with(&[(&lab.name).into(), why]).say(language));
             continue;
         }
-        let mut progress = Progress::new(&args.store);
+        let mut progress = Progress::new(&args.store, language);
         if labs.len() > 1 {
-            progress.line(&format!("{} of {}: {}: {}", number + 1, labs.len(), lab.name, lab.title));
+            let holes = [(number + 1).into(), labs.len().into(), (&lab.name).into(), (&lab.title).into()];
+            progress.tell(&texts::LAB_OF.with(&holes));
         }
         let outcome = experiment::run::run(lab, &places, &how, &Disk, &stop, &mut progress);
         progress.end();
         match outcome {
             Ok(run) => {
                 let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
-                print!("{}", report::text(&run));
-                println!("Kept: {}", kept.display());
+                print!("{}", report::text(&run, language));
+                super::tell_kept(&kept, language);
                 if run["verdict"]["name"] != "holds" {
                     code = code.max(exit::REGRESSION);
                 }
-                page(args, lab, &run)?;
+                page(args, lab, &run, language)?;
                 runs.push(run);
             }
             Err(why) if args.all => {
@@ -86,28 +90,29 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, String> {
     }
     if labs.len() > 1 {
         let seconds = (clock::precise() - began).as_secs();
-        print!("\n{}", experiment::report::closing(&runs));
-        println!("{} of {} experiments, {} min {} s", runs.len(), labs.len(), seconds / 60, seconds % 60);
+        print!("\n{}", experiment::report::closing(&runs, language));
+        let holes = [runs.len().into(), labs.len().into(), (seconds / 60).into(), (seconds % 60).into()];
+        println!("{}", texts::LABS_DONE.with(&holes).say(language));
     }
     args.table.as_deref().map_or(Ok(()), |path| write(path, &experiment::report::table(&runs)))?;
     Ok(code)
 }
 
 /// Why one of many is not run, if it is not.
-fn left_out(args: &RunArgs, lab: &Lab, spent: Duration) -> Option<String> {
+fn left_out(args: &RunArgs, lab: &Lab, spent: Duration) -> Option<Said> {
     let missing: Vec<&str> = lab.missing().iter().map(|need| need.install.as_str()).collect();
     if args.all && !missing.is_empty() {
-        return Some(format!("not installed here: {}", missing.join("; ")));
+        return Some(texts::NOT_INSTALLED.with(&[missing.join("; ").into()]));
     }
     let within = args.within.filter(|within| spent >= *within)?;
-    Some(format!("the {within:?} of --within are over"))
+    Some(texts::WITHIN_OVER.with(&[format!("{within:?}").into()]))
 }
 
 /// Writes a run as a page: into a folder by the lab's name, or as the file itself.
-fn page(args: &RunArgs, lab: &Lab, run: &Value) -> Result<(), String> {
+fn page(args: &RunArgs, lab: &Lab, run: &Value, language: Language) -> Result<(), String> {
     let Some(path) = &args.html else { return Ok(()) };
     let path = if path.is_dir() { path.join(format!("{}.html", lab.name)) } else { path.clone() };
-    write(&path, &html::page(run))
+    write(&path, &html::page(run, language))
 }
 
 fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {

@@ -1,6 +1,7 @@
 //! `weir lab ab --factorial`: from two configurations to all that lie between them, to a report.
 
 use weir_conf::Tree;
+use weir_conf::language::Language;
 use weir_lab::change::changes;
 use weir_lab::factorial::{self, Factorial};
 use weir_lab::schedule::Looks;
@@ -11,7 +12,7 @@ use super::sheet::Sheet;
 use super::{exit, experiment};
 
 /// Runs it, prints and keeps what came of it.
-pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
+pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
     let (files, path) = places(args)?;
     let edge = edge_of(&args.stack.edge)?;
     let [before, after] = files.as_slice() else { return Err("name two configurations, BEFORE and AFTER".to_owned()) };
@@ -37,7 +38,8 @@ pub(super) fn run(args: &AbArgs) -> Result<u8, String> {
         ask: ask(&args.stack, &args.load, load)?,
         design,
     };
-    let (run, code) = experiment(&args.stack, it.design.seed, |stop, progress| factorial::run(&it, stop, progress))?;
+    let (run, code) =
+        experiment(&args.stack, it.design.seed, language, |stop, progress| factorial::run(&it, stop, progress))?;
     let is_worse = run["verdict"]["is_regression"] == true;
     Ok(if code == 0 && is_worse { exit::REGRESSION } else { code })
 }

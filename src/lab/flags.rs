@@ -25,6 +25,9 @@ Exit codes: 0 done, 1 worse or a trade-off, 2 it could not be done, 3 no verdict
 /// `weir lab`.
 #[derive(Args)]
 pub struct LabArgs {
+    /// Language of what is said [default: en; of a stored run of `why`, the one that it was made in]
+    #[arg(long, value_enum, global = true)]
+    pub lang: Option<Lang>,
     #[command(subcommand)]
     pub what: What,
 }
@@ -385,9 +388,6 @@ pub struct WhyArgs {
     /// Rounds of squeezing; fewer than 6 have no interval
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(6..=24), help_heading = "Design")]
     pub rounds: u16,
-    /// Language of what is said; kept with the run, in which the texts stay English
-    #[arg(long, value_enum, default_value_t = Lang::En)]
-    pub lang: Lang,
     /// What a test gives a block: members of its spec, as JSON
     #[arg(long, value_name = "FILE", hide = true)]
     pub inject: Option<PathBuf>,

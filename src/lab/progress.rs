@@ -5,29 +5,29 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
+use weir_conf::language::Language;
 use weir_lab::ab::Tell;
-use weir_lab::store;
+use weir_lab::{store, texts};
 
 /// Tells on standard error; the report is standard output's.
 pub(super) struct Progress {
     bar: ProgressBar,
     is_terminal: bool,
     store: PathBuf,
+    language: Language,
     /// The run that whoever watches the store is told of.
     noted: Option<String>,
 }
 
 impl Progress {
-    pub(super) fn new(store: &Path) -> Progress {
+    pub(super) fn new(store: &Path, language: Language) -> Progress {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         // The template is a constant that the crate accepts; another would leave its own in place.
-        if let Ok(style) =
-            ProgressStyle::with_template("{bar:24} {pos}/{len} blocks  {msg}  {elapsed}, at most {eta} left")
-        {
+        if let Ok(style) = ProgressStyle::with_template(texts::BAR.say(language)) {
             bar.set_style(style);
         }
-        Progress { bar, is_terminal, store: store.to_owned(), noted: None }
+        Progress { bar, is_terminal, store: store.to_owned(), language, noted: None }
     }
 
     pub(super) fn end(&self) {
@@ -45,6 +45,10 @@ impl Drop for Progress {
 }
 
 impl Tell for Progress {
+    fn language(&self) -> Language {
+        self.language
+    }
+
     fn line(&mut self, line: &str) {
         if self.is_terminal { self.bar.println(line) } else { eprintln!("{line}") }
     }
@@ -59,7 +63,7 @@ impl Tell for Progress {
         if let Err(error) = store::note(&self.store, id, run)
             && is_first
         {
-            self.line(&format!("nobody can watch: {error}"));
+            self.tell(&texts::NOBODY_WATCHES.with(&[error.into()]));
         }
     }
 
@@ -68,7 +72,8 @@ impl Tell for Progress {
         self.bar.set_position(done as u64);
         self.bar.set_message(what.to_owned());
         if !self.is_terminal && done.is_multiple_of(2) {
-            eprintln!("{done} of at most {of} blocks, {what}");
+            let said = texts::BLOCKS_DONE.with(&[done.into(), of.into(), what.into()]);
+            eprintln!("{}", said.say(self.language));
         }
     }
 }

@@ -6,17 +6,19 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use weir_conf::language::Language;
 use weir_conf::{Files, MemoryFiles, Problem, Tree, edit};
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::rule::Group;
-use weir_doctor::{Facts, Finding, NEWEST, Said, Target, Version, rules};
+use weir_doctor::{Facts, Finding, NEWEST, Target, Version, rules};
 use weir_lab::ab::{self, Comparison, Tell};
 use weir_lab::ask::{Ask, Design, Edge, Side};
 use weir_lab::change::changes;
-use weir_lab::store;
+use weir_lab::said::Said;
 use weir_lab::tune::{self, Bench, Compared, Draft, Knob};
+use weir_lab::{store, texts};
 
-use super::ab::{ask, design, edge_of, load, side};
+use super::ab::{ask, design, edge_of, load, no_effect, side};
 use super::experiment;
 use super::flags::TuneArgs;
 use super::progress::Progress;
@@ -28,7 +30,7 @@ const CALLED_FOR_MAX: usize = 3;
 const CONF_BYTES_MAX: u64 = 64 << 20;
 
 /// Runs it, prints and keeps what came of it.
-pub(super) fn run(args: &TuneArgs) -> Result<u8, String> {
+pub(super) fn run(args: &TuneArgs, language: Language) -> Result<u8, String> {
     let beginning = side(&args.conf, edge_of(&args.stack.edge)?)?;
     let unknown = args.only.iter().find(|name| rules::lookup(name).is_none());
     if let Some(unknown) = unknown {
@@ -45,7 +47,7 @@ pub(super) fn run(args: &TuneArgs) -> Result<u8, String> {
     let version = version_of(&beginning.edge);
     let mut facts = Facts::of_host(Path::new("/"), None);
     facts.version_is_told = Some(version);
-    let (_, code) = experiment(&args.stack, seed, |stop, progress| {
+    let (_, code) = experiment(&args.stack, seed, language, |stop, progress| {
         let mut lab = Lab {
             beginning: &beginning,
             files: &files,
@@ -61,12 +63,13 @@ pub(super) fn run(args: &TuneArgs) -> Result<u8, String> {
             number: 0,
         };
         let tuned = tune::tune(&mut lab, args.tries)?;
-        let words = lab.ask.load_in_words();
+        let load = lab.ask.load_said();
         let mut run = tuned.to_json(&|name| files.read(name).unwrap_or_default());
         run["version"] = json!(1);
         run["id"] = json!(store::new_id());
         run["seed"] = json!(seed);
-        run["load"] = json!(words);
+        run["load"] = json!(load.en());
+        run["load_said"] = json!(load);
         run["before"] = json!({"file": beginning.file.display().to_string(), "edge": beginning.edge.name()});
         run["environment"] = json!({"before": ab::version(&beginning.edge)});
         run["diff"] = json!(files_of(&run).iter().map(mend::diff).collect::<String>());
@@ -100,9 +103,9 @@ impl Bench for Lab<'_> {
             let tree = self.tree(draft);
             let edit = edit::set(&tree, address, value).map_err(|error| format!("--knob {address}: {error}"))?;
             // Exactly what was asked: what it calls for is for whoever asked to know.
-            let asked = self.mended(draft, &[Finding::nowhere(Said::default()).fix(Some(edit))]);
+            let asked = self.mended(draft, &[Finding::nowhere(weir_doctor::Said::default()).fix(Some(edit))]);
             let name = format!("{address}={value}");
-            knobs.extend(asked.map(|draft| Knob { name, says: "asked for".to_owned(), draft }));
+            knobs.extend(asked.map(|draft| Knob { name, says: texts::ASKED_FOR.with(&[]), draft }));
         }
         if !self.args.only_knobs {
             let findings = self.findings(&self.tree(draft));
@@ -123,7 +126,9 @@ impl Bench for Lab<'_> {
         if let Some(why) = no_effect.first().filter(|_| !is_asked) {
             return Ok(Some(Compared::Pointless(why.clone())));
         }
-        self.progress.line(&format!("Knob {name}"));
+        let everything = texts::EVERYTHING_KEPT;
+        let said = if name == everything.en { everything.with(&[]) } else { name.into() };
+        self.progress.tell(&texts::KNOB.with(&[said]));
         let (before, after) = (Sheet::write(self.beginning, before)?, Sheet::write(self.beginning, after)?);
         // Each comparison has an order of its own.
         self.number += 1;
@@ -179,7 +184,8 @@ impl Lab<'_> {
     /// What these findings change, with what the change itself calls for: `keepalive` in an upstream is nothing without
     /// HTTP/1.1 in the location. `None` when the changes cannot be made together.
     fn knob(&self, name: String, draft: &Draft, findings: &[Finding]) -> Option<Knob> {
-        let says = findings.first().map(|finding| finding.what.en.clone()).unwrap_or_default();
+        let says =
+            findings.first().map(|finding| Said::of_both(&*finding.what.en, &*finding.what.ko)).unwrap_or_default();
         let known = self.findings(&self.tree(draft));
         let is_new = |finding: &Finding| known.iter().all(|other| other.rule != finding.rule);
         let mut result = self.mended(draft, findings)?;
@@ -205,8 +211,8 @@ impl Lab<'_> {
         (next != *draft && self.load(&next).1.is_empty()).then_some(next)
     }
 
-    fn no_effect(&self, before: &Tree, after: &Tree) -> Vec<String> {
-        weir_doctor::without_effect(before, after, self.target())
+    fn no_effect(&self, before: &Tree, after: &Tree) -> Vec<Said> {
+        no_effect(before, after, self.target())
     }
 }
 
@@ -252,7 +258,7 @@ fn files_of(run: &Value) -> Vec<Mended> {
 }
 
 /// Writes what a run found to help, or takes it back; only over the very files that it knows.
-pub(super) fn write(store: &Path, id: &str, is_undo: bool) -> Result<u8, String> {
+pub(super) fn write(store: &Path, id: &str, is_undo: bool, language: Language) -> Result<u8, String> {
     let run = store::read(store, id)?;
     if run["kind"] != "tune" {
         return Err(format!("{id}: a run of weir lab tune is written or taken back, this is another kind"));
@@ -275,7 +281,7 @@ pub(super) fn write(store: &Path, id: &str, is_undo: bool) -> Result<u8, String>
         fs::write(&file.name, &file.after).map_err(|error| format!("{}: {error}", file.name))?;
     }
     let (back, id) = (if is_undo { "apply" } else { "undo" }, run["id"].as_str().unwrap_or(id));
-    println!("Written; weir lab {back} {id} takes it back. nginx -t, then a reload, makes it so");
+    println!("{}", texts::WRITTEN.with(&[back.into(), id.into()]).say(language));
     Ok(0)
 }
 

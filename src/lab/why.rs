@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use weir_conf::language::Language;
 use weir_lab::ask::{Load, Side};
 use weir_lab::capacity::Objective;
 use weir_lab::experiment::{self as labs, FILE, What};
@@ -13,7 +14,6 @@ use weir_load::random;
 use super::ab::{edge_of, load, side, stack_of};
 use super::experiment::places;
 use super::flags::{LABS, SentArgs, WhyArgs};
-use crate::doctor::Lang;
 
 /// Failures that an objective allows, as a part.
 const FAILURES: f64 = 0.001;
@@ -21,15 +21,15 @@ const FAILURES: f64 = 0.001;
 const INJECT_MAX: u64 = 1 << 20;
 
 /// Runs it, prints and keeps what came of it.
-pub(super) fn run(args: &WhyArgs) -> Result<u8, String> {
-    let it = asked(args)?;
-    let (_, code) = super::experiment(&args.stack, it.seed, |stop, progress| why::run(&it, stop, progress))?;
+pub(super) fn run(args: &WhyArgs, language: Language) -> Result<u8, String> {
+    let it = asked(args, language)?;
+    let (_, code) = super::experiment(&args.stack, it.seed, language, |stop, progress| why::run(&it, stop, progress))?;
     Ok(code)
 }
 
-fn asked(args: &WhyArgs) -> Result<Why, String> {
+fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
     let (side, load, lab) = match &args.lab {
-        Some(folder) => of_lab(args, folder)?,
+        Some(folder) => of_lab(args, folder, language)?,
         None => of_conf(args)?,
     };
     let objective = args.slo.map(|(quantile, limit)| Objective {
@@ -47,7 +47,7 @@ fn asked(args: &WhyArgs) -> Result<Why, String> {
         inject: args.inject.as_deref().map_or(Ok(Value::Null), injected)?,
         probes: args.probes.clone(),
         pools: args.pools.clone(),
-        is_korean: matches!(args.lang, Lang::Ko),
+        is_korean: language == Language::Korean,
         lab,
     })
 }
@@ -65,7 +65,7 @@ fn of_conf(args: &WhyArgs) -> Result<(Side, Load, Option<Named>), String> {
 }
 
 /// The stack of an experiment, its own load if the flags say none.
-fn of_lab(args: &WhyArgs, folder: &Path) -> Result<(Side, Load, Option<Named>), String> {
+fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<(Side, Load, Option<Named>), String> {
     let nginx = if args.stack.edge == "weir" { "/usr/sbin/nginx" } else { &args.stack.edge };
     let places = places(Path::new(nginx))?;
     let folder = if folder.join(FILE).is_file() { folder.to_owned() } else { PathBuf::from(LABS).join(folder) };
@@ -86,7 +86,7 @@ fn of_lab(args: &WhyArgs, folder: &Path) -> Result<(Side, Load, Option<Named>), 
         Some(name) => lab.variants.iter().find(|variant| variant.name == *name),
     };
     let variant = variant.ok_or_else(|| format!("--variant: lab {} has {}", lab.name, names.join(", ")))?.clone();
-    labs::run::prepare(&lab, &mut super::progress::Progress::new(&args.stack.store))?;
+    labs::run::prepare(&lab, &mut super::progress::Progress::new(&args.stack.store, language))?;
     let path = match args.what.as_slice() {
         [] => None,
         [path] if path.starts_with('/') => Some(path.clone()),

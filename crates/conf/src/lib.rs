@@ -16,6 +16,7 @@ mod crossplane;
 pub mod edit;
 pub mod glob;
 mod include;
+pub mod language;
 mod lex;
 mod memory;
 mod parse;

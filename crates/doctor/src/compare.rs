@@ -73,10 +73,10 @@ fn idle_of(changes: &[Change]) -> impl Iterator<Item = &Change> {
 }
 
 /// Why nothing that differs has an effect, a sentence for each change; none if anything has.
-pub fn without_effect(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<String> {
+pub fn without_effect(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<Said> {
     let changes = compared(before, after, target.into());
     let acts = changes.iter().any(|change| change.acts);
-    if acts { Vec::new() } else { changes.into_iter().map(|change| change.what.en).collect() }
+    if acts { Vec::new() } else { changes.into_iter().map(|change| change.what).collect() }
 }
 
 fn compared(before: &Tree, after: &Tree, target: Target) -> Vec<Change> {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
+use weir_conf::language::Language;
 use weir_net::{Instant, clock};
 
 use crate::analysis::{self, Analysis, Question, analyse, analyse_duets};
@@ -15,6 +16,7 @@ use crate::block::Block;
 use crate::change::{Change, NoEffect};
 use crate::duet;
 use crate::outlook;
+use crate::said::{Said, say};
 use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, QUARTET, blocks};
 use crate::stack::{self, Failed, HUB, Place};
 use crate::store;
@@ -27,6 +29,20 @@ pub trait Tell {
     fn progress(&mut self, done: usize, of: usize, what: &str);
     /// What a run has come to so far, as it will be kept but without a verdict: that is for its looks to say.
     fn so_far(&mut self, run: &Value);
+    /// The language of whoever is told.
+    fn language(&self) -> Language {
+        Language::English
+    }
+    /// Something that is to be read, in that language.
+    fn tell(&mut self, said: &Said) {
+        let language = self.language();
+        self.line(said.say(language));
+    }
+    /// As [`Tell::progress`], in that language.
+    fn tell_progress(&mut self, done: usize, of: usize, what: &Said) {
+        let language = self.language();
+        self.progress(done, of, what.say(language));
+    }
 }
 
 /// A comparison.
@@ -41,7 +57,7 @@ pub struct Comparison {
     /// What differs.
     pub changes: Vec<Change>,
     /// Why that can have no effect, if a lint knows.
-    pub no_effect: Vec<String>,
+    pub no_effect: Vec<Said>,
     /// Everything the blocks share.
     pub ask: Ask,
     /// How the two are compared.
@@ -77,7 +93,7 @@ impl Comparison {
 
     /// How long it will take: until the first look that may decide, or to the last; a configuration beside itself always is
     /// measured to its end.
-    fn outlook(&self) -> String {
+    fn outlook(&self) -> Said {
         let each = if self.is_duet { 1 } else { 2 };
         let most = self.design.looks.pairs_max() * each;
         let least = if self.after.is_some() { self.design.looks.pairs_min() * each } else { most };
@@ -105,16 +121,16 @@ struct Lab<'a> {
 }
 
 /// A load that cannot answer is refused before it is sent.
-pub(crate) fn refuse_too_few(ask: &Ask, design: &Design) -> Result<(), String> {
-    outlook::too_few(ask, design.primary).map_or(Ok(()), Err)
+pub(crate) fn refuse_too_few(ask: &Ask, design: &Design, language: Language) -> Result<(), String> {
+    outlook::too_few(ask, design.primary).map_or(Ok(()), |why| Err(why.say(language).to_owned()))
 }
 
 /// Runs it, and gives the run as it is kept. The error is for the user: nothing could be measured.
 pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
-    stack::sweep().iter().for_each(|line| tell.line(line));
-    refuse_too_few(&it.ask, &it.design)?;
+    stack::sweep().iter().for_each(|line| tell.tell(line));
+    refuse_too_few(&it.ask, &it.design, tell.language())?;
     let after = it.after.as_ref().unwrap_or(&it.before);
-    tell.line(&it.outlook());
+    tell.tell(&it.outlook());
     // Each of two at once has all of it on its own host.
     let near = Ask { is_isolated: it.ask.is_isolated && !it.is_duet, ..it.ask.clone() };
     let stacks = (near.stack(&it.before)?, near.stack(after)?);
@@ -140,13 +156,16 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
         "seed": it.design.seed,
         "asked": it.ask.to_json(),
         "load": it.ask.load_in_words(),
+        "load_said": it.ask.load_said(),
         "before": side_json(&it.before),
         "after": side_json(after),
         "factor": it.factor,
         "is_kept_warm": it.warm.is_some(),
         "is_duet": it.is_duet,
         "changes": it.changes.iter().map(Change::sentence).collect::<Vec<_>>(),
-        "no_effect": it.no_effect,
+        "changes_said": it.changes.iter().map(Change::said).collect::<Vec<_>>(),
+        "no_effect": it.no_effect.iter().map(Said::en).collect::<Vec<_>>(),
+        "no_effect_said": it.no_effect,
         "design": it.design_json(),
         "environment": environment_of(&it.before, after),
         "is_interrupted": stop.load(Ordering::Relaxed),
@@ -154,14 +173,15 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
         "minutes_a_pair": lab.minutes_a_pair(),
         "blocks": lab.blocks.iter().map(Block::to_json).collect::<Vec<_>>(),
         "metrics": analysis.metrics,
-        "gate": gate,
-        "verdict": {"name": analysis.verdict.name, "text": analysis.verdict.text, "is_regression": analysis.verdict.is_regression},
+        "gate": gate.as_ref().map(Said::en),
+        "gate_said": gate,
+        "verdict": analysis.verdict.to_json(),
     }))
 }
 
 impl Lab<'_> {
     /// Runs blocks until the looks are over or one of them decides; why nothing may be said, if so.
-    fn all_blocks(&mut self, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Option<String>, String> {
+    fn all_blocks(&mut self, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Option<Said>, String> {
         let design = &self.it.design;
         let turns = blocks(design.seed, design.looks.pairs_max());
         // What shares its processes is measured, and repeated, as one.
@@ -188,7 +208,7 @@ impl Lab<'_> {
             // A configuration beside itself is measured to its end: its spread is what is wanted.
             if is_look && pairs < design.looks.pairs_max() && self.it.after.is_some() {
                 let analysis = self.analyse(None);
-                tell.line(&format!("look at {pairs} pairs: {}", analysis.verdict.text));
+                tell.tell(&say!(LOOK, pairs, &analysis.verdict.text));
                 if analysis.is_decided {
                     return Ok(None);
                 }
@@ -201,8 +221,8 @@ impl Lab<'_> {
     fn turn(&mut self, group: &[Turn], of: usize, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Turned, String> {
         let Some(turn) = group.first() else { return Ok(Turned::Good) };
         let letters: String = group.iter().map(|turn| turn.arm.letter()).collect();
-        let what = format!("pair {} {letters}", turn.pair + 1);
-        tell.progress(turn.index, of, &what);
+        let what = say!(PAIR, turn.pair + 1, letters);
+        tell.tell_progress(turn.index, of, &what);
         let mut tried = Vec::new();
         let warm = self.it.warm.as_ref();
         let turned = again(&what, stop, tell, &mut tried, &mut |attempt| match warm {
@@ -215,13 +235,13 @@ impl Lab<'_> {
             let last = tried.iter().map(|block| block.attempt).max();
             tried.iter_mut().filter(|block| Some(block.attempt) != last && block.spoiled.is_empty()).for_each(
                 |block| {
-                    block.spoiled.push("its quartet was run again".to_owned());
+                    block.spoil(say!(QUARTET_AGAIN));
                 },
             );
         }
         self.blocks.extend(tried);
         tell.so_far(&self.so_far(of));
-        tell.progress(turn.index + if matches!(turned, Turned::Good) { group.len() } else { 0 }, of, &what);
+        tell.tell_progress(turn.index + if matches!(turned, Turned::Good) { group.len() } else { 0 }, of, &what);
         Ok(turned)
     }
 
@@ -289,7 +309,7 @@ impl Lab<'_> {
             "after": {"file": it.after.as_ref().unwrap_or(&it.before).file.display().to_string()},
             "factor": it.factor,
             "changes": it.changes.iter().map(Change::sentence).collect::<Vec<_>>(),
-            "no_effect": it.no_effect,
+            "no_effect": it.no_effect.iter().map(Said::en).collect::<Vec<_>>(),
             "design": it.design_json(),
             "blocks_max": blocks_max,
             "blocks": self.blocks.iter().map(Block::to_json).collect::<Vec<_>>(),
@@ -300,7 +320,7 @@ impl Lab<'_> {
         (clock::precise() - self.began).as_secs_f64() / 60.0 / self.runs.max(1) as f64 * 2.0
     }
 
-    fn analyse(&self, gate: Option<String>) -> Analysis {
+    fn analyse(&self, gate: Option<Said>) -> Analysis {
         let question = Question {
             primary: self.it.design.primary,
             threshold: self.it.design.threshold,
@@ -326,18 +346,18 @@ pub(crate) enum Turned {
     /// Somebody told the lab to.
     Stopped,
     /// No try may be used; why not.
-    Spoiled(String),
+    Spoiled(Said),
 }
 
 /// Runs what `run` measures, again while it is spoiled, and leaves every try in `tried`.
 pub(crate) fn again(
-    what: &str,
+    what: &Said,
     stop: &AtomicBool,
     tell: &mut dyn Tell,
     tried: &mut Vec<Block>,
     run: &mut dyn FnMut(u32) -> Result<Vec<Block>, Failed>,
 ) -> Result<Turned, String> {
-    let mut last = String::new();
+    let mut last = Said::default();
     for attempt in 0..=AGAIN_MAX {
         if stop.load(Ordering::Relaxed) {
             return Ok(Turned::Stopped);
@@ -347,16 +367,18 @@ pub(crate) fn again(
             Err(Failed::Stopped) => return Ok(Turned::Stopped),
             Err(Failed::Broken(error)) => return Err(error),
         };
-        let spoiled: Vec<String> = blocks.iter().flat_map(|block| block.spoiled.clone()).collect();
-        let again = if attempt > 0 { ", again" } else { "" };
-        spoiled.iter().for_each(|why| tell.line(&format!("{what}{again}: not used: {why}")));
+        let spoiled: Vec<Said> = blocks.iter().flat_map(Block::why_spoiled).collect();
+        for why in &spoiled {
+            let line = if attempt > 0 { say!(AGAIN_NOT_USED, what, why) } else { say!(TURN_NOT_USED, what, why) };
+            tell.tell(&line);
+        }
         tried.extend(blocks);
         match spoiled.into_iter().next() {
             None => return Ok(Turned::Good),
             Some(why) => last = why,
         }
     }
-    Ok(Turned::Spoiled(format!("{last} ({} times in a row)", AGAIN_MAX + 1)))
+    Ok(Turned::Spoiled(say!(TIMES_IN_A_ROW, last, AGAIN_MAX + 1)))
 }
 
 /// One block of a side, in a directory that goes with it; the keeper's answer.

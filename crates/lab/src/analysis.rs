@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::block::Block;
 use crate::metric::{METRICS, Metric, Scale};
+use crate::said::{Said, say};
 use crate::schedule::{Arm, Looks};
 use crate::stats;
 use crate::verdict::{self, Basis, Estimate, Pair, Run, Situation, Verdict};
@@ -20,9 +21,9 @@ pub struct Question<'a> {
     /// When one looks.
     pub looks: &'a Looks,
     /// Why the change can have no effect.
-    pub no_effect: &'a [String],
+    pub no_effect: &'a [Said],
     /// Why nothing may be said.
-    pub gate: Option<String>,
+    pub gate: Option<Said>,
     /// Minutes that a pair takes.
     pub minutes_a_pair: f64,
 }
@@ -109,7 +110,7 @@ fn analyse_by(estimator: Estimator, blocks: &[Block], question: &Question<'_>) -
             metric,
             threshold: threshold(metric),
             estimate,
-            gate: gate.as_deref(),
+            gate: gate.as_ref(),
             pairs_min: question.looks.pairs_min(),
             worse: if metric.is_guard { &[] } else { &worse },
             reclassified: if metric.scale == Scale::Share { &reclassified } else { &[] },
@@ -147,7 +148,7 @@ fn is_least(blocks: &[Block], metric: &Metric, arm: Arm) -> bool {
 }
 
 /// Why the primary metric will have no figure: a block of each arm was good, and none of them could give one.
-pub(crate) fn none_is_enough(blocks: &[Block], metric: &Metric) -> Option<String> {
+pub(crate) fn none_is_enough(blocks: &[Block], metric: &Metric) -> Option<Said> {
     let usable = || blocks.iter().filter(|block| block.spoiled.is_empty());
     let has = |arm: Arm| usable().any(|block| block.arm == arm);
     let is_none = usable().all(|block| !block.values.contains_key(metric.key) && block.requests < metric.requests_min);
@@ -155,13 +156,10 @@ pub(crate) fn none_is_enough(blocks: &[Block], metric: &Metric) -> Option<String
 }
 
 /// Why the primary metric has no figure, if no block could give one.
-fn too_few(blocks: &[Block], metric: &Metric) -> Option<String> {
+fn too_few(blocks: &[Block], metric: &Metric) -> Option<Said> {
     let usable = blocks.iter().filter(|block| block.spoiled.is_empty());
     let least = usable.filter(|block| !block.values.contains_key(metric.key)).map(|block| block.requests).min()?;
-    Some(format!(
-        "{} needs {} requests in a block and one had {least}: longer blocks (--block), more load, or another --metric",
-        metric.key, metric.requests_min
-    ))
+    Some(say!(TOO_FEW_REQUESTS, metric.key, metric.requests_min, least))
 }
 
 /// A metric's figures in both blocks of each pair that is whole.
@@ -223,7 +221,8 @@ fn kept(metric: &Metric, estimate: &Estimate, holm: f64, threshold: f64, verdict
         "failed": [estimate.failed.0, estimate.failed.1],
         "over_dispersion": if metric.scale == Scale::Share { estimate.dispersion } else { None },
         "verdict": verdict.name,
-        "text": verdict.text,
+        "text": verdict.text.en(),
+        "text_said": verdict.text,
     })
 }
 

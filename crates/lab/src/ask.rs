@@ -10,6 +10,7 @@ use weir_meter::host;
 
 use crate::block::Asked;
 use crate::metric::Metric;
+use crate::said::{Said, say};
 use crate::schedule::Looks;
 use crate::stack::{self, Again, HUB, Host, Layout, Process, Ready, Spec, layout};
 use crate::survey::{Survey, survey};
@@ -342,14 +343,15 @@ impl Ask {
 
     /// The load in a few words.
     pub fn load_in_words(&self) -> String {
+        self.load_said().en().to_owned()
+    }
+
+    /// As [`Ask::load_in_words`], in every language.
+    pub fn load_said(&self) -> Said {
         match &self.load {
-            Load::Path { path, connections, rate: Some(rate) } => {
-                format!("{path} at {rate} a second over {connections} connections")
-            }
-            Load::Path { path, connections, rate: None } => {
-                format!("{path} over {connections} connections, as fast as they are answered")
-            }
-            Load::Script { file, .. } => file.display().to_string(),
+            Load::Path { path, connections, rate: Some(rate) } => say!(LOAD_AT_RATE, path, *rate, *connections),
+            Load::Path { path, connections, rate: None } => say!(LOAD_CLOSED, path, *connections),
+            Load::Script { file, .. } => Said::from(file.display().to_string()),
         }
     }
 }

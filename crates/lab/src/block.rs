@@ -8,6 +8,7 @@ use weir_load::engine::http::TIMEOUT;
 use weir_load::record::Hdr;
 
 use crate::metric::{METRICS, Scale};
+use crate::said::{Said, say};
 use crate::schedule::Arm;
 use crate::series::{self, Series};
 
@@ -118,18 +119,50 @@ pub struct Block {
     pub spoiled: Vec<String>,
     /// What is to be known when it is used.
     pub cautions: Vec<String>,
+    /// The same in every language, as far as it was added by [`Block::spoil`] and [`Block::caution`].
+    pub said: Reasons,
     /// What everybody used, as the keeper told it.
     pub usage: Value,
     /// How the load generator kept up: the busiest of its threads, as a part of a core, and how late arrivals began.
     pub generator: Value,
 }
 
+/// What stands in [`Block::spoiled`] and [`Block::cautions`], in every language and in the same order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reasons {
+    spoiled: Vec<Said>,
+    cautions: Vec<Said>,
+}
+
 impl Block {
+    /// Adds why it may not be used.
+    pub fn spoil(&mut self, why: Said) {
+        self.spoiled.push(why.en().to_owned());
+        self.said.spoiled.push(why);
+    }
+
+    /// Adds what is to be known when it is used.
+    pub fn caution(&mut self, what: Said) {
+        self.cautions.push(what.en().to_owned());
+        self.said.cautions.push(what);
+    }
+
+    /// Why it may not be used, in every language.
+    pub fn why_spoiled(&self) -> Vec<Said> {
+        let said = |(at, english): (usize, &String)| {
+            let said = self.said.spoiled.get(at).filter(|said| said.en() == english);
+            said.map_or_else(|| Said::from(english), Said::clone)
+        };
+        self.spoiled.iter().enumerate().map(said).collect()
+    }
+
     /// Of a keeper's answer. One that cannot be read spoils the block, which says what of it is wrong.
     pub fn of(answer: &Value, pair: usize, arm: Arm, attempt: u32, asked: Asked) -> Block {
         let mut block = Block::imported(answer, pair, arm, attempt, asked);
         if let Err(error) = Answer::deserialize(answer) {
-            block.spoiled.insert(0, format!("the keeper's answer cannot be read: {error}"));
+            let why = say!(ANSWER_UNREADABLE, error.to_string());
+            block.spoiled.insert(0, why.en().to_owned());
+            block.said.spoiled.insert(0, why);
         }
         block
     }
@@ -155,6 +188,7 @@ impl Block {
             mean_ms: weir["response"]["mean"].as_f64(),
             spoiled: Vec::new(),
             cautions: Vec::new(),
+            said: Reasons::default(),
             usage: usage.clone(),
             generator: json!({
                 "cpu": numbers(&weir["generator"]["worker_cpu"]).into_iter().reduce(f64::max),
@@ -165,8 +199,7 @@ impl Block {
         if let Some(series) = Series::of(report) {
             block.strip = thinned(&series.throughput);
             if asked.is_steady {
-                let list = if asked.is_noisy { &mut block.cautions } else { &mut block.spoiled };
-                list.extend(series::unsteady(&series));
+                block.note(series::unsteady(&series), !asked.is_noisy);
             }
         }
         block.gate(answer, asked);
@@ -237,50 +270,52 @@ impl Block {
         let (weir, generator) = (&report["weir"], &report["weir"]["generator"]);
         let busiest = numbers(&generator["worker_cpu"]).into_iter().fold(0.0, f64::max);
         if busiest >= CLIENT_CPU_MAX {
-            self.spoiled.push(format!("load generator saturated (core {:.0} %)", busiest * 100.0));
+            self.spoil(say!(SATURATED, format!("{:.0}", busiest * 100.0)));
         } else {
-            self.spoiled
-                .extend(texts(&generator["limits"]).into_iter().map(|limit| format!("load generator: {limit}")));
+            // The generator's own sentence is English; its figures are everybody's.
+            let lag = generator["lag_p99_ms"].as_f64().map_or("?".to_owned(), |lag| format!("{lag:.1}"));
+            for limit in texts(&generator["limits"]) {
+                self.spoil(say!(LOAD_LIMIT, limit, format!("{:.0}", busiest * 100.0), &lag));
+            }
         }
         let core = usage["client_core"].as_f64().unwrap_or(0.0);
-        let local = LOCAL_ERRORS.iter().filter(|name| self.errors.keys().any(|known| known.ends_with(**name)));
-        self.spoiled.extend(local.map(|name| format!("load generator ran out: {name}")));
+        for name in LOCAL_ERRORS {
+            if self.errors.keys().any(|known| known.ends_with(name)) {
+                self.spoil(say!(RAN_OUT, name));
+            }
+        }
         let late = (generator["lag_p99_ms"].as_f64(), weir["response"]["p50"].as_f64().unwrap_or(0.0));
         let mut others = Vec::new();
         if core >= CLIENT_CORE_MAX && busiest < CLIENT_CPU_MAX {
-            let why = "what else ran there, the origin perhaps, made requests wait";
-            others.push(format!("the load generator's CPU was {:.0} % busy: {why}", core * 100.0));
+            others.push(say!(CORE_BUSY, format!("{:.0}", core * 100.0)));
         }
         if let (Some(lag), median) = late
             && lag > LAG_MAX_MS.max(LAG_PART_MAX * median)
         {
-            others.push(format!("load generator late: one arrival in a hundred by {lag:.1} ms"));
+            others.push(say!(LATE, format!("{lag:.1}")));
         }
-        let shares = [("foreign", FOREIGN_MAX, "other work used"), ("steal", STEAL_MAX, "this machine's host took")];
+        let shares = [("foreign", FOREIGN_MAX, crate::texts::FOREIGN), ("steal", STEAL_MAX, crate::texts::STEAL)];
         for (key, most, what) in shares {
             let share = usage[key].as_f64().unwrap_or(0.0);
             if share > most {
-                others.push(format!("{what} {:.0} % of the CPUs (at most {:.0} %)", share * 100.0, most * 100.0));
+                others.push(what.with(&[share, most].map(|part| Said::from(format!("{:.0}", part * 100.0)))));
             }
         }
         if answer["warm"]["is_warm"] == false {
             let rounds = answer["warm"]["rounds"].as_u64().unwrap_or(0);
-            others.push(format!("not warmed up after {rounds} rounds: a longer --warmup"));
+            others.push(say!(NOT_WARM, rounds));
         }
-        if asked.is_noisy {
-            self.cautions.extend(others)
-        } else {
-            self.spoiled.extend(others)
-        }
-        let incomplete = texts(&weir["incomplete"]);
-        if asked.is_search {
-            self.cautions.extend(incomplete)
-        } else {
-            self.spoiled.extend(incomplete)
-        }
+        self.note(others, !asked.is_noisy);
+        let incomplete = texts(&weir["incomplete"]).into_iter().map(|why| say!(INCOMPLETE, why)).collect();
+        self.note(incomplete, !asked.is_search);
         if self.values.is_empty() {
-            self.spoiled.push(format!("{} requests are too few to say anything", self.requests));
+            self.spoil(say!(TOO_FEW_TO_SAY, self.requests));
         }
+    }
+
+    /// Adds what spoils it, or only is to be known.
+    fn note(&mut self, all: Vec<Said>, is_spoiled: bool) {
+        all.into_iter().for_each(|one| if is_spoiled { self.spoil(one) } else { self.caution(one) });
     }
 
     /// As a run keeps it.
@@ -297,6 +332,8 @@ impl Block {
             "strip": self.strip.iter().map(|value| value.round()).collect::<Vec<_>>(),
             "spoiled": self.spoiled,
             "cautions": self.cautions,
+            "spoiled_said": self.said.spoiled,
+            "cautions_said": self.said.cautions,
             "usage": self.usage,
             "generator": self.generator,
         })
@@ -351,6 +388,7 @@ pub(crate) mod tests {
             mean_ms: None,
             spoiled: Vec::new(),
             cautions: Vec::new(),
+            said: Reasons::default(),
             usage: Value::Null,
             generator: Value::Null,
         }

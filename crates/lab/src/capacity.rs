@@ -10,6 +10,7 @@ use crate::ab::{Tell, environment_of, side_json};
 use crate::ask::{Ask, Load, Side};
 use crate::block::{Asked, Block};
 use crate::metric::{self, digits};
+use crate::said::{Said, say};
 use crate::schedule::{AGAIN_MAX, Arm};
 use crate::search::{CONFIRMATIONS, Next, TRIES_MAX, Try, next, passes};
 use crate::stack::{self, Failed, Place};
@@ -37,24 +38,29 @@ pub struct Objective {
 impl Objective {
     /// As it is said.
     pub fn in_words(&self) -> String {
-        format!("{} ≤ {} ms and errors ≤ {} %", self.quantile, digits(self.limit_ms), digits(self.errors * 100.0))
+        self.said().en().to_owned()
+    }
+
+    /// As [`Objective::in_words`], in every language.
+    pub fn said(&self) -> Said {
+        say!(OBJECTIVE, self.quantile, digits(self.limit_ms), digits(self.errors * 100.0))
     }
 
     /// Whether a block met it; if not, why.
-    fn judge(&self, block: &Block, offered: f64) -> Result<(), String> {
+    fn judge(&self, block: &Block, offered: f64) -> Result<(), Said> {
         let value = |key: &str| block.values.get(key).copied();
         let answered = value("throughput").unwrap_or(0.0);
         if answered < offered * REACHED_MIN {
-            return Err(format!("{}/s of {}/s were answered", digits(answered), digits(offered)));
+            return Err(say!(FEW_ANSWERED, digits(answered), digits(offered)));
         }
         let share = value("errors").unwrap_or(1.0);
         if share > self.errors {
-            return Err(format!("{} % failed", digits(share * 100.0)));
+            return Err(say!(SHARE_FAILED, digits(share * 100.0)));
         }
         match value(self.quantile) {
             Some(ms) if ms <= self.limit_ms => Ok(()),
-            Some(ms) => Err(format!("{} {} ms", self.quantile, digits(ms))),
-            None => Err(format!("too few answers for {}", self.quantile)),
+            Some(ms) => Err(Said::from(format!("{} {} ms", self.quantile, digits(ms)))),
+            None => Err(say!(FEW_ANSWERS_FOR, self.quantile)),
         }
     }
 }
@@ -76,9 +82,9 @@ pub struct Capacity {
 
 /// Runs it, and gives the run as it is kept. The error is for the user.
 pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
-    stack::sweep().iter().for_each(|line| tell.line(line));
+    stack::sweep().iter().for_each(|line| tell.tell(line));
     // The search ends as soon as the largest rate that holds was confirmed.
-    tell.line(&crate::outlook::duration(&it.ask, (CONFIRMATIONS + 2, TRIES_MAX)));
+    tell.tell(&crate::outlook::duration(&it.ask, (CONFIRMATIONS + 2, TRIES_MAX)));
     let place = Place::new()?;
     let (id, started_ms) = (store::new_id(), now_ms());
     let (mut tries, mut blocks, mut steps) = (Vec::new(), Vec::new(), Vec::new());
@@ -88,22 +94,27 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
             Next::Confirm(rate) => (rate, true),
             end => break Ok(end),
         };
-        let what = format!("{}/s{}", digits(rate), if is_confirmation { ", to confirm" } else { "" });
-        tell.progress(tries.len(), TRIES_MAX, &what);
+        let what = if is_confirmation { say!(RATE_TO_CONFIRM, digits(rate)) } else { say!(RATE, digits(rate)) };
+        tell.tell_progress(tries.len(), TRIES_MAX, &what);
         let block = match step(it, rate, &place, blocks.len(), stop, tell) {
             Ok(block) => block,
             Err(Ended::Broken(error)) => return Err(error),
-            Err(Ended::Stopped) => break Err("stopped before its end".to_owned()),
-            Err(Ended::Spoiled(why)) => break Err(format!("{why} (at {}/s)", digits(rate))),
+            Err(Ended::Stopped) => break Err(say!(STOPPED)),
+            Err(Ended::Spoiled(why)) => break Err(say!(AT_RATE, why, digits(rate))),
         };
         let judged = it.objective.judge(&block, rate);
         let passed = judged.is_ok();
-        tell.line(&format!(
-            "{what}: {}",
-            judged.as_ref().map_or_else(|why| format!("fails: {why}"), |()| "holds".to_owned())
-        ));
+        let line = match &judged {
+            Ok(()) => say!(STEP_HOLDS, &what),
+            Err(why) => say!(STEP_FAILS, &what, why),
+        };
+        tell.tell(&line);
         tries.push(Try { rate, passed, is_confirmation });
-        steps.push(json!({"rate": rate, "passed": passed, "is_confirmation": is_confirmation, "why": judged.err()}));
+        let why = judged.err();
+        steps.push(json!({
+            "rate": rate, "passed": passed, "is_confirmation": is_confirmation,
+            "why": why.as_ref().map(Said::en), "why_said": why,
+        }));
         blocks.push(block);
     };
     let verdict = verdict(it, &tries, end);
@@ -116,8 +127,10 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
         "seed": it.seed,
         "asked": it.ask.to_json(),
         "load": it.ask.load_in_words(),
+        "load_said": it.ask.load_said(),
         "before": side_json(&it.side),
         "objective": it.objective.in_words(),
+        "objective_said": it.objective.said(),
         "environment": environment_of(&it.side, &it.side),
         "is_interrupted": stop.load(Ordering::Relaxed),
         "steps": steps,
@@ -131,7 +144,7 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
 enum Ended {
     Stopped,
     Broken(String),
-    Spoiled(String),
+    Spoiled(Said),
 }
 
 /// One rate in a block of its own; again while it is spoiled.
@@ -150,14 +163,11 @@ fn step(
     let needed = metric::of(it.objective.quantile).map_or(0, |metric| metric.requests_min) as f64 * 1.05 / rate;
     if needed > (ask.block * LONGER_MAX).as_secs_f64() {
         let longest = (ask.block * LONGER_MAX).as_secs_f64();
-        return Err(Ended::Spoiled(format!(
-            "{longest:.0} s have too few answers for {}: longer blocks (--block)",
-            it.objective.quantile
-        )));
+        return Err(Ended::Spoiled(say!(LONGEST_TOO_FEW, format!("{longest:.0}"), it.objective.quantile)));
     }
     ask.block = ask.block.max(Duration::from_secs_f64(needed));
     let stack = ask.stack(&it.side).map_err(Ended::Broken)?;
-    let mut why = String::new();
+    let mut why = Said::default();
     for attempt in 0..=AGAIN_MAX {
         let dir = place.path().join(format!("{number}-{attempt}"));
         std::fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
@@ -172,11 +182,11 @@ fn step(
         let _ = std::fs::remove_dir_all(&dir);
         let asked = Asked { is_steady: false, is_noisy: ask.is_noisy, is_search: true };
         let block = Block::of(&answer, number, Arm::Before, attempt, asked);
-        match block.spoiled.first() {
+        match block.why_spoiled().into_iter().next() {
             None => return Ok(block),
             Some(spoiled) => {
-                tell.line(&format!("{}/s: not used: {spoiled}", digits(rate)));
-                why.clone_from(spoiled);
+                tell.tell(&say!(TURN_NOT_USED, say!(RATE, digits(rate)), &spoiled));
+                why = spoiled;
             }
         }
     }
@@ -184,43 +194,25 @@ fn step(
 }
 
 /// What may be said.
-fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, String>) -> Value {
+fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>) -> Value {
     let held = tries.iter().filter(|one| one.passed).map(|one| one.rate).fold(0.0, f64::max);
-    let at_least = if held > 0.0 { format!("; {}/s held", digits(held)) } else { String::new() };
-    let words = it.objective.in_words();
+    let at_least = if held > 0.0 { say!(HELD, digits(held)) } else { Said::default() };
+    let words = it.objective.said();
     let (name, text, rate) = match end {
-        Err(why) => ("no verdict", format!("no verdict: {why}{at_least}"), None),
+        Err(why) => ("no verdict", say!(NO_VERDICT_BUT, why, at_least), None),
         Ok(Next::Found(rate)) => {
             let passed = passes(tries, rate);
-            let half = half(tries).map_or_else(String::new, |fit| {
-                let (at, low, high) = (digits(fit.half), digits(fit.low), digits(fit.high));
-                format!("; half of all tries pass at {at}/s (95 % CI {low}–{high}/s)")
-            });
-            let rate_text = digits(rate);
-            (
-                "capacity",
-                format!(
-                    "capacity {rate_text}/s: the largest rate with {words}, in {passed} of {CONFIRMATIONS} confirmations{half}"
-                ),
-                Some(rate),
-            )
+            let half = half(tries)
+                .map_or_else(Said::default, |fit| say!(HALF, digits(fit.half), digits(fit.low), digits(fit.high)));
+            ("capacity", say!(CAPACITY, digits(rate), words, passed, CONFIRMATIONS, half), Some(rate))
         }
-        Ok(Next::Nothing) => ("nothing", format!("no rate holds: not even 1/s has {words}"), None),
-        Ok(Next::Everything(rate)) => {
-            ("everything", format!("no limit found: {}/s still has {words}", digits(rate)), None)
-        }
-        Ok(_) => (
-            "no verdict",
-            format!(
-                "no verdict: after {} tries what holds and what fails lie among each other{at_least}: longer blocks (--block)",
-                tries.len()
-            ),
-            None,
-        ),
+        Ok(Next::Nothing) => ("nothing", say!(NO_RATE, words), None),
+        Ok(Next::Everything(rate)) => ("everything", say!(NO_LIMIT, digits(rate), words), None),
+        Ok(_) => ("no verdict", say!(MIXED, tries.len(), at_least), None),
     };
     let fit = half(tries);
     json!({
-        "name": name, "text": text, "rate": rate, "half": fit.map(|fit| fit.half),
+        "name": name, "text": text.en(), "text_said": text, "rate": rate, "half": fit.map(|fit| fit.half),
         "interval": fit.map(|fit| [fit.low, fit.high]), "is_regression": false,
     })
 }
@@ -285,6 +277,7 @@ mod tests {
             strip: Vec::new(),
             spoiled: Vec::new(),
             cautions: Vec::new(),
+            said: crate::block::Reasons::default(),
             usage: Value::Null,
             generator: Value::Null,
         }

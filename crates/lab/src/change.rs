@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use weir_conf::{Statement, Tree};
 
+use crate::said::{Said, say};
+
 /// Differences shown in a refusal.
 const SHOWN_MAX: usize = 12;
 
@@ -25,21 +27,30 @@ pub struct Change {
 impl Change {
     /// `keepalive (in http/upstream app): none → 64`.
     pub fn sentence(&self) -> String {
+        self.said().en().to_owned()
+    }
+
+    /// As [`Change::sentence`], in every language.
+    pub fn said(&self) -> Said {
         let shown = |values: &[String]| match values {
-            [] => "none".to_owned(),
+            [] => say!(NONE),
             values => {
-                values.iter().map(|value| if value.is_empty() { "{}" } else { value }).collect::<Vec<_>>().join(", ")
+                let shown = values.iter().map(|value| if value.is_empty() { "{}" } else { value });
+                Said::from(shown.collect::<Vec<_>>().join(", "))
             }
         };
-        let place = if self.place.is_empty() { String::new() } else { format!(" (in {})", self.place) };
-        format!("{}{place}: {} → {}", self.name, shown(&self.before), shown(&self.after))
+        let (before, after) = (shown(&self.before), shown(&self.after));
+        if self.place.is_empty() {
+            return say!(CHANGE_AT_TOP, &self.name, before, after);
+        }
+        say!(CHANGE, &self.name, &self.place, before, after)
     }
 }
 
 /// Says why changes can have no effect: what a doctor knows of defaults and headroom. None is no opinion.
 ///
 /// The seam for the no-op lint: it is given both trees and their differences, and names each change that does nothing.
-pub type NoEffect = dyn Fn(&Tree, &Tree, &[Change]) -> Vec<String>;
+pub type NoEffect = dyn Fn(&Tree, &Tree, &[Change]) -> Vec<Said>;
 
 /// Everything that differs, in the order of places.
 pub fn changes(before: &Tree, after: &Tree) -> Vec<Change> {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::ask::{Ask, Side, Stack};
 use crate::block::Block;
+use crate::said::say;
 use crate::schedule::Arm;
 use crate::stack::{Action, Deed, HUB, Host, Process, Spec};
 
@@ -83,9 +84,7 @@ pub fn blocks(answer: &Value, ask: &Ask, pair: usize, arms: (Arm, Arm), attempt:
         let share = ask.quota.unwrap_or(ask.cpus.edge.len().max(1) as f64 / 2.0);
         if used.is_nan() || used > share * USED_MAX {
             let (used, most) = (used / share * 100.0, USED_MAX * 100.0);
-            block.spoiled.push(format!(
-                "duet: an edge used {used:.0} % of its share of CPU (at most {most:.0} %): a lower --rate"
-            ));
+            block.spoil(say!(DUET_FULL, format!("{used:.0}"), format!("{most:.0}")));
         }
         block
     };

@@ -1,18 +1,17 @@
 //! Runs that were made elsewhere, compared without pairs: what they can show, and what they cannot.
 
 use serde_json::{Value, json};
+use weir_conf::language::Language;
 
 use crate::ab::now_ms;
 use crate::analysis::{Question, analyse_runs};
 use crate::block::Block;
 use crate::import::Imported;
 use crate::metric::{Metric, digits};
+use crate::said::{Said, say, shown};
 use crate::schedule::{Arm, Looks};
 use crate::stats;
 use crate::store;
-
-/// What a bootstrap within one run says, and what it does not.
-const WITHIN: &str = "within-run only; between-run variance unknown";
 
 /// Two kinds of runs.
 #[derive(Clone, Debug)]
@@ -51,36 +50,44 @@ pub fn compare(it: &Elsewhere) -> Value {
         "started_ms": now,
         "ended_ms": now,
         "seed": it.seed,
-        "load": "runs that were made elsewhere",
+        "load": say!(ELSEWHERE).en(),
+        "load_said": say!(ELSEWHERE),
         "before": side(&it.before),
         "after": side(&it.after),
-        "environment": {"before": counted(&it.before.1), "after": counted(&it.after.1)},
+        "environment": {
+            "before": counted(&it.before.1).en(), "before_said": counted(&it.before.1),
+            "after": counted(&it.after.1).en(), "after_said": counted(&it.after.1),
+        },
         "design": {"primary": it.primary.key, "threshold": it.threshold, "looks": looks.at, "alpha": looks.alpha},
         "blocks": blocks.iter().map(Block::to_json).collect::<Vec<_>>(),
         "within": within(it),
         "metrics": analysis.metrics,
-        "gate": question.gate,
-        "verdict": {"name": analysis.verdict.name, "text": analysis.verdict.text, "is_regression": analysis.verdict.is_regression},
+        "gate": question.gate.as_ref().map(Said::en),
+        "gate_said": question.gate,
+        "verdict": analysis.verdict.to_json(),
     })
 }
 
 /// One run of a kind that may not be used leaves nothing to say of it; more are told and left out.
-fn gate(it: &Elsewhere) -> Option<String> {
+fn gate(it: &Elsewhere) -> Option<Said> {
     let runs = it.before.1.iter().chain(&it.after.1);
     let all_spoiled = |runs: &[Imported]| runs.iter().all(|run| !run.block.spoiled.is_empty());
     if !all_spoiled(&it.before.1) && !all_spoiled(&it.after.1) {
         return None;
     }
     let spoiled = runs.into_iter().find(|run| !run.block.spoiled.is_empty())?;
-    Some(format!("{}: {}", spoiled.name, spoiled.block.spoiled.join("; ")))
+    Some(say!(NAMED, &spoiled.name, Said::list(&spoiled.block.why_spoiled(), "; ")))
 }
 
-fn counted(runs: &[Imported]) -> String {
+fn counted(runs: &[Imported]) -> Said {
     let mut by: Vec<&str> = runs.iter().map(|run| run.by).collect();
     by.sort_unstable();
     by.dedup();
-    let count = runs.len();
-    format!("{count} {} of {}", if count == 1 { "run" } else { "runs" }, by.join(" and "))
+    let by = by.into_iter().map(Said::from).reduce(|one, other| say!(AND, one, other)).unwrap_or_default();
+    match runs.len() {
+        1 => say!(ONE_RUN_BY, by),
+        count => say!(RUNS_BY, count, by),
+    }
 }
 
 /// Of a kind with one run alone: how it varied within itself.
@@ -91,20 +98,20 @@ fn within(it: &Elsewhere) -> Vec<Value> {
         let throughput = stats::mean(&run.windows);
         Some(json!({
             "arm": arm.letter().to_string(), "throughput": throughput, "interval": [found.low, found.high],
-            "windows": run.windows.len(), "label": WITHIN,
+            "windows": run.windows.len(), "label": say!(WITHIN).en(), "label_said": say!(WITHIN),
         }))
     };
     [(Arm::Before, &it.before.1), (Arm::After, &it.after.1)].into_iter().filter_map(alone).collect()
 }
 
 /// What is beside the table: who ran alone, and what of it was not used.
-pub fn notes(run: &Value) -> Vec<String> {
+pub fn notes(run: &Value, language: Language) -> Vec<String> {
     let ends = |json: &Value| Some((json["interval"][0].as_f64()?, json["interval"][1].as_f64()?));
     let alone = run["within"].as_array().into_iter().flatten().filter_map(|json| {
         let (low, high) = ends(json)?;
-        let (arm, label) = (json["arm"].as_str()?, json["label"].as_str()?);
+        let (arm, label) = (json["arm"].as_str()?, shown(json, "label", language));
         let mean = digits(json["throughput"].as_f64()?);
-        Some(format!("{arm} alone: {mean}/s, 95 % {} to {}/s ({label})", digits(low), digits(high)))
+        Some(say!(ALONE, arm, mean, digits(low), digits(high), label).say(language).to_owned())
     });
     alone.collect()
 }
@@ -145,11 +152,11 @@ mod tests {
     #[test]
     fn six_of_each_may_be_compared_and_single_runs_may_not() {
         let run = of_two(runs(6, 40.0, Arm::Before), runs(7, 30.0, Arm::After));
-        let text = crate::report::text(&run);
+        let text = crate::report::text(&run, Language::English);
         assert_eq!(run["verdict"]["name"], "better", "{text}");
         assert!(text.contains("6 and 7 runs") && text.contains("6 runs of Artillery 2"), "{text}");
         let single = of_two(runs(1, 40.0, Arm::Before), runs(1, 30.0, Arm::After));
-        let text = crate::report::text(&single);
+        let text = crate::report::text(&single, Language::English);
         assert!(text.contains("Verdict: not comparable: one run per arm"), "{text}");
         assert!(text.contains("A alone: 900/s, 95 % 900 to 900/s (within-run only"), "{text}");
     }

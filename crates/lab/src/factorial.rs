@@ -15,6 +15,7 @@ use crate::ab::{Tell, Turned, again, environment_of, measured, now_ms, side_json
 use crate::ask::{Ask, Design, Side, Stack};
 use crate::block::Block;
 use crate::metric::{METRICS, Metric, Scale};
+use crate::said::{Said, say};
 use crate::schedule::Arm;
 use crate::stack::{self, Place};
 use crate::stats;
@@ -73,20 +74,20 @@ fn order(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
 
 /// Runs it, and gives the run as it is kept. The error is for the user: nothing could be measured.
 pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
-    stack::sweep().iter().for_each(|line| tell.line(line));
-    crate::ab::refuse_too_few(&it.ask, &it.design)?;
+    stack::sweep().iter().for_each(|line| tell.tell(line));
+    crate::ab::refuse_too_few(&it.ask, &it.design, tell.language())?;
     let all = it.design.looks.pairs_max() * it.sides.len();
-    tell.line(&crate::outlook::duration(&it.ask, (all, all)));
+    tell.tell(&crate::outlook::duration(&it.ask, (all, all)));
     let stacks = it.sides.iter().map(|side| it.ask.stack(side)).collect::<Result<Vec<Stack>, String>>()?;
     let (place, began, started_ms, id) = (Place::new()?, clock::precise(), now_ms(), store::new_id());
     let rounds = it.design.looks.pairs_max();
     let of = rounds * it.sides.len();
-    let (mut blocks, mut done, mut gate): (Vec<(usize, Block)>, usize, Option<String>) = (Vec::new(), 0, None);
+    let (mut blocks, mut done, mut gate): (Vec<(usize, Block)>, usize, Option<Said>) = (Vec::new(), 0, None);
     'rounds: for (round, cells) in order(it.design.seed, it.sides.len(), rounds).into_iter().enumerate() {
         for cell in cells {
             let (Some(side), Some(stack)) = (it.sides.get(cell), stacks.get(cell)) else { continue };
-            let what = format!("round {} of {rounds}, {}", round + 1, cell_name(&it.factors, cell));
-            tell.progress(done, of, &what);
+            let what = say!(ROUND, round + 1, rounds, cell_name(&it.factors, cell));
+            tell.tell_progress(done, of, &what);
             let mut tried = Vec::new();
             let seed = it.design.seed.wrapping_add(round as u64 * 0x9E37_79B9);
             let turned = again(&what, stop, tell, &mut tried, &mut |attempt| {
@@ -107,11 +108,11 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
     }
     let minutes_a_round =
         (clock::precise() - began).as_secs_f64() / 60.0 / blocks.len().max(1) as f64 * it.sides.len() as f64;
-    let found = analyse(it, &blocks, gate.as_deref(), minutes_a_round);
+    let found = analyse(it, &blocks, gate.as_ref(), minutes_a_round);
     let mut json_blocks = Vec::new();
     for (cell, block) in &blocks {
         let mut json = block.to_json();
-        json["arm"] = cell_name(&it.factors, *cell).into();
+        json["arm"] = cell_name(&it.factors, *cell).en().into();
         json["cell"] = (*cell).into();
         json_blocks.push(json);
     }
@@ -127,29 +128,30 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
         "seed": it.design.seed,
         "asked": it.ask.to_json(),
         "load": it.ask.load_in_words(),
+        "load_said": it.ask.load_said(),
         "before": side_json(first),
         "after": side_json(last),
         "environment": environment_of(first, last),
-        "factors": it.factors.iter().map(|factor| json!({"name": factor.name, "changes": factor.changes})).collect::<Vec<_>>(),
-        "cells": (0..it.sides.len()).map(|cell| cell_name(&it.factors, cell)).collect::<Vec<_>>(),
+        "factors": it.factors.iter().map(|factor| json!({
+            "name": factor.name, "changes": factor.changes.iter().map(Said::en).collect::<Vec<_>>(), "changes_said": factor.changes,
+        })).collect::<Vec<_>>(),
+        "cells": (0..it.sides.len()).map(|cell| cell_name(&it.factors, cell).en().to_owned()).collect::<Vec<_>>(),
+        "cells_said": (0..it.sides.len()).map(|cell| cell_name(&it.factors, cell)).collect::<Vec<_>>(),
         "design": {"primary": it.design.primary.key, "threshold": it.design.threshold, "rounds": rounds, "alpha": alpha(it.factors.len())},
         "is_interrupted": stop.load(std::sync::atomic::Ordering::Relaxed),
         "blocks": json_blocks,
         "effects": found.effects,
-        "gate": gate,
+        "gate": gate.as_ref().map(Said::en),
+        "gate_said": gate,
         "verdict": found.verdict,
     }))
 }
 
 /// `nothing`, `keepalive`, `keepalive with gzip`.
-fn cell_name(factors: &[Factor], cell: usize) -> String {
-    let on: Vec<&str> = factors
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| cell >> at & 1 == 1)
-        .map(|(_, factor)| factor.name.as_str())
-        .collect();
-    if on.is_empty() { "nothing".to_owned() } else { on.join(" with ") }
+fn cell_name(factors: &[Factor], cell: usize) -> Said {
+    let on =
+        factors.iter().enumerate().filter(|(at, _)| cell >> at & 1 == 1).map(|(_, factor)| Said::from(&factor.name));
+    on.reduce(|one, other| say!(WITH, one, other)).unwrap_or_else(|| say!(NOTHING))
 }
 
 /// What the blocks say.
@@ -165,7 +167,7 @@ fn contrasts(factors: usize) -> Vec<usize> {
     all
 }
 
-fn analyse(it: &Factorial, blocks: &[(usize, Block)], gate: Option<&str>, minutes_a_round: f64) -> Found {
+fn analyse(it: &Factorial, blocks: &[(usize, Block)], gate: Option<&Said>, minutes_a_round: f64) -> Found {
     let count = it.factors.len();
     let mut effects = Vec::new();
     let (mut sentences, mut name, mut is_regression) = (Vec::new(), "factorial", false);
@@ -201,30 +203,36 @@ fn analyse(it: &Factorial, blocks: &[(usize, Block)], gate: Option<&str>, minute
                 if matches!(said.name, "no verdict" | "not comparable") {
                     name = said.name;
                 }
-                sentences.push(format!("{}: {}", cell_name(&it.factors, mask), said.text));
+                sentences.push(say!(NAMED, cell_name(&it.factors, mask), &said.text));
             }
             let amount = |d: f64| Some(estimate.amount(metric, d)).filter(|value| value.is_finite());
             let interval = estimate.interval.filter(|_| !estimate.has_no_errors(metric));
             effects.push(json!({
-                "metric": metric.key, "mask": mask, "of": cell_name(&it.factors, mask), "rounds": estimate.pairs,
+                "metric": metric.key, "mask": mask, "of": cell_name(&it.factors, mask).en(), "of_said": cell_name(&it.factors, mask), "rounds": estimate.pairs,
                 "effect": amount(estimate.effect), "interval": interval.map(|i| [amount(i.low), amount(i.high)]),
-                "p": Some(estimate.p).filter(|p| p.is_finite()), "verdict": said.name, "text": said.text,
+                "p": Some(estimate.p).filter(|p| p.is_finite()), "verdict": said.name, "text": said.text.en(), "text_said": said.text,
             }));
         }
     }
-    let text = match gate {
-        Some(why) => format!("no verdict: {why}"),
-        None if sentences.is_empty() => "not comparable: no round is whole".to_owned(),
-        None => sentences.join("; "),
+    let has_any = !sentences.is_empty();
+    let sentences = match gate {
+        Some(why) => vec![say!(NO_VERDICT, why)],
+        None if sentences.is_empty() => vec![say!(NOT_COMPARABLE, say!(NO_ROUND))],
+        None => sentences,
     };
     let name = if gate.is_some() {
         "no verdict"
-    } else if sentences.is_empty() {
+    } else if !has_any {
         "not comparable"
     } else {
         name
     };
-    Found { effects, verdict: json!({"name": name, "text": text, "is_regression": is_regression && gate.is_none()}) }
+    let text = Said::list(&sentences, "; ");
+    let verdict = json!({
+        "name": name, "text": text.en(), "text_said": text, "is_regression": is_regression && gate.is_none(),
+        "sentences": sentences.iter().map(Said::en).collect::<Vec<_>>(), "sentences_said": sentences,
+    });
+    Found { effects, verdict }
 }
 
 /// What the rounds say of one contrast of a metric; `None` where no round is whole.

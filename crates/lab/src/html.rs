@@ -2,52 +2,65 @@
 
 use serde_json::Value;
 
-use crate::verdict::{plain, signed};
-use crate::{experiment, metric, report, waterline};
+use weir_conf::language::Language;
 
-/// The page of a run.
-pub fn page(run: &Value) -> String {
-    let body = if run["kind"] == "lab" { experiment::page::body(run) } else { one_of_two(run) };
-    TEMPLATE.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
+use crate::said::{Said, say, shown, shown_list};
+use crate::verdict::{plain, signed};
+use crate::{experiment, metric, report, texts, tune, waterline};
+
+/// The page of a run. That of an experiment is English.
+pub fn page(run: &Value, language: Language) -> String {
+    let is_english = run["kind"] == "lab" || language == Language::English;
+    let body = if run["kind"] == "lab" { experiment::page::body(run) } else { one_of_two(run, language) };
+    let template = TEMPLATE.replace("{{language}}", if is_english { "en" } else { "ko" });
+    template.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
 }
 
 /// The body of a comparison or a search.
-fn one_of_two(run: &Value) -> String {
-    [head(run), cause(run), comparison(run), limits(run), steps(run), tries(run), rest(run)].concat()
+fn one_of_two(run: &Value, language: Language) -> String {
+    let parts = [head, cause, comparison, limits, steps, tries, rest];
+    parts.iter().map(|part| part(run, language)).collect()
 }
 
 /// What two configurations differ in: what makes that less than it seems, intervals, blocks, figures.
-pub(crate) fn comparison(run: &Value) -> String {
-    [notes(run), forest(run), blocks(run), table(run)].concat()
+pub(crate) fn comparison(run: &Value, language: Language) -> String {
+    let parts = [notes, forest, blocks, table];
+    parts.iter().map(|part| part(run, language)).collect()
 }
 
 /// Limits of what ran, where blocks tell of them.
-fn limits(run: &Value) -> String {
+fn limits(run: &Value, language: Language) -> String {
     let rows = Value::Array(waterline::of_blocks(run));
     let has_some = rows.as_array().is_some_and(|rows| !rows.is_empty());
-    let title = "<h2>Limits, and the most that a block used of them</h2>";
-    if has_some { format!("{title}\n{}", waterlines(&rows)) } else { String::new() }
+    let title = texts::PAGE_LIMITS.say(language);
+    if has_some { format!("<h2>{title}</h2>\n{}", waterlines(&rows, language)) } else { String::new() }
 }
 
 /// A table of limits beside their use, with bars.
-pub(crate) fn waterlines(rows: &Value) -> String {
+pub(crate) fn waterlines(rows: &Value, language: Language) -> String {
+    let of_them = texts::PAGE_OF_THEM;
+    let unit = |row: &Value| match row["unit"] == of_them.en {
+        true => of_them.say(language).to_owned(),
+        false => word(&row["unit"]),
+    };
     let row = |row: &Value| {
         let (most, limit) = (row["most"].as_f64().unwrap_or(0.0), row["limit"].as_f64().unwrap_or(f64::NAN));
         let share = (most / limit).clamp(0.0, 1.0);
         let class = if share >= FULL { "full" } else { "b" };
         format!(
             "<tr><td class=\"text\">{}</td><td>{}</td><td>{} {}</td><td>{:.0} %</td><td><svg viewBox=\"0 0 120 12\" class=\"water\"><rect width=\"120\" height=\"12\" class=\"room\"/><rect width=\"{:.1}\" height=\"12\" class=\"{class}\"/></svg></td></tr>\n",
-            word(&row["what"]),
+            escape(&shown(row, "what", language)),
             metric::digits(most),
             metric::digits(limit),
-            word(&row["unit"]),
+            unit(row),
             most / limit * 100.0,
             share * 120.0,
         )
     };
     let rows: String = rows.as_array().into_iter().flatten().map(row).collect();
+    let (used, limit) = (texts::PAGE_USED.say(language), texts::PAGE_LIMIT.say(language));
     format!(
-        "<div class=\"wide\"><table class=\"plain\"><tr><th class=\"text\"></th><th>used</th><th>limit</th><th></th><th></th></tr>\n{rows}</table></div>\n"
+        "<div class=\"wide\"><table class=\"plain\"><tr><th class=\"text\"></th><th>{used}</th><th>{limit}</th><th></th><th></th></tr>\n{rows}</table></div>\n"
     )
 }
 
@@ -62,54 +75,51 @@ pub(crate) fn word(json: &Value) -> String {
     escape(json.as_str().unwrap_or_default())
 }
 
-fn head(run: &Value) -> String {
+fn head(run: &Value, language: Language) -> String {
     let kind = match run["verdict"]["name"].as_str() {
         Some("better" | "tuned") => "good",
         Some("worse" | "trade-off") => "bad",
         _ => "plain",
     };
-    let changes: String = run["changes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|change| format!("<li><code>{}</code></li>", word(change)))
-        .collect();
+    let changes = shown_list(run, "changes", language);
+    let changes: String = changes.iter().map(|change| format!("<li><code>{}</code></li>", escape(change))).collect();
+    let version = |key: &str| escape(&shown(&run["environment"], key, language));
     let after = match run["after"].is_null() || run["kind"] == "aa" {
         true => String::new(),
-        false => format!(" · B: <code>{}</code> ({})", word(&run["after"]["file"]), word(&run["environment"]["after"])),
+        false => format!(" · B: <code>{}</code> ({})", word(&run["after"]["file"]), version("after")),
     };
     format!(
-        "<h1>{}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">A: <code>{}</code> ({}) {} · load: {} · seed {}</p>\n<ul>{changes}</ul>\n",
+        "<h1>{}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">A: <code>{}</code> ({}) {} · {}</p>\n<ul>{changes}</ul>\n",
         match run["kind"].as_str() {
-            Some("aa") => "A configuration beside itself",
-            Some("capacity") => "Capacity",
-            Some("why") => "What limits",
-            Some("tune") => "One knob after another",
-            Some("factorial") => "Several changes, told apart",
-            Some("elsewhere") => "Runs that were made elsewhere",
-            _ => "Before and after",
-        },
-        word(&run["verdict"]["text"]),
+            Some("aa") => texts::PAGE_ALONE,
+            Some("capacity") => texts::PAGE_CAPACITY,
+            Some("why") => texts::PAGE_WHY,
+            Some("tune") => texts::PAGE_TUNE,
+            Some("factorial") => texts::PAGE_FACTORIAL,
+            Some("elsewhere") => texts::PAGE_ELSEWHERE,
+            _ => texts::PAGE_AB,
+        }
+        .say(language),
+        escape(&shown(&run["verdict"], "text", language)),
         word(&run["before"]["file"]),
-        word(&run["environment"]["before"]),
+        version("before"),
         after,
-        word(&run["load"]),
-        run["seed"],
+        escape(say!(PAGE_LOAD, shown(run, "load", language), run["seed"].to_string()).say(language)),
     )
 }
 
 /// What limits, with what it rests on.
-fn cause(run: &Value) -> String {
+fn cause(run: &Value, language: Language) -> String {
     match run["kind"].as_str() {
-        Some("why") => format!("<pre>{}</pre>\n", escape(&crate::why::say::text(run))),
-        Some("factorial") => format!("<pre>{}</pre>\n", escape(&crate::factorial::text(run))),
+        Some("why") => format!("<pre>{}</pre>\n", escape(&crate::why::say::text(&report::in_language(run, language)))),
+        Some("factorial") => format!("<pre>{}</pre>\n", escape(&crate::factorial::text(run, language))),
         _ => String::new(),
     }
 }
 
 /// What makes the figures less than they seem.
-fn notes(run: &Value) -> String {
-    let list: String = report::notes(run).iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
+fn notes(run: &Value, language: Language) -> String {
+    let list: String = report::notes(run, language).iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
     if list.is_empty() { list } else { format!("<ul class=\"notes\">{list}</ul>\n") }
 }
 
@@ -121,7 +131,7 @@ const FULL: f64 = 0.9;
 const ROW: f64 = 30.0;
 
 /// Intervals of all metrics that are compared by their ratio, on one axis.
-fn forest(run: &Value) -> String {
+fn forest(run: &Value, language: Language) -> String {
     let rows: Vec<(&str, f64, f64, f64)> = run["metrics"]
         .as_array()
         .into_iter()
@@ -159,11 +169,11 @@ fn forest(run: &Value) -> String {
             tick * 100.0
         );
     }
-    figure("Change from A to B, with its interval", height, &svg)
+    figure(texts::PAGE_FOREST.say(language), height, &svg)
 }
 
 /// Each block as a column of the primary metric, in the order in which they ran, with its windows beneath.
-fn blocks(run: &Value) -> String {
+fn blocks(run: &Value, language: Language) -> String {
     let key = run["design"]["primary"].as_str().unwrap_or_default();
     let blocks = run["blocks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let value = |block: &Value| block["values"][key].as_f64();
@@ -180,13 +190,10 @@ fn blocks(run: &Value) -> String {
             (block["arm"].as_str().unwrap_or("?"), block["spoiled"].as_array().is_none_or(Vec::is_empty));
         let class = format!("{}{}", if arm == "A" { "a" } else { "b" }, if is_used { "" } else { " off" });
         let tall = value(block).unwrap_or(0.0) / most * 100.0;
-        let why: Vec<String> = block["spoiled"].as_array().into_iter().flatten().map(word).collect();
-        let title = format!(
-            "{arm}, pair {}: {} {}",
-            block["pair"].as_u64().unwrap_or(0) + 1,
-            value(block).map_or("–".to_owned(), metric::digits),
-            why.join("; ")
-        );
+        let why = shown_list(block, "spoiled", language).join("; ");
+        let figure = value(block).map_or("–".to_owned(), metric::digits);
+        let pair = block["pair"].as_u64().unwrap_or(0) + 1;
+        let title = escape(say!(PAGE_BLOCK, arm, pair, figure, why).say(language));
         svg += &format!(
             "<g><title>{title}</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{tall:.1}\" class=\"{class}\"/><text x=\"{:.1}\" y=\"116\" class=\"tick\">{arm}</text>",
             x + 1.0,
@@ -209,11 +216,7 @@ fn blocks(run: &Value) -> String {
         svg += &format!("<polyline points=\"{}\" class=\"strip {class}\"/></g>", points.join(" "));
     }
     let unit = metric::of(key).map_or("", |metric| metric.unit);
-    figure(
-        &format!("{key} of each block ({unit}, at most {}); beneath, answers a second within it", metric::digits(most)),
-        height,
-        &svg,
-    )
+    figure(say!(PAGE_BLOCKS, key, unit, metric::digits(most)).say(language), height, &svg)
 }
 
 fn strip(block: &Value) -> Vec<f64> {
@@ -227,7 +230,7 @@ pub(crate) fn figure(title: &str, height: f64, svg: &str) -> String {
     )
 }
 
-fn table(run: &Value) -> String {
+fn table(run: &Value, language: Language) -> String {
     let mut rows = String::new();
     for json in run["metrics"].as_array().into_iter().flatten() {
         let Some(metric) = json["key"].as_str().and_then(metric::of) else { continue };
@@ -235,76 +238,70 @@ fn table(run: &Value) -> String {
         let amount = |json: &Value| json.as_f64().map_or("–".to_owned(), |amount| signed(metric, amount));
         rows += &format!(
             "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            metric.title,
+            metric.title.say(language),
             show("before"),
             show("after"),
             amount(&json["effect"]),
-            if json["interval"].is_array() {
-                format!("{} to {}", amount(&json["interval"][0]), amount(&json["interval"][1]))
-            } else {
-                "–".to_owned()
-            },
+            report::interval(json, metric, language),
             json["detectable"].as_f64().map_or("–".to_owned(), |amount| plain(metric, amount)),
-            word(&json["text"]),
+            escape(&shown(json, "text", language)),
         );
     }
     if rows.is_empty() {
         return rows;
     }
-    let titles = ["", "before", "after", "change", "interval", "smallest detectable", ""]
-        .map(|title| format!("<th>{title}</th>"))
-        .concat();
-    format!("<div class=\"wide\"><table><tr>{titles}</tr>\n{rows}</table></div>\n")
+    let titles = [texts::BEFORE, texts::AFTER, texts::CHANGED, texts::INTERVAL, texts::PAGE_DETECTABLE];
+    let titles: String = titles.iter().map(|title| format!("<th>{}</th>", title.say(language))).collect();
+    format!("<div class=\"wide\"><table><tr><th></th>{titles}<th></th></tr>\n{rows}</table></div>\n")
 }
 
 /// The rates that a search tried.
-fn steps(run: &Value) -> String {
+fn steps(run: &Value, language: Language) -> String {
     let rows: String = run["steps"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|step| {
             let rate = metric::digits(step["rate"].as_f64().unwrap_or(f64::NAN));
-            format!("<tr><th>{rate}/s</th><td>{}</td></tr>\n", step["why"].as_str().map_or("holds".to_owned(), escape))
+            format!("<tr><th>{rate}/s</th><td>{}</td></tr>\n", escape(&report::held(step, language)))
         })
         .collect();
     if rows.is_empty() { rows } else { format!("<table>{rows}</table>\n") }
 }
 
 /// The knobs that were tried, and the diff of those that stay.
-fn tries(run: &Value) -> String {
+fn tries(run: &Value, language: Language) -> String {
     let rows: String = run["tries"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|tried| {
-            let changes: String = tried["changes"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|change| format!("<br><code>{}</code>", word(change)))
-                .collect();
-            let (fate, id) = (if tried["is_kept"] == true { "kept" } else { "dropped" }, word(&tried["run"]));
-            let verdict = word(&tried["verdict"]["text"]);
+            let changes = shown_list(tried, "changes", language);
+            let changes: String = changes.iter().map(|change| format!("<br><code>{}</code>", escape(change))).collect();
+            let (fate, id) = (tune::fate(tried).say(language), word(&tried["run"]));
+            let verdict = escape(&shown(&tried["verdict"], "text", language));
             format!(
                 "<tr><th>{fate}</th><td>{}: {}{changes}</td><td>{verdict}</td><td>{id}</td></tr>\n",
                 word(&tried["knob"]),
-                word(&tried["says"])
+                escape(&shown(tried, "says", language))
             )
         })
         .collect();
     if rows.is_empty() {
         return rows;
     }
-    let titles = "<tr><th></th><th>knob</th><th>verdict</th><th>run</th></tr>\n";
+    let titles = [texts::PAGE_KNOB, texts::VERDICT_HEADING, texts::PAGE_RUN];
+    let titles: String = titles.iter().map(|title| format!("<th>{}</th>", title.say(language))).collect();
+    let titles = format!("<tr><th></th>{titles}</tr>\n");
     format!("<div class=\"wide\"><table>{titles}{rows}</table></div>\n<pre>{}</pre>\n", word(&run["diff"]))
 }
 
 /// Both configurations, and the machine.
-fn rest(run: &Value) -> String {
-    let text = |side: &str| {
+fn rest(run: &Value, language: Language) -> String {
+    let text = |(side, title): (&str, Said)| {
         let files = run[side]["text"].as_array().into_iter().flatten().map(word).collect::<Vec<_>>().join("\n");
-        format!("<details><summary>{side}</summary><pre>{files}</pre></details>\n")
+        let title = title.say(language);
+        format!("<details><summary>{title}</summary><pre>{files}</pre></details>\n")
     };
     let environment: String = run["environment"]
         .as_object()
@@ -312,16 +309,21 @@ fn rest(run: &Value) -> String {
         .flatten()
         .map(|(name, value)| format!("{} {} · ", escape(name), escape(value.as_str().unwrap_or(&value.to_string()))))
         .collect();
-    let sides: String = ["before", "after"].into_iter().filter(|side| !run[*side].is_null()).map(text).collect();
+    let sides = [("before", say!(BEFORE)), ("after", say!(AFTER))];
+    let sides: String = sides.into_iter().filter(|(side, _)| !run[*side].is_null()).map(text).collect();
     let terminal = match run["kind"].as_str() {
-        Some("ab" | "aa" | "capacity") => escape(&report::text(run)),
+        Some("ab" | "aa" | "capacity") => escape(&report::text(run, language)),
         _ => String::new(),
     };
     let terminal = match terminal.is_empty() {
         true => terminal,
-        false => format!("<details><summary>As a terminal shows it</summary><pre>{terminal}</pre></details>\n"),
+        false => format!(
+            "<details><summary>{}</summary><pre>{terminal}</pre></details>\n",
+            texts::PAGE_TERMINAL.say(language)
+        ),
     };
-    format!("{terminal}{sides}<footer>{environment}made by weir lab</footer>\n")
+    let made_by = texts::PAGE_MADE_BY.say(language);
+    format!("{terminal}{sides}<footer>{environment}{made_by}</footer>\n")
 }
 
 #[cfg(test)]
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn one_file_that_asks_nobody_and_trusts_nothing() {
-        let page = page(&run());
+        let page = page(&run(), Language::English);
         for outside in ["src=", "<link", "@import", "url(", "<script", "//cdn"] {
             assert!(!page.contains(outside), "{outside}");
         }
@@ -357,7 +359,10 @@ mod tests {
     #[test]
     fn any_json_makes_a_page() {
         for text in ["null", "{}", r#"{"metrics":[{"key":"p95"}],"blocks":[{}]}"#, r#"{"blocks":3,"metrics":"x"}"#] {
-            assert!(page(&serde_json::from_str(text).unwrap_or_default()).contains("</html>"), "{text}");
+            assert!(
+                page(&serde_json::from_str(text).unwrap_or_default(), Language::English).contains("</html>"),
+                "{text}"
+            );
         }
     }
 }

@@ -1,5 +1,8 @@
 //! What a block is asked for: one table, from which verdicts, reports and the guide take names, units and directions.
 
+use crate::said::Text;
+use crate::texts;
+
 /// Which way is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Good {
@@ -24,7 +27,7 @@ pub struct Metric {
     /// Its name on the command line and in stored runs.
     pub key: &'static str,
     /// What it is.
-    pub title: &'static str,
+    pub title: Text,
     /// The unit it is kept in.
     pub unit: &'static str,
     /// Which way is good.
@@ -34,14 +37,14 @@ pub struct Metric {
     /// What is smaller than this matters to nobody: a part, or percentage points.
     pub threshold: f64,
     /// What a change for the better is called, and one for the worse.
-    pub words: (&'static str, &'static str),
+    pub words: (Text, Text),
     /// Whether getting worse spoils what got better elsewhere.
     pub is_guard: bool,
     /// Requests a block needs before it says anything.
     pub requests_min: u64,
 }
 
-const fn latency(key: &'static str, title: &'static str, threshold: f64, requests_min: u64) -> Metric {
+const fn latency(key: &'static str, title: Text, threshold: f64, requests_min: u64) -> Metric {
     Metric {
         key,
         title,
@@ -49,7 +52,7 @@ const fn latency(key: &'static str, title: &'static str, threshold: f64, request
         good: Good::Less,
         scale: Scale::Ratio,
         threshold,
-        words: ("faster", "slower"),
+        words: (texts::FASTER, texts::SLOWER),
         is_guard: false,
         requests_min,
     }
@@ -59,37 +62,37 @@ const fn latency(key: &'static str, title: &'static str, threshold: f64, request
 pub const METRICS: &[Metric] = &[
     Metric {
         key: "throughput",
-        title: "answers a second",
+        title: texts::METRIC_THROUGHPUT,
         unit: "/s",
         good: Good::More,
         scale: Scale::Ratio,
         threshold: 0.03,
-        words: ("faster", "slower"),
+        words: (texts::FASTER, texts::SLOWER),
         is_guard: false,
         requests_min: 100,
     },
-    latency("p50", "half of the answers within", 0.05, 200),
-    latency("p95", "95 % of the answers within", 0.05, 2_000),
-    latency("p99", "99 % of the answers within", 0.05, 10_000),
+    latency("p50", texts::METRIC_P50, 0.05, 200),
+    latency("p95", texts::METRIC_P95, 0.05, 2_000),
+    latency("p99", texts::METRIC_P99, 0.05, 10_000),
     Metric {
         key: "errors",
-        title: "failed requests",
+        title: texts::METRIC_ERRORS,
         unit: "%",
         good: Good::Less,
         scale: Scale::Share,
         threshold: 0.1,
-        words: ("fewer errors", "more errors"),
+        words: (texts::FEWER_ERRORS, texts::MORE_ERRORS),
         is_guard: true,
         requests_min: 100,
     },
     Metric {
         key: "cpu",
-        title: "CPU of the edge for a request",
+        title: texts::METRIC_CPU,
         unit: "µs",
         good: Good::Less,
         scale: Scale::Ratio,
         threshold: 0.05,
-        words: ("cheaper", "dearer"),
+        words: (texts::CHEAPER, texts::DEARER),
         is_guard: true,
         requests_min: 100,
     },

@@ -4,17 +4,21 @@ use std::time::Duration;
 
 use crate::ask::{Ask, Load};
 use crate::metric::Metric;
+use crate::said::{Said, say};
 
 /// Why no block of this length can answer, where that is known: a rate and a length are enough to know it.
-pub fn too_few(ask: &Ask, metric: &Metric) -> Option<String> {
+pub fn too_few(ask: &Ask, metric: &Metric) -> Option<Said> {
     let Load::Path { rate: Some(rate), .. } = ask.load else { return None };
     let needed = metric.requests_min as f64;
     let requests = rate * ask.length().as_secs_f64();
     (requests < needed).then(|| {
-        format!(
-            "{} needs {needed:.0} requests in a block, and --rate {rate} for {} s gives {requests:.0}: --block {:.0}s, --rate {:.0}, or another --metric",
+        say!(
+            TOO_FEW_AT_RATE,
             metric.key,
+            needed,
+            rate,
             ask.length().as_secs_f64(),
+            format!("{requests:.0}"),
             (needed / rate).ceil(),
             (needed / ask.length().as_secs_f64().max(1e-3)).ceil(),
         )
@@ -22,24 +26,26 @@ pub fn too_few(ask: &Ask, metric: &Metric) -> Option<String> {
 }
 
 /// How long so many blocks take, the least and the most of them; starting the processes comes on top.
-pub fn duration(ask: &Ask, (least, most): (usize, usize)) -> String {
+pub fn duration(ask: &Ask, (least, most): (usize, usize)) -> Said {
     let block = ask.length() + ask.warm_up;
     let times = |blocks: usize| time(block * u32::try_from(blocks).unwrap_or(u32::MAX));
-    let parts = format!("{} s and {} s of warm-up", seconds(ask.length()), seconds(ask.warm_up));
-    let (from, to) = (times(least), times(most));
+    let (length, warm_up) = (seconds(ask.length()), seconds(ask.warm_up));
     if least == most {
-        return format!("Takes about {to}: {most} blocks of {parts}");
+        return say!(TAKES, times(most), most, length, warm_up);
     }
-    format!("Takes about {from} to {to}: {least} to {most} blocks of {parts}")
+    say!(TAKES_FROM_TO, times(least), times(most), least, most, length, warm_up)
 }
 
 fn seconds(time: Duration) -> String {
     crate::metric::digits(time.as_secs_f64())
 }
 
-fn time(time: Duration) -> String {
+fn time(time: Duration) -> Said {
     let seconds = time.as_secs_f64();
-    if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+    match seconds < 90.0 {
+        true => say!(SECONDS, format!("{seconds:.0}")),
+        false => say!(MINUTES, format!("{:.0}", seconds / 60.0)),
+    }
 }
 
 #[cfg(test)]

@@ -1,144 +1,150 @@
-//! A stored run as text for a terminal.
+//! A stored run as text for a terminal, in the reader's language.
 
 use serde_json::Value;
+use weir_conf::language::Language;
 
 use crate::metric::{self, Metric};
+use crate::said::{left, right, say, shown, shown_list, width};
 use crate::stats;
+use crate::texts;
 use crate::verdict::{plain, signed};
 
 /// From here on it is said that errors come in bursts, and not one by one.
 const DISPERSION_TOLD: f64 = 2.0;
 /// Changes and spoiled blocks that are listed.
 const LISTED_MAX: usize = 8;
+/// Where changes stand below the side that they are of.
+pub(crate) const INDENT: &str = "           ";
 
 /// The whole report.
-pub fn text(run: &Value) -> String {
+pub fn text(run: &Value, language: Language) -> String {
     match run["kind"].as_str() {
-        Some("capacity") => return capacity(run),
-        Some("why") => return cause(run),
-        Some("tune") => return crate::tune::text(run),
-        Some("factorial") => return crate::factorial::text(run),
+        Some("capacity") => return capacity(run, language),
+        Some("why") => return cause(run, language),
+        Some("tune") => return crate::tune::text(run, language),
+        Some("factorial") => return crate::factorial::text(run, language),
+        Some("lab") => return crate::experiment::report::text(run, language),
         _ => {}
     }
-    if run["kind"] == "lab" {
-        return crate::experiment::report::text(run);
-    }
-    let mut out = String::new();
-    let mut line = |text: String| {
-        out.push_str(&text);
-        out.push('\n');
-    };
-    for text in head(run) {
-        line(text);
-    }
-    line(String::new());
-    line(strips(run));
-    line(table(run));
-    for text in notes(run) {
-        line(text);
-    }
-    line(format!("Verdict: {}", run["verdict"]["text"].as_str().unwrap_or("none")));
+    let mut lines = head(run, language);
+    lines.push(String::new());
+    lines.push(strips(run, language));
+    lines.push(table(run, language));
+    lines.extend(notes(run, language));
+    lines.push(verdict(run, language));
     if run["kind"] == "aa" {
-        line(calibration(run));
+        lines.push(calibration(run, language));
     }
-    out
-}
-
-/// What limits, with what it rests on.
-fn cause(run: &Value) -> String {
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let head = format!(
-        "Run {} of {} ({}), {}\n",
-        word(&run["id"]),
-        word(&run["before"]["file"]),
-        word(&run["environment"]["before"]),
-        word(&run["load"])
-    );
-    let cautions: String = texts(&run["cautions"]).iter().map(|caution| format!("Caution: {caution}\n")).collect();
-    format!("{head}\n{}{cautions}", crate::why::say::text(run))
-}
-
-/// A search: what was tried, in order.
-fn capacity(run: &Value) -> String {
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut lines = vec![
-        format!(
-            "Run {} of {} ({})",
-            word(&run["id"]),
-            word(&run["before"]["file"]),
-            word(&run["environment"]["before"])
-        ),
-        format!("Objective  {}", word(&run["objective"])),
-        String::new(),
-    ];
-    for step in run["steps"].as_array().into_iter().flatten() {
-        let rate = metric::digits(step["rate"].as_f64().unwrap_or(f64::NAN));
-        let why = step["why"].as_str().map_or("holds".to_owned(), |why| format!("fails: {why}"));
-        lines.push(format!(
-            "{rate:>10}/s  {why}{}",
-            if step["is_confirmation"] == true { " (confirmation)" } else { "" }
-        ));
-    }
-    let usl = &run["usl"];
-    if let Some(sigma) = usl["sigma"].as_f64() {
-        let peak = usl["peak_in_flight"].as_f64().map_or(
-            "no peak in what was measured; extrapolation beyond 1.5 times its range is suppressed".to_owned(),
-            |peak| {
-                let high = usl["peak_interval"][1].as_f64();
-                let high = high.map_or("beyond 1.5 times what was measured".to_owned(), metric::digits);
-                let ends = usl["peak_interval"][0]
-                    .as_f64()
-                    .map_or_else(String::new, |low| format!(" (95 %: {} to {high})", metric::digits(low)));
-                format!("peak at {} in flight{ends}", metric::digits(peak))
-            },
-        );
-        let kappa = usl["kappa"].as_f64().unwrap_or(0.0);
-        lines.push(format!("Scalability law: σ {}, κ {}; {peak}", metric::digits(sigma), metric::digits(kappa)));
-    }
-    lines.extend(cautions(run));
-    lines.push(format!("Verdict: {}", word(&run["verdict"]["text"])));
     lines.join("\n") + "\n"
 }
 
-fn head(run: &Value) -> Vec<String> {
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let side = |key: &str| format!("{} ({})", word(&run[key]["file"]), word(&run["environment"][key]));
-    let mut lines = vec![format!("Run {} of {}", word(&run["id"]), word(&run["load"]))];
+/// What is said in the end.
+pub(crate) fn verdict(run: &Value, language: Language) -> String {
+    let text = shown(&run["verdict"], "text", language);
+    let text = if text.is_empty() { texts::NONE.say(language).to_owned() } else { text };
+    say!(VERDICT, text).say(language).to_owned()
+}
+
+/// A run's id, its configuration, what served it, its load.
+pub(crate) fn title(run: &Value, language: Language) -> String {
+    let (load, version) = (shown(run, "load", language), shown(&run["environment"], "before", language));
+    say!(RUN_OF_CONF_LOAD, word(&run["id"]), word(&run["before"]["file"]), version, load).say(language).to_owned()
+}
+
+/// What limits, with what it rests on.
+fn cause(run: &Value, language: Language) -> String {
+    let caution = |caution: &String| say!(CAUTION, caution).say(language).to_owned() + "\n";
+    let cautions: String = shown_list(run, "cautions", language).iter().map(caution).collect();
+    format!("{}\n\n{}{cautions}", title(run, language), crate::why::say::text(&in_language(run, language)))
+}
+
+/// A run of `weir lab why`, which speaks the language that is kept with it.
+pub(crate) fn in_language(run: &Value, language: Language) -> Value {
+    let mut run = run.clone();
+    if run.is_object() {
+        run["language"] = if language == Language::Korean { crate::why::say::KOREAN.into() } else { Value::Null };
+    }
+    run
+}
+
+/// A search: what was tried, in order.
+fn capacity(run: &Value, language: Language) -> String {
+    let (id, file) = (word(&run["id"]), word(&run["before"]["file"]));
+    let mut lines = vec![
+        say!(RUN_OF_CONF, id, file, word(&run["environment"]["before"])).say(language).to_owned(),
+        say!(OBJECTIVE_LINE, shown(run, "objective", language)).say(language).to_owned(),
+        String::new(),
+    ];
+    for step in run["steps"].as_array().into_iter().flatten() {
+        let rate = say!(RATE, metric::digits(step["rate"].as_f64().unwrap_or(f64::NAN)));
+        let confirmed = if step["is_confirmation"] == true { texts::CONFIRMATION.say(language) } else { "" };
+        lines.push(format!("{}  {}{confirmed}", right(rate.say(language), STEP_COLUMNS), held(step, language)));
+    }
+    lines.extend(law(&run["usl"], language));
+    lines.extend(cautions(run, language));
+    lines.push(verdict(run, language));
+    lines.join("\n") + "\n"
+}
+
+/// What a rate takes in its column.
+const STEP_COLUMNS: usize = 12;
+
+/// Whether the objective held at a rate, and if not, why.
+pub(crate) fn held(step: &Value, language: Language) -> String {
+    match step["why"].is_null() {
+        true => texts::HOLDS.say(language).to_owned(),
+        false => say!(FAILS, shown(step, "why", language)).say(language).to_owned(),
+    }
+}
+
+fn law(usl: &Value, language: Language) -> Option<String> {
+    let sigma = usl["sigma"].as_f64()?;
+    let peak = match usl["peak_in_flight"].as_f64() {
+        None => say!(NO_PEAK),
+        Some(peak) => {
+            let high = usl["peak_interval"][1].as_f64();
+            let high = high.map_or(say!(BEYOND), |high| metric::digits(high).into());
+            let low = usl["peak_interval"][0].as_f64();
+            let ends = low.map(|low| say!(PEAK_ENDS, metric::digits(low), high)).unwrap_or_default();
+            say!(PEAK, metric::digits(peak), ends)
+        }
+    };
+    let kappa = usl["kappa"].as_f64().unwrap_or(0.0);
+    Some(say!(LAW, metric::digits(sigma), metric::digits(kappa), peak).say(language).to_owned())
+}
+
+fn head(run: &Value, language: Language) -> Vec<String> {
+    let side = |key: &str| format!("{} ({})", word(&run[key]["file"]), shown(&run["environment"], key, language));
+    let mut said = vec![say!(RUN, word(&run["id"]), shown(run, "load", language))];
     if run["kind"] == "aa" {
-        lines.push(format!("A, twice   {}", side("before")));
+        said.push(say!(A_TWICE, side("before")));
     } else {
-        lines.extend([format!("A, before  {}", side("before")), format!("B, after   {}", side("after"))]);
-        let changes: Vec<String> = texts(&run["changes"]);
-        lines.extend(changes.iter().take(LISTED_MAX).map(|change| format!("           {change}")));
+        said.extend([say!(A_BEFORE, side("before")), say!(B_AFTER, side("after"))]);
+    }
+    let mut lines: Vec<String> = said.iter().map(|one| one.say(language).to_owned()).collect();
+    if run["kind"] != "aa" {
+        lines.extend(shown_list(run, "changes", language).iter().take(LISTED_MAX).map(|one| format!("{INDENT}{one}")));
     }
     if run["kind"] == "elsewhere" {
-        lines.push(
-            "Unpaired: what else differed between the runs is in the figures (Mann and Whitney, Hodges and Lehmann)"
-                .to_owned(),
-        );
+        lines.push(texts::UNPAIRED.say(language).to_owned());
         return lines;
     }
-    let (seed, asked) = (&run["seed"], &run["asked"]);
-    let isolated = if asked["is_isolated"] == true { "namespaces of its own" } else { "plain processes" };
-    let each = if run["is_duet"] == true {
-        "duet: A and B at once, each with its share of the edge's CPUs;"
-    } else if run["is_kept_warm"] == true {
-        "kept warm: each quartet, by reloads,"
-    } else {
-        "each"
+    let asked = &run["asked"];
+    let isolated = if asked["is_isolated"] == true { say!(OWN_NAMESPACES) } else { say!(PLAIN_PROCESSES) };
+    let each = match () {
+        () if run["is_duet"] == true => say!(EACH_DUET),
+        () if run["is_kept_warm"] == true => say!(EACH_QUARTET),
+        () => say!(EACH_BLOCK),
     };
-    lines.push(format!(
-        "Blocks of {} s, order by seed {seed}; {each} in {isolated}; CPUs: edge {}, client {}, origin {}",
-        asked["block_s"],
-        list(&asked["cpus"]["edge"]),
-        list(&asked["cpus"]["client"]),
-        list(&asked["cpus"]["origin"]),
-    ));
+    let cpus = |who: &str| list(&asked["cpus"][who]);
+    let (block, seed) = (asked["block_s"].to_string(), run["seed"].to_string());
+    let blocks = say!(BLOCKS_OF, block, seed, each, isolated, cpus("edge"), cpus("client"), cpus("origin"));
+    lines.push(blocks.say(language).to_owned());
     lines
 }
 
 /// The blocks in their order, each by its letter; lower case where it was not used.
-fn strips(run: &Value) -> String {
+fn strips(run: &Value, language: Language) -> String {
     let blocks = run["blocks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let key = run["design"]["primary"].as_str().unwrap_or_default();
     let letters: String = blocks
@@ -153,111 +159,120 @@ fn strips(run: &Value) -> String {
         of.filter_map(|block| block["values"][key].as_f64()).map(metric::digits).collect::<Vec<_>>().join(" ")
     };
     let unit = metric::of(key).map_or("", |metric| metric.unit);
-    format!("Order   {letters}\n{key} of A, {unit}   {}\n{key} of B, {unit}   {}\n", values("A"), values("B"))
+    let lines = [
+        say!(ORDER, letters),
+        say!(FIGURES_OF, key, "A", unit, values("A")),
+        say!(FIGURES_OF, key, "B", unit, values("B")),
+    ];
+    lines.iter().map(|line| format!("{}\n", line.say(language))).collect()
 }
 
 fn is_used(block: &Value) -> bool {
     block["spoiled"].as_array().is_none_or(Vec::is_empty)
 }
 
-fn table(run: &Value) -> String {
-    let mut rows = vec![["", "before", "after", "change", "interval", "detectable"].map(str::to_owned).to_vec()];
+fn table(run: &Value, language: Language) -> String {
+    let heads = [texts::BEFORE, texts::AFTER, texts::CHANGED, texts::INTERVAL, texts::DETECTABLE];
+    let mut rows =
+        vec![[""].into_iter().chain(heads.iter().map(|head| head.say(language))).map(str::to_owned).collect()];
     for json in run["metrics"].as_array().into_iter().flatten() {
         let Some(metric) = json["key"].as_str().and_then(metric::of) else { continue };
-        rows.push(row(json, metric, run["design"]["primary"] == metric.key));
+        rows.push(row(json, metric, run["design"]["primary"] == metric.key, language));
     }
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max().unwrap_or(0)
+    let column = |column: usize| {
+        rows.iter().filter_map(|row: &Vec<String>| row.get(column)).map(|text| width(text)).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..6).map(width).collect();
+    let widths: Vec<usize> = (0..6).map(column).collect();
     rows.iter()
         .map(|row| {
             let cells = row.iter().zip(&widths).enumerate().map(|(at, (text, width))| match at {
-                0 => format!("{text:<width$}"),
-                _ => format!("{text:>width$}"),
+                0 => left(text, *width),
+                _ => right(text, *width),
             });
             cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
         })
         .collect()
 }
 
-fn row(json: &Value, metric: &Metric, is_primary: bool) -> Vec<String> {
+fn row(json: &Value, metric: &Metric, is_primary: bool, language: Language) -> Vec<String> {
     let show = |key: &str, at: usize| {
         let least = if json["is_least"][at] == true { "≥ " } else { "" };
         json[key].as_f64().map_or("–".to_owned(), |value| format!("{least}{}", metric.show(value)))
     };
-    let interval = json["interval"].as_array().and_then(|ends| Some((ends.first()?.as_f64()?, ends.get(1)?.as_f64()?)));
     vec![
         format!("{}{}", metric.key, if is_primary { " *" } else { "" }),
         show("before", 0),
         show("after", 1),
         json["effect"].as_f64().map_or("–".to_owned(), |effect| signed(metric, effect)),
-        interval.map_or("–".to_owned(), |(low, high)| format!("{} to {}", signed(metric, low), signed(metric, high))),
+        interval(json, metric, language),
         json["detectable"].as_f64().map_or("–".to_owned(), |amount| plain(metric, amount)),
     ]
 }
 
+/// From where to where, if there is an interval.
+pub(crate) fn interval(json: &Value, metric: &Metric, language: Language) -> String {
+    match (json["interval"][0].as_f64(), json["interval"][1].as_f64()) {
+        (Some(low), Some(high)) => say!(FROM_TO, signed(metric, low), signed(metric, high)).say(language).to_owned(),
+        _ => "–".to_owned(),
+    }
+}
+
 /// Blocks that were not used, and what makes the rest less than it seems.
-pub(crate) fn notes(run: &Value) -> Vec<String> {
-    spoiled(run).into_iter().chain(cautions(run)).chain(of_errors(run)).chain(crate::elsewhere::notes(run)).collect()
+pub(crate) fn notes(run: &Value, language: Language) -> Vec<String> {
+    let of_errors = of_errors(run, language).into_iter().chain(crate::elsewhere::notes(run, language));
+    spoiled(run, language).into_iter().chain(cautions(run, language)).chain(of_errors).collect()
 }
 
 /// How far counts of errors can be trusted: what none of so many leaves open, and how much more than by chance they differ.
-fn of_errors(run: &Value) -> Vec<String> {
+fn of_errors(run: &Value, language: Language) -> Vec<String> {
     let Some(json) = run["metrics"].as_array().into_iter().flatten().find(|json| json["key"] == "errors") else {
         return Vec::new();
     };
     let failed = |at: usize| (json["failed"][at][0].as_u64().unwrap_or(0), json["failed"][at][1].as_u64().unwrap_or(0));
-    let arms = [("before", failed(0)), ("after", failed(1))];
+    let arms = [(say!(BEFORE), failed(0)), (say!(AFTER), failed(1))];
     let has_any = arms.iter().any(|(_, (failed, _))| *failed > 0);
-    let none = arms.iter().filter(|(_, (failed, of))| has_any && *failed == 0 && *of > 0).map(|(arm, (_, of))| {
-        format!("Errors {arm}: 0 of {of}; 95 % upper bound {} %", metric::digits(stats::zero_bound(*of) * 100.0))
-    });
-    let wide = json["over_dispersion"].as_f64().filter(|phi| *phi >= DISPERSION_TOLD).map(|phi| {
-        format!("Errors differ from block to block {} times as much as chance would make them (φ)", metric::digits(phi))
-    });
-    none.chain(wide).collect()
+    let none = arms
+        .iter()
+        .filter(|(_, (failed, of))| has_any && *failed == 0 && *of > 0)
+        .map(|(arm, (_, of))| say!(NO_ERRORS_OF, arm, *of, metric::digits(stats::zero_bound(*of) * 100.0)));
+    let wide = json["over_dispersion"].as_f64().filter(|phi| *phi >= DISPERSION_TOLD);
+    let wide = wide.map(|phi| say!(DISPERSED, metric::digits(phi)));
+    none.chain(wide).map(|said| said.say(language).to_owned()).collect()
 }
 
-fn spoiled(run: &Value) -> Vec<String> {
+fn spoiled(run: &Value, language: Language) -> Vec<String> {
     let blocks = run["blocks"].as_array().into_iter().flatten().filter(|block| !is_used(block));
     let line = |block: &Value| {
-        let pair = block["pair"].as_u64().unwrap_or(0) + 1;
-        format!(
-            "Not used: {} of pair {pair}: {}",
-            block["arm"].as_str().unwrap_or("?"),
-            texts(&block["spoiled"]).join("; ")
-        )
+        let (arm, pair) = (block["arm"].as_str().unwrap_or("?"), block["pair"].as_u64().unwrap_or(0) + 1);
+        let why = shown_list(block, "spoiled", language).join("; ");
+        say!(NOT_USED, arm, pair, why).say(language).to_owned()
     };
     blocks.map(line).take(LISTED_MAX).collect()
 }
 
 /// What makes the figures less than they seem, each kind once.
-fn cautions(run: &Value) -> Vec<String> {
+fn cautions(run: &Value, language: Language) -> Vec<String> {
     let blocks = run["blocks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let with = blocks
         .iter()
         .filter(|block| is_used(block) && block["cautions"].as_array().is_some_and(|list| !list.is_empty()))
         .count();
-    let mut lines = Vec::new();
+    let mut said = Vec::new();
     if with > 0 {
-        let example = blocks.iter().flat_map(|block| texts(&block["cautions"])).next().unwrap_or_default();
-        lines.push(format!(
-            "Caution: {with} of {} blocks were used although: {example} (--noisy asked for it)",
-            blocks.len()
-        ));
+        let example = blocks.iter().flat_map(|block| shown_list(block, "cautions", language)).next();
+        said.push(say!(CAUTION_NOISY, with, blocks.len(), example.unwrap_or_default()));
     }
     if run["is_interrupted"] == true {
-        lines.push("Stopped before its end".to_owned());
+        said.push(say!(STOPPED_EARLY));
     }
     if let Some(throttled) = run["throttled"]["throttled"].as_u64() {
-        lines.push(format!("The edge's quota made it wait in {throttled} of {} periods", run["throttled"]["periods"]));
+        said.push(say!(THROTTLED, throttled, run["throttled"]["periods"].to_string()));
     }
-    lines
+    said.iter().map(|said| said.say(language).to_owned()).collect()
 }
 
 /// What a configuration beside itself is run for.
-fn calibration(run: &Value) -> String {
+fn calibration(run: &Value, language: Language) -> String {
     let alarms: Vec<&str> = run["metrics"]
         .as_array()
         .into_iter()
@@ -270,18 +285,13 @@ fn calibration(run: &Value) -> String {
         .filter(|json| json["p_holm"].as_f64().is_some_and(|p| p < 0.05))
         .filter_map(|json| json["key"].as_str())
         .collect();
-    let sentence = if alarms.is_empty() {
-        "Calibration: no false alarm".to_owned()
-    } else {
-        format!(
-            "Calibration: false alarm of {}: this machine makes differences where there are none",
-            alarms.join(", ")
-        )
+    let sentence = if alarms.is_empty() { say!(CALIBRATED) } else { say!(FALSE_ALARM, alarms.join(", ")) };
+    let heads = [say!(DETECTABLE), say!(SPREAD), say!(PAIRS, 8u32), say!(PAIRS, 16u32), say!(PAIRS, 24u32)];
+    let line = |[name, cells @ ..]: [&str; 5]| {
+        let cells = cells.iter().zip([10, 12, 12, 12]).map(|(cell, columns)| right(cell, columns));
+        left(name, 12) + &cells.collect::<String>()
     };
-    let mut lines = vec![
-        sentence,
-        format!("{:<12}{:>10}{:>12}{:>12}{:>12}", "detectable", "spread", "8 pairs", "16 pairs", "24 pairs"),
-    ];
+    let mut lines = vec![sentence.say(language).to_owned(), line(heads.each_ref().map(|head| head.say(language)))];
     for json in run["metrics"].as_array().into_iter().flatten() {
         let (Some(metric), Some(deviation)) = (json["key"].as_str().and_then(metric::of), json["deviation"].as_f64())
         else {
@@ -291,14 +301,7 @@ fn calibration(run: &Value) -> String {
             continue;
         }
         let at = |pairs| plain(metric, crate::stats::detectable(deviation, pairs, crate::stats::LOOK_ALPHA).exp_m1());
-        lines.push(format!(
-            "{:<12}{:>10}{:>12}{:>12}{:>12}",
-            metric.key,
-            plain(metric, deviation),
-            at(8),
-            at(16),
-            at(24)
-        ));
+        lines.push(line([metric.key, &plain(metric, deviation), &at(8), &at(16), &at(24)]));
     }
     lines.join("\n")
 }
@@ -307,13 +310,16 @@ fn list(json: &Value) -> String {
     json.as_array().into_iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-fn texts(json: &Value) -> Vec<String> {
-    json.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::said::Said;
+    use crate::said::tests::{english_in, is_korean};
     use serde_json::json;
 
     pub(crate) fn run() -> Value {
@@ -336,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_run_can_be_read() {
-        let text = text(&run());
+        let text = text(&run(), Language::English);
         for part in [
             "Order   AbB",
             "p95 *",
@@ -357,7 +363,7 @@ mod tests {
         let mut run = run();
         run["metrics"] =
             json!([{"key": "errors", "before": 0.1, "failed": [[132, 930], [0, 930]], "over_dispersion": 5.7}]);
-        let text = text(&run);
+        let text = text(&run, Language::English);
         assert!(text.contains("Errors after: 0 of 930; 95 % upper bound 0.323 %"), "{text}");
         assert!(text.contains("5.70 times as much as chance"), "{text}");
     }
@@ -369,7 +375,7 @@ mod tests {
             "steps": [{"rate": 400.0, "passed": true}, {"rate": 600.0, "passed": false, "why": "p95 30 ms", "is_confirmation": true}],
             "usl": {"sigma": 0.05, "kappa": 0.001, "peak_in_flight": 30.0, "peak_interval": [25.0, 40.0]},
         });
-        let text = text(&run);
+        let text = text(&run, Language::English);
         for part in [
             "400/s  holds",
             "600/s  fails: p95 30 ms (confirmation)",
@@ -384,10 +390,98 @@ mod tests {
     fn a_calibration_names_false_alarms_and_what_can_be_seen() {
         let mut run = run();
         run["kind"] = json!("aa");
-        assert!(text(&run).contains("false alarm of p95"));
+        assert!(text(&run, Language::English).contains("false alarm of p95"));
         run["metrics"][0]["interval"] = json!([-0.01, 0.02]);
-        let text = text(&run);
+        let text = text(&run, Language::English);
         assert!(text.contains("no false alarm") && text.contains("p95              3.0 %       4.1 %"), "{text}");
-        assert!(super::text(&Value::Null).contains("Verdict: none"));
+        assert!(super::text(&Value::Null, Language::English).contains("Verdict: none"));
+    }
+
+    /// What a lab keeps, with what is said of it by name: of each kind one.
+    fn runs() -> Vec<Value> {
+        let verdict = |said: Said| json!({"text": said.en(), "text_said": said});
+        let mut ab = run();
+        ab["verdict"] = verdict(say!(NO_DIFFERENCE, "5.0 %", say!(PAIRS, 8u32)));
+        ab["load_said"] = json!(say!(LOAD_AT_RATE, "/1k", 500u32, 16u32));
+        ab["changes_said"] = json!([say!(CHANGE, "keepalive", "http/upstream app", say!(NONE), "64")]);
+        ab["blocks"][1]["spoiled"] = json!([say!(FOREIGN, "20", "5").en()]);
+        ab["blocks"][1]["spoiled_said"] = json!([say!(FOREIGN, "20", "5")]);
+        ab["blocks"][2]["cautions"] = json!([say!(CORE_BUSY, "99").en()]);
+        ab["blocks"][2]["cautions_said"] = json!([say!(CORE_BUSY, "99")]);
+        ab["metrics"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"key": "errors", "before": 0.1, "failed": [[132, 930], [0, 930]], "over_dispersion": 5.7}));
+        ab["throttled"] = json!({"throttled": 3, "periods": 9});
+        ab["is_interrupted"] = json!(true);
+        let mut aa = ab.clone();
+        aa["kind"] = json!("aa");
+        let mut elsewhere = ab.clone();
+        elsewhere["kind"] = json!("elsewhere");
+        elsewhere["within"] = json!([{
+            "arm": "A", "throughput": 900.0, "interval": [890.0, 910.0],
+            "label": say!(WITHIN).en(), "label_said": say!(WITHIN),
+        }]);
+        let objective = say!(OBJECTIVE, "p95", 20u32, "0.1");
+        let capacity = json!({
+            "kind": "capacity", "id": "x", "before": {"file": "/a"}, "environment": {"before": "weir/0.1.0"},
+            "objective": objective.en(), "objective_said": objective, "verdict": verdict(say!(NO_LIMIT, 400u32, objective)),
+            "steps": [{"rate": 400.0}, {"rate": 600.0, "why": "10 % failed", "why_said": say!(SHARE_FAILED, 10u32), "is_confirmation": true}],
+            "usl": {"sigma": 0.05, "kappa": 0.001, "peak_in_flight": 30.0, "peak_interval": [25.0, null]},
+        });
+        let tune = json!({
+            "kind": "tune", "id": "x", "before": {"file": "/a"}, "environment": {"before": "weir/0.1.0"}, "load": "/1k",
+            "tries": [{"knob": "k", "says": "asked for", "says_said": say!(ASKED_FOR), "run": "7", "is_kept": true,
+                "verdict": verdict(say!(POINTLESS, Said::of_both("60s is the default", "60s가 기본값입니다")))}],
+            "files": [{"name": "/a"}], "verdict": verdict(say!(TUNED, 1u32, 1u32, "k", say!(TOGETHER_UNMEASURED))),
+        });
+        let of = say!(WITH, "gzip", "keepalive");
+        let factorial = json!({
+            "kind": "factorial", "id": "x", "before": {"file": "/a"}, "environment": {"before": "weir/0.1.0"}, "load": "/1k",
+            "cells": ["nothing"], "cells_said": [say!(NOTHING)], "factors": [{"name": "gzip"}], "seed": 1,
+            "asked": {"block_s": 1.0}, "design": {"primary": "p95", "rounds": 8, "alpha": 0.0167}, "blocks": [],
+            "effects": [{"metric": "p95", "mask": 3, "of": of.en(), "of_said": of, "effect": 0.1, "interval": [0.0, 0.2]}],
+            "verdict": verdict(say!(NOT_COMPARABLE, say!(NO_ROUND))),
+        });
+        let lab = json!({
+            "kind": "lab", "name": "s0", "title": "", "prior": "x", "edges": [{"edge": "weir", "version": "1"}],
+            "expected": [{"edge": "weir", "variant": "v", "says": "p95", "holds": false,
+                "found": "not measured: x", "found_said": say!(NOT_MEASURED, "x"),
+                "wanted": "1 to 2", "wanted_said": say!(FROM_TO, 1u32, 2u32)}],
+            "blocks": [{"edge": "weir", "variant": "v", "answer": {"load": {"weir": {"response": {"p50": 1.5}}}}}],
+            "verdict": verdict(say!(NAMED, "s0", say!(SOME_FAIL, 1u32, 1u32))),
+        });
+        vec![ab, aa, elsewhere, capacity, tune, factorial, lab]
+    }
+
+    #[test]
+    fn every_kind_of_run_is_told_in_korean() {
+        for run in runs() {
+            let (korean, english) = (text(&run, Language::Korean), text(&run, Language::English));
+            assert_eq!(english_in(&korean), None, "{korean}");
+            // A line that has words in English has Korean ones.
+            for (ko, en) in korean.lines().zip(english.lines()) {
+                let has_words = english_in(&format!("{en} ")).is_some();
+                assert!(!has_words || is_korean(ko), "{ko}");
+            }
+            assert_eq!(korean.lines().count(), english.lines().count(), "{korean}");
+            assert!(!english.lines().any(is_korean), "{english}");
+            let page = crate::html::page(&run, Language::Korean);
+            let is_lab = run["kind"] == "lab";
+            assert_eq!(page.contains("<html lang=\"ko\">"), !is_lab, "{page}");
+            let body = page.split("</style>").nth(1).unwrap_or_default();
+            let words: String =
+                body.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| format!("{text}\n")).collect();
+            assert!(is_lab || english_in(&words).is_none(), "{:?} in {words}", english_in(&words));
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_kept_without_names_stays_as_it_is() {
+        let korean = text(&run(), Language::Korean);
+        for part in ["판정: faster by 12–18 %", "쓰지 않은 블록: 1번째 쌍의 B: other work used 20 %", "변경 전"]
+        {
+            assert!(korean.contains(part), "{part}: {korean}");
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use crate::said::{Said, say};
 use crate::stats;
+use crate::texts;
 
 /// Windows below which nothing is said of warmth or steadiness: five seconds of the usual 250 ms.
 const WINDOWS_MIN: usize = 20;
@@ -63,11 +65,11 @@ pub fn has_warmed_up(series: &Series) -> bool {
 }
 
 /// What was not steady, one sentence each: drifts and steps that are both unlikely by chance and large.
-pub fn unsteady(series: &Series) -> Vec<String> {
+pub fn unsteady(series: &Series) -> Vec<Said> {
     let middle = stats::median(&series.throughput);
     let lines = [
-        ("throughput", series.throughput.iter().map(|x| x / middle).collect::<Vec<f64>>()),
-        ("the median latency", series.log_median.clone()),
+        (texts::THROUGHPUT, series.throughput.iter().map(|x| x / middle).collect::<Vec<f64>>()),
+        (texts::MEDIAN_LATENCY, series.log_median.clone()),
     ];
     let mut found = Vec::new();
     for (name, line) in lines {
@@ -79,11 +81,12 @@ pub fn unsteady(series: &Series) -> Vec<String> {
         // A drift is also a step somewhere: the drift is the better word if its ends are as far apart.
         match (drift, step) {
             (Some(drift), step) if step.is_none_or(|step| step.by.abs() < drift.over_all.abs()) => {
-                found.push(format!("{name} drifted by {:+.0} %", drift.over_all * 100.0));
+                found.push(say!(DRIFTED, name.with(&[]), format!("{:+.0}", drift.over_all * 100.0)));
             }
             (_, Some(step)) => {
                 let part = step.at as f64 / line.len() as f64 * 100.0;
-                found.push(format!("{name} stepped by {:+.0} % after {part:.0} % of the block", step.by * 100.0));
+                let by = format!("{:+.0}", step.by * 100.0);
+                found.push(say!(STEPPED, name.with(&[]), by, format!("{part:.0}")));
             }
             _ => {}
         }
@@ -121,12 +124,12 @@ mod tests {
     #[test]
     fn steady_blocks_pass_and_others_are_named() {
         let of = |shape| Series::of(&report(&counts(shape))).unwrap();
-        assert_eq!(unsteady(&of(|_| 1.0)), Vec::<String>::new());
+        assert_eq!(unsteady(&of(|_| 1.0)), Vec::<Said>::new());
         let drifting = unsteady(&of(|at| 1.0 - 0.004 * at as f64));
         assert!(drifting[0].starts_with("throughput drifted by -3"), "{drifting:?}");
         let stepping = unsteady(&of(|at| if at < 41 { 1.0 } else { 0.7 }));
         assert!(stepping[0].starts_with("throughput stepped by -") && stepping.len() == 2, "{stepping:?}");
-        assert_eq!(unsteady(&of(|at| 1.0 - 0.0005 * at as f64)), Vec::<String>::new(), "too small to matter");
+        assert_eq!(unsteady(&of(|at| 1.0 - 0.0005 * at as f64)), Vec::<Said>::new(), "too small to matter");
         assert!(has_warmed_up(&of(|_| 1.0)) && !has_warmed_up(&of(|at| (at as f64 + 1.0).powi(2))));
         assert!(has_warmed_up(&Series::default()) && unsteady(&Series::default()).is_empty());
     }

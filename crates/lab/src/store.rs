@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde_json::Value;
+use weir_conf::language::Language;
 use weir_net::clock;
+
+use crate::said::shown;
 
 /// Where, unless said.
 pub const DEFAULT: &str = ".weir/runs";
@@ -100,7 +103,7 @@ fn find(store: &Path, id: &str) -> Result<PathBuf, String> {
 }
 
 /// All runs, oldest first: id, kind, and what was said.
-pub fn list(store: &Path) -> Vec<(String, String, String)> {
+pub fn list(store: &Path, language: Language) -> Vec<(String, String, String)> {
     let mut names: Vec<String> = fs::read_dir(store)
         .into_iter()
         .flatten()
@@ -109,10 +112,13 @@ pub fn list(store: &Path) -> Vec<(String, String, String)> {
         .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json").map(str::to_owned))
         .collect();
     names.sort();
-    let text = |json: &Value| json.as_str().unwrap_or_default().to_owned();
     names
         .into_iter()
-        .filter_map(|id| read(store, &id).ok().map(|run| (id, text(&run["kind"]), text(&run["verdict"]["text"]))))
+        .filter_map(|id| {
+            read(store, &id).ok().map(|run| {
+                (id, run["kind"].as_str().unwrap_or_default().to_owned(), shown(&run["verdict"], "text", language))
+            })
+        })
         .collect()
 }
 
@@ -139,7 +145,10 @@ mod tests {
         note(&store, "20260103-1", &json!({"id": "20260103-1", "kind": "ab", "blocks": []})).unwrap();
         let told = fs::read_to_string(running(&store, "20260103-1")).unwrap();
         assert!(told.ends_with("}\n") && told.contains("blocks"));
-        assert_eq!((list(&store).len(), read(&store, "last").unwrap_err().contains("no run of a lab")), (2, true));
+        assert_eq!(
+            (list(&store, Language::English).len(), read(&store, "last").unwrap_err().contains("no run of a lab")),
+            (2, true)
+        );
         forget(&store, "20260103-1");
         assert!(!running(&store, "20260103-1").exists());
         fs::remove_dir_all(store).unwrap();

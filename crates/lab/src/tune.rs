@@ -7,6 +7,11 @@ use std::io;
 
 use serde_json::{Value, json};
 use weir_conf::Files;
+use weir_conf::language::Language;
+
+use crate::report::{self, INDENT};
+use crate::said::{Said, Text, left, say, shown, shown_list, width};
+use crate::texts;
 
 /// Knobs tried in one run, at most.
 pub const TRIES_MAX: usize = 32;
@@ -56,7 +61,7 @@ pub struct Knob {
     /// Its name; one is tried once.
     pub name: String,
     /// Why it is recommended.
-    pub says: String,
+    pub says: Said,
     /// The files with it.
     pub draft: Draft,
 }
@@ -77,7 +82,7 @@ pub enum Compared {
     /// A run.
     Run(Box<Value>),
     /// It was not run: nothing is to be expected, for this reason.
-    Pointless(String),
+    Pointless(Said),
 }
 
 /// A knob that was tried.
@@ -86,13 +91,13 @@ pub struct Try {
     /// The knob.
     pub knob: String,
     /// Why it was recommended.
-    pub says: String,
-    /// What it changes, of the run.
-    pub changes: Vec<String>,
+    pub says: Said,
+    /// What it changes, of the run: its changes in English, and by name.
+    pub changes: (Value, Value),
     /// The run that compared it.
     pub run: Option<String>,
     /// The verdict's name and sentence.
-    pub verdict: (String, String),
+    pub verdict: (String, Said),
     /// It stays.
     pub is_kept: bool,
 }
@@ -107,7 +112,7 @@ pub struct Tuned {
     /// All that is kept beside the beginning, where it is more than one knob.
     pub total: Option<Value>,
     /// Why it ended before every knob was tried.
-    pub cut: Option<String>,
+    pub cut: Option<Said>,
 }
 
 /// Tries knobs until there is none that was not tried.
@@ -123,11 +128,11 @@ pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, String> {
             break;
         };
         if it.tries.len() >= tries_max.min(TRIES_MAX) {
-            it.cut = Some(format!("{} knobs were tried: --tries asks for more", it.tries.len()));
+            it.cut = Some(say!(CUT_BY_TRIES, it.tries.len()));
             break;
         }
         let Some(compared) = bench.compare(&it.draft, &knob.draft, &knob.name)? else {
-            it.cut = Some("stopped before its end".to_owned());
+            it.cut = Some(say!(STOPPED));
             return Ok(it);
         };
         let tried = judged(&knob, &compared);
@@ -146,10 +151,10 @@ pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, String> {
     }
     // Effects do not add up: what all of it does is measured too.
     if it.kept().count() > 1 && it.cut.is_none() {
-        match bench.compare(&start, &it.draft, "everything kept")? {
+        match bench.compare(&start, &it.draft, texts::EVERYTHING_KEPT.en)? {
             Some(Compared::Run(run)) => it.total = Some(*run),
             Some(Compared::Pointless(_)) => {}
-            None => it.cut = Some("stopped before its end".to_owned()),
+            None => it.cut = Some(say!(STOPPED)),
         }
     }
     Ok(it)
@@ -159,13 +164,19 @@ fn judged(knob: &Knob, compared: &Compared) -> Try {
     let (changes, run, verdict) = match compared {
         Compared::Run(run) => {
             let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let changes = run["changes"].as_array().into_iter().flatten().map(word).collect();
-            (changes, Some(word(&run["id"])), (word(&run["verdict"]["name"]), word(&run["verdict"]["text"])))
+            let changes = (run["changes"].clone(), run["changes_said"].clone());
+            (changes, Some(word(&run["id"])), (word(&run["verdict"]["name"]), said(&run["verdict"])))
         }
-        Compared::Pointless(why) => (Vec::new(), None, ("not run".to_owned(), format!("nothing to expect: {why}"))),
+        Compared::Pointless(why) => (<_>::default(), None, ("not run".to_owned(), say!(POINTLESS, why))),
     };
     let is_kept = verdict.0 == HELPS;
     Try { knob: knob.name.clone(), says: knob.says.clone(), changes, run, verdict, is_kept }
+}
+
+/// The sentence of a verdict, by name if it has one.
+fn said(verdict: &Value) -> Said {
+    let english = || Said::from(verdict["text"].as_str().unwrap_or_default());
+    Said::read(&verdict["text_said"]).unwrap_or_else(english)
 }
 
 impl Tuned {
@@ -175,21 +186,19 @@ impl Tuned {
     }
 
     /// The verdict's name and sentence.
-    pub fn verdict(&self) -> (&'static str, String) {
+    pub fn verdict(&self) -> (&'static str, Said) {
         let kept: Vec<&str> = self.kept().map(|tried| tried.knob.as_str()).collect();
-        let of = format!("{} of {} knobs", kept.len(), self.tries.len());
-        let total = self.total.as_ref().and_then(|run| run["verdict"]["text"].as_str());
-        let proof = match (total, self.kept().next()) {
-            (Some(total), _) => format!("together: {total}"),
+        let (some, of) = (kept.len(), self.tries.len());
+        let proof = match (&self.total, self.kept().next()) {
+            (Some(total), _) => say!(TOGETHER, said(&total["verdict"])),
             (None, Some(only)) if kept.len() == 1 => only.verdict.1.clone(),
-            _ => "together: not measured".to_owned(),
+            _ => say!(TOGETHER_UNMEASURED),
         };
-        let cut = self.cut.as_deref();
-        match (kept.is_empty(), self.tries.is_empty(), cut) {
-            (false, ..) => ("tuned", format!("{of} kept ({}); {proof}", kept.join(", "))),
-            (true, _, Some(why)) => ("no verdict", format!("nothing kept: {why}")),
-            (true, true, None) => ("nothing to try", "no rule recommends anything that could be tried here".to_owned()),
-            (true, false, None) => ("nothing helps", format!("{of} kept: none is shown to help")),
+        match (kept.is_empty(), self.tries.is_empty(), &self.cut) {
+            (false, ..) => ("tuned", say!(TUNED, some, of, kept.join(", "), proof)),
+            (true, _, Some(why)) => ("no verdict", say!(NOTHING_KEPT, why)),
+            (true, true, None) => ("nothing to try", say!(NOTHING_TO_TRY)),
+            (true, false, None) => ("nothing helps", say!(NONE_HELPS, some, of)),
         }
     }
 
@@ -202,8 +211,10 @@ impl Tuned {
             .iter()
             .map(|tried| {
                 json!({
-                    "knob": tried.knob, "says": tried.says, "changes": tried.changes, "run": tried.run,
-                    "verdict": {"name": tried.verdict.0, "text": tried.verdict.1}, "is_kept": tried.is_kept,
+                    "knob": tried.knob, "says": tried.says.en(), "says_said": tried.says,
+                    "changes": tried.changes.0, "changes_said": tried.changes.1, "run": tried.run,
+                    "verdict": {"name": tried.verdict.0, "text": tried.verdict.1.en(), "text_said": tried.verdict.1},
+                    "is_kept": tried.is_kept,
                 })
             })
             .collect();
@@ -218,39 +229,39 @@ impl Tuned {
             "tries": tries,
             "files": files,
             "total": self.total.as_ref().map(|run| run["id"].clone()),
-            "cut": self.cut,
-            "verdict": {"name": name, "text": sentence},
+            "cut": self.cut.as_ref().map(Said::en),
+            "cut_said": self.cut,
+            "verdict": {"name": name, "text": sentence.en(), "text_said": sentence},
         })
     }
 }
 
 /// A run of this kind for a terminal.
-pub fn text(run: &Value) -> String {
+pub fn text(run: &Value, language: Language) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut lines = vec![format!(
-        "Run {} of {} ({}), {}",
-        word(&run["id"]),
-        word(&run["before"]["file"]),
-        word(&run["environment"]["before"]),
-        word(&run["load"])
-    )];
+    let mut lines = vec![report::title(run, language)];
+    let columns = [texts::KEPT, texts::DROPPED].iter().map(|text| width(text.say(language))).max().unwrap_or(0);
     for tried in run["tries"].as_array().into_iter().flatten() {
-        let mark = if tried["is_kept"] == true { "kept   " } else { "dropped" };
-        lines.extend([String::new(), format!("{mark}  {}: {}", word(&tried["knob"]), word(&tried["says"]))]);
-        let changes = tried["changes"].as_array().into_iter().flatten();
-        lines.extend(changes.map(|change| format!("           {}", word(change))));
-        let run = tried["run"].as_str().map(|id| format!("  (run {id})")).unwrap_or_default();
-        lines.push(format!("           {}{run}", word(&tried["verdict"]["text"])));
+        let mark = left(fate(tried).say(language), columns);
+        lines.extend([String::new(), format!("{mark}  {}: {}", word(&tried["knob"]), shown(tried, "says", language))]);
+        lines.extend(shown_list(tried, "changes", language).iter().map(|change| format!("{INDENT}{change}")));
+        let run = tried["run"].as_str().map(|id| say!(TRY_RUN, id)).unwrap_or_default();
+        lines.push(format!("{INDENT}{}{}", shown(&tried["verdict"], "text", language), run.say(language)));
     }
     if let Some(diff) = run["diff"].as_str().filter(|diff| !diff.is_empty()) {
         lines.extend([String::new(), diff.trim_end().to_owned()]);
     }
-    lines.extend([String::new(), format!("Verdict: {}", word(&run["verdict"]["text"]))]);
+    lines.extend([String::new(), report::verdict(run, language)]);
     if run["files"].as_array().is_some_and(|files| !files.is_empty()) {
         let id = word(&run["id"]);
-        lines.push(format!("Write it: weir lab apply {id}    take it back: weir lab undo {id}"));
+        lines.push(say!(WRITE_IT, id).say(language).to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// Whether a knob stays, as it is said.
+pub(crate) fn fate(tried: &Value) -> Text {
+    if tried["is_kept"] == true { texts::KEPT } else { texts::DROPPED }
 }
 
 #[cfg(test)]
@@ -275,7 +286,7 @@ mod tests {
         fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, String> {
             let knob = |name: &str| Knob {
                 name: name.to_owned(),
-                says: String::new(),
+                says: Said::default(),
                 draft: draft.with([(format!("/{name}"), name.as_bytes().to_vec())]),
             };
             // "then" is recommended only where "first" is there.
@@ -291,7 +302,7 @@ mod tests {
             self.compared.push(format!("{name}: {} -> {}", before.changed.len(), after.changed.len()));
             let verdict = self.knobs.iter().find(|(known, _)| *known == name).map_or("better", |(_, verdict)| verdict);
             Ok(Some(match verdict {
-                "inert" => Compared::Pointless("it is the default".to_owned()),
+                "inert" => Compared::Pointless("it is the default".into()),
                 name => Compared::Run(Box::new(json!({"id": "r", "verdict": {"name": name, "text": name}}))),
             }))
         }
@@ -312,7 +323,8 @@ mod tests {
             ["no: 0 -> 1", "first: 0 -> 1", "then: 1 -> 2", "idle: 2 -> 3", "so: 2 -> 3", "everything kept: 0 -> 2"]
         );
         assert_eq!(tuned.draft.changed.keys().collect::<Vec<_>>(), ["/first", "/then"]);
-        assert_eq!(tuned.verdict(), ("tuned", "2 of 5 knobs kept (first, then); together: better".to_owned()));
+        let (name, text) = tuned.verdict();
+        assert_eq!((name, text.en()), ("tuned", "2 of 5 knobs kept (first, then); together: better"));
     }
 
     #[test]
@@ -321,15 +333,12 @@ mod tests {
             |knobs: &[(&'static str, &'static str)], tries| tune(&mut Fake::new(knobs), tries).unwrap().verdict();
         assert_eq!(verdict(&[], 9).0, "nothing to try");
         assert_eq!(verdict(&[("a", "no difference"), ("b", "trade-off")], 9).0, "nothing helps");
-        assert_eq!(verdict(&[("a", "better")], 9), ("tuned", "1 of 1 knobs kept (a); better".to_owned()));
+        assert_eq!(verdict(&[("a", "better")], 9), ("tuned", say!(TUNED, 1u32, 1u32, "a", "better")));
         // Noise ends it: the next knob would not be seen either.
         assert_eq!(verdict(&[("a", "no verdict"), ("b", "better")], 9).0, "no verdict");
         assert!(verdict(&[("a", "better"), ("b", "better"), ("c", "better")], 2).1.contains("together: not measured"));
         let mut fake = Fake { patience: 1, ..Fake::new(&[("a", "worse"), ("b", "better")]) };
-        assert_eq!(
-            tune(&mut fake, 9).unwrap().verdict(),
-            ("no verdict", "nothing kept: stopped before its end".to_owned())
-        );
+        assert_eq!(tune(&mut fake, 9).unwrap().verdict(), ("no verdict", say!(NOTHING_KEPT, say!(STOPPED))));
     }
 
     #[test]
@@ -339,7 +348,7 @@ mod tests {
         run["id"] = json!("7");
         run["diff"] = json!("-old\n+a\n");
         assert_eq!(run["files"], json!([{"name": "/a", "before": "old", "after": "a"}]));
-        let text = text(&run);
+        let text = text(&run, Language::English);
         for part in ["kept     a", "-old\n+a", "Verdict: 1 of 1", "weir lab undo 7"] {
             assert!(text.contains(part), "{part}: {text}");
         }

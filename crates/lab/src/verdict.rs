@@ -3,8 +3,13 @@
 //! [`ROWS`] is the whole vocabulary: the first row whose condition holds gives the sentence. Nothing else in weir calls a
 //! configuration faster. A sentence carries its interval, its units and its number of pairs, or its reason for having none.
 
+use serde_json::{Value, json};
+use weir_conf::language::Language;
+
 use crate::metric::{Good, Metric, Scale, digits};
+use crate::said::{Said, Text, say};
 use crate::stats::{self, Interval};
+use crate::texts;
 
 /// A figure of every pair: before and after, with how many requests each block saw and how many failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,31 +48,31 @@ pub enum Basis {
 
 impl Basis {
     /// `8 pairs`.
-    pub fn count(self, pairs: usize) -> String {
+    pub fn count(self, pairs: usize) -> Said {
         match self {
-            Basis::Runs(before, after) => format!("{before} and {after} runs"),
-            _ => format!("{pairs} {}", self.word()),
+            Basis::Pairs => say!(PAIRS, pairs),
+            Basis::Duets => say!(DUETS, pairs),
+            Basis::Rounds => say!(ROUNDS, pairs),
+            Basis::Runs(before, after) => say!(RUNS, before, after),
         }
     }
 
-    /// What more of it is called.
-    fn word(self) -> &'static str {
+    /// `8 more pairs`.
+    fn more(self, missing: usize) -> Said {
         match self {
-            Basis::Pairs => "pairs",
-            Basis::Duets => "duets",
-            Basis::Rounds => "rounds",
-            Basis::Runs(..) => "runs of each",
+            Basis::Pairs => say!(MORE_PAIRS, missing),
+            Basis::Duets => say!(MORE_DUETS, missing),
+            Basis::Rounds => say!(MORE_ROUNDS, missing),
+            Basis::Runs(..) => say!(MORE_RUNS, missing),
         }
     }
 
     /// Why so few say nothing.
-    fn too_few(self, pairs: usize, needed: usize) -> String {
+    fn too_few(self, pairs: usize, needed: usize) -> Said {
         match (self, pairs) {
-            (Basis::Runs(before, after), 2..) => {
-                format!("{before} and {after} runs, and an interval needs {needed} of each")
-            }
-            (Basis::Pairs, 0 | 1) | (Basis::Runs(..), _) => "one run per arm".to_owned(),
-            _ => format!("{pairs} {}, and the first look is at {needed}", self.word()),
+            (Basis::Runs(before, after), 2..) => say!(TOO_FEW_RUNS, before, after, needed),
+            (Basis::Pairs, 0 | 1) | (Basis::Runs(..), _) => say!(ONE_RUN),
+            _ => say!(BEFORE_FIRST_LOOK, self.count(pairs), needed),
         }
     }
 }
@@ -247,7 +252,7 @@ pub struct Situation<'a> {
     /// What the pairs say.
     pub estimate: &'a Estimate,
     /// Why nothing may be said, if so.
-    pub gate: Option<&'a str>,
+    pub gate: Option<&'a Said>,
     /// Pairs without which nothing is said.
     pub pairs_min: usize,
     /// Guard metrics that got worse, each as `errors +2.1 pp`.
@@ -255,7 +260,7 @@ pub struct Situation<'a> {
     /// Kinds of errors that became fewer while errors did not.
     pub reclassified: &'a [String],
     /// Why the change can have no effect, if a lint knows.
-    pub no_effect: &'a [String],
+    pub no_effect: &'a [Said],
     /// How long a pair takes, in minutes.
     pub minutes_a_pair: f64,
 }
@@ -265,104 +270,104 @@ pub struct Row {
     /// Its name in stored runs.
     pub name: &'static str,
     /// When it is said, for readers.
-    pub when: &'static str,
+    pub when: Text,
     /// What the exit code makes of it: is the change shown to be worse?
     pub is_regression: bool,
     holds: fn(&Situation<'_>) -> bool,
-    say: fn(&Situation<'_>) -> String,
+    say: fn(&Situation<'_>) -> Said,
 }
 
 /// The vocabulary, in the order in which it is tried.
 pub const ROWS: &[Row] = &[
     Row {
         name: "no verdict",
-        when: "the generator, the host or the stack spoiled the blocks",
+        when: texts::WHEN_NO_VERDICT,
         is_regression: false,
         holds: |it| it.gate.is_some(),
-        say: |it| format!("no verdict: {}", it.gate.unwrap_or_default()),
+        say: |it| say!(NO_VERDICT, it.gate.cloned().unwrap_or_default()),
     },
     Row {
         name: "not comparable",
-        when: "there are fewer pairs than any interval needs",
+        when: texts::WHEN_NOT_COMPARABLE,
         is_regression: false,
         holds: |it| it.estimate.pairs < it.pairs_min || it.estimate.interval.is_none(),
-        say: |it| format!("not comparable: {}", it.estimate.basis.too_few(it.estimate.pairs, it.pairs_min)),
+        say: |it| say!(NOT_COMPARABLE, it.estimate.basis.too_few(it.estimate.pairs, it.pairs_min)),
     },
     Row {
         name: "no errors",
-        when: "errors are compared, and neither had any",
+        when: texts::WHEN_NO_ERRORS,
         is_regression: false,
         holds: |it| it.estimate.has_no_errors(it.metric),
         say: |it| {
-            let bound = |(_, of)| format!("0 of {of} (95 %: at most {} %)", digits(stats::zero_bound(of) * 100.0));
-            format!(
-                "no errors in either: {} before, {} after",
-                bound(it.estimate.failed.0),
-                bound(it.estimate.failed.1)
-            )
+            let bound = |(_, of)| say!(ERRORS_BOUND, of, digits(stats::zero_bound(of) * 100.0));
+            say!(NO_ERRORS, bound(it.estimate.failed.0), bound(it.estimate.failed.1))
         },
     },
     Row {
         name: "trade-off",
-        when: "the metric got better and a guard got worse",
+        when: texts::WHEN_TRADE_OFF,
         is_regression: true,
         holds: |it| is_shown(it) && it.estimate.is_good(it.metric) && !it.worse.is_empty(),
         say: |it| {
             let change = signed(it.metric, it.estimate.amount(it.metric, it.estimate.effect));
-            format!("trade-off: {} {change} but {}: not an improvement", it.metric.key, it.worse.join(", "))
+            say!(TRADE_OFF, it.metric.key, change, it.worse.join(", "))
         },
     },
     Row {
         name: "reclassified",
-        when: "some kind of error became rarer and errors as a whole did not",
+        when: texts::WHEN_RECLASSIFIED,
         is_regression: false,
         holds: |it| {
             let is_reduced = it.estimate.excludes_zero() && it.estimate.is_good(it.metric);
             !it.reclassified.is_empty() && !is_reduced
         },
-        say: |it| {
-            format!("errors reclassified, not reduced: fewer {}, {} in all", it.reclassified.join(", "), range(it))
-        },
+        say: |it| say!(RECLASSIFIED, it.reclassified.join(", "), range(it)),
     },
     Row {
         name: "negligible",
-        when: "the interval excludes nothing-changed, and lies within the threshold",
+        when: texts::WHEN_NEGLIGIBLE,
         is_regression: false,
         holds: |it| it.estimate.excludes_zero() && it.estimate.is_within(it.metric, it.estimate.interval, it.threshold),
-        say: |it| format!("real but negligible: {}", range(it)),
+        say: |it| say!(NEGLIGIBLE, range(it)),
     },
     Row {
         name: "better",
-        when: "the interval excludes nothing-changed, the good way",
+        when: texts::WHEN_BETTER,
         is_regression: false,
         holds: |it| it.estimate.excludes_zero() && it.estimate.is_good(it.metric),
         say: |it| claim(it, it.metric.words.0),
     },
     Row {
         name: "worse",
-        when: "the interval excludes nothing-changed, the bad way",
+        when: texts::WHEN_WORSE,
         is_regression: true,
         holds: |it| it.estimate.excludes_zero(),
         say: |it| claim(it, it.metric.words.1),
     },
     Row {
         name: "as expected",
-        when: "a lint says that the change has no effect, and none is seen",
+        when: texts::WHEN_AS_EXPECTED,
         is_regression: false,
         holds: |it| !it.no_effect.is_empty(),
-        say: |it| format!("as expected: the change has no effective difference ({})", it.no_effect.join("; ")),
+        say: |it| say!(AS_EXPECTED, Said::list(it.no_effect, "; ")),
     },
     Row {
         name: "no difference",
-        when: "the 90 % interval lies within the threshold: two one-sided tests at 5 %",
+        when: texts::WHEN_NO_DIFFERENCE,
         is_regression: false,
         holds: |it| it.estimate.is_within(it.metric, it.estimate.narrow, it.threshold),
         say: |it| {
             let (most, basis) = (plain(it.metric, it.threshold), it.estimate.basis.count(it.estimate.pairs));
-            format!("no difference larger than {most} ({basis})")
+            say!(NO_DIFFERENCE, most, basis)
         },
     },
-    Row { name: "inconclusive", when: "otherwise", is_regression: false, holds: |_| true, say: inconclusive },
+    Row {
+        name: "inconclusive",
+        when: texts::WHEN_INCONCLUSIVE,
+        is_regression: false,
+        holds: |_| true,
+        say: inconclusive,
+    },
 ];
 
 /// What is said, and by which row.
@@ -371,15 +376,22 @@ pub struct Verdict {
     /// The row's name.
     pub name: &'static str,
     /// The sentence.
-    pub text: String,
+    pub text: Said,
     /// Whether the change is shown to be worse.
     pub is_regression: bool,
+}
+
+impl Verdict {
+    /// As a run keeps it.
+    pub fn to_json(&self) -> Value {
+        json!({"name": self.name, "text": self.text.en(), "text_said": self.text, "is_regression": self.is_regression})
+    }
 }
 
 /// The first row that holds.
 pub fn judge(situation: &Situation<'_>) -> Verdict {
     let row = ROWS.iter().find(|row| (row.holds)(situation));
-    row.map_or(Verdict { name: "", text: String::new(), is_regression: false }, |row| Verdict {
+    row.map_or(Verdict { name: "", text: Said::default(), is_regression: false }, |row| Verdict {
         name: row.name,
         text: (row.say)(situation),
         is_regression: row.is_regression,
@@ -388,14 +400,14 @@ pub fn judge(situation: &Situation<'_>) -> Verdict {
 
 /// What may be said of an interaction: whether one change alters what another does. It is neither good nor bad.
 pub fn interaction(it: &Situation<'_>) -> Verdict {
-    let said = |name: &'static str, text: String| Verdict { name, text, is_regression: false };
+    let said = |name: &'static str, text: Said| Verdict { name, text, is_regression: false };
     let usual = judge(it);
     let basis = it.estimate.basis.count(it.estimate.pairs);
     match () {
         () if matches!(usual.name, "no verdict" | "not comparable" | "no errors") => usual,
-        () if is_shown(it) => said("interaction", format!("interaction {} ({basis})", range(it))),
+        () if is_shown(it) => said("interaction", say!(INTERACTION, range(it), basis)),
         () if it.estimate.is_within(it.metric, it.estimate.narrow, it.threshold) => {
-            said("no interaction", format!("no interaction larger than {} ({basis})", plain(it.metric, it.threshold)))
+            said("no interaction", say!(NO_INTERACTION, plain(it.metric, it.threshold), basis))
         }
         () => said("inconclusive", inconclusive(it)),
     }
@@ -411,14 +423,14 @@ fn is_shown(it: &Situation<'_>) -> bool {
     it.estimate.excludes_zero() && !it.estimate.is_within(it.metric, it.estimate.interval, it.threshold)
 }
 
-fn claim(it: &Situation<'_>, word: &str) -> String {
+fn claim(it: &Situation<'_>, word: Text) -> Said {
     let Estimate { pairs, basis, confidence, middles, .. } = it.estimate;
     let least = |is_least: bool| if is_least { "≥ " } else { "" };
     let (before, after) = (least(it.estimate.is_least.0), least(it.estimate.is_least.1));
     let (from, to) = (number(it.metric, middles.0), it.metric.show(middles.1));
     let values = format!("{} {before}{from}→{after}{to}", it.metric.key);
     let confidence = (confidence * 1000.0).round() / 10.0;
-    format!("{word} by {} ({confidence} % CI), {values}, {}", size(it), basis.count(*pairs))
+    say!(CLAIM, word.with(&[]), size(it), confidence, values, basis.count(*pairs))
 }
 
 fn number(metric: &Metric, value: f64) -> String {
@@ -426,19 +438,20 @@ fn number(metric: &Metric, value: f64) -> String {
     shown.strip_suffix(metric.unit).map_or(shown.clone(), |number| number.trim_end().to_owned())
 }
 
-fn inconclusive(it: &Situation<'_>) -> String {
+fn inconclusive(it: &Situation<'_>) -> Said {
     let seen = plain(it.metric, it.estimate.detectable(it.metric));
     let more = match it.estimate.pairs_missing(it.metric, it.threshold) {
         Some(missing) => {
             let minutes = (missing as f64 * it.minutes_a_pair).ceil().max(1.0);
-            let (word, least) = (it.estimate.basis.word(), plain(it.metric, it.threshold));
+            let least = plain(it.metric, it.threshold);
             // Nobody knows how long runs took that were made elsewhere.
-            let time = if it.minutes_a_pair > 0.0 { format!(" (≈ {minutes:.0} min)") } else { String::new() };
-            format!("; run {missing} more {word}{time} to detect {least}")
+            let is_known = it.minutes_a_pair > 0.0;
+            let time = if is_known { say!(ABOUT_MINUTES, format!("{minutes:.0}")) } else { Said::default() };
+            say!(MORE_TO_DETECT, it.estimate.basis.more(missing), time, least)
         }
-        None => String::new(),
+        None => Said::default(),
     };
-    format!("inconclusive: {}; smallest detectable now {seen}{more}", range(it))
+    say!(INCONCLUSIVE, range(it), seen, more)
 }
 
 /// How much, without a sign, the smaller end first: `12–18 %`. An interval that excludes nothing has ends of one sign.
@@ -486,9 +499,29 @@ pub fn plain(metric: &Metric, amount: f64) -> String {
 }
 
 /// The vocabulary as a table, for the guide.
-pub fn table() -> String {
-    let rows = ROWS.iter().map(|row| format!("| {} | {} |\n", row.name, row.when));
-    format!("| verdict | said when |\n|---|---|\n{}", rows.collect::<String>())
+pub fn table(language: Language) -> String {
+    rows(&ROWS.iter().map(|row| (row.name, row.when)).collect::<Vec<_>>(), language)
+}
+
+/// The vocabulary of `weir lab why` as a table.
+pub fn table_of_why(language: Language) -> String {
+    rows(&WHY_WHEN, language)
+}
+
+/// When each word of [`crate::why::say::WORDS`] is said.
+const WHY_WHEN: [(&str, Text); 6] = [
+    ("no verdict", texts::WHEN_WHY_NO_VERDICT),
+    ("PROVED", texts::WHEN_PROVED),
+    ("SHARED", texts::WHEN_SHARED),
+    ("SUSPECTED", texts::WHEN_SUSPECTED),
+    ("UNATTRIBUTED", texts::WHEN_UNATTRIBUTED),
+    ("NOT SATURATED", texts::WHEN_NOT_SATURATED),
+];
+
+fn rows(list: &[(&str, Text)], language: Language) -> String {
+    let heading = [texts::VERDICT_HEADING, texts::WHEN_HEADING].map(|text| text.say(language));
+    let rows: String = list.iter().map(|(name, when)| format!("| {name} | {} |\n", when.say(language))).collect();
+    format!("| {} |\n|---|---|\n{rows}", heading.join(" | "))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use crate::said::{Said, say};
 use crate::stack::Host;
 use crate::watch::{Tick, Watched};
 
@@ -15,7 +16,7 @@ const WINDOW_MS: u64 = 900;
 /// A limit, and the most that was used of it.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
-    what: String,
+    what: Said,
     most: f64,
     limit: f64,
     unit: &'static str,
@@ -40,14 +41,14 @@ pub fn of_blocks(run: &Value) -> Vec<Value> {
         |of: &dyn Fn(&Value) -> Option<f64>| used.iter().filter_map(|block| of(&block["usage"])).reduce(f64::max);
     let share = |name: &'static str| most(&|usage| usage[name].as_f64());
     let edge = most(&|usage| Some(usage["edge_cpu_s"].as_f64()? / usage["seconds"].as_f64()?));
-    let row = |what: &str, most: Option<f64>, limit: f64, unit| {
-        Some(Row { what: what.to_owned(), most: most?, limit, unit }).filter(|row| row.limit > 0.0)
+    let row = |what: Said, most: Option<f64>, limit: f64, unit| {
+        Some(Row { what, most: most?, limit, unit }).filter(|row| row.limit > 0.0)
     };
     let rows = [
-        row("the edge's CPUs", edge, cpus, "CPU"),
-        row("the load generator's CPU, whoever uses it", share("client_core"), 1.0, "CPU"),
-        row("what other work may take of these CPUs", share("foreign"), crate::block::FOREIGN_MAX, "of them"),
-        row("what the machine's host may take", share("steal"), crate::block::STEAL_MAX, "of them"),
+        row(say!(EDGE_CPUS), edge, cpus, "CPU"),
+        row(say!(GENERATOR_CPU), share("client_core"), 1.0, "CPU"),
+        row(say!(OTHER_WORK), share("foreign"), crate::block::FOREIGN_MAX, "of them"),
+        row(say!(HOST_MAY_TAKE), share("steal"), crate::block::STEAL_MAX, "of them"),
     ];
     json(rows.into_iter().flatten().collect())
 }
@@ -57,7 +58,7 @@ fn json(mut rows: Vec<Row>) -> Vec<Value> {
     rows.retain(|row| row.limit > 0.0 && row.most.is_finite());
     rows.sort_by(|one, other| share(other).total_cmp(&share(one)));
     let kept = rows.into_iter().take(KEPT_MAX);
-    kept.map(|row| json!({"what": row.what, "most": row.most, "limit": row.limit, "unit": row.unit})).collect()
+    kept.map(|row| json!({"what": row.what.en(), "what_said": row.what, "most": row.most, "limit": row.limit, "unit": row.unit})).collect()
 }
 
 /// CPU and memory that a control group allows.
@@ -66,7 +67,7 @@ fn quotas(usage: &Value, hosts: &[Host]) -> Vec<Row> {
     let one = |host: &Host| {
         let limit = host.cpus.or(host.credits.as_ref().map(|credits| credits.cpus))?;
         let most = usage["hosts"][&host.name]["cpu_s"].as_f64()? / seconds;
-        Some(Row { what: format!("CPU of host {}", host.name), most, limit, unit: "CPU" })
+        Some(Row { what: format!("CPU of host {}", host.name).into(), most, limit, unit: "CPU" })
     };
     hosts.iter().filter_map(one).collect()
 }
@@ -78,7 +79,7 @@ fn queues(watched: &Watched) -> Vec<Row> {
         all.max().copied().unwrap_or(0)
     };
     let one = |(address, limit): (&String, &u64)| Row {
-        what: format!("accept queue of {address}"),
+        what: format!("accept queue of {address}").into(),
         most: waited(address) as f64,
         limit: *limit as f64,
         unit: "",
@@ -93,7 +94,7 @@ fn ports(watched: &Watched) -> Vec<Row> {
         let Some(limit) = watched.ports.get(&host.name) else { continue };
         // Those that rest are among those that are held.
         for (address, (held, _)) in &host.held {
-            let (what, most) = (format!("ports of {} to {address}", host.name), *held as f64);
+            let (what, most) = (Said::from(format!("ports of {} to {address}", host.name)), *held as f64);
             match rows.iter_mut().find(|row| row.what == what) {
                 Some(row) => row.most = row.most.max(most),
                 None => rows.push(Row { what, most, limit: *limit as f64, unit: "" }),
@@ -113,7 +114,7 @@ fn processes(watched: &Watched) -> Vec<Row> {
     for name in names {
         let of = || watched.ticks.iter().flat_map(|tick| &tick.processes).filter(|it| it.name == name);
         if let Some(most) = of().filter(|it| it.fds_max > 0).max_by_key(|it| it.fds) {
-            let what = format!("descriptors of {name}");
+            let what = format!("descriptors of {name}").into();
             rows.push(Row { what, most: most.fds as f64, limit: most.fds_max as f64, unit: "" });
         }
         let busiest = rate(&watched.ticks, &|tick, total| {
@@ -122,7 +123,7 @@ fn processes(watched: &Watched) -> Vec<Row> {
                 total(u64::from(thread.id), thread.ran_ns as f64 / 1e6);
             }
         });
-        rows.push(Row { what: format!("busiest thread of {name}"), most: busiest, limit: 1.0, unit: "CPU" });
+        rows.push(Row { what: format!("busiest thread of {name}").into(), most: busiest, limit: 1.0, unit: "CPU" });
     }
     rows
 }
@@ -140,7 +141,7 @@ fn links(watched: &Watched, hosts: &[Host]) -> Vec<Row> {
                     total(1, *sent as f64);
                 }
             });
-        Some(Row { what: format!("link of {}", host.name), most, limit, unit: "kbit/s" })
+        Some(Row { what: format!("link of {}", host.name).into(), most, limit, unit: "kbit/s" })
     };
     hosts.iter().filter_map(one).collect()
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Expect;
 use crate::metric::digits;
+use crate::said::{Said, say};
 use crate::series::{Series, throughput_between, unsteady};
 
 /// What facts there are: the beginning of a name and what stands behind it. The guide is checked against them.
@@ -107,7 +108,7 @@ pub struct Judged {
     /// Whether it holds.
     pub holds: bool,
     /// What was found, in words.
-    pub found: String,
+    pub found: Said,
     /// The number, if it is one.
     pub value: Option<f64>,
 }
@@ -118,37 +119,40 @@ impl Expect {
         let value = self.value(answer).and_then(|value| match (&self.against, other) {
             (None, _) => Ok(value),
             (Some(_), Some(other)) => self.value(other).map(|other| value / other),
-            (Some(name), None) => Err(format!("variant {name} was not run")),
+            (Some(name), None) => Err(say!(VARIANT_NOT_RUN, name)),
         });
         match value {
             Ok(value) => Judged {
                 holds: value >= self.range.0 && value <= self.range.1,
-                found: figure(value),
+                found: figure(value).into(),
                 value: Some(value),
             },
             Err(why) => Judged { holds: false, found: why, value: None },
         }
     }
 
-    fn value(&self, answer: &Value) -> Result<f64, String> {
+    fn value(&self, answer: &Value) -> Result<f64, Said> {
         let sum = |names: &[String]| {
             names
                 .iter()
-                .map(|name| fact(answer, name).ok_or_else(|| format!("not measured: {name}")))
-                .sum::<Result<f64, _>>()
+                .map(|name| fact(answer, name).ok_or_else(|| say!(NOT_MEASURED, name)))
+                .sum::<Result<f64, Said>>()
         };
         let value = sum(&self.that)?;
         if self.of.is_empty() { Ok(value) } else { Ok(value / sum(&self.of)?) }
     }
 
     /// What was wanted, in words.
-    pub fn wanted(&self) -> String {
+    pub fn wanted(&self) -> Said {
         match self.range {
-            _ if !self.verdicts.is_empty() => self.verdicts.join(" or "),
-            (least, most) if least == most => figure(least),
-            (f64::NEG_INFINITY, most) => format!("≤ {}", figure(most)),
-            (least, f64::INFINITY) => format!("≥ {}", figure(least)),
-            (least, most) => format!("{} to {}", figure(least), figure(most)),
+            _ if !self.verdicts.is_empty() => {
+                let names = self.verdicts.iter().map(Said::from);
+                names.reduce(|one, other| say!(OR, one, other)).unwrap_or_default()
+            }
+            (least, most) if least == most => figure(least).into(),
+            (f64::NEG_INFINITY, most) => format!("≤ {}", figure(most)).into(),
+            (least, f64::INFINITY) => format!("≥ {}", figure(least)).into(),
+            (least, most) => say!(FROM_TO, figure(least), figure(most)),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use weir_conf::language::Language;
+
 use super::report::{self, FIGURES, beside};
 use crate::html::{NAMES, WIDTH, comparison, escape, figure, waterlines, word};
 use crate::metric::digits;
@@ -138,7 +140,7 @@ fn figures(run: &Value) -> String {
     if rows.is_empty() {
         return rows;
     }
-    let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title)).collect();
+    let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title.en)).collect();
     format!(
         "<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th>edge</th>{heads}</tr>\n{rows}</table></div>\n"
     )
@@ -187,7 +189,7 @@ fn limits(run: &Value) -> String {
             out += &format!(
                 "<details><summary>{}: {fullest}</summary>\n{}</details>\n",
                 title.trim(),
-                waterlines(&block["waterlines"])
+                waterlines(&block["waterlines"], Language::English)
             );
         }
     }
@@ -210,9 +212,10 @@ fn comparisons(run: &Value) -> String {
             word(&compared["after"]),
             word(&compared["verdict"]["text"])
         );
-        head + &comparison(&json!({
+        let of = json!({
             "kind": "ab", "metrics": compared["metrics"], "blocks": compared["blocks"], "design": compared["design"],
-        }))
+        });
+        head + &comparison(&of, Language::English)
     };
     list(&run["comparisons"]).map(one).collect()
 }
@@ -221,7 +224,7 @@ fn comparisons(run: &Value) -> String {
 fn rest(run: &Value) -> String {
     format!(
         "<details><summary>As a terminal shows it</summary><pre>{}</pre></details>\n<footer>weir {} · {} CPUs · Linux {} · seed {} · run {} · made by weir lab</footer>\n",
-        escape(&report::text(run)),
+        escape(&report::text(run, Language::English)),
         word(&run["environment"]["weir"]),
         run["environment"]["cpus"],
         word(&run["environment"]["kernel"]),
@@ -253,7 +256,7 @@ mod tests {
 
     #[test]
     fn edges_stand_beside_each_other() {
-        let page = crate::html::page(&run());
+        let page = crate::html::page(&run(), Language::English);
         for part in [
             "<th>nginx</th><th>weir</th>",
             "<td>slow</td><td class=\"text\">more &lt;i&gt;</td><td>≥ 5</td><td>7</td><td><b class=\"fails\">7, fails</b></td>",
@@ -273,7 +276,7 @@ mod tests {
         let table = report::table(&[run()]);
         assert!(table.contains("| variant | expected | wanted | n/1 (3 s) | w/1 (2 s) |"), "{table}");
         assert!(table.contains("| slow | more <i> | ≥ 5 | 7 | **7** |\n| fast | more <i> | ≥ 5 | 7 |  |"), "{table}");
-        let closing = report::closing(&[run()]);
+        let closing = report::closing(&[run()], Language::English);
         assert!(closing.contains("x<        nginx    2 of   2 holds      3 s\n"), "{closing}");
         assert!(closing.contains("FAILS slow: more <i>: 7 (wanted: ≥ 5)"), "{closing}");
     }

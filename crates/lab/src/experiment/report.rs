@@ -1,16 +1,19 @@
 //! A lab's run, and all of several, as text.
 
 use serde_json::Value;
+use weir_conf::language::Language;
 
 use super::facts::fact;
 use crate::metric::digits;
+use crate::said::{Text, left, right, say, shown};
+use crate::texts;
 
 /// What was expected and found, a line each.
-pub fn text(run: &Value) -> String {
+pub fn text(run: &Value, language: Language) -> String {
     let word = |json: &Value| json.as_str().unwrap_or_default().to_owned();
-    let mut lines = vec![format!("Lab {}: {}", word(&run["name"]), word(&run["title"]))];
+    let mut lines = vec![say!(LAB, word(&run["name"]), word(&run["title"])).say(language).to_owned()];
     if let Some(prior) = run["prior"].as_str().filter(|prior| !prior.is_empty()) {
-        lines.push(format!("  expected: {prior}"));
+        lines.push(say!(EXPECTED, prior).say(language).to_owned());
     }
     let mut at = String::new();
     for one in rows(run) {
@@ -20,26 +23,23 @@ pub fn text(run: &Value) -> String {
             let version =
                 versions.into_iter().find(|edge| edge["edge"] == one["edge"]).map(|edge| word(&edge["version"]));
             lines.push(format!("  {head} ({})", version.unwrap_or_default()));
-            lines.extend(measured(run, one).map(|figures| format!("    measured: {figures}")));
+            lines.extend(measured(run, one, language).map(|all| say!(MEASURED, all).say(language).to_owned()));
             at = head;
         }
-        let verdict = if one["holds"] == true { "holds" } else { "FAILS" };
-        lines.push(format!(
-            "    {verdict}: {}: {} (wanted: {})",
-            word(&one["says"]),
-            word(&one["found"]),
-            word(&one["wanted"])
-        ));
+        let verdict = if one["holds"] == true { say!(LAB_HOLDS) } else { say!(LAB_FAILS) };
+        let (found, wanted) = (shown(one, "found", language), shown(one, "wanted", language));
+        lines.push(say!(JUDGED, verdict, word(&one["says"]), found, wanted).say(language).to_owned());
     }
-    lines.push(word(&run["verdict"]["text"]));
+    lines.push(shown(&run["verdict"], "text", language));
     lines.join("\n") + "\n"
 }
 
 /// What `weir load` measured in the block that an expectation is about, if that is what loaded it.
-fn measured(run: &Value, expected: &Value) -> Option<String> {
+fn measured(run: &Value, expected: &Value, language: Language) -> Option<String> {
     let mut blocks = run["blocks"].as_array()?.iter();
     let block = blocks.find(|block| block["edge"] == expected["edge"] && block["variant"] == expected["variant"])?;
-    let figures = FIGURES.iter().filter_map(|figure| Some(format!("{} {}", figure.title, figure.show(block)?)));
+    let figures =
+        FIGURES.iter().filter_map(|figure| Some(format!("{} {}", figure.title.say(language), figure.show(block)?)));
     let figures: Vec<String> = figures.collect();
     (!figures.is_empty()).then(|| figures.join(", "))
 }
@@ -48,22 +48,27 @@ fn measured(run: &Value, expected: &Value) -> Option<String> {
 pub(super) struct Figure {
     fact: &'static str,
     /// What it is called.
-    pub title: &'static str,
+    pub title: Text,
     unit: &'static str,
 }
 
 /// In the order in which they are shown.
 pub(super) const FIGURES: &[Figure] = &[
-    Figure { fact: "throughput", title: "answers", unit: "/s" },
-    Figure { fact: "p50", title: "p50", unit: " ms" },
-    Figure { fact: "p95", title: "p95", unit: " ms" },
-    Figure { fact: "p99", title: "p99", unit: " ms" },
-    Figure { fact: "p999", title: "p99.9", unit: " ms" },
-    Figure { fact: "max", title: "worst", unit: " ms" },
-    Figure { fact: "codes.5xx", title: "5xx", unit: "" },
-    Figure { fact: "errors", title: "failed", unit: "" },
-    Figure { fact: "cpu.per_request", title: "edge CPU each", unit: " µs" },
+    Figure { fact: "throughput", title: texts::ANSWERS, unit: "/s" },
+    Figure { fact: "p50", title: same("p50"), unit: " ms" },
+    Figure { fact: "p95", title: same("p95"), unit: " ms" },
+    Figure { fact: "p99", title: same("p99"), unit: " ms" },
+    Figure { fact: "p999", title: same("p99.9"), unit: " ms" },
+    Figure { fact: "max", title: texts::WORST, unit: " ms" },
+    Figure { fact: "codes.5xx", title: same("5xx"), unit: "" },
+    Figure { fact: "errors", title: texts::FAILED, unit: "" },
+    Figure { fact: "cpu.per_request", title: texts::EDGE_CPU_EACH, unit: " µs" },
 ];
+
+/// A title that is a name.
+const fn same(name: &'static str) -> Text {
+    Text { name, en: name, ko: name }
+}
 
 impl Figure {
     /// Its number in a block.
@@ -80,7 +85,7 @@ impl Figure {
 }
 
 /// Several runs, a line for each edge of each, and under it what does not hold.
-pub fn closing(runs: &[Value]) -> String {
+pub fn closing(runs: &[Value], language: Language) -> String {
     let word = |json: &Value| json.as_str().unwrap_or_default().to_owned();
     let mut lines = Vec::new();
     for run in runs {
@@ -89,16 +94,14 @@ pub fn closing(runs: &[Value]) -> String {
             let broken: Vec<&&Value> = all.iter().filter(|one| one["holds"] != true).collect();
             let seconds = edge["seconds"].as_f64().unwrap_or(0.0);
             let (lab, name, held) = (word(&run["name"]), word(&edge["edge"]), all.len() - broken.len());
-            lines.push(format!("{lab:<8}  {name:<5}  {held:>3} of {:>3} holds  {seconds:>5.0} s", all.len()));
+            let held = say!(COUNT_HOLDS, format!("{held:>3}"), format!("{:>3}", all.len()));
+            let seconds = right(say!(SECONDS, format!("{seconds:.0}")).say(language), 7);
+            lines.push(format!("{}  {}  {}  {seconds}", left(&lab, 8), left(&name, 5), held.say(language)));
             lines.extend(broken.iter().map(|one| {
                 let variant = word(&one["variant"]);
                 let place = if variant.is_empty() { variant } else { format!("{variant}: ") };
-                format!(
-                    "          FAILS {place}{}: {} (wanted: {})",
-                    word(&one["says"]),
-                    word(&one["found"]),
-                    word(&one["wanted"])
-                )
+                let (found, wanted) = (shown(one, "found", language), shown(one, "wanted", language));
+                say!(FAILS_IN, place, word(&one["says"]), found, wanted).say(language).to_owned()
             }));
         }
     }

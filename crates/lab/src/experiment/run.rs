@@ -17,6 +17,7 @@ use crate::ab::{Tell, now_ms, version};
 use crate::analysis::{Question, analyse};
 use crate::ask::{self, Cpus};
 use crate::block::{Asked, Block, thinned};
+use crate::said::{Said, say};
 use crate::schedule::{AGAIN_MAX, Arm, Looks, blocks};
 use crate::series::Series;
 use crate::stack::{self, Failed, HUB, Place, Process, Ready, Spec};
@@ -73,7 +74,7 @@ pub fn run(
         ));
     }
     prepare(lab, tell)?;
-    stack::sweep().iter().for_each(|line| tell.line(line));
+    stack::sweep().iter().for_each(|line| tell.tell(line));
     let (id, started_ms, place) = (store::new_id(), now_ms(), Place::new()?);
     let wanted = |edge: &&String| how.edges.is_empty() || how.edges.contains(edge);
     let mut all = Vec::new();
@@ -94,10 +95,11 @@ pub fn run(
     let broken = judged.iter().filter(|one| one["holds"] != true).count();
     let is_interrupted = stop.load(Ordering::Relaxed);
     let (name, text) = match (is_interrupted, broken) {
-        (true, _) => ("no verdict", "stopped before its end".to_owned()),
-        (false, 0) => ("holds", format!("all {} that was expected holds", judged.len())),
-        (false, broken) => ("fails", format!("{broken} of {} that was expected does not hold", judged.len())),
+        (true, _) => ("no verdict", say!(STOPPED)),
+        (false, 0) => ("holds", say!(ALL_HOLD, judged.len())),
+        (false, broken) => ("fails", say!(SOME_FAIL, broken, judged.len())),
     };
+    let text = say!(NAMED, &lab.name, text);
     Ok(json!({
         "version": 1,
         "id": id,
@@ -118,7 +120,7 @@ pub fn run(
         "expected": judged,
         "comparisons": all.iter().filter_map(|ran| ran.comparison.clone()).collect::<Vec<_>>(),
         "blocks": all.iter().flat_map(|ran| answers(lab, ran)).collect::<Vec<_>>(),
-        "verdict": {"name": name, "text": format!("{}: {text}", lab.name)},
+        "verdict": {"name": name, "text": text.en(), "text_said": text},
     }))
 }
 
@@ -179,15 +181,17 @@ fn judge(lab: &Lab, ran: &Ran) -> Vec<Value> {
     for expect in lab.expect.iter().filter(|expect| expect.edge.as_ref().is_none_or(|edge| *edge == ran.edge)) {
         let mut keep = |variant: &str, one: Judged| {
             judged.push(json!({
-                "edge": ran.edge, "variant": variant, "says": expect.says, "place": expect.place, "wanted": expect.wanted(),
-                "found": one.found, "value": one.value, "holds": one.holds,
+                "edge": ran.edge, "variant": variant, "says": expect.says, "place": expect.place,
+                "wanted": expect.wanted().en(), "wanted_said": expect.wanted(),
+                "found": one.found.en(), "found_said": one.found, "value": one.value, "holds": one.holds,
             }));
         };
         if !expect.verdicts.is_empty() {
-            let name = ran.comparison.as_ref().and_then(|it| it["verdict"]["name"].as_str()).unwrap_or("not compared");
-            let text = ran.comparison.as_ref().and_then(|it| it["verdict"]["text"].as_str()).unwrap_or(name);
-            let holds = expect.verdicts.iter().any(|wanted| wanted == name);
-            keep("", Judged { holds, found: text.to_owned(), value: None });
+            let verdict = ran.comparison.as_ref().map(|it| &it["verdict"]);
+            let name = verdict.and_then(|it| it["name"].as_str());
+            let found = verdict.and_then(|it| Said::read(&it["text_said"])).unwrap_or_else(|| say!(NOT_COMPARED));
+            let holds = expect.verdicts.iter().any(|wanted| Some(wanted.as_str()) == name);
+            keep("", Judged { holds, found, value: None });
             continue;
         }
         let wanted = |variant: &&Variant| {
@@ -249,12 +253,13 @@ impl Bench<'_> {
         };
         let (mut ran, looks) = (self.ran(), Looks::one(compare.pairs));
         let turns = blocks(self.how.seed, compare.pairs);
-        let (mut measured, mut gate, began): (Vec<Block>, Option<String>, _) = (Vec::new(), None, clock::precise());
+        let (mut measured, mut gate, began): (Vec<Block>, Option<Said>, _) = (Vec::new(), None, clock::precise());
         'all: for turn in &turns {
             let variant = if turn.arm == Arm::Before { before } else { after };
             for attempt in 0..=AGAIN_MAX {
-                let what = format!("{} {} {}, pair {}", self.lab.name, self.edge, variant.name, turn.pair + 1);
-                tell.progress(turn.index, turns.len(), &what);
+                let what = format!("{} {} {}", self.lab.name, self.edge, variant.name);
+                let what = say!(VARIANT_PAIR, what, turn.pair + 1);
+                tell.tell_progress(turn.index, turns.len(), &what);
                 let answer = match self.block(variant, self.how.seed.wrapping_add(turn.pair as u64)) {
                     Ok(answer) => answer,
                     Err(Failed::Stopped) => break 'all,
@@ -265,12 +270,12 @@ impl Bench<'_> {
                 let asked = Asked { is_steady: false, is_noisy: self.how.is_noisy, is_search: false };
                 let block = Block::of(&answer, turn.pair, turn.arm, attempt, asked);
                 ran.answers.insert(variant.name.clone(), answer);
-                let why = block.spoiled.first().cloned();
+                let why = block.why_spoiled().into_iter().next();
                 measured.push(block);
                 let Some(why) = why else { break };
-                tell.line(&format!("{what}: not used: {why}"));
+                tell.tell(&say!(TURN_NOT_USED, what, &why));
                 if attempt == AGAIN_MAX {
-                    gate = Some(format!("{why} ({} times in a row)", AGAIN_MAX + 1));
+                    gate = Some(say!(TIMES_IN_A_ROW, why, AGAIN_MAX + 1));
                     break 'all;
                 }
             }
@@ -292,7 +297,7 @@ impl Bench<'_> {
             "design": {"primary": compare.metric.key},
             "metrics": analysis.metrics,
             "blocks": measured.iter().map(Block::to_json).collect::<Vec<_>>(),
-            "verdict": {"name": analysis.verdict.name, "text": analysis.verdict.text},
+            "verdict": analysis.verdict.to_json(),
         }));
         Ok(ran)
     }

@@ -3,6 +3,7 @@
 use weir_conf::Statement;
 
 use crate::change::{Change, Together};
+use crate::said::Said;
 
 /// Directives whose order among others is their meaning.
 const ORDERED: [&str; 5] = ["rewrite", "set", "return", "break", "if"];
@@ -15,7 +16,7 @@ pub struct Factor {
     /// Its directives.
     pub directives: Vec<String>,
     /// What it changes, a sentence each.
-    pub changes: Vec<String>,
+    pub changes: Vec<Said>,
 }
 
 /// The factors of these changes; the refusal says what is no factor.
@@ -32,8 +33,8 @@ pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, S
         let directives = list.map_or_else(|| vec![change.name.clone()], Clone::clone);
         let name = directives.join("+");
         match found.iter_mut().find(|factor| factor.name == name) {
-            Some(factor) => factor.changes.push(change.sentence()),
-            None => found.push(Factor { name, directives, changes: vec![change.sentence()] }),
+            Some(factor) => factor.changes.push(change.said()),
+            None => found.push(Factor { name, directives, changes: vec![change.said()] }),
         }
     }
     match found.len() {

@@ -6,6 +6,7 @@ use crate::metric::of;
 use crate::stats::chance::normal;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use weir_conf::language::Language;
 use weir_conf::{MemoryFiles, Tree, lay_out};
 
 fn tree(text: &str) -> Tree {
@@ -75,11 +76,8 @@ fn every_round_has_all_combinations_and_its_mirror() {
 }
 
 fn experiment() -> Factorial {
-    let factor = |name: &str| Factor {
-        name: name.to_owned(),
-        directives: vec![name.to_owned()],
-        changes: vec![name.to_owned()],
-    };
+    let factor =
+        |name: &str| Factor { name: name.to_owned(), directives: vec![name.to_owned()], changes: vec![name.into()] };
     let side = Side { file: PathBuf::from("/n"), tree: conf("", ""), edge: crate::ask::Edge::Weir };
     Factorial {
         factors: vec![factor("a"), factor("b")],
@@ -125,7 +123,7 @@ fn no_effects_are_none_and_too_few_rounds_say_so() {
     assert!(none.contains("a with b: no interaction larger than 5.0 %"), "{none}");
     let few: Vec<(usize, Block)> = blocks(5, 0.0, 0.0, 0.0).into_iter().filter(|(_, block)| block.pair < 3).collect();
     assert!(text(&few).starts_with("a: not comparable: 3 rounds, and the first look is at 7"), "{}", text(&few));
-    assert_eq!(analyse(&it, &few, Some("x"), 1.0).verdict["text"], "no verdict: x");
+    assert_eq!(analyse(&it, &few, Some(&"x".into()), 1.0).verdict["text"], "no verdict: x");
     let mut spoiled = blocks(5, 0.0, 0.0, 0.0);
     spoiled[0].1.spoiled.push("x".to_owned());
     assert_eq!(analyse(&it, &spoiled, None, 1.0).effects[0]["rounds"], 7);
@@ -165,7 +163,7 @@ fn a_report_has_every_combination_and_effect() {
         "asked": {"block_s": 1.0}, "design": {"primary": "p95", "rounds": 8, "alpha": 0.0167}, "blocks": json,
         "effects": found.effects, "verdict": found.verdict,
     });
-    let text = crate::report::text(&run);
+    let text = crate::report::text(&run, Language::English);
     for part in [
         "p95 with nothing",
         "p95 with a with b",
@@ -176,5 +174,5 @@ fn a_report_has_every_combination_and_effect() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(crate::html::page(&run).contains("interaction of a with b"));
+    assert!(crate::html::page(&run, Language::English).contains("interaction of a with b"));
 }

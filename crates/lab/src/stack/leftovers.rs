@@ -12,6 +12,7 @@ use weir_meter::host;
 use weir_net::process;
 
 use super::group;
+use crate::said::{Said, say};
 
 /// Every directory and control group of a lab begins so; then comes the lab's process id.
 pub const NAME: &str = "weir-lab-";
@@ -129,17 +130,17 @@ fn add(notes: &Path, line: &str) {
 }
 
 /// Ends and removes what labs left that were killed: processes by id and start, directories, control groups. Says what.
-pub fn sweep() -> Vec<String> {
+pub fn sweep() -> Vec<Said> {
     let is_alive = |pid: u32| host::started_ticks(pid).is_some();
     let mut said = match notes() {
         Ok(notes) => sweep_notes(&notes, &is_alive),
-        Err(error) => vec![format!("nothing is known of killed labs: {error}")],
+        Err(error) => vec![say!(SWEEP_UNKNOWN, error)],
     };
-    said.extend(group::sweep(&is_alive).into_iter().map(|group| format!("removed {group}, of a lab that is no more")));
+    said.extend(group::sweep(&is_alive).into_iter().map(|group| say!(SWEPT, group)));
     said
 }
 
-fn sweep_notes(notes: &Path, is_alive: &dyn Fn(u32) -> bool) -> Vec<String> {
+fn sweep_notes(notes: &Path, is_alive: &dyn Fn(u32) -> bool) -> Vec<Said> {
     let user = process::effective_user();
     let mut said = Vec::new();
     for file in fs::read_dir(notes).into_iter().flatten().flatten() {
@@ -153,7 +154,7 @@ fn sweep_notes(notes: &Path, is_alive: &dyn Fn(u32) -> bool) -> Vec<String> {
         // A directory of that name that another user made since is theirs.
         let left = noted.filter(|dir| is_ours(dir, user).is_ok());
         if let Some(dir) = left.filter(|dir| fs::remove_dir_all(dir).is_ok()) {
-            said.push(format!("removed {}, of a lab that is no more", dir.display()));
+            said.push(say!(SWEPT, dir.display().to_string()));
         }
         let _ = fs::remove_file(&path);
     }
@@ -169,16 +170,14 @@ fn read(path: &Path) -> String {
 }
 
 /// Kills the processes that notes name and that are still the same.
-fn end_noted(text: &str) -> Vec<String> {
+fn end_noted(text: &str) -> Vec<Said> {
     let noted = text.lines().take(NOTED_MAX).filter_map(|line| {
         let (pid, started) = line.split_once(' ')?;
         Some((pid.parse::<u32>().ok()?, started.parse::<u64>().ok()?))
     });
     // Ids of a namespace name other processes out here: only the same start makes it the same process.
     let same = noted.filter(|(pid, started)| *started > 0 && host::started_ticks(*pid) == Some(*started));
-    same.filter(|(pid, _)| process::kill_group(*pid).is_ok())
-        .map(|(pid, _)| format!("ended process group {pid}, of a lab that is no more"))
-        .collect()
+    same.filter(|(pid, _)| process::kill_group(*pid).is_ok()).map(|(pid, _)| say!(SWEPT_GROUP, pid)).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::metric::{METRICS, of};
+use crate::said::tests::{english_in, is_korean};
 use crate::stats::chance::normal;
 use crate::stats::{LOOK_ALPHA, LOOKS};
 
@@ -65,7 +66,7 @@ fn every_row_says_its_sentence() {
     let golden: &[(&str, Case, &str)] = &[
         (
             "no verdict",
-            Case { change: |it| it.gate = Some("load generator saturated (core 97 %)"), ..PLAIN },
+            Case { change: |it| it.gate = Some(Box::leak(Box::new(say!(SATURATED, "97")))), ..PLAIN },
             "no verdict: load generator saturated (core 97 %)",
         ),
         ("not comparable", Case { count: 1, ..PLAIN }, "not comparable: one run per arm"),
@@ -94,7 +95,12 @@ fn every_row_says_its_sentence() {
         ("worse", Case { effect: 0.16, ..PLAIN }, "slower by 14–21 % (95 % CI), p95 41.0→47.7 ms, 8 pairs"),
         (
             "as expected",
-            Case { change: |it| it.no_effect = Box::leak(Box::new(["60s is the default".to_owned()])), ..PLAIN },
+            Case {
+                change: |it| {
+                    it.no_effect = Box::leak(Box::new([Said::of_both("60s is the default", "60s가 기본값입니다")]))
+                },
+                ..PLAIN
+            },
             "as expected: the change has no effective difference (60s is the default)",
         ),
         ("no difference", PLAIN, "no difference larger than 5.0 % (8 pairs)"),
@@ -106,7 +112,17 @@ fn every_row_says_its_sentence() {
     ];
     for (name, case, text) in golden {
         let verdict = say(case);
-        assert_eq!((verdict.name, verdict.text.as_str()), (*name, *text));
+        assert_eq!((verdict.name, verdict.text.en()), (*name, *text));
+        // The word stays, with the Korean beside it, and nothing else of the English does.
+        let korean = verdict.text.say(Language::Korean);
+        let word = match *name {
+            "better" => "faster",
+            "worse" => "slower",
+            name => name,
+        };
+        assert!(korean.starts_with(&format!("{word} (")) && is_korean(korean), "{korean}");
+        assert_eq!(english_in(korean), None, "{korean}");
+        assert_eq!(Said::read(&verdict.to_json()["text_said"]), Some(verdict.text));
     }
     let names: Vec<&str> = golden.iter().map(|(name, ..)| *name).collect();
     assert_eq!(names, ROWS.iter().map(|row| row.name).collect::<Vec<_>>());
@@ -115,7 +131,7 @@ fn every_row_says_its_sentence() {
 /// The guide has the vocabulary as it is.
 #[test]
 fn the_guide_is_not_stale() {
-    assert!(include_str!("../../../../docs/guide/lab.md").contains(&table()));
+    assert!(include_str!("../../../../docs/guide/lab.md").contains(&table(Language::English)));
 }
 
 /// Whatever the metric, the word agrees with the way it went, and the sentence has the metric's unit.
@@ -127,7 +143,7 @@ fn words_agree_with_signs() {
             let verdict = say(&Case { metric: metric.key, before, effect, noise: 0.01, ..PLAIN });
             let is_good = (effect > 0.0) == (metric.good == Good::More);
             let (word, name) = if is_good { (metric.words.0, "better") } else { (metric.words.1, "worse") };
-            assert!(verdict.text.starts_with(&format!("{word} by ")), "{}: {}", metric.key, verdict.text);
+            assert!(verdict.text.starts_with(&format!("{} by ", word.en)), "{}: {}", metric.key, verdict.text);
             assert_eq!((verdict.name, verdict.is_regression), (name, !is_good));
             assert!(verdict.text.contains(metric.unit) && verdict.text.contains(" CI)"), "{}", verdict.text);
         }
@@ -219,4 +235,13 @@ fn false_alarms_are_as_rare_as_promised() {
     let alarms = (0..runs).filter(|seed| lab(u64::from(*seed) + 10_000, 0.0, 0.03).0).count();
     let part = alarms as f64 / f64::from(runs);
     assert!(part <= 0.05 + 3.0 * (0.05f64 * 0.95 / f64::from(runs)).sqrt(), "{part}");
+}
+
+/// The words of `weir lab why` are said where they are decided; when they are said is here, for both languages.
+#[test]
+fn the_words_of_why_are_all_told() {
+    let told: Vec<(&str, &str)> = WHY_WHEN.iter().map(|(word, when)| (*word, when.en)).collect();
+    assert_eq!(told, crate::why::say::WORDS);
+    assert_eq!(table_of_why(Language::English), crate::why::say::table());
+    assert!(table(Language::Korean).starts_with("| 판정 | 조건 |\n"));
 }

@@ -1,0 +1,282 @@
+//! Every text of the lab's reports, in English and in Korean. The words of the vocabulary stay, with the Korean beside them.
+//!
+//! A name is a promise: runs are kept by it. A text that changes its meaning gets another name.
+//!
+//! long: a table, one row a text.
+
+use crate::said::Text;
+
+macro_rules! texts {
+    ($($name:ident: $en:literal, $ko:literal;)*) => {
+        $(#[doc = $en] pub const $name: Text = Text { name: stringify!($name), en: $en, ko: $ko };)*
+        /// All of them.
+        pub const ALL: &[Text] = &[$($name),*];
+    };
+}
+
+texts! {
+    // What may be said of a change.
+    NO_VERDICT: "no verdict: {0}", "no verdict (판정 없음): {0}";
+    ANSWER_UNREADABLE: "the keeper's answer cannot be read: {0}", "측정 프로세스의 응답을 읽을 수 없습니다: {0}";
+    NOT_COMPARABLE: "not comparable: {0}", "not comparable (비교할 수 없음): {0}";
+    NO_ERRORS: "no errors in either: {0} before, {1} after", "no errors (오류 없음): 변경 전 {0}, 변경 후 {1}";
+    ERRORS_BOUND: "0 of {0} (95 %: at most {1} %)", "{0}건 중 0건 (95 %: 최대 {1} %)";
+    TRADE_OFF: "trade-off: {0} {1} but {2}: not an improvement", "trade-off (트레이드오프): {0} {1}, 그러나 {2}: 개선이 아닙니다";
+    RECLASSIFIED: "errors reclassified, not reduced: fewer {0}, {1} in all", "reclassified (오류 종류만 바뀜): 줄어든 종류 {0}, 전체 오류 {1}";
+    NEGLIGIBLE: "real but negligible: {0}", "negligible (차이는 있으나 무시할 수준): {0}";
+    CLAIM: "{0} by {1} ({2} % CI), {3}, {4}", "{0}: {1} (신뢰 구간 {2} %), {3}, {4}";
+    AS_EXPECTED: "as expected: the change has no effective difference ({0})", "as expected (예상대로): 이 변경으로 실제로 달라지는 것이 없습니다 ({0})";
+    NO_DIFFERENCE: "no difference larger than {0} ({1})", "no difference (차이 없음): {0}보다 큰 차이가 없습니다 ({1})";
+    INTERACTION: "interaction {0} ({1})", "interaction (상호작용): {0} ({1})";
+    NO_INTERACTION: "no interaction larger than {0} ({1})", "no interaction (상호작용 없음): {0}보다 큰 상호작용이 없습니다 ({1})";
+    INCONCLUSIVE: "inconclusive: {0}; smallest detectable now {1}{2}", "inconclusive (결론 없음): {0}; 지금 탐지할 수 있는 가장 작은 차이는 {1}입니다{2}";
+    MORE_TO_DETECT: "; run {0}{1} to detect {2}", "; {2}를 탐지하려면 {0} 더 실행하세요{1}";
+    ABOUT_MINUTES: " (≈ {0} min)", " (약 {0}분)";
+    FASTER: "faster", "faster (빨라짐)";
+    SLOWER: "slower", "slower (느려짐)";
+    FEWER_ERRORS: "fewer errors", "fewer errors (오류 감소)";
+    MORE_ERRORS: "more errors", "more errors (오류 증가)";
+    CHEAPER: "cheaper", "cheaper (비용 감소)";
+    DEARER: "dearer", "dearer (비용 증가)";
+
+    // What it rests on.
+    PAIRS: "{0} pairs", "{0}쌍";
+    DUETS: "{0} duets", "duet {0}회";
+    ROUNDS: "{0} rounds", "{0}라운드";
+    RUNS: "{0} and {1} runs", "실행 {0}회와 {1}회";
+    MORE_PAIRS: "{0} more pairs", "{0}쌍";
+    MORE_DUETS: "{0} more duets", "duet {0}회";
+    MORE_ROUNDS: "{0} more rounds", "{0}라운드";
+    MORE_RUNS: "{0} more runs of each", "각각 {0}회";
+    TOO_FEW_RUNS: "{0} and {1} runs, and an interval needs {2} of each", "실행이 {0}회와 {1}회입니다. 구간을 구하려면 각각 {2}회가 필요합니다";
+    ONE_RUN: "one run per arm", "설정마다 실행이 한 번뿐입니다";
+    BEFORE_FIRST_LOOK: "{0}, and the first look is at {1}", "현재 {0}입니다. 첫 판정에는 {1} 이상이 필요합니다";
+
+    // When each is said.
+    WHEN_NO_VERDICT: "the generator, the host or the stack spoiled the blocks", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
+    WHEN_NOT_COMPARABLE: "there are fewer pairs than any interval needs", "구간을 구하기에 쌍이 부족할 때";
+    WHEN_NO_ERRORS: "errors are compared, and neither had any", "오류를 비교하는데 양쪽 모두 오류가 없을 때";
+    WHEN_TRADE_OFF: "the metric got better and a guard got worse", "지표는 좋아졌지만 함께 감시하는 지표가 나빠졌을 때";
+    WHEN_RECLASSIFIED: "some kind of error became rarer and errors as a whole did not", "어떤 종류의 오류는 줄었지만 전체 오류는 줄지 않았을 때";
+    WHEN_NEGLIGIBLE: "the interval excludes nothing-changed, and lies within the threshold", "구간에 0이 없지만 모두 기준값 안에 있을 때";
+    WHEN_BETTER: "the interval excludes nothing-changed, the good way", "구간에 0이 없고 좋아지는 쪽일 때";
+    WHEN_WORSE: "the interval excludes nothing-changed, the bad way", "구간에 0이 없고 나빠지는 쪽일 때";
+    WHEN_AS_EXPECTED: "a lint says that the change has no effect, and none is seen", "정적 검사가 효과 없는 변경이라고 했고, 실제로 효과가 보이지 않을 때";
+    WHEN_NO_DIFFERENCE: "the 90 % interval lies within the threshold: two one-sided tests at 5 %", "90 % 구간이 기준값 안에 있을 때 (5 % 수준의 단측 검정 두 번)";
+    WHEN_INCONCLUSIVE: "otherwise", "그 밖의 경우";
+    WHEN_PROVED: "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), and with nothing else (surely below 0.2)", "원인 후보를 조이면 응답이 줄고(탄력도가 확실히 0.3 초과), 다른 것을 조이면 줄지 않을 때(확실히 0.2 미만)";
+    WHEN_SHARED: "answers shrink with two or more suspects, each surely above 0.3", "원인 후보 둘 이상에서 응답이 줄 때 (탄력도가 각각 확실히 0.3 초과)";
+    WHEN_SUSPECTED: "its count or its use says so; it was not squeezed, or squeezing did not settle it", "횟수나 사용률이 원인을 가리키지만, 조여 보지 않았거나 조여도 결론이 나지 않았을 때";
+    WHEN_UNATTRIBUTED: "something is at its end and no rule names it, or squeezing ruled every suspect out; where the time went is told", "무엇인가 한도에 이르렀지만 해당하는 규칙이 없거나, 조여 본 결과 모든 후보가 제외되었을 때. 시간이 어디에 쓰였는지는 알려 줍니다";
+    WHEN_NOT_SATURATED: "what was offered was answered in time: that is the load, and not a capacity", "보낸 만큼 제때 응답했을 때. 이 값은 부하이지 용량이 아닙니다";
+    WHEN_WHY_NO_VERDICT: "the load generator, the host or the stack spoiled the blocks", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
+    VERDICT_HEADING: "verdict", "판정";
+    WHEN_HEADING: "said when", "조건";
+
+    // Of blocks.
+    TOO_FEW_REQUESTS: "{0} needs {1} requests in a block and one had {2}: longer blocks (--block), more load, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 {2}건뿐인 블록이 있습니다: 블록을 늘리거나(--block), 부하를 늘리거나, 다른 --metric을 쓰세요";
+    TOO_FEW_AT_RATE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: --block {5}s, --rate {6}, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 다른 --metric을 쓰세요";
+    SATURATED: "load generator saturated (core {0} %)", "부하 생성기가 포화되었습니다 (코어 {0} %)";
+    LOAD_LIMIT: "load generator: {0}", "부하 생성기가 한도에 이르렀습니다 (가장 바쁜 코어 {1} %, 100건 중 1건은 {2} ms 이상 늦게 시작)";
+    RAN_OUT: "load generator ran out: {0}", "부하 생성기의 자원이 부족합니다: {0}";
+    CORE_BUSY: "the load generator's CPU was {0} % busy: what else ran there, the origin perhaps, made requests wait", "부하 생성기가 쓰는 CPU의 사용률이 {0} %였습니다: 같은 CPU의 다른 작업(예: 오리진) 때문에 요청이 기다렸습니다";
+    LATE: "load generator late: one arrival in a hundred by {0} ms", "부하 생성기가 늦었습니다: 요청 100건 중 1건이 {0} ms 이상 늦게 시작되었습니다";
+    FOREIGN: "other work used {0} % of the CPUs (at most {1} %)", "다른 작업이 CPU의 {0} %를 썼습니다 (허용 {1} %)";
+    STEAL: "this machine's host took {0} % of the CPUs (at most {1} %)", "하이퍼바이저가 CPU의 {0} %를 가져갔습니다 (steal, 허용 {1} %)";
+    NOT_WARM: "not warmed up after {0} rounds: a longer --warmup", "워밍업 {0}회 뒤에도 안정되지 않았습니다: --warmup을 늘리세요";
+    INCOMPLETE: "{0}", "부하를 끝까지 보내지 못했습니다";
+    TOO_FEW_TO_SAY: "{0} requests are too few to say anything", "요청이 {0}건뿐이어서 결론을 낼 수 없습니다";
+    DRIFTED: "{0} drifted by {1} %", "블록이 진행되는 동안 {0}이 {1} % 변했습니다";
+    STEPPED: "{0} stepped by {1} % after {2} % of the block", "블록의 {2} % 지점에서 {0}이 {1} % 급변했습니다";
+    THROUGHPUT: "throughput", "처리량";
+    MEDIAN_LATENCY: "the median latency", "지연 중앙값";
+    DUET_FULL: "duet: an edge used {0} % of its share of CPU (at most {1} %): a lower --rate", "duet: 엣지가 자기 CPU 몫의 {0} %를 썼습니다 (허용 {1} %): --rate를 낮추세요";
+    QUARTET_AGAIN: "its quartet was run again", "이 블록이 속한 네 블록 묶음을 다시 실행했습니다";
+    TIMES_IN_A_ROW: "{0} ({1} times in a row)", "{0} ({1}회 연속)";
+    STOPPED: "stopped before its end", "끝나기 전에 중단되었습니다";
+    NAMED: "{0}: {1}", "{0}: {1}";
+
+    // While it runs.
+    LOAD_GOES: "Load goes to: processes that this lab starts, and to nobody else (seed {0})", "부하 대상: 이 랩이 시작한 프로세스뿐입니다 (시드 {0})";
+    TAKES: "Takes about {0}: {1} blocks of {2} s and {3} s of warm-up", "예상 소요 시간: 약 {0} (블록 {1}개, 각각 {2}초와 워밍업 {3}초)";
+    TAKES_FROM_TO: "Takes about {0} to {1}: {2} to {3} blocks of {4} s and {5} s of warm-up", "예상 소요 시간: 약 {0}~{1} (블록 {2}~{3}개, 각각 {4}초와 워밍업 {5}초)";
+    SECONDS: "{0} s", "{0}초";
+    MINUTES: "{0} min", "{0}분";
+    EXPECTED_NONE: "Expected: no difference: {0}", "예상: 차이 없음: {0}";
+    PAIR: "pair {0} {1}", "{0}번째 쌍 {1}";
+    ROUND: "round {0} of {1}, {2}", "{1}라운드 중 {0}번째, {2}";
+    LOOK: "look at {0} pairs: {1}", "{0}쌍에서 본 판정: {1}";
+    TURN_NOT_USED: "{0}: not used: {1}", "{0}: 쓰지 않음: {1}";
+    AGAIN_NOT_USED: "{0}, again: not used: {1}", "{0}, 재시도: 쓰지 않음: {1}";
+    BLOCKS_DONE: "{0} of at most {1} blocks, {2}", "블록 최대 {1}개 중 {0}개 완료, {2}";
+    BAR: "{bar:24} {pos}/{len} blocks  {msg}  {elapsed}, at most {eta} left", "{bar:24} 블록 {pos}/{len}  {msg}  {elapsed} 경과, 최대 {eta} 남음";
+    NOBODY_WATCHES: "nobody can watch: {0}", "진행 상황을 기록할 수 없습니다: {0}";
+    KEPT_AT: "Kept: {0}", "저장: {0}";
+    SWEEP_UNKNOWN: "nothing is known of killed labs: {0}", "강제 종료된 랩의 기록을 읽을 수 없습니다: {0}";
+    SWEPT: "removed {0}, of a lab that is no more", "{0} 삭제: 종료된 랩이 남긴 것입니다";
+    SWEPT_GROUP: "ended process group {0}, of a lab that is no more", "프로세스 그룹 {0} 종료: 종료된 랩이 남긴 것입니다";
+
+    // What was asked.
+    LOAD_AT_RATE: "{0} at {1} a second over {2} connections", "{0}, 초당 {1}건, 연결 {2}개";
+    LOAD_CLOSED: "{0} over {1} connections, as fast as they are answered", "{0}, 연결 {1}개, 응답을 받는 즉시 다음 요청";
+    CHANGE: "{0} (in {1}): {2} → {3}", "{0} ({1} 안): {2} → {3}";
+    CHANGE_AT_TOP: "{0}: {1} → {2}", "{0}: {1} → {2}";
+    NONE: "none", "없음";
+
+    // The report of two.
+    RUN: "Run {0} of {1}", "실행 {0}: {1}";
+    RUN_OF_CONF: "Run {0} of {1} ({2})", "실행 {0}: {1} ({2})";
+    RUN_OF_CONF_LOAD: "Run {0} of {1} ({2}), {3}", "실행 {0}: {1} ({2}), {3}";
+    A_TWICE: "A, twice   {0}", "A, 두 번    {0}";
+    A_BEFORE: "A, before  {0}", "A, 변경 전  {0}";
+    B_AFTER: "B, after   {0}", "B, 변경 후  {0}";
+    UNPAIRED: "Unpaired: what else differed between the runs is in the figures (Mann and Whitney, Hodges and Lehmann)", "쌍으로 묶지 않은 비교: 실행 사이의 다른 차이도 수치에 포함됩니다 (Mann-Whitney, Hodges-Lehmann)";
+    OWN_NAMESPACES: "namespaces of its own", "전용 네임스페이스";
+    PLAIN_PROCESSES: "plain processes", "일반 프로세스";
+    EACH_BLOCK: "each", "블록마다";
+    EACH_DUET: "duet: A and B at once, each with its share of the edge's CPUs;", "duet: A와 B를 동시에, 엣지 CPU를 같은 몫으로 나누어";
+    EACH_QUARTET: "kept warm: each quartet, by reloads,", "엣지 유지: 네 블록 묶음마다, reload로 전환하며";
+    BLOCKS_OF: "Blocks of {0} s, order by seed {1}; {2} in {3}; CPUs: edge {4}, client {5}, origin {6}", "블록 {0}초, 순서 시드 {1}; {2} {3}; CPU: 엣지 {4}, 클라이언트 {5}, 오리진 {6}";
+    ORDER: "Order   {0}", "순서   {0}";
+    FIGURES_OF: "{0} of {1}, {2}   {3}", "{1}의 {0}, {2}   {3}";
+    BEFORE: "before", "변경 전";
+    AFTER: "after", "변경 후";
+    CHANGED: "change", "변화";
+    INTERVAL: "interval", "구간";
+    DETECTABLE: "detectable", "탐지 가능";
+    SPREAD: "spread", "편차";
+    FROM_TO: "{0} to {1}", "{0} ~ {1}";
+    NO_ERRORS_OF: "Errors {0}: 0 of {1}; 95 % upper bound {2} %", "오류({0}): {1}건 중 0건; 95 % 상한 {2} %";
+    DISPERSED: "Errors differ from block to block {0} times as much as chance would make them (φ)", "블록 사이의 오류 차이가 우연으로 설명되는 정도의 {0}배입니다 (φ)";
+    NOT_USED: "Not used: {0} of pair {1}: {2}", "쓰지 않은 블록: {1}번째 쌍의 {0}: {2}";
+    CAUTION_NOISY: "Caution: {0} of {1} blocks were used although: {2} (--noisy asked for it)", "주의: --noisy에 따라 블록 {1}개 중 {0}개를 다음 상황에서도 썼습니다: {2}";
+    CAUTION: "Caution: {0}", "주의: {0}";
+    STOPPED_EARLY: "Stopped before its end", "끝나기 전에 중단되었습니다";
+    THROTTLED: "The edge's quota made it wait in {0} of {1} periods", "엣지가 CPU 쿼터 때문에 주기 {1}개 중 {0}개에서 기다렸습니다";
+    VERDICT: "Verdict: {0}", "판정: {0}";
+    CALIBRATED: "Calibration: no false alarm", "보정: 거짓 경보가 없습니다";
+    FALSE_ALARM: "Calibration: false alarm of {0}: this machine makes differences where there are none", "보정: {0}에서 거짓 경보가 났습니다: 이 서버에서는 차이가 없어도 차이가 나타납니다";
+
+    // Runs that were made elsewhere.
+    ELSEWHERE: "runs that were made elsewhere", "다른 곳에서 실행한 결과";
+    ONE_RUN_BY: "1 run of {0}", "{0} 실행 1회";
+    RUNS_BY: "{0} runs of {1}", "{1} 실행 {0}회";
+    AND: "{0} and {1}", "{0} 및 {1}";
+    ALONE: "{0} alone: {1}/s, 95 % {2} to {3}/s ({4})", "{0} 단독: 초당 {1}건, 95 % 구간 {2} ~ {3}건 ({4})";
+    WITHIN: "within-run only; between-run variance unknown", "한 실행 안의 변동만 반영합니다. 실행 사이의 변동은 알 수 없습니다";
+
+    // Capacity.
+    OBJECTIVE: "{0} ≤ {1} ms and errors ≤ {2} %", "{0} ≤ {1} ms, 오류 ≤ {2} %";
+    FEW_ANSWERED: "{0}/s of {1}/s were answered", "초당 {1}건을 보냈지만 {0}건만 응답을 받았습니다";
+    SHARE_FAILED: "{0} % failed", "{0} %가 실패했습니다";
+    FEW_ANSWERS_FOR: "too few answers for {0}", "{0}에 필요한 응답이 부족합니다";
+    RATE: "{0}/s", "초당 {0}건";
+    RATE_TO_CONFIRM: "{0}/s, to confirm", "초당 {0}건, 재확인";
+    STEP_HOLDS: "{0}: holds", "{0}: 만족";
+    STEP_FAILS: "{0}: fails: {1}", "{0}: 실패: {1}";
+    HOLDS: "holds", "만족";
+    FAILS: "fails: {0}", "실패: {0}";
+    AT_RATE: "{0} (at {1}/s)", "{0} (초당 {1}건에서)";
+    LONGEST_TOO_FEW: "{0} s have too few answers for {1}: longer blocks (--block)", "{0}초 동안의 응답으로는 {1}에 부족합니다: 블록을 늘리세요 (--block)";
+    HELD: "; {0}/s held", "; 초당 {0}건은 만족했습니다";
+    NO_VERDICT_BUT: "no verdict: {0}{1}", "no verdict (판정 없음): {0}{1}";
+    CAPACITY: "capacity {0}/s: the largest rate with {1}, in {2} of {3} confirmations{4}", "capacity (용량) 초당 {0}건: {1} 조건을 만족하는 최대 속도, 재확인 {3}회 중 {2}회 만족{4}";
+    HALF: "; half of all tries pass at {0}/s (95 % CI {1}–{2}/s)", "; 시도의 절반이 통과하는 속도는 초당 {0}건입니다 (95 % 신뢰 구간 {1}–{2}건)";
+    NO_RATE: "no rate holds: not even 1/s has {0}", "만족하는 속도가 없습니다: 초당 1건에서도 {0} 조건을 만족하지 못합니다";
+    NO_LIMIT: "no limit found: {0}/s still has {1}", "한도를 찾지 못했습니다: 초당 {0}건에서도 {1} 조건을 만족합니다";
+    MIXED: "no verdict: after {0} tries what holds and what fails lie among each other{1}: longer blocks (--block)", "no verdict (판정 없음): {0}번 시도했지만 만족한 속도와 실패한 속도가 뒤섞여 있습니다{1}: 블록을 늘리세요 (--block)";
+    OBJECTIVE_LINE: "Objective  {0}", "목표  {0}";
+    CONFIRMATION: " (confirmation)", " (재확인)";
+    LAW: "Scalability law: σ {0}, κ {1}; {2}", "확장성 법칙(USL): σ {0}, κ {1}; {2}";
+    PEAK: "peak at {0} in flight{1}", "동시 요청 {0}개에서 최대{1}";
+    PEAK_ENDS: " (95 %: {0} to {1})", " (95 %: {0} ~ {1})";
+    BEYOND: "beyond 1.5 times what was measured", "측정 범위의 1.5배 밖";
+    NO_PEAK: "no peak in what was measured; extrapolation beyond 1.5 times its range is suppressed", "측정 범위 안에 최댓값이 없습니다. 범위의 1.5배를 넘는 외삽은 하지 않습니다";
+
+    // One knob after another.
+    KNOB: "Knob {0}", "시험할 설정: {0}";
+    EVERYTHING_KEPT: "everything kept", "채택한 설정 전부";
+    CUT_BY_TRIES: "{0} knobs were tried: --tries asks for more", "설정 {0}개를 시험했습니다: 더 시험하려면 --tries를 늘리세요";
+    POINTLESS: "nothing to expect: {0}", "기대할 효과 없음: {0}";
+    TUNED: "{0} of {1} knobs kept ({2}); {3}", "설정 {1}개 중 {0}개를 채택했습니다 ({2}); {3}";
+    TOGETHER: "together: {0}", "함께 적용한 결과: {0}";
+    TOGETHER_UNMEASURED: "together: not measured", "함께 적용한 결과는 측정하지 않았습니다";
+    NOTHING_KEPT: "nothing kept: {0}", "채택한 설정이 없습니다: {0}";
+    NOTHING_TO_TRY: "no rule recommends anything that could be tried here", "여기서 시험할 만한 것을 권하는 규칙이 없습니다";
+    NONE_HELPS: "{0} of {1} knobs kept: none is shown to help", "설정 {1}개 중 {0}개 채택: 효과가 입증된 설정이 없습니다";
+    ASKED_FOR: "asked for", "사용자가 지정함";
+    KEPT: "kept", "채택";
+    DROPPED: "dropped", "제외";
+    TRY_RUN: "  (run {0})", "  (실행 {0})";
+    WRITE_IT: "Write it: weir lab apply {0}    take it back: weir lab undo {0}", "쓰기: weir lab apply {0}    되돌리기: weir lab undo {0}";
+    WRITTEN: "Written; weir lab {0} {1} takes it back. nginx -t, then a reload, makes it so", "썼습니다. 되돌리려면: weir lab {0} {1}. 적용하려면: nginx -t && nginx -s reload";
+
+    // Several changes, told apart.
+    NOTHING: "nothing", "변경 없음";
+    WITH: "{0} with {1}", "{0} + {1}";
+    NO_ROUND: "no round is whole", "온전히 끝난 라운드가 없습니다";
+    FROM: "From       {0} ({1})", "기준       {0} ({1})";
+    FACTOR: "Factor     {0}", "요인       {0}";
+    COMBINATIONS: "{0} combinations, {1} rounds in an order by seed {2}; blocks of {3} s", "조합 {0}개, {1}라운드, 순서 시드 {2}; 블록 {3}초";
+    FIGURE_WITH: "{0} with {1}", "{0}, {1}";
+    INTERACTION_OF: "interaction of {0}", "상호작용 {0}";
+    EACH_INTERVAL: "Each interval is a {0} % one, so that all of them together are 95 %", "각 구간의 신뢰 수준은 {0} %이며, 모두 함께 95 %입니다";
+
+    // Experiments as data.
+    LAB: "Lab {0}: {1}", "실험 {0}: {1}";
+    EXPECTED: "  expected: {0}", "  예상: {0}";
+    MEASURED: "    measured: {0}", "    측정: {0}";
+    JUDGED: "    {0}: {1}: {2} (wanted: {3})", "    {0}: {1}: {2} (기준: {3})";
+    LAB_HOLDS: "holds", "holds (일치)";
+    LAB_FAILS: "FAILS", "FAILS (불일치)";
+    FAILS_IN: "          FAILS {0}{1}: {2} (wanted: {3})", "          FAILS (불일치) {0}{1}: {2} (기준: {3})";
+    ALL_HOLD: "all {0} that was expected holds", "예상 {0}건이 모두 맞았습니다";
+    SOME_FAIL: "{0} of {1} that was expected does not hold", "예상 {1}건 중 {0}건이 맞지 않았습니다";
+    COUNT_HOLDS: "{0} of {1} holds", "{1}건 중 {0}건 일치";
+    NOT_MEASURED: "not measured: {0}", "측정되지 않음: {0}";
+    VARIANT_NOT_RUN: "variant {0} was not run", "변형 {0}이(가) 실행되지 않았습니다";
+    NOT_COMPARED: "not compared", "비교하지 않음";
+    OR: "{0} or {1}", "{0} 또는 {1}";
+    VARIANT_PAIR: "{0}, pair {1}", "{0}, {1}번째 쌍";
+    LEFT_OUT: "Lab {0}: left out, {1}", "실험 {0}: 건너뜀, {1}";
+    NOT_INSTALLED: "not installed here: {0}", "설치되어 있지 않음: {0}";
+    WITHIN_OVER: "the {0} of --within are over", "--within으로 정한 {0}이(가) 지났습니다";
+    LAB_OF: "{0} of {1}: {2}: {3}", "실험 {1}개 중 {0}번째: {2}: {3}";
+    LABS_DONE: "{0} of {1} experiments, {2} min {3} s", "실험 {1}개 중 {0}개 완료, {2}분 {3}초";
+    ANSWERS: "answers", "응답";
+    WORST: "worst", "최대";
+    FAILED: "failed", "실패";
+    EDGE_CPU_EACH: "edge CPU each", "요청당 엣지 CPU";
+
+    // Pages.
+    PAGE_LIMITS: "Limits, and the most that a block used of them", "한도와 블록에서 가장 많이 쓴 값";
+    PAGE_USED: "used", "사용";
+    PAGE_LIMIT: "limit", "한도";
+    PAGE_OF_THEM: "of them", "비율";
+    EDGE_CPUS: "the edge's CPUs", "엣지의 CPU";
+    GENERATOR_CPU: "the load generator's CPU, whoever uses it", "부하 생성기가 쓰는 CPU (누가 쓰든)";
+    OTHER_WORK: "what other work may take of these CPUs", "다른 작업이 써도 되는 CPU";
+    HOST_MAY_TAKE: "what the machine's host may take", "하이퍼바이저가 가져가도 되는 CPU (steal)";
+    PAGE_ALONE: "A configuration beside itself", "같은 설정끼리 비교 (A/A)";
+    PAGE_CAPACITY: "Capacity", "용량";
+    PAGE_WHY: "What limits", "병목";
+    PAGE_TUNE: "One knob after another", "설정을 하나씩 시험";
+    PAGE_FACTORIAL: "Several changes, told apart", "여러 변경을 구분해서 비교";
+    PAGE_ELSEWHERE: "Runs that were made elsewhere", "다른 곳에서 실행한 결과 비교";
+    PAGE_AB: "Before and after", "변경 전과 후";
+    PAGE_FOREST: "Change from A to B, with its interval", "A에서 B로의 변화와 그 구간";
+    PAGE_BLOCKS: "{0} of each block ({1}, at most {2}); beneath, answers a second within it", "블록별 {0} ({1}, 최대 {2}); 아래는 블록 안의 초당 응답";
+    PAGE_BLOCK: "{0}, pair {1}: {2} {3}", "{0}, {1}번째 쌍: {2} {3}";
+    PAGE_LOAD: "load: {0} · seed {1}", "부하: {0} · 시드 {1}";
+    PAGE_DETECTABLE: "smallest detectable", "탐지 가능한 최소 변화";
+    PAGE_KNOB: "knob", "설정";
+    PAGE_RUN: "run", "실행";
+    PAGE_TERMINAL: "As a terminal shows it", "터미널에 표시되는 내용";
+    PAGE_MADE_BY: "made by weir lab", "weir lab에서 만듦";
+    METRIC_THROUGHPUT: "answers a second", "초당 응답";
+    METRIC_P50: "half of the answers within", "p50: 응답의 절반이 이 안에 끝남";
+    METRIC_P95: "95 % of the answers within", "p95: 응답의 95 %가 이 안에 끝남";
+    METRIC_P99: "99 % of the answers within", "p99: 응답의 99 %가 이 안에 끝남";
+    METRIC_ERRORS: "failed requests", "실패한 요청";
+    METRIC_CPU: "CPU of the edge for a request", "요청당 엣지 CPU";
+}
