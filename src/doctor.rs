@@ -386,16 +386,18 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
         ));
         return Ok(1);
     }
-    still_reads(tree, &whole.files)?;
+    still_reads(tree, &whole.files).map_err(|said| said.say(language).to_owned())?;
     let mut undos = Vec::new();
     for file in &whole.files {
         if std::str::from_utf8(&file.before).is_err() {
-            return Err(format!(
+            let said = said!(
                 "{} is not UTF-8, and its diff would not bring it back: nothing was written",
+                "{}은(는) UTF-8이 아니어서 diff로 되돌릴 수 없습니다. 아무것도 쓰지 않았습니다",
                 file.name
-            ));
+            );
+            return Err(said.say(language).to_owned());
         }
-        undos.push(free_undo(&file.name)?);
+        undos.push(free_undo(&file.name).map_err(|said| said.say(language).to_owned())?);
     }
     for (file, undo) in whole.files.iter().zip(&undos) {
         fs::write(undo, mend::undo(file)).map_err(|error| format!("{undo}: {error}"))?;
@@ -411,12 +413,15 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
 }
 
 /// A name for what takes a change back: those of earlier changes stay, the latest has the largest number.
-fn free_undo(file: &str) -> Result<String, String> {
+fn free_undo(file: &str) -> Result<String, Said> {
     let names =
         std::iter::once(format!("{file}.undo.diff")).chain((2..=UNDOS_MAX).map(|n| format!("{file}.undo.{n}.diff")));
     let mut free = names.skip_while(|name| Path::new(name).exists());
     free.next().ok_or_else(|| {
-        format!("{UNDOS_MAX} changes of {file} can be taken back: remove some of their diffs; nothing was written")
+        said!(
+            "{UNDOS_MAX} changes of {file} can be taken back: remove some of their diffs; nothing was written",
+            "{file}에는 되돌릴 수 있는 변경이 이미 {UNDOS_MAX}건 있습니다. 그 diff를 몇 개 지우세요. 아무것도 쓰지 않았습니다"
+        )
     })
 }
 
@@ -436,7 +441,7 @@ impl Files for Changed<'_> {
     }
 }
 
-fn still_reads(tree: &Tree, mended: &[Mended]) -> Result<(), String> {
+fn still_reads(tree: &Tree, mended: &[Mended]) -> Result<(), Said> {
     let Some(main) = tree.files.first() else { return Ok(()) };
     let directory = main.name.rsplit_once('/').map_or("/", |(directory, _)| directory);
     let directory = format!("{directory}/");
@@ -444,7 +449,11 @@ fn still_reads(tree: &Tree, mended: &[Mended]) -> Result<(), String> {
     let (changed, after) = weir_doctor::load(&Changed(mended), &main.name, &directory);
     match after.iter().find(|problem| !before.iter().any(|old| old.what == problem.what)) {
         Some(problem) => {
-            Err(format!("the changes would break it ({}): nothing was written", problem.sentence(&changed)))
+            let problem = problem.sentence(&changed);
+            Err(said!(
+                "the changes would break it ({problem}): nothing was written",
+                "변경하면 설정을 읽을 수 없게 됩니다({problem}). 아무것도 쓰지 않았습니다"
+            ))
         }
         None => Ok(()),
     }

@@ -79,7 +79,7 @@ texts! {
     SATURATED: "load generator saturated (core {0} %)", "부하 생성기가 포화되었습니다 (코어 {0} %)";
     LOAD_LIMIT: "load generator: {0}", "부하 생성기가 한도에 이르렀습니다 (가장 바쁜 코어 {1} %, 100건 중 1건은 {2} ms 이상 늦게 시작)";
     RAN_OUT: "load generator ran out: {0}", "부하 생성기의 자원이 부족합니다: {0}";
-    CORE_BUSY: "the load generator's CPU was {0} % busy: what else ran there, the origin perhaps, made requests wait", "부하 생성기가 쓰는 CPU의 사용률이 {0} %였습니다: 같은 CPU의 다른 작업(예: 오리진) 때문에 요청이 기다렸습니다";
+    CORE_BUSY: "the load generator's CPU was {0} % busy: what else ran there, the origin perhaps, made requests wait", "부하 생성기가 쓰는 CPU의 사용률이 {0} %였습니다: 같은 CPU의 다른 작업(예: 오리진) 때문에 요청이 대기했습니다";
     LATE: "load generator late: one arrival in a hundred by {0} ms", "부하 생성기가 늦었습니다: 요청 100건 중 1건이 {0} ms 이상 늦게 시작되었습니다";
     FOREIGN: "other work used {0} % of the CPUs (at most {1} %)", "다른 작업이 CPU의 {0} %를 썼습니다 (허용 {1} %)";
     STEAL: "this machine's host took {0} % of the CPUs (at most {1} %)", "하이퍼바이저가 CPU의 {0} %를 가져갔습니다 (steal, 허용 {1} %)";
@@ -149,7 +149,7 @@ texts! {
     NO_ERRORS_OF: "Errors {0}: 0 of {1}; 95 % upper bound {2} %", "오류({0}): {1}건 중 0건; 95 % 상한 {2} %";
     DISPERSED: "Errors differ from block to block {0} times as much as chance would make them (φ)", "블록 사이의 오류 차이가 우연으로 설명되는 정도의 {0}배입니다 (φ)";
     NOT_USED: "Not used: {0} of pair {1}: {2}", "쓰지 않은 블록: {1}번째 쌍의 {0}: {2}";
-    CAUTION_NOISY: "Caution: {0} of {1} blocks were used although: {2} (--noisy asked for it)", "주의: --noisy에 따라 블록 {1}개 중 {0}개를 다음 상황에서도 썼습니다: {2}";
+    CAUTION_NOISY: "Caution: {0} of {1} blocks were used although: {2} (--noisy asked for it)", "주의: --noisy를 지정해 블록 {1}개 중 {0}개를 제외하지 않고 썼습니다: {2}";
     CAUTION: "Caution: {0}", "주의: {0}";
     STOPPED_EARLY: "Stopped before its end", "끝나기 전에 중단되었습니다";
     THROTTLED: "The edge's quota made it wait in {0} of {1} periods", "엣지가 CPU 쿼터 때문에 주기 {1}개 중 {0}개에서 기다렸습니다";
