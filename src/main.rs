@@ -93,7 +93,9 @@ fn parse() -> Cli {
         let is_unknown = error.kind() == ErrorKind::UnknownArgument;
         if is_unknown && let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
             let tips: Vec<_> = tips.into_iter().filter(|tip| !tip.to_string().contains("as a value")).collect();
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+            if !tips.is_empty() {
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+            }
         }
         error.exit()
     })

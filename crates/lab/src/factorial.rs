@@ -112,7 +112,9 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
     let mut json_blocks = Vec::new();
     for (cell, block) in &blocks {
         let mut json = block.to_json();
-        json["arm"] = cell_name(&it.factors, *cell).en().into();
+        let arm = cell_name(&it.factors, *cell);
+        json["arm"] = arm.en().into();
+        json["arm_said"] = json!(arm);
         json["cell"] = (*cell).into();
         json_blocks.push(json);
     }

@@ -243,7 +243,7 @@ fn of_errors(run: &Value, language: Language) -> Vec<String> {
 fn spoiled(run: &Value, language: Language) -> Vec<String> {
     let blocks = run["blocks"].as_array().into_iter().flatten().filter(|block| !is_used(block));
     let line = |block: &Value| {
-        let (arm, pair) = (block["arm"].as_str().unwrap_or("?"), block["pair"].as_u64().unwrap_or(0) + 1);
+        let (arm, pair) = (shown(block, "arm", language), block["pair"].as_u64().unwrap_or(0) + 1);
         let why = shown_list(block, "spoiled", language).join("; ");
         say!(NOT_USED, arm, pair, why).say(language).to_owned()
     };

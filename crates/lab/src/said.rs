@@ -13,6 +13,11 @@ use weir_conf::language::Language;
 
 use crate::texts::ALL;
 
+/// How deep what is said may stand in other holes, when it is read: a text may name a hole twice, and a file is anybody's.
+const DEPTH_MAX: usize = 8;
+/// Bytes of what is said, when it is read.
+const BYTES_MAX: usize = 64 << 10;
+
 /// A text with holes, in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text {
@@ -90,19 +95,27 @@ impl Said {
         }
     }
 
-    /// As a run keeps it; `None` where it is none of ours, or of a text that is no more.
+    /// As a run keeps it; `None` where it is none of ours, or of a text that is no more, or longer than anything that is said.
     pub fn read(kept: &Value) -> Option<Said> {
-        if let Some(word) = kept.as_str() {
-            return Some(Said::from(word));
-        }
-        let all = |list: &Value| list.as_array()?.iter().map(Said::read).collect::<Option<Vec<Said>>>();
-        if let Some(name) = kept["text"].as_str() {
-            return Some(ALL.iter().find(|text| text.name == name)?.with(&all(&kept["holes"])?));
-        }
-        if let Some(between) = kept["between"].as_str() {
-            return Some(Said::list(&all(&kept["list"])?, between));
-        }
-        Some(Said::of_both(kept["en"].as_str()?, kept["ko"].as_str()?))
+        Said::read_within(kept, DEPTH_MAX)
+    }
+
+    fn read_within(kept: &Value, depth: usize) -> Option<Said> {
+        let inner = depth.checked_sub(1)?;
+        let all = |list: &Value| list.as_array()?.iter().map(|one| Said::read_within(one, inner)).collect();
+        let said = match (kept.as_str(), kept["text"].as_str(), kept["between"].as_str()) {
+            (Some(word), ..) => Said::from(word),
+            (_, Some(name), _) => {
+                let holes: Option<Vec<Said>> = all(&kept["holes"]);
+                ALL.iter().find(|text| text.name == name)?.with(&holes?)
+            }
+            (.., Some(between)) => {
+                let list: Option<Vec<Said>> = all(&kept["list"]);
+                Said::list(&list?, between)
+            }
+            _ => Said::of_both(kept["en"].as_str()?, kept["ko"].as_str()?),
+        };
+        (said.en.len() <= BYTES_MAX && said.ko.len() <= BYTES_MAX).then_some(said)
     }
 }
 
@@ -262,6 +275,11 @@ pub(crate) mod tests {
         for strange in [json!(null), json!(3), json!({"text": "NO_SUCH", "holes": []}), json!({"en": "x"})] {
             assert_eq!(Said::read(&strange), None, "{strange}");
         }
+        // A hole that is named twice doubles what is in it, as often as somebody else's file wants.
+        let deeper = |inner: Value| json!({"text": "WRITE_IT", "holes": [inner]});
+        assert!(Said::read(&(0..6).fold(json!("x"), |inner, _| deeper(inner))).is_some());
+        assert_eq!(Said::read(&(0..60).fold(json!("x"), |inner, _| deeper(inner))), None);
+        assert_eq!(Said::read(&json!("x".repeat(BYTES_MAX + 1))), None);
     }
 
     #[test]
@@ -313,6 +331,9 @@ pub(crate) mod tests {
         None
     }
 
+    /// What other programs say in English, and a number that wants its word in Korean.
+    const OTHER_HOLES: [Text; 3] = [texts::LOAD_LIMIT, texts::INCOMPLETE, texts::BEFORE_FIRST_LOOK];
+
     fn holes(text: &str) -> Vec<usize> {
         let mut found: Vec<usize> =
             text.split('{').skip(1).filter_map(|part| part.split_once('}')?.0.parse().ok()).collect();
@@ -330,7 +351,7 @@ pub(crate) mod tests {
             // One word between two holes may be a sign in Korean.
             let words = without.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).count();
             let is_sign = words == 1 && !ko.chars().any(char::is_alphabetic);
-            let is_same = [texts::LOAD_LIMIT, texts::INCOMPLETE].contains(text) || holes(en) == holes(ko);
+            let is_same = OTHER_HOLES.contains(text) || holes(en) == holes(ko);
             let lacks = [
                 (words > 0 && !is_sign && !is_korean(ko), "no Korean"),
                 (!is_same, "other holes"),

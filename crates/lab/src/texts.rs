@@ -24,7 +24,7 @@ texts! {
     TRADE_OFF: "trade-off: {0} {1} but {2}: not an improvement", "trade-off (트레이드오프): {0} {1}, 그러나 {2}: 개선이 아닙니다";
     RECLASSIFIED: "errors reclassified, not reduced: fewer {0}, {1} in all", "reclassified (오류 종류만 바뀜): 줄어든 종류 {0}, 전체 오류 {1}";
     NEGLIGIBLE: "real but negligible: {0}", "negligible (차이는 있으나 무시할 수준): {0}";
-    CLAIM: "{0} by {1} ({2} % CI), {3}, {4}", "{0}: {1} (신뢰 구간 {2} %), {3}, {4}";
+    CLAIM: "{0} by {1} ({2} % CI), {3}, {4}", "{0}: {1} ({2} % 신뢰 구간), {3}, {4}";
     AS_EXPECTED: "as expected: the change has no effective difference ({0})", "as expected (예상대로): 이 변경으로 실제로 달라지는 것이 없습니다 ({0})";
     NO_DIFFERENCE: "no difference larger than {0} ({1})", "no difference (차이 없음): {0}보다 큰 차이가 없습니다 ({1})";
     INTERACTION: "interaction {0} ({1})", "interaction (상호작용): {0} ({1})";
@@ -50,7 +50,7 @@ texts! {
     MORE_RUNS: "{0} more runs of each", "각각 {0}회";
     TOO_FEW_RUNS: "{0} and {1} runs, and an interval needs {2} of each", "실행이 {0}회와 {1}회입니다. 구간을 구하려면 각각 {2}회가 필요합니다";
     ONE_RUN: "one run per arm", "설정마다 실행이 한 번뿐입니다";
-    BEFORE_FIRST_LOOK: "{0}, and the first look is at {1}", "현재 {0}입니다. 첫 판정에는 {1} 이상이 필요합니다";
+    BEFORE_FIRST_LOOK: "{0}, and the first look is at {1}", "현재 {0}입니다. 첫 판정에는 {2} 이상이 필요합니다";
 
     // When each is said.
     WHEN_NO_VERDICT: "the generator, the host or the stack spoiled the blocks", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
@@ -84,7 +84,7 @@ texts! {
     FOREIGN: "other work used {0} % of the CPUs (at most {1} %)", "다른 작업이 CPU의 {0} %를 썼습니다 (허용 {1} %)";
     STEAL: "this machine's host took {0} % of the CPUs (at most {1} %)", "하이퍼바이저가 CPU의 {0} %를 가져갔습니다 (steal, 허용 {1} %)";
     NOT_WARM: "not warmed up after {0} rounds: a longer --warmup", "워밍업 {0}회 뒤에도 안정되지 않았습니다: --warmup을 늘리세요";
-    INCOMPLETE: "{0}", "부하를 끝까지 보내지 못했습니다";
+    INCOMPLETE: "{0}", "보내야 할 요청을 다 보내지 못했습니다: 모든 연결이 응답을 기다리고 있었거나(-c로 늘릴 수 있습니다) 부하가 중단되었습니다";
     TOO_FEW_TO_SAY: "{0} requests are too few to say anything", "요청이 {0}건뿐이어서 결론을 낼 수 없습니다";
     DRIFTED: "{0} drifted by {1} %", "블록이 진행되는 동안 {0}이 {1} % 변했습니다";
     STEPPED: "{0} stepped by {1} % after {2} % of the block", "블록의 {2} % 지점에서 {0}이 {1} % 급변했습니다";

@@ -72,7 +72,7 @@ impl Basis {
         match (self, pairs) {
             (Basis::Runs(before, after), 2..) => say!(TOO_FEW_RUNS, before, after, needed),
             (Basis::Pairs, 0 | 1) | (Basis::Runs(..), _) => say!(ONE_RUN),
-            _ => say!(BEFORE_FIRST_LOOK, self.count(pairs), needed),
+            _ => say!(BEFORE_FIRST_LOOK, self.count(pairs), needed, self.count(needed)),
         }
     }
 }
