@@ -358,6 +358,9 @@ fn a_capacity_is_searched_until_there_is_none() {
     let run = bench.stored();
     assert_eq!((&run["kind"], output.status.code()), (&"capacity".into(), Some(3)));
     assert!(run["steps"][0]["why"].as_str().unwrap().starts_with("p50 "), "{}", run["steps"]);
+    let korean = text(&bench.run(&["report", "last", "--lang", "ko"]).stdout);
+    let verdict = "판정: no verdict (판정 없음): 5초 동안의 응답으로는 p50에 부족합니다: 블록을 늘리세요 (--block)";
+    assert!(korean.contains(verdict) && korean.contains("  실패: p50 "), "{korean}");
     let refused = text(&bench.run(&["capacity", "on.conf", "--slo", "p98=1ms"]).stderr);
     assert!(refused.contains("p50, p95 or p99"), "{refused}");
 }
@@ -394,6 +397,8 @@ fn runs_made_elsewhere_are_compared_when_there_are_enough() {
     assert!(is_spoiled || (said.contains("Verdict: slower by") && code == Some(1)), "{said}");
     assert!(is_spoiled || said.contains("6 and 6 runs"), "{said}");
     assert!(fs::read_to_string(bench.dir.join("c.html")).unwrap().contains("</html>"));
+    let (_, said) = compare(&["quick", "slow", "--metric", "p50", "--lang", "ko"]);
+    assert!(said.contains("weir load 실행 6회") && said.contains("판정: ") && !said.contains("Verdict"), "{said}");
     let (code, said) = compare(&["quick/0.json", "slow/0.json", "--metric", "p50"]);
     assert!(said.contains("not comparable: one run per arm") || said.contains("no verdict"), "{said}");
     assert_eq!(code, Some(3));
