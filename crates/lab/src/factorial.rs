@@ -109,15 +109,6 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
     let minutes_a_round =
         (clock::precise() - began).as_secs_f64() / 60.0 / blocks.len().max(1) as f64 * it.sides.len() as f64;
     let found = analyse(it, &blocks, gate.as_ref(), minutes_a_round);
-    let mut json_blocks = Vec::new();
-    for (cell, block) in &blocks {
-        let mut json = block.to_json();
-        let arm = cell_name(&it.factors, *cell);
-        json["arm"] = arm.en().into();
-        json["arm_said"] = json!(arm);
-        json["cell"] = (*cell).into();
-        json_blocks.push(json);
-    }
     let (Some(first), Some(last)) = (it.sides.first(), it.sides.last()) else {
         return Err("no combinations".to_owned());
     };
@@ -141,12 +132,24 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
         "cells_said": (0..it.sides.len()).map(|cell| cell_name(&it.factors, cell)).collect::<Vec<_>>(),
         "design": {"primary": it.design.primary.key, "threshold": it.design.threshold, "rounds": rounds, "alpha": alpha(it.factors.len())},
         "is_interrupted": stop.load(std::sync::atomic::Ordering::Relaxed),
-        "blocks": json_blocks,
+        "blocks": kept(it, &blocks),
         "effects": found.effects,
         "gate": gate.as_ref().map(Said::en),
         "gate_said": gate,
         "verdict": found.verdict,
     }))
+}
+
+/// The blocks as a run keeps them, each with its combination.
+fn kept(it: &Factorial, blocks: &[(usize, Block)]) -> Vec<Value> {
+    let one = |(cell, block): &(usize, Block)| {
+        let (mut json, arm) = (block.to_json(), cell_name(&it.factors, *cell));
+        json["arm"] = arm.en().into();
+        json["arm_said"] = json!(arm);
+        json["cell"] = (*cell).into();
+        json
+    };
+    blocks.iter().map(one).collect()
 }
 
 /// `nothing`, `keepalive`, `keepalive with gzip`.

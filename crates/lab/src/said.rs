@@ -322,8 +322,7 @@ pub(crate) mod tests {
         for part in text.split([';', ':', ',', '(', ')', '\n']) {
             // A command is as one types it.
             let words: Vec<&str> = part.split_whitespace().collect();
-            let found =
-                words.windows(3).find(|three| !part.contains("weir ") && three.iter().all(|word| is_word(word)));
+            let found = words.windows(3).find(|three| !part.contains("weir ") && three.iter().all(is_word));
             if let Some(three) = found {
                 return Some(three.join(" "));
             }
