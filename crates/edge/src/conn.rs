@@ -169,6 +169,7 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
                 After::Idle(timeout) if lie_down(&conn, &entry.worker, timeout) => {}
                 After::Linger(time, timeout) => return Box::pin(linger(&conn, &entry.worker, time, timeout)).await,
                 After::Streams(early) => return h2::serve(conn, entry, &early),
+                After::Close if conn.stream().has_failed() => return Box::pin(secure::say_why(&conn)).await,
                 After::Idle(_) | After::Close | After::Tunnel(_) => return,
             }
         }
@@ -470,6 +471,7 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             Outcome::Observe => api::answer(exchange, conn).await?,
             Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,
+            Outcome::Forward if head::is_withheld(exchange) => Outcome::Status(head::withhold(exchange)),
             Outcome::Forward => match cache::forward(exchange, conn).await {
                 forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
                     None => return Ok(None),

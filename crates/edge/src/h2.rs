@@ -62,6 +62,17 @@ pub fn preface(bytes: &[u8]) -> Preface {
     }
 }
 
+/// Whether the first line of `bytes` is meant as a request of HTTP/1.x: such a client gets an answer that it can read,
+/// whatever is wrong with the line. One that names HTTP/2, or no version at all, speaks something else.
+pub fn claims_http1(bytes: &[u8]) -> bool {
+    let line = bytes.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+    let has = |word: &[u8]| memchr::memmem::find(line, word).is_some();
+    has(b" HTTP/") && !line.starts_with(PRIOR)
+}
+
+/// What only a client of HTTP/2 begins with (RFC 9113 §3.4).
+const PRIOR: &[u8] = b"PRI * HTTP/2";
+
 /// See [`preface`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preface {
@@ -89,6 +100,19 @@ fn limits(conf: &Conf, listen: usize) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_http1_is_told_from_a_broken_preface() {
+        for (bytes, wanted) in [
+            (&b"GET /\t HTTP/1.1\r\n\r\n"[..], true),
+            (b"\r\nGET http: HTTP/9\r\n", true),
+            (b"INVALID CONNECTION PREFACE\r\n\r\n", false),
+            (b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", false),
+            (b"PRI x\r\nHost: HTTP/1.1\r\n", false),
+        ] {
+            assert_eq!(claims_http1(bytes), wanted, "{bytes:?}");
+        }
+    }
 
     #[test]
     fn a_preface_is_known_as_early_as_it_can_be() {

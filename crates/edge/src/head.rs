@@ -12,7 +12,7 @@ use crate::conf::{Conf, ServerId};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Parts};
 use crate::family::Values;
-use crate::family::core::Values as Core;
+use crate::family::core::{StrictTargets, Values as Core};
 use crate::h2::{self, Preface};
 use crate::log::Level;
 use crate::phase::{self, From, Outcome};
@@ -113,6 +113,15 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bo
                         conn.deadline.set(core.header_timeout);
                     }
                 }
+                // Where HTTP/2 may begin and no version of HTTP is named, the client sent an invalid preface.
+                Err(violation)
+                    if may_carry
+                        && request.head.line.is_empty()
+                        && violation != Violation::InvalidMethod
+                        && !h2::claims_http1(&request.bytes) =>
+                {
+                    return Head::Streams;
+                }
                 Err(violation) => return Head::Refused(Refused::Violation(violation)),
             }
         }
@@ -201,6 +210,23 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
     }
     exchange.step = Step::AwaitRequest; // between steps nginx names none
     Ok(phase::walk(exchange, From::Server))
+}
+
+/// Whether no origin may get the request: its target has a fragment (RFC 9112 §3.2 has none), which an origin may
+/// read as part of the path, and a location did not. An error page is another target, whoever serves it.
+pub fn is_withheld(exchange: &Exchange<'_>) -> bool {
+    let raw = exchange.request.text(exchange.request.head.path);
+    exchange.location.values.core.strict_targets != StrictTargets::Off
+        && exchange.error_status == 0
+        && memchr::memchr(b'#', raw).is_some()
+}
+
+/// Says so in the log; the status that the client gets instead.
+pub fn withhold(exchange: &mut Exchange<'_>) -> u16 {
+    let violation = Violation::TargetByte;
+    exchange.keeps_alive = false;
+    exchange.log(Level::Info, format_args!("{}: a target with a fragment", violation.message()));
+    violation.status()
 }
 
 /// RFC 9110 §15.5.20.
@@ -310,6 +336,9 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
 
     let core = &exchange.location.values.core;
     let raw = path.of(&exchange.request.bytes);
+    if core.strict_targets == StrictTargets::On && !weir_wire::target::has_only_uri_bytes(raw) {
+        return Err(Violation::TargetByte);
+    }
     let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
         .inspect_err(|_| exchange.uri.clear())?;
     // RFC 9112 §3.2.2: a target in absolute form may lack a path, which is `/` then.

@@ -7,6 +7,7 @@
 use std::cell::OnceCell;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use weir_meter::live::cells::{Distrust, SslCell};
 use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Context, Fault, Noted, Purpose, TlsStream, failure};
@@ -118,6 +119,7 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
     if let Err(error) = shaken {
         note(conf, conn, &error);
         count_failure(worker, conf, root, &error);
+        say_why(conn).await;
         return false;
     }
     agree(conn, worker, conf.server(server), conf, tls, noted).await;
@@ -125,6 +127,20 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
     count_success(worker, conf, root, conn);
     conn.deadline.set(default_core(conf, conn.client.listen.get()).header_timeout);
     true
+}
+
+/// How long a client whose TLS failed may take to hear why.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Lets the client hear the alert that says why TLS failed; returns at once where TLS did not fail.
+pub async fn say_why(conn: &Conn) {
+    let Transport::Tls(tls) = conn.stream() else { return };
+    if tls.has_failed() {
+        // A stop need not wait for it.
+        conn.shared.lie_idle();
+        conn.deadline.set(LAST_WORDS);
+        tls.say_why(&conn.deadline).await;
+    }
 }
 
 /// Chooses the server and makes the session; the server whose TLS is spoken. `None` when the client was turned away.

@@ -73,6 +73,11 @@ impl Transport {
         }
     }
 
+    /// Whether TLS failed, so that nothing more can be read or written; never without TLS of its own.
+    pub fn has_failed(&self) -> bool {
+        matches!(self, Transport::Tls(tls) if tls.has_failed())
+    }
+
     /// [`Stream::poll_readable`].
     #[inline]
     pub fn poll_readable(&self) -> Poll<()> {

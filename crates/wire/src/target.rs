@@ -66,6 +66,12 @@ pub fn normalise(raw: &[u8], merge_slashes: bool, out: &mut Vec<u8>) -> Result<N
     Walk { merge_slashes, state: State::Usual, exten: None, quoted: false, plus: false, out }.run(raw)
 }
 
+/// Whether a target holds nothing but what a URI's path and query may (RFC 3986 §3.3 and §3.4): no fragment, no byte
+/// above 0x7f, none of ``"<>\^`{|}``.
+pub fn has_only_uri_bytes(raw: &[u8]) -> bool {
+    raw.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(byte))
+}
+
 /// The target taken apart as it is, when normalising would not change it.
 fn clean(raw: &[u8]) -> Option<Normalised> {
     let mut exten = None;

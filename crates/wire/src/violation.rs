@@ -53,6 +53,9 @@ violations! {
     /// The target decodes to a NUL, leaves the root, or has a broken `%xx`.
     InvalidTarget: 400, "client sent invalid request",
         "the target leaves the root or has an invalid percent escape", "RFC 3986 §5.2.4";
+    /// The target has a byte that no URI has, or a fragment.
+    TargetByte: 400, "client sent invalid request",
+        "the target has a byte that no URI has, or a fragment", "RFC 9112 §3.2";
     /// The request line names a major version above 1.
     InvalidVersion: 505, "client sent invalid version",
         "the major version is above 1", "RFC 9110 §15.6.6";

@@ -28,6 +28,8 @@ crate::settings! {
     underscores_in_headers: bool = false,
     /// `merge_slashes`.
     merge_slashes: bool = true,
+    /// `strict_targets`.
+    strict_targets: StrictTargets = StrictTargets::Forwarded,
     /// `client_max_body_size`, 0 for no limit.
     body_max: u64 = 1 << 20,
     /// `client_body_buffer_size`.
@@ -93,6 +95,17 @@ pub enum BodyInFile {
     /// Always; the file is removed after the request.
     Clean,
     /// Always; the file stays.
+    On,
+}
+
+/// `strict_targets`: which targets with bytes that no URI has are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StrictTargets {
+    /// None: as nginx.
+    Off,
+    /// Those with a fragment, where an origin would get them: it may read another path out of them than a location did.
+    Forwarded,
+    /// All: fragments, and bytes that RFC 3986 has no place for.
     On,
 }
 
@@ -173,6 +186,13 @@ pub static FAMILY: Family = Family::new("core", &[
     flag!("ignore_invalid_headers", HS, ignore_invalid_headers, "on", "Leaves out fields with invalid names. Control bytes in a value, which nginx passes on, are refused with 400; off keeps both."),
     flag!("underscores_in_headers", HS, underscores_in_headers, "off", "Takes underscores in field names as valid."),
     flag!("merge_slashes", HS, merge_slashes, "on", "Takes adjacent slashes in a URI as one."),
+    Directive::new("strict_targets", HS, ONE,
+        "Refuses request targets with bytes that no URI has. By default those with a fragment (\"#\") get 400 where an origin would get them. on refuses them everywhere, with bytes above 0x7f and others that RFC 3986 has no place for; off passes all on, as nginx.",
+        |b, s| {
+            let choices = [("off", StrictTargets::Off), ("forwarded", StrictTargets::Forwarded), ("on", StrictTargets::On)];
+            b.settings().core.strict_targets = Some(value::choice(s, &choices)?);
+            Ok(())
+        }).default("forwarded"),
     size!("client_max_body_size", HSL, body_max, "1m", "Largest request body; 0 for no limit."),
     size!("client_body_buffer_size", HSL, body_buffer, "16k", "Request bodies above this size go to a file."),
     Directive::new("client_body_timeout", HSL, ONE,

@@ -21,6 +21,7 @@ use crate::conn::{self, After, Conn};
 use crate::head::{self, default_core, default_values};
 use crate::log::{self, Level};
 use crate::seat::Guest;
+use crate::secure;
 use crate::worker::Entry;
 
 /// Serves a connection whose client speaks HTTP/2; `early` came before, preface included.
@@ -59,6 +60,7 @@ async fn live(mut drive: Drive) {
                 Level::Info,
                 format_args!("client closed connection {}", log::Os(&error)),
             );
+            secure::say_why(&conn).await;
             conn.shared.stream.shutdown();
         }
     }

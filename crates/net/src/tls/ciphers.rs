@@ -4,6 +4,7 @@
 //! A list in a file names what OpenSSL has; here are the suites with forward secrecy and authenticated encryption.
 //! What a list names and is not here is told ([`Chosen::left_out`]); a list of which nothing is left is refused.
 
+use super::guard::suite;
 use rustls::crypto::{SupportedKxGroup, aws_lc_rs};
 use rustls::{CipherSuite, SupportedCipherSuite, SupportedProtocolVersion};
 use std::fmt;
@@ -178,10 +179,6 @@ pub fn group_name(id: u16) -> String {
 /// Values that GREASE puts among real ones (RFC 8701): two equal bytes that end in `a`.
 pub fn is_grease(id: u16) -> bool {
     id & 0x0f0f == 0x0a0a && id >> 8 == id & 0xff
-}
-
-fn suite(id: CipherSuite) -> Option<SupportedCipherSuite> {
-    aws_lc_rs::ALL_CIPHER_SUITES.iter().find(|suite| suite.suite() == id).copied()
 }
 
 /// A suite of TLS 1.2 as OpenSSL's words see it.

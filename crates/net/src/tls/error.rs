@@ -1,7 +1,7 @@
 //! Failures of TLS, by the code Node gives them.
 
 use super::chain::Complaint;
-use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
+use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible, PeerMisbehaved};
 use std::fmt;
 use std::io;
 
@@ -117,6 +117,10 @@ impl Failure {
             _ => "EPROTO",
         };
         let detail = match error {
+            // What stands for all of it; rustls's own words name only one of the cases.
+            Error::PeerMisbehaved(PeerMisbehaved::IllegalMiddleboxChangeCipherSpec) => {
+                "a record of a type that may not stand there".to_owned()
+            }
             // What a server without TLS answers to a ClientHello.
             Error::InvalidMessage(_) if !has_shaken_hands => format!("the server does not speak TLS: {error}"),
             _ => error.to_string(),

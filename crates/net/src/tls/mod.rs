@@ -22,6 +22,7 @@ mod client;
 mod der;
 mod describe;
 mod error;
+mod guard;
 mod hello;
 mod judge;
 mod keys;

@@ -12,7 +12,7 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, ReadEarlyData, UnbufferedStatus, WriteTraffic,
 };
-use rustls::{CommonState, Error, unbuffered};
+use rustls::{CommonState, Error, InvalidMessage, unbuffered};
 use std::io;
 
 /// Read from the socket at once: a whole record (16 KiB and what it is wrapped in) and the next one's beginning.
@@ -21,6 +21,8 @@ const INCOMING_BYTES: usize = 32 << 10;
 const INCOMING_BYTES_MAX: usize = 128 << 10;
 /// Messages that may be ready when a session fails: a server's flight and the alert.
 const LAST_MESSAGES_MAX: usize = 16;
+/// RFC 8446 §6: the number of the alert for a record or a message that may not stand there.
+const UNEXPECTED_MESSAGE: u8 = 10;
 /// A first guess at what a handshake message or the wrapping of some records takes.
 const WRAPPING_BYTES: usize = 128;
 
@@ -236,11 +238,32 @@ impl State {
         let turned = among(sessions.as_ref(), || self.work(incoming.as_mut(), want, sink));
         self.incoming = incoming.filter(|bytes| !bytes.is_empty());
         turned.map_err(|error| {
+            self.correct_alert(&error);
             let failed = Failure::of(&error, self.has_shaken_hands);
             self.incoming = None;
             self.failed = Some(failed.clone());
             failed
         })
+    }
+
+    /// Sees that a client hears why, as long as alerts go in plain text; afterwards `guard` does.
+    fn correct_alert(&mut self, error: &Error) {
+        let Session::Server(session) = &self.session else { return };
+        match (error, &mut self.outgoing) {
+            // RFC 8446 §5: rustls says `decode_error` to a record of an unknown type.
+            (Error::InvalidMessage(InvalidMessage::InvalidContentType), Some((bytes, _))) => {
+                if let Some([21, 3, _, 0, 2, 2, reason]) = bytes.last_chunk_mut() {
+                    *reason = UNEXPECTED_MESSAGE;
+                }
+            }
+            // Records within a message, and too many empty ones: rustls says nothing. No version, so no keys yet.
+            (Error::PeerMisbehaved(_), None) if session.protocol_version().is_none() => {
+                let mut bytes = lease(WRAPPING_BYTES);
+                bytes.extend_from_slice(&[21, 3, 3, 0, 2, 2, UNEXPECTED_MESSAGE]);
+                self.outgoing = Some((bytes, 0));
+            }
+            _ => {}
+        }
     }
 
     fn work(&mut self, incoming: Option<&mut Lease>, want: Want<'_>, sink: &mut Sink<'_>) -> Result<At, Error> {

@@ -20,6 +20,11 @@ use std::task::Poll;
 /// Encrypted in one call: three full records, which with their wrapping fit a lease of 64 KiB.
 pub const WRITE_BYTES_MAX: usize = 48 << 10;
 
+/// What a peer still sends after a failure is read in pieces of this size.
+const UNREAD_BYTES: usize = 4 << 10;
+/// And no more of it than this: a peer that goes on sending does not listen.
+const UNREAD_BYTES_MAX: usize = 256 << 10;
+
 /// A TLS connection, or a server's that may become one; closed when dropped.
 pub struct TlsStream {
     pub(super) stream: Stream,
@@ -218,6 +223,43 @@ impl TlsStream {
         state.say_goodbye();
         let _ = state.flush(&self.stream);
         self.stream.shutdown_write()
+    }
+
+    /// Whether TLS failed, so that nothing more can be read or written; the socket itself may still be whole.
+    pub fn has_failed(&self) -> bool {
+        self.state.borrow().failed.is_some()
+    }
+
+    /// After a failure: sends the alert that says why, and FIN, and reads what the peer still sends until it ends, or
+    /// until the deadline. Closing at once would answer those bytes with RST, which destroys an alert on its way.
+    pub async fn say_why(&self, deadline: &Deadline) {
+        loop {
+            let sent = self.state.borrow_mut().flush(&self.stream);
+            match sent {
+                Ok(()) => break,
+                Err(error) if is_passing(&error) && self.stream.writable(deadline).await.is_ok() => {}
+                Err(_) => return,
+            }
+        }
+        if self.stream.shutdown_write().is_err() {
+            return;
+        }
+        let mut unread = lease(UNREAD_BYTES);
+        let mut read = 0;
+        while read < UNREAD_BYTES_MAX {
+            unread.clear();
+            match self.stream.try_read_vec(&mut unread, UNREAD_BYTES) {
+                Ok(0) => return,
+                Ok(some) => read += some,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.stream.readable(deadline).await.is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
     }
 
     /// Ends both directions at once; [`Stream::shutdown`].

@@ -105,6 +105,12 @@ pub fn declared(head: &ResponseHead, bytes: &[u8], is_to_head: bool, ends: bool)
     }
 }
 
+/// Whether a value holds a control byte other than a tab. RFC 9113 §8.2.1 calls only NUL, CR and LF malformed, which
+/// [`request`] refuses; RFC 9110 §5.5 has none of them in a value.
+pub fn has_control(value: &[u8]) -> bool {
+    crate::field::has_control(value)
+}
+
 /// Sees that a block is a trailer section: no pseudo-header fields (RFC 9113 §8.1).
 pub fn check_trailers(block: &Block) -> Result<(), Malformed> {
     for field in &block.fields {
