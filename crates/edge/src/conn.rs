@@ -434,6 +434,11 @@ async fn one(
 /// Turns an outcome into a response and sends it; gives what is joined from then on where that switched protocols.
 async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outcome) -> Result<Option<Joined>, Gone> {
     loop {
+        if matches!(outcome, Outcome::Forward)
+            && let Some(why) = head::withheld(exchange)
+        {
+            outcome = Outcome::Status(head::withhold(exchange, why));
+        }
         outcome = match outcome {
             Outcome::Respond => match body::skim(exchange) {
                 Some(status) => Outcome::Status(status),
@@ -471,7 +476,6 @@ async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             Outcome::Observe => api::answer(exchange, conn).await?,
             Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,
-            Outcome::Forward if head::is_withheld(exchange) => Outcome::Status(head::withhold(exchange)),
             Outcome::Forward => match cache::forward(exchange, conn).await {
                 forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
                     None => return Ok(None),

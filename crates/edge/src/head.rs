@@ -10,7 +10,7 @@ use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Progress, Version, Violat
 
 use crate::conf::{Conf, ServerId};
 use crate::conn::{Conn, Gone};
-use crate::exchange::{Exchange, Parts};
+use crate::exchange::{Exchange, Parts, Request};
 use crate::family::Values;
 use crate::family::core::{StrictTargets, Values as Core};
 use crate::h2::{self, Preface};
@@ -113,15 +113,7 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bo
                         conn.deadline.set(core.header_timeout);
                     }
                 }
-                // Where HTTP/2 may begin and no version of HTTP is named, the client sent an invalid preface.
-                Err(violation)
-                    if may_carry
-                        && request.head.line.is_empty()
-                        && violation != Violation::InvalidMethod
-                        && !h2::claims_http1(&request.bytes) =>
-                {
-                    return Head::Streams;
-                }
+                Err(violation) if may_carry && is_bad_preface(request, violation) => return Head::Streams,
                 Err(violation) => return Head::Refused(Refused::Violation(violation)),
             }
         }
@@ -147,6 +139,12 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bo
             Err(_) => return Head::Closed,
         }
     }
+}
+
+/// Whether the client of a port where HTTP/2 may begin sent a preface that is none, rather than a request of HTTP/1: its
+/// first line is no request, and names no version of HTTP/1. A line that has no method is no preface either: TLS.
+fn is_bad_preface(request: &Request, violation: Violation) -> bool {
+    request.head.line.is_empty() && violation != Violation::InvalidMethod && !h2::claims_http1(&request.bytes)
 }
 
 /// The limits of `client_header_buffer_size` and `large_client_header_buffers` on a head that came in whole.
@@ -212,21 +210,38 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
     Ok(phase::walk(exchange, From::Server))
 }
 
-/// Whether no origin may get the request: its target has a fragment (RFC 9112 §3.2 has none), which an origin may
-/// read as part of the path, and a location did not. An error page is another target, whoever serves it.
-pub fn is_withheld(exchange: &Exchange<'_>) -> bool {
-    let raw = exchange.request.text(exchange.request.head.path);
-    exchange.location.values.core.strict_targets != StrictTargets::Off
-        && exchange.error_status == 0
-        && memchr::memchr(b'#', raw).is_some()
+/// `strict_targets on`.
+fn check_target(core: &Core, raw: &[u8]) -> Result<(), Violation> {
+    let is_refused = core.strict_targets == StrictTargets::On && !weir_wire::target::has_only_uri_bytes(raw);
+    if is_refused { Err(Violation::TargetByte) } else { Ok(()) }
+}
+
+/// Why no origin may get the request although it may be served here, in words for the log.
+///
+/// A target with a fragment (RFC 9112 §3.2 has none): an origin may read it as part of the path, and a location did
+/// not. A control byte in a value (RFC 9110 §5.5 has none), which over HTTP/1.1 was refused before (`HeadPolicy`).
+/// nginx's own suite asks for both where nginx itself answers. An error page is another request, whoever serves it.
+pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
+    if exchange.error_status != 0 {
+        return None;
+    }
+    let request = &exchange.request;
+    let core = &exchange.location.values.core;
+    let target = request.text(request.head.path);
+    if core.strict_targets != StrictTargets::Off && memchr::memchr(b'#', target).is_some() {
+        return Some("client sent invalid request: a target with a fragment");
+    }
+    let has_control = |field: &weir_wire::Field| weir_wire::h2::message::has_control(request.text(field.value));
+    let is_judged = request.version() == Version::Http2 && core.ignore_invalid_headers;
+    (is_judged && request.fields().iter().any(has_control))
+        .then_some("client sent invalid header line: a value with a control byte")
 }
 
 /// Says so in the log; the status that the client gets instead.
-pub fn withhold(exchange: &mut Exchange<'_>) -> u16 {
-    let violation = Violation::TargetByte;
+pub fn withhold(exchange: &mut Exchange<'_>, why: &str) -> u16 {
     exchange.keeps_alive = false;
-    exchange.log(Level::Info, format_args!("{}: a target with a fragment", violation.message()));
-    violation.status()
+    exchange.log(Level::Info, format_args!("{why}"));
+    Violation::TargetByte.status()
 }
 
 /// RFC 9110 §15.5.20.
@@ -336,9 +351,7 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
 
     let core = &exchange.location.values.core;
     let raw = path.of(&exchange.request.bytes);
-    if core.strict_targets == StrictTargets::On && !weir_wire::target::has_only_uri_bytes(raw) {
-        return Err(Violation::TargetByte);
-    }
+    check_target(core, raw)?;
     let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
         .inspect_err(|_| exchange.uri.clear())?;
     // RFC 9112 §3.2.2: a target in absolute form may lack a path, which is `/` then.

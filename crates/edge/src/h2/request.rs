@@ -43,8 +43,6 @@ pub fn read(
             extended.protocol.and_then(|protocol| upgrade(request, protocol, key))
         }
     };
-    let said = said.map(drop).and_then(|()| check_values(request, policy));
-    let refusal = refusal.or(said.is_err().then_some(Violation::MalformedRequest));
     let malformed = said.err().filter(|_| !is_too_large);
     if said.is_err() {
         request.head.clear();
@@ -80,15 +78,6 @@ fn push(bytes: &mut Vec<u8>, text: &[u8]) -> Span {
     let start = bytes.len();
     bytes.extend_from_slice(text);
     Span::new(start, bytes.len())
-}
-
-/// Values with control bytes are refused as over HTTP/1.1: unless the file keeps invalid fields.
-fn check_values(request: &Request, policy: &HeadPolicy) -> Result<(), Malformed> {
-    let has_control = |field: &Field| message::has_control(field.value.of(&request.bytes));
-    if policy.invalid_fields != InvalidFields::Keep && request.head.fields.iter().any(has_control) {
-        return Err("a field value with a control byte");
-    }
-    Ok(())
 }
 
 /// What nginx has rules for and HTTP/2 has none: strange names.
@@ -168,13 +157,6 @@ mod tests {
         assert_eq!(sent(&four, 1000, &policy()).0.refusal, Some(Violation::TooManyFields));
         let (begun, malformed) = sent(&with(&[("a", "much")]), 45, &policy());
         assert_eq!((begun.refusal, malformed), (Some(Violation::HeadTooLarge), None));
-        for value in ["a\u{1}b", "a\u{7f}", "\u{1b}[2J"] {
-            let (begun, malformed) = sent(&with(&[("a", value)]), 1000, &policy());
-            assert_eq!((begun.refusal, malformed.is_some()), (Some(Violation::MalformedRequest), true), "{value:?}");
-            let kept = HeadPolicy { invalid_fields: InvalidFields::Keep, ..policy() };
-            assert_eq!(sent(&with(&[("a", value)]), 1000, &kept).0.refusal, None, "{value:?}");
-        }
-        assert_eq!(sent(&with(&[("a", "b\tc \u{e9}")]), 1000, &policy()).0.refusal, None, "tabs and text stay");
         let (begun, malformed) = sent(&with(&[("Upper", "1")]), 1000, &policy());
         assert_eq!((begun.refusal, malformed.is_some()), (Some(Violation::MalformedRequest), true));
     }

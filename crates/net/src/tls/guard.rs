@@ -1,9 +1,9 @@
 //! Records judged as they are decrypted: those that rustls takes, or refuses without the alert that the RFC names.
 //!
 //! rustls closes without a word where a record has no content type, or stands within a handshake message; and it says
-//! `decode_error`, `decrypt_error` or `bad_record_mac` where RFC 8446 names another alert. It has no call for sending an
-//! alert, but it sends one for each error of a decrypter. So every decrypter of ours is wrapped in one that knows these
-//! rules and fails with the error whose alert is the right one.
+//! `decode_error`, `decrypt_error` or `bad_record_mac` where RFC 8446 names another alert. It has no call for sending
+//! an alert, but it sends one for each error of a decrypter. So every decrypter of ours is wrapped in one that knows
+//! these rules and fails with the error whose alert is the right one.
 //!
 //! A record of application data outside a handshake message costs two comparisons.
 

@@ -12,7 +12,7 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, ReadEarlyData, UnbufferedStatus, WriteTraffic,
 };
-use rustls::{CommonState, Error, InvalidMessage, unbuffered};
+use rustls::{CommonState, Error, InvalidMessage, PeerIncompatible, ProtocolVersion, unbuffered};
 use std::io;
 
 /// Read from the socket at once: a whole record (16 KiB and what it is wrapped in) and the next one's beginning.
@@ -21,8 +21,14 @@ const INCOMING_BYTES: usize = 32 << 10;
 const INCOMING_BYTES_MAX: usize = 128 << 10;
 /// Messages that may be ready when a session fails: a server's flight and the alert.
 const LAST_MESSAGES_MAX: usize = 16;
-/// RFC 8446 §6: the number of the alert for a record or a message that may not stand there.
+/// Numbers of RFC 8446: record types (§5.1), the message that a client begins with (§4), the level of an alert (§6),
+/// and alerts: for a record or a message that may not stand there, and for an extension that must be there.
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+const CLIENT_HELLO: u8 = 1;
+const FATAL: u8 = 2;
 const UNEXPECTED_MESSAGE: u8 = 10;
+const MISSING_EXTENSION: u8 = 109;
 /// A first guess at what a handshake message or the wrapping of some records takes.
 const WRAPPING_BYTES: usize = 128;
 
@@ -236,30 +242,50 @@ impl State {
         let sessions = self.sessions.clone();
         let mut incoming = self.incoming.take();
         let turned = among(sessions.as_ref(), || self.work(incoming.as_mut(), want, sink));
-        self.incoming = incoming.filter(|bytes| !bytes.is_empty());
-        turned.map_err(|error| {
-            self.correct_alert(&error);
-            let failed = Failure::of(&error, self.has_shaken_hands);
-            self.incoming = None;
-            self.failed = Some(failed.clone());
-            failed
-        })
+        let error = match turned {
+            Ok(at) => {
+                self.incoming = incoming.filter(|bytes| !bytes.is_empty());
+                return Ok(at);
+            }
+            Err(error) => error,
+        };
+        self.correct_alert(&error, incoming.as_ref().map_or(&[][..], |bytes| bytes.as_slice()));
+        let failed = Failure::of(&error, self.has_shaken_hands);
+        self.failed = Some(failed.clone());
+        Err(failed)
     }
 
-    /// Sees that a client hears why, as long as alerts go in plain text; afterwards `guard` does.
-    fn correct_alert(&mut self, error: &Error) {
+    /// Sees that a client hears the right alert, as long as alerts go in plain text; afterwards `guard` does.
+    /// `incoming` is what the records that failed came in.
+    fn correct_alert(&mut self, error: &Error, incoming: &[u8]) {
         let Session::Server(session) = &self.session else { return };
-        match (error, &mut self.outgoing) {
-            // RFC 8446 §5: rustls says `decode_error` to a record of an unknown type.
-            (Error::InvalidMessage(InvalidMessage::InvalidContentType), Some((bytes, _))) => {
-                if let Some([21, 3, _, 0, 2, 2, reason]) = bytes.last_chunk_mut() {
-                    *reason = UNEXPECTED_MESSAGE;
+        let version = session.protocol_version();
+        let right = match error {
+            // RFC 8446 §5, RFC 5246 §7.1: rustls says `decode_error`.
+            Error::InvalidMessage(InvalidMessage::InvalidContentType | InvalidMessage::InvalidCcs) => {
+                Some(UNEXPECTED_MESSAGE)
+            }
+            // RFC 8446 §4: so it does to another message than a ClientHello at the beginning.
+            Error::InvalidMessage(_) if version.is_none() => match incoming {
+                [HANDSHAKE, _, _, _, _, message, ..] if *message != CLIENT_HELLO => Some(UNEXPECTED_MESSAGE),
+                _ => None,
+            },
+            // RFC 8446 §9.2: rustls says `handshake_failure`.
+            Error::PeerIncompatible(PeerIncompatible::KeyShareExtensionRequired) => Some(MISSING_EXTENSION),
+            _ => None,
+        };
+        match (right, error, &mut self.outgoing) {
+            (Some(right), _, Some((bytes, _))) => {
+                if let Some([ALERT, 3, _, 0, 2, FATAL, reason]) = bytes.last_chunk_mut() {
+                    *reason = right;
                 }
             }
-            // Records within a message, and too many empty ones: rustls says nothing. No version, so no keys yet.
-            (Error::PeerMisbehaved(_), None) if session.protocol_version().is_none() => {
+            // Records within a message, too many empty ones, too many warnings: rustls says nothing.
+            (None, Error::PeerMisbehaved(_), None)
+                if session.is_handshaking() && version != Some(ProtocolVersion::TLSv1_3) =>
+            {
                 let mut bytes = lease(WRAPPING_BYTES);
-                bytes.extend_from_slice(&[21, 3, 3, 0, 2, 2, UNEXPECTED_MESSAGE]);
+                bytes.extend_from_slice(&[ALERT, 3, 3, 0, 2, FATAL, UNEXPECTED_MESSAGE]);
                 self.outgoing = Some((bytes, 0));
             }
             _ => {}
