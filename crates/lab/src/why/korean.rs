@@ -101,6 +101,8 @@ mod tests {
         ("told.rs", include_str!("told.rs")),
         ("unread.rs", include_str!("unread.rs")),
         ("../watch.rs", include_str!("../watch.rs")),
+        ("../watch/errors.rs", include_str!("../watch/errors.rs")),
+        ("../block.rs", include_str!("../block.rs")),
     ];
 
     /// Parts of sentences: each with a whole one that it is a part of, which the table has to have.
@@ -157,6 +159,18 @@ mod tests {
             "load generator held back by its CPU quota in {} % of its periods",
             "load generator held back by its CPU quota in 60 % of its periods",
         ),
+        ("load generator saturated (core {} %)", "load generator saturated (core 97 %)"),
+        (
+            "the load generator's CPU was {} % busy: {}",
+            "the load generator's CPU was 99 % busy: what else ran there, the origin perhaps, made requests wait",
+        ),
+        (
+            "what else ran there, the origin perhaps, made requests wait",
+            "the load generator's CPU was 99 % busy: what else ran there, the origin perhaps, made requests wait",
+        ),
+        ("other work used", "other work used 20 % of the CPUs (at most 5 %)"),
+        ("this machine's host took", "this machine's host took 20 % of the CPUs (at most 2 %)"),
+        ("{} {} % of the CPUs (at most {} %)", "other work used 20 % of the CPUs (at most 5 %)"),
         ("{} with 504: {}", "3 of 9 (33 %) with 504: it did not take the connection"),
     ];
 
@@ -201,13 +215,40 @@ mod tests {
         "deny all",
         "proxy_cache_lock on",
         "502 no peer",
+        "Failed capture or match",
+        // A block of so few requests is explained all the same.
+        "{} requests are too few to say anything",
+        "are too few to say anything",
+        // Words of nginx, Apache and PHP-FPM.
+        "reusing connections",
+        "worker_connections are not enough",
+        "no live upstreams",
+        "timed out (110: Connection timed out) while connecting to upstream",
+        "timed out (110: Connection timed out) while reading response header from upstream",
+        "timed out (110: Connection timed out) while reading upstream",
+        "timed out (110: Connection timed out) while sending request to upstream",
+        "timed out (110: Connection timed out) while proxying upgraded connection",
+        "prematurely closed connection",
+        "access forbidden by rule",
+        "could not be resolved (",
+        "is buffered to a temporary file",
+        "server reached MaxRequestWorkers setting",
+        "server reached pm.max_children setting",
+        ", dry run",
+        "limiting requests, excess: ",
+        "delaying request, excess: ",
+        "limiting connections by zone ",
+        "by zone \"",
+        "refused limit_req",
+        "delayed limit_req",
+        "refused limit_conn",
     ];
 
     /// The string literals of a source, what its tests say left out, with `{}` for each hole.
     fn literals(source: &str) -> Vec<String> {
-        let tests =
-            ["#[cfg(test)]\nmod tests", "#[cfg(test)]\nimpl"].map(|mark| source.find(mark).unwrap_or(source.len()));
-        let source: Vec<char> = source[..tests[0].min(tests[1])].chars().collect();
+        let end = ["mod tests", "pub(crate) mod tests", "impl"]
+            .map(|what| source.find(&format!("#[cfg(test)]\n{what}")).unwrap_or(source.len()));
+        let source: Vec<char> = source[..end.into_iter().min().unwrap_or(0)].chars().collect();
         let (mut found, mut at) = (Vec::new(), 0);
         let is_at = |at: usize, what: char| source.get(at) == Some(&what);
         while at < source.len() {

@@ -102,7 +102,7 @@ fn windows(report: &Value, length_s: f64) -> Windows {
         sums
     };
     let sent = column(&|name| name == "http.requests");
-    let done = column(&|name| name == "http.responses" || name.starts_with("errors."));
+    let done = column(&|name| name.starts_with("http.codes.") || name.starts_with("errors."));
     let mut open = 0.0f64;
     let mut flight = Vec::with_capacity(count);
     for (sent, done) in sent.iter().zip(done) {
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_is_told_window_by_window() {
-        let counts = json!({"http.requests": [75, 75, 75, 75, 40], "http.responses": [45, 45, 45, 40, 90], "errors.ETIMEDOUT": [0, 0, 0, 5, 0]});
+        let counts = json!({"http.requests": [75, 75, 75, 75, 40], "http.codes.200": [40, 45, 45, 40, 90], "http.codes.503": [5, 0, 0, 0, 0], "errors.ETIMEDOUT": [0, 0, 0, 5, 0]});
         let series =
             json!({"interval_ms": 500, "length": 5, "counts": counts, "response": {"p50": [1.0, null, 3.0, 4.0, 9.0]}});
         let found = windows(&json!({"weir": {"series": series}}), 2.0);

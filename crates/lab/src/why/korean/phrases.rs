@@ -329,6 +329,21 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("{} fell: it was started again", "{1}이(가) 줄어듦: 다시 시작되었음"),
     ("it does not tell {}", "{1}을(를) 알려 주지 않음"),
     // B49, B50
+    ("application on {}: names are resolved slowly", "{1}의 앱: 이름 해석이 느림"),
+    ("edge: names are resolved slowly", "엣지: 이름 해석이 느림"),
+    (
+        "{} questions to name servers without an answer at any moment",
+        "어느 순간에나 네임 서버의 답을 기다리는 질의 {1}건",
+    ),
+    ("about {} ms a request, of its mean {} ms", "요청 하나에 약 {1} ms, 평균 {2} ms 중"),
+    (
+        "{} datagrams from its host, and a socket towards a name server",
+        "그 호스트에서 데이터그램 {1}개, 네임 서버로 열린 소켓 있음",
+    ),
+    (
+        "{} ms of a request's mean {} ms in the edge, no upstream being asked",
+        "요청 평균 {2} ms 중 {1} ms를 업스트림에 묻지 않고 엣지에서 보냄",
+    ),
     (
         "an application's queue of connections to accept overflows, and its CPU is not full",
         "앱의 수락 대기열이 넘치는데, CPU는 가득 차지 않음",
@@ -347,13 +362,6 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "앱이 연결을 받지 못하게 하는 것을 찾을 것; 몰림에는 더 큰 backlog (listen(port, host, 4096), net.core.somaxconn)",
     ),
     ("no connection waits a second for its SYN to be sent again", "SYN을 다시 보내느라 1초를 기다리는 연결이 없음"),
-    ("{}: names are resolved slowly", "{1}: 이름 해석이 느림"),
-    ("application on {}", "{1}의 앱"),
-    (
-        "{} questions to name servers, {} without an answer at any moment",
-        "네임 서버에 질의 {1}건, 어느 순간에나 답이 없는 질의 {2}건",
-    ),
-    ("about {} ms a question: {} of a request's mean {} ms", "질의 하나에 약 {1} ms: 요청 평균 {3} ms의 {2}"),
     ("{} names were not resolved (the edge's log)", "이름 {1}개를 해석하지 못함 (엣지의 로그)"),
     (
         "a name server that is nearer (a cache on the same host); names kept for longer (resolver … valid=30s); addresses instead of names",
