@@ -1,7 +1,7 @@
 //! What limits, and how one knows.
 //!
 //! ```text
-//!   block as asked ─► gate ─► half of it ─► signals ─► rules ─► knee ─► squeeze each suspect ─► one of six words
+//!   block as asked ─► gate ─► policy? ─► half of it ─► signals ─► rules ─► knee ─► squeeze each suspect ─► one of seven words
 //! ```
 //!
 //! Nothing is named from a correlation alone: a rule needs a count or a full resource, and PROVED needs the counter-experiment.
