@@ -150,6 +150,33 @@ KeepAlive Off
   ProxyPass http://127.0.0.1:3001/1k
 </Location>
 """
+# Answers each question of a name after 0.6 s: it is 127.0.0.1, for one second.
+NAMES = """
+import socket, threading, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 53))
+def answer(d, a):
+    time.sleep(0.6)
+    s.sendto(d[:2] + b'\\x81\\x80' + d[4:6] + b'\\0\\1\\0\\0\\0\\0' + d[12:] + b'\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\1\\0\\4\\x7f\\0\\0\\1', a)
+while True: threading.Thread(target=answer, args=s.recvfrom(512), daemon=True).start()
+"""
+# One request at a time, each for 50 ms, and a queue of four.
+SLEEPS = """
+import http.server, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_GET(self):
+        time.sleep(0.05)
+        self.send_response(200); self.send_header('Content-Length', '1'); self.end_headers(); self.wfile.write(b'x')
+class Server(http.server.HTTPServer): request_queue_size = 4
+Server(('0.0.0.0', 3000), Handler).serve_forever()
+"""
+GET = """
+config:
+  target: http://127.0.0.1:1
+  phases: [{duration: 4, arrivalRate: @RATE@}]
+scenarios:
+  - flow: [{get: {url: /1k}}]
+"""
 KEEP = 'proxy_http_version 1.1; proxy_set_header Connection "";'
 
 
@@ -214,6 +241,22 @@ FAULTS = [
     ("b42-read-timeout", "nw", {"B42"}, conf(f"proxy_pass http://app; {KEEP} proxy_read_timeout 500ms;"), ["-R", "20", "-c", "32", "/1k?delay=2s"], {}),
     ("b42-connect-timeout", "n", {"B42", "B22"}, conf("proxy_pass http://app; proxy_connect_timeout 700ms;"), ["-R", "40", "-c", "64", "/", "--warmup", "0"],
      {"origin": ("node", DEAF, ""), "inject": {"actions": [{"at_ms": 0, "deed": {"Stop": "origin0"}}]}}),
+    ("p01-refused", "nw", {"P01"}, conf(http="limit_req_zone $binary_remote_addr zone=one:1m rate=50r/s; limit_req zone=one burst=5 nodelay;"),
+     ["-R", "200", "-c", "16", "/1k"], {}),
+    ("p01-delayed", "nw", {"P01"}, conf(http="limit_req_zone $binary_remote_addr zone=one:1m rate=50r/s; limit_req zone=one burst=900;"),
+     ["-R", "70", "-c", "256", "/1k"], {}),
+    ("p02-limit-conn", "nw", {"P02"}, conf(http="limit_conn_zone $binary_remote_addr zone=addr:1m; limit_conn addr 5; limit_conn_status 429;"),
+     ["-R", "100", "-c", "100", "/1k?delay=200ms"], {}),
+    ("p03-limit-rate", "nw", {"P03"}, conf(f"limit_rate 20k; proxy_pass http://app; {KEEP}"), ["-R", "10", "-c", "64", "/64k"], {}),
+    ("p04-max-conns", "nw", {"P04"}, conf(upstream="server app:3000 max_conns=2; keepalive 8;", main="worker_processes 1;", http="")
+     .replace("upstream app {", "upstream app { zone app 64k;"), ["-R", "50", "-c", "32", "/1k?delay=300ms"], {}),
+    ("p05-deny", "nw", {"P05"}, conf(f"deny all; proxy_pass http://app; {KEEP}"), ["-R", "100", "-c", "16", "/1k"], {}),
+    ("p05-return", "nw", {"P05"}, conf("return 503;"), ["-R", "100", "-c", "16", "/1k"], {}),
+    ("b49-app-queue", "nw", {"B49", "B22"}, conf("proxy_pass http://app;", upstream="server app:3000;"), ["-R", "60", "-c", "64", "/"], {"origin": ("python3", SLEEPS, "")}),
+    ("b49-script", "nw", {"B49", "B22"}, conf("proxy_pass http://app;", upstream="server app:3000;"), ["--load", "@GET60@"], {"origin": ("python3", SLEEPS, "")}),
+    ("b37-script", "nw", {None}, conf(), ["--load", "@GET60@"], {}),
+    ("b50-names", "nw", {"B50"}, conf("resolver 127.0.0.1 valid=1s ipv6=off; set $name app.test; proxy_pass http://$name:3000;", upstream="server 127.0.0.1:3000;"),
+     ["-R", "50", "-c", "128", "/1k"], {"inject": {"processes": [{"name": "names", "host": "edge", "argv": ["python3", "-c", NAMES]}]}}),
     ("b45-localhost", "n", {"B45"}, conf(upstream="server localhost:3000 max_fails=0; keepalive 8;"), ["-R", "100", "-c", "8", "/1k"],
      {"inject": {"names": [["localhost", "::1"]]}}),
     ("b13-imbalance", "n", {"B13"}, conf(WORK, main="worker_processes 2;", events="worker_connections 1024; accept_mutex on; multi_accept on;"),
@@ -304,6 +347,10 @@ def run(weir, store, name, edge, text, load, extra, options):
         script = where / "polling.yml"
         script.write_text(POLLING)
         load[load.index("@POLLING@")] = str(script)
+    if "@GET60@" in load:
+        script = where / "get.yml"
+        script.write_text(GET.replace("@RATE@", "60"))
+        load[load.index("@GET60@")] = str(script)
     if "@WS@" in load:
         script = where / "ws.yml"
         script.write_text(WS)

@@ -14,6 +14,8 @@ use std::process::{Command, ExitCode, Stdio};
 use needs::{Need, cases};
 use serde_json::{Value, json};
 
+/// The judge.
+const NGINX: &str = "/usr/sbin/nginx";
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// Other work of a machine spoils blocks: so often it is tried.
 const TRIES: usize = 4;
@@ -65,7 +67,8 @@ impl Drop for Bench {
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [Need::Namespaces] => a_table_that_is_full_is_named_with_its_knob, of_a_load_generator_that_is_held_back_nothing_is_said, the_stack_of_an_experiment_is_loaded_and_watched;
+        [Need::Namespaces] => a_table_that_is_full_is_named_with_its_knob, of_a_load_generator_that_is_held_back_nothing_is_said, the_stack_of_an_experiment_is_loaded_and_watched, a_script_that_overloads_is_not_answered;
+        [Need::Namespaces, Need::Program(NGINX)] => a_policy_that_refuses_is_the_verdict_with_its_line_and_its_number;
     ])
 }
 
@@ -85,6 +88,59 @@ fn a_table_that_is_full_is_named_with_its_knob() {
         .collect();
     assert!(roles.contains(&("origin0", "App")) && roles.contains(&("edge", "Edge")), "{roles:?}");
 }
+
+/// Twenty connections where five are let: three quarters are refused at any speed of any machine.
+const LIMITED: &str = "worker_processes 1;\nevents { worker_connections 512; }\nhttp {\n    access_log off;\n    limit_conn_zone $binary_remote_addr zone=addr:1m;\n    limit_conn addr 5;\n    error_log /dev/null crit;\n    upstream app { server app:3000; }\n    server { listen 8080; location / { proxy_pass http://app; } }\n}\n";
+
+/// The edge's own error log is another one, and more silent: the policy is seen all the same.
+fn a_policy_that_refuses_is_the_verdict_with_its_line_and_its_number() {
+    for edge in ["weir", NGINX] {
+        let bench = Bench::new(if edge == "weir" { "policy" } else { "policy-nginx" });
+        fs::write(bench.0.join("nginx.conf"), LIMITED).unwrap();
+        let args = ["nginx.conf", "/1k?delay=200ms", "--edge", edge, "--rate", "100", "-c", "100"];
+        let (run, said) = bench.why(&args, false);
+        assert_eq!(run["verdict"]["name"], "POLICY", "{edge}: {said}");
+        assert_eq!(run["verdict"]["rule"], "P02", "{edge}: {said}");
+        assert!(said.contains("POLICY  limit_conn addr 5 at nginx.conf:6 refused "), "{edge}: {said}");
+        assert!(said.contains("503 × ") && said.contains("good (2xx, 3xx)"), "{edge}: {said}");
+        assert_eq!(run["unread"], json!([]), "{edge}: {said}");
+        let load = &run["signals"]["load"];
+        let (well, refused) = (load["statuses"]["200"].as_u64().unwrap(), load["statuses"]["503"].as_u64().unwrap());
+        assert_eq!(
+            (load["well"].as_u64(), load["errors"]["503"].as_u64()),
+            (Some(well), Some(refused)),
+            "{edge}: {said}"
+        );
+    }
+}
+
+/// Ten times as much as a single worker that sleeps can answer, from a script: it is answered late, and that is no capacity.
+fn a_script_that_overloads_is_not_answered() {
+    let bench = Bench::new("script");
+    let conf = FULL_TABLE.replace("worker_connections 32", "worker_connections 2048");
+    fs::write(bench.0.join("nginx.conf"), conf).unwrap();
+    fs::write(bench.0.join("app.py"), SLEEPER).unwrap();
+    let script = "config:\n  target: http://127.0.0.1:1\n  phases: [{duration: 3, arrivalRate: 60}]\nscenarios:\n  - flow: [{get: {url: /}}]\n";
+    fs::write(bench.0.join("load.yml"), script).unwrap();
+    let (run, said) = bench.why(
+        &[
+            "nginx.conf",
+            "--load",
+            "load.yml",
+            "--origin",
+            &format!("exec python3 {}", bench.0.join("app.py").display()),
+        ],
+        false,
+    );
+    assert_ne!(run["verdict"]["name"], "NOT SATURATED", "{said}");
+    assert!(said.contains("not quiet   ") && said.contains("within the block"), "{said}");
+    // The same script, and an application that answers at once.
+    let (run, said) = bench.why(&["nginx.conf", "--load", "load.yml"], false);
+    assert_eq!(run["verdict"]["name"], "NOT SATURATED", "{said}");
+}
+
+/// One request at a time, each for a twentieth of a second.
+const SLEEPER: &str = "import http.server, time\nclass H(http.server.BaseHTTPRequestHandler):\n    def log_message(self, *_): pass\n    def do_GET(self):\n        time.sleep(0.05)\n        self.send_response(200); self.send_header('Content-Length', '1'); self.end_headers(); self.wfile.write(b'x')\nclass S(http.server.HTTPServer): request_queue_size = 512\nS(('0.0.0.0', 3000), H).serve_forever()\n";
 
 fn of_a_load_generator_that_is_held_back_nothing_is_said() {
     let bench = Bench::new("client");

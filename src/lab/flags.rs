@@ -382,6 +382,9 @@ pub struct WhyArgs {
     /// The limit of a quantile beyond which it counts as full: p50, p95 or p99, as p95=50ms
     #[arg(long, value_name = "QUANTILE=TIME", value_parser = slo)]
     pub slo: Option<(&'static str, Duration)>,
+    /// Which answers are good, by class or by status; every other answer failed, as 429 and what the edge refuses
+    #[arg(long, value_name = "LIST", default_value = "2xx,3xx", value_parser = <weir_lab::why::good::Good as std::str::FromStr>::from_str)]
+    pub good: weir_lab::why::good::Good,
     /// Squeeze each suspect by a fifth, in turns with blocks as they are, and say what the answers shrink with (needs root)
     #[arg(long)]
     pub prove: bool,

@@ -41,6 +41,7 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
         side,
         ask: stack_of(&args.stack, load, args.block, args.warmup)?,
         objective,
+        good: args.good.clone(),
         is_proving: args.prove,
         rounds: usize::from(args.rounds),
         seed: args.stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64),

@@ -91,6 +91,23 @@ pub struct Watched {
     pub told: Vec<probe::Answers>,
     /// Kinds of lines that each process wrote, and how many.
     pub wrote: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Connections that each listening socket turned away while it was watched, its queue being full; by host, then address.
+    pub turned_away: BTreeMap<String, BTreeMap<String, u64>>,
+    /// What could not be read, a sentence each: what these would have counted is not known, and not zero.
+    pub unread: Vec<String>,
+}
+
+/// What `ss` and the kernel tell of a host beside the ticks.
+#[derive(Default)]
+struct Facts {
+    /// How many connections may wait, by address.
+    backlogs: BTreeMap<String, u64>,
+    /// Connections that were turned away since the socket is listened on, by address.
+    drops: BTreeMap<String, u64>,
+    /// Local ports.
+    ports: Option<u64>,
+    /// What could not be read.
+    unread: Vec<String>,
 }
 
 /// Watches on a thread of its own, from its start to [`Watcher::end`].
@@ -101,6 +118,7 @@ pub struct Watcher {
     plan: Plan,
     said_before: u64,
     listens: BTreeMap<String, BTreeSet<String>>,
+    drops_before: BTreeMap<String, BTreeMap<String, u64>>,
     asker: probe::Asker,
 }
 
@@ -108,6 +126,7 @@ impl Watcher {
     /// Begins; `sink` is where nginx logs to, opened before it was started.
     pub fn start(plan: &Plan, targets: Vec<Target>, sink: Option<sink::Sink>) -> std::io::Result<Watcher> {
         let listens = listens_of(&targets);
+        let drops_before = hosts_of(&targets).into_iter().map(|host| (host.clone(), facts_of(&host).drops)).collect();
         let start = clock::precise();
         let asker = probe::Asker::start(probe::find(&targets, &plan.probes, &plan.dir), start)?;
         let targets = Arc::new(Mutex::new(targets));
@@ -143,7 +162,7 @@ impl Watcher {
             let _ = tell.send(ticks);
         })?;
         let said_before = std::fs::metadata(&plan.log).map_or(0, |file| file.len());
-        Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before, listens, asker })
+        Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before, listens, drops_before, asker })
     }
 
     /// One more to look at, from now on.
@@ -157,12 +176,17 @@ impl Watcher {
         let ticks = self.ticks.recv().unwrap_or_default();
         let told = self.asker.end();
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut watched =
-            Watched { ticks, said: errors::count(&self.plan.log, self.said_before), ..Watched::default() };
+        let mut watched = Watched { ticks, ..Watched::default() };
+        if !self.plan.log.as_os_str().is_empty() {
+            let unread;
+            (watched.said, unread) = errors::count(&self.plan.log, self.said_before);
+            watched.unread.extend(unread.map(|why| format!("what the edge logged: {why}")));
+        }
         watched.listens = self.listens;
         watched.told = told;
         for target in targets.iter().filter(|target| !target.is_edge && !self.plan.dir.as_os_str().is_empty()) {
-            let lines = errors::count(&self.plan.dir.join(format!("{}.err", target.name)), 0);
+            let (lines, unread) = errors::count(&self.plan.dir.join(format!("{}.err", target.name)), 0);
+            watched.unread.extend(unread.map(|why| format!("what {} wrote: {why}", target.name)));
             if !lines.is_empty() {
                 watched.wrote.insert(target.name.clone(), lines);
             }
@@ -170,16 +194,25 @@ impl Watcher {
         for (name, found) in listens_of(&targets) {
             watched.listens.entry(name).or_default().extend(found);
         }
-        let mut hosts: Vec<&str> = targets.iter().map(|target| target.host.as_str()).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        for host in hosts {
-            let (backlogs, ports) = facts_of(host);
-            watched.backlogs.extend(backlogs);
-            watched.ports.extend(ports.map(|ports| (host.to_owned(), ports)));
+        for host in hosts_of(&targets) {
+            let facts = facts_of(&host);
+            watched.backlogs.extend(facts.backlogs);
+            watched.ports.extend(facts.ports.map(|ports| (host.clone(), ports)));
+            watched.unread.extend(facts.unread);
+            let before = self.drops_before.get(&host);
+            let since = |(address, drops): (String, u64)| {
+                let then = before.and_then(|before| before.get(&address)).copied().unwrap_or(0);
+                (address, drops.saturating_sub(then))
+            };
+            watched.turned_away.insert(host, facts.drops.into_iter().map(since).collect());
         }
         watched
     }
+}
+
+/// The hosts of processes, each once.
+fn hosts_of(targets: &[Target]) -> BTreeSet<String> {
+    targets.iter().map(|target| target.host.clone()).collect()
 }
 
 /// Where each listens, itself or a descendant.
@@ -189,32 +222,68 @@ fn listens_of(targets: &[Target]) -> BTreeMap<String, BTreeSet<String>> {
     targets.iter().map(one).collect()
 }
 
-/// Backlogs and local ports of a host: `ss` alone tells the former without a netlink socket of our own.
-fn facts_of(host: &str) -> (BTreeMap<String, u64>, Option<u64>) {
-    let output = |words: &[&str]| {
+/// Backlogs, drops and local ports of a host: `ss` alone tells the former without a netlink socket of our own.
+fn facts_of(host: &str) -> Facts {
+    let mut unread = Vec::new();
+    let mut output = |words: &[&str]| {
         let mut all = if host == "edge" { Vec::new() } else { vec!["ip", "netns", "exec", host] };
         all.extend(words);
         let (program, arguments) = all.split_first()?;
-        let output = Command::new(program).args(arguments).stdin(std::process::Stdio::null()).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        let output = match Command::new(program).args(arguments).stdin(std::process::Stdio::null()).output() {
+            Ok(output) => output,
+            Err(error) => {
+                unread.push(format!("{} on {host}: {program}: {error}", words.join(" ")));
+                return None;
+            }
+        };
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            let why = why.lines().next().unwrap_or("it failed").to_owned();
+            unread.push(format!("{} on {host}: {why}", words.join(" ")));
+            return None;
+        }
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    // Recv-Q, Send-Q, local address: of a listener the second is how many may wait.
-    let listener = |line: &str| {
-        let mut words = line.split_ascii_whitespace().skip(2);
-        let (most, address) = (words.next()?.parse().ok()?, words.next()?);
-        Some((address.replace('*', "0.0.0.0"), most))
-    };
-    let backlogs = output(&["ss", "-Hlnt"]).unwrap_or_default().lines().filter_map(listener).collect();
+    let listeners = output(&["ss", "-HlntOm"]).unwrap_or_default();
     let range = output(&["cat", "/proc/sys/net/ipv4/ip_local_port_range"]).unwrap_or_default();
     let mut ends = range.split_ascii_whitespace().filter_map(|word| word.parse::<u64>().ok());
     let ports = ends.next().zip(ends.next()).and_then(|(low, high)| Some(high.checked_sub(low)? + 1));
-    (backlogs, ports)
+    let mut facts = Facts { ports, unread, ..Facts::default() };
+    for (address, most, drops) in listeners.lines().filter_map(listener) {
+        // Several sockets of one address (reuseport) have a queue each.
+        let known = facts.backlogs.entry(address.clone()).or_insert(most);
+        *known = most.max(*known);
+        if let Some(drops) = drops {
+            *facts.drops.entry(address).or_default() += drops;
+        }
+    }
+    facts
+}
+
+/// State, Recv-Q, Send-Q, local address, …, `skmem:(…,d7)`: of a listener the third is how many may wait, and the drops are the
+/// connections that its full queue turned away.
+fn listener(line: &str) -> Option<(String, u64, Option<u64>)> {
+    let mut words = line.split_ascii_whitespace().skip(2);
+    let (most, address) = (words.next()?.parse().ok()?, words.next()?);
+    let memory = line.split_once("skmem:(").and_then(|(_, rest)| rest.split_once(')')).map(|(memory, _)| memory);
+    let drops = memory.and_then(|memory| memory.rsplit(',').find_map(|part| part.strip_prefix('d')?.parse().ok()));
+    Some((address.replace('*', "0.0.0.0"), most, drops))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_listening_socket_tells_whom_it_turned_away() {
+        let line = "LISTEN 9      8            0.0.0.0:3000      0.0.0.0:*    skmem:(r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d171)";
+        assert_eq!(listener(line), Some(("0.0.0.0:3000".to_owned(), 8, Some(171))));
+        assert_eq!(listener("LISTEN 0 128 [::]:80 [::]:*"), Some(("[::]:80".to_owned(), 128, None)));
+        assert_eq!(listener("rubbish"), None);
+        let facts = facts_of("weir-no-such-namespace");
+        assert!(facts.backlogs.is_empty() && facts.unread.len() == 2, "{:?}", facts.unread);
+    }
 
     #[test]
     fn this_process_is_watched_from_beginning_to_end() {

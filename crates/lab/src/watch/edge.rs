@@ -53,6 +53,30 @@ pub struct Account {
     pub limits: BTreeMap<String, (f64, f64, u64)>,
     /// What failed, by the edge's own names.
     pub errors: BTreeMap<String, u64>,
+    /// What policies did, by the directive and its zone, as `limit_req one`; without the zone where the edge does not say it.
+    pub policies: BTreeMap<String, Acted>,
+    /// Answers from 400 on that the edge made itself, by status: it asked no server and no cache.
+    pub own: BTreeMap<u16, u64>,
+    /// Answers from 400 on that servers of upstreams gave, by status.
+    pub given: BTreeMap<u16, u64>,
+    /// Requests for which the upstream had no server to ask.
+    pub no_server: u64,
+    /// Lines of nginx's private log that came; unknown of weir, which has none.
+    pub lines: Option<u64>,
+    /// How often the account was asked for, which nginx counts as requests.
+    pub asked: u64,
+}
+
+/// What a policy did on purpose.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Acted {
+    /// Requests that it refused.
+    pub refused: u64,
+    /// Requests that it delayed.
+    pub delayed: u64,
+    /// By how much together, microseconds; of weir its step `queue` tells it.
+    pub delay_us: Option<u64>,
 }
 
 /// One server of an upstream.
@@ -89,6 +113,9 @@ pub struct Cache {
 pub fn account(plan: &Plan, sink: Option<&Sink>) -> Account {
     if plan.at.as_os_str().is_empty() {
         return Account::default();
+    }
+    if let Some(sink) = sink {
+        sink.asks();
     }
     let Some(text) = get(&plan.at) else {
         return sink.map(Sink::account).unwrap_or_default();
@@ -192,11 +219,45 @@ fn of_weir(snapshot: &Snapshot) -> Account {
             *account.cache.reasons.entry(why.clone()).or_default() += count;
         }
     }
+    answers(snapshot, &mut account);
+    for (zone, limit) in &snapshot.http.limit_reqs {
+        let acted = Acted { refused: limit.rejected, delayed: limit.delayed, delay_us: None };
+        account.policies.insert(format!("limit_req {zone}"), acted);
+    }
+    for (zone, limit) in &snapshot.http.limit_conns {
+        let acted = Acted { refused: limit.rejected, ..Acted::default() };
+        account.policies.insert(format!("limit_conn {zone}"), acted);
+    }
     for limit in &weir.limits {
         let name = format!("{} {}", limit.kind, limit.of);
         account.limits.insert(name, (limit.used, limit.limit, limit.hits));
     }
     account
+}
+
+/// Who made the answers from 400 on: what clients got beyond what servers gave is the edge's own.
+fn answers(snapshot: &Snapshot, account: &mut Account) {
+    let refusals = |codes: &BTreeMap<u16, u64>, into: &mut BTreeMap<u16, u64>| {
+        for (status, count) in codes.iter().filter(|(status, _)| **status >= 400) {
+            *into.entry(*status).or_default() += count;
+        }
+    };
+    let mut all = BTreeMap::new();
+    snapshot.http.server_zones.values().for_each(|zone| refusals(&zone.responses.codes, &mut all));
+    let peers = snapshot.http.upstreams.values().flat_map(|group| &group.peers);
+    peers.for_each(|peer| refusals(&peer.responses.codes, &mut account.given));
+    let no_peer = "502 no peer";
+    account.no_server = account.errors.get(no_peer).copied().unwrap_or(0);
+    let own = |(status, count): (u16, u64)| {
+        let unserved: u64 = account
+            .errors
+            .iter()
+            .filter(|(class, _)| class.split_once(' ').is_some_and(|(code, _)| code.parse() == Ok(status)))
+            .map(|(_, count)| count)
+            .sum();
+        (status, count.saturating_sub(account.given.get(&status).copied().unwrap_or(0) + unserved))
+    };
+    account.own = all.into_iter().map(own).filter(|(_, count)| *count > 0).collect();
 }
 
 #[cfg(test)]
@@ -223,6 +284,26 @@ mod tests {
     }
 
     #[test]
+    fn answers_that_no_server_gave_are_the_edges_own() {
+        let mut snapshot = Snapshot::default();
+        let mut zone = weir_meter::live::ServerZone::default();
+        [(200, 50), (403, 40), (404, 9), (502, 5)]
+            .into_iter()
+            .for_each(|(status, count)| zone.responses.add(status, count));
+        snapshot.http.server_zones.insert("x".into(), zone);
+        let mut peer = weir_meter::live::Peer::default();
+        [(200, 50), (404, 9)].into_iter().for_each(|(status, count)| peer.responses.add(status, count));
+        snapshot.http.upstreams.entry("app".into()).or_default().peers.push(peer);
+        let class =
+            |class: &str, count| weir_meter::live::ErrorClass { class: class.into(), count, ..Default::default() };
+        snapshot.weir.errors = vec![class("502 no peer", 5)];
+        let account = of_weir(&snapshot);
+        // The 404 are the server's; who found no server was refused by nobody's rule.
+        assert_eq!((account.own, account.given), ([(403, 40)].into(), [(404, 9)].into()));
+        assert_eq!(account.no_server, 5);
+    }
+
+    #[test]
     fn weirs_own_account_is_put_into_the_same_form() {
         let snapshot = Snapshot::example();
         let account = of_weir(&snapshot);
@@ -230,6 +311,8 @@ mod tests {
         assert_eq!(account.peers.len(), snapshot.weir.upstreams.values().map(Vec::len).sum::<usize>());
         assert_eq!(account.steps.len(), snapshot.weir.path.len());
         assert!(account.tries >= account.exchanges && account.exchanges > 0);
+        let zone = snapshot.http.limit_reqs.iter().next().unwrap();
+        assert_eq!(account.policies[&format!("limit_req {}", zone.0)].refused, zone.1.rejected);
         assert_eq!(account.cache.fetches, snapshot.weir.caches.values().map(|cache| cache.fetches).sum::<u64>());
     }
 }

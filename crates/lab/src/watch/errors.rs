@@ -25,33 +25,75 @@ const KINDS: &[(&str, &str)] = &[
     ("unreachable", "(113: "),
     ("closed", "prematurely closed connection"),
     ("reset", "(104: "),
-    ("limited", "limiting "),
+    ("forbidden", "access forbidden by rule"),
+    ("unresolved", "could not be resolved ("),
     ("temporary", "is buffered to a temporary file"),
     // Apache's mpm_prefork, mpm_worker and mpm_event; PHP-FPM's pools.
     ("workers", "server reached MaxRequestWorkers setting"),
     ("workers", "server reached pm.max_children setting"),
 ];
 
-/// Counts the lines behind `from` bytes.
-pub fn count(log: &Path, from: u64) -> BTreeMap<String, u64> {
+/// Zones that are told apart; lines of those beyond are counted without a zone.
+const ZONES_MAX: usize = 64;
+/// Bytes of a zone's name.
+const ZONE_MAX: usize = 128;
+
+/// Counts the lines behind `from` bytes, by kind; lines of `limit_req` and `limit_conn` by what was done and the zone, as
+/// `refused limit_req one`.
+///
+/// Beside the counts stands a sentence that says what of the log was not read: a log that nobody could open counts nothing, which
+/// is not zero.
+pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<String>) {
     let mut counts = BTreeMap::new();
-    let Ok(mut file) = File::open(log) else { return counts };
-    if file.seek(SeekFrom::Start(from)).is_err() {
-        return counts;
+    let unread = |error: std::io::Error| Some(format!("the log {}: {error}", log.display()));
+    let (mut file, length) = match File::open(log).and_then(|file| Ok((file.metadata()?.len(), file))) {
+        Ok((length, file)) => (file, length),
+        Err(error) => return (counts, unread(error)),
+    };
+    if let Err(error) = file.seek(SeekFrom::Start(from)) {
+        return (counts, unread(error));
     }
     let mut line = Vec::new();
     let mut reader = BufReader::new(file.take(LOG_MAX));
-    while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-        if let Some(kind) = kind(&String::from_utf8_lossy(&line)) {
-            *counts.entry(kind.to_owned()).or_default() += 1;
+    loop {
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => return (counts, unread(error)),
+        }
+        let text = String::from_utf8_lossy(&line);
+        let zoned = limit(&text).map(|(what, zone)| {
+            let name = format!("{what} {zone}");
+            let is_told = counts.len() < ZONES_MAX || counts.contains_key(&name);
+            if is_told { name } else { what.to_owned() }
+        });
+        if let Some(kind) = zoned.or_else(|| kind(&text).map(str::to_owned)) {
+            *counts.entry(kind).or_default() += 1;
         }
         line.clear();
     }
-    counts
+    let cut = length.saturating_sub(from) > LOG_MAX;
+    let said = cut.then(|| format!("the log {}: only its first {} MB were read", log.display(), LOG_MAX >> 20));
+    (counts, said)
 }
 
 fn kind(line: &str) -> Option<&'static str> {
     KINDS.iter().find(|(_, words)| line.contains(words)).map(|(kind, _)| *kind)
+}
+
+/// What a limit did, and the zone it counts in; `None` of a dry run, which does nothing.
+// nginx: ngx_http_limit_req_handler(), ngx_http_limit_conn_handler().
+fn limit(line: &str) -> Option<(&'static str, &str)> {
+    let what = match () {
+        () if line.contains(", dry run") => return None,
+        () if line.contains("limiting requests, excess: ") => "refused limit_req",
+        () if line.contains("delaying request, excess: ") => "delayed limit_req",
+        () if line.contains("limiting connections by zone ") => "refused limit_conn",
+        () => return None,
+    };
+    let (_, rest) = line.split_once("by zone \"")?;
+    let (zone, _) = rest.split_once('"')?;
+    (zone.len() <= ZONE_MAX).then_some((what, zone))
 }
 
 #[cfg(test)]
@@ -71,9 +113,39 @@ mod tests {
         let of = |kind: &str, count| (kind.to_owned(), count);
         assert_eq!(
             count(&log, 0),
-            [of("connections", 1), of("recycled", 1), of("no_port", 1), of("read_timeout", 1)].into()
+            ([of("connections", 1), of("recycled", 1), of("no_port", 1), of("read_timeout", 1)].into(), None)
         );
-        assert_eq!(count(&log, text.len() as u64), BTreeMap::new());
+        assert_eq!(count(&log, text.len() as u64), (BTreeMap::new(), None));
         std::fs::remove_file(&log).unwrap();
+    }
+
+    #[test]
+    fn limits_are_counted_by_zone_and_a_dry_run_is_not() {
+        let log = std::env::temp_dir().join(format!("weir-lab-limits-{}", std::process::id()));
+        let text = "[error] 1#1: *1 limiting requests, excess: 5.400 by zone \"one\", client: 10.0.0.1, server: x\n\
+            [warn] 1#1: *1 delaying request, excess: 0.400, by zone \"one\", client: 10.0.0.1\n\
+            [error] 1#1: *1 limiting requests, dry run, excess: 5.400 by zone \"one\", client: 10.0.0.1\n\
+            [error] 1#1: *1 limiting connections by zone \"addr\", client: 10.0.0.1\n\
+            [error] 1#1: *1 limiting connections by zone \"addr\", client: 10.0.0.1\n\
+            [error] 1#1: *1 access forbidden by rule, client: 10.0.0.1\n\
+            [error] 1#1: *1 app.test could not be resolved (110: Operation timed out), client: 10.0.0.1\n";
+        std::fs::write(&log, text).unwrap();
+        let of = |kind: &str, count| (kind.to_owned(), count);
+        let expected = [
+            of("refused limit_req one", 1),
+            of("delayed limit_req one", 1),
+            of("refused limit_conn addr", 2),
+            of("forbidden", 1),
+            of("unresolved", 1),
+        ];
+        assert_eq!(count(&log, 0), (expected.into(), None));
+        std::fs::remove_file(&log).unwrap();
+    }
+
+    /// A log that is not there is no log without errors.
+    #[test]
+    fn a_log_that_cannot_be_read_is_named() {
+        let (counts, unread) = count(Path::new("/nowhere/edge.log"), 0);
+        assert!(counts.is_empty() && unread.is_some_and(|why| why.starts_with("the log /nowhere/edge.log: ")));
     }
 }

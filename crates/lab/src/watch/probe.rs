@@ -155,6 +155,8 @@ pub struct Answers {
     pub readings: Vec<(u64, Reading)>,
     /// Why the last that failed did.
     pub failed: Option<String>,
+    /// How often it failed.
+    pub failures: u64,
 }
 
 /// Finds the programs of a stack that tell something, and adds those that were named.
@@ -266,7 +268,10 @@ impl Asker {
                         let at_ms = u64::try_from((clock::precise() - start).as_millis()).unwrap_or(u64::MAX);
                         match probe.read() {
                             Ok(reading) => answers.readings.push((at_ms, reading)),
-                            Err(why) => answers.failed = Some(why),
+                            Err(why) => {
+                                answers.failed = Some(why);
+                                answers.failures += 1;
+                            }
                         }
                         if answers.readings.len() >= READINGS_MAX {
                             answers.readings = std::mem::take(&mut answers.readings).into_iter().step_by(2).collect();

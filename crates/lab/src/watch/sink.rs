@@ -1,7 +1,7 @@
 //! Where nginx's private log goes: datagrams on a socket of the block's own, summed as they come.
 //!
 //! A datagram that finds the socket's queue full is lost, and nginx goes on: what is summed here is for shares and means; how
-//! many requests there were is told by the client and by `stub_status`.
+//! many requests there were is told by the client and by `stub_status`, and the difference is what was lost.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::worker;
 
-use super::edge::{Account, Peer};
+use super::edge::{Account, Acted, Peer};
 
 /// The longest line that is read; nginx cuts its own at 2048.
 const LINE_MAX: usize = 4096;
@@ -20,6 +20,8 @@ const PEERS_MAX: usize = 1024;
 pub const MARK: &str = "weirwhy|";
 /// The fields behind the mark, in nginx's words.
 pub const FIELDS: &str = "$status|$request_time|$upstream_addr|$upstream_status|$upstream_connect_time|$upstream_header_time|$upstream_response_time|$upstream_cache_status|$ssl_session_reused|$connection_requests|$ssl_protocol";
+/// What is logged beside where the configuration limits requests or connections (nginx 1.17.6 and later).
+pub const LIMITS: &str = "|$limit_req_status|$limit_conn_status";
 /// nginx looks every 500 ms whether another's fetch has ended.
 // nginx: ngx_http_file_cache_lock(), `ngx_add_timer(&c->wait_event, (timer > 500) ? 500 : timer)`.
 const POLL_MS: u64 = 500;
@@ -50,6 +52,11 @@ impl Sink {
         Ok(sink)
     }
 
+    /// The account is asked for, which nginx counts as a request and does not log.
+    pub fn asks(&self) {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner).asked += 1;
+    }
+
     /// What has come so far.
     pub fn account(&self) -> Account {
         self.sums.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -68,20 +75,25 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     let is_resumed = next()? == "r";
     // The first request of a connection over TLS had a handshake before it; one without a request is not seen.
     let is_first = next().is_some_and(|number| number == "1");
-    let is_shaken = is_first && next().is_some_and(|protocol| !protocol.is_empty() && protocol != "-");
+    let is_shaken = next().is_some_and(|protocol| is_first && !protocol.is_empty() && protocol != "-");
+    let (requests, connections) = (next().unwrap_or("-"), next().unwrap_or("-"));
+    sums.lines = Some(sums.lines.unwrap_or(0) + 1);
     sums.handshakes += u64::from(is_shaken);
     sums.resumed += u64::from(is_shaken && is_resumed);
     step(sums, "total", time);
-    if !addresses.is_empty() {
-        sums.exchanges += 1;
-        sums.tries += addresses.len() as u64;
-    }
-    let mut upstream_us = 0;
-    for (at, address) in addresses.iter().enumerate() {
+    // Where no server can be asked, nginx logs the upstream's own name in the place of an address.
+    // nginx: ngx_http_upstream_connect(), `u->state->peer = u->peer.name` on NGX_BUSY.
+    let tries = addresses.iter().filter(|address| is_server(address)).count() as u64;
+    sums.exchanges += u64::from(tries > 0);
+    sums.tries += tries;
+    sums.no_server += u64::from(addresses.iter().any(|address| !is_server(address)));
+    let (mut upstream_us, mut is_given) = (0, false);
+    for (at, address) in addresses.iter().enumerate().filter(|(_, address)| is_server(address)) {
         let is_known = sums.peers.contains_key(*address);
         let answered = statuses.get(at).and_then(|status| status.parse::<u16>().ok());
         let of = |list: &[&str]| list.get(at).and_then(|text| micros(text));
         let (connect, header, response) = (of(&connects), of(&headers), of(&responses));
+        is_given |= header.is_some() && answered == Some(status);
         if is_known || sums.peers.len() < PEERS_MAX {
             let peer: &mut Peer = sums.peers.entry((*address).to_owned()).or_default();
             peer.requests += 1;
@@ -104,18 +116,45 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     }
     if !cache.is_empty() && cache != "-" {
         *sums.cache.said.entry(cache.to_owned()).or_default() += 1;
-        sums.cache.fetches += u64::from(!addresses.is_empty());
+        sums.cache.fetches += u64::from(tries > 0);
         let (ms, waited_us) = (time / 1000, time.saturating_sub(upstream_us));
         let near = ms % POLL_MS;
         let is_near = near <= POLL_NEAR_MS || POLL_MS - near <= POLL_NEAR_MS;
         // Without an origin's own time in it: it waited for a lock, and was looked at by the clock.
         sums.cache.polled += u64::from(addresses.is_empty() && waited_us / 1000 >= POLL_MS - POLL_NEAR_MS && is_near);
     }
-    step(sums, "write", time.saturating_sub(upstream_us));
+    if status >= 400 && is_given {
+        *sums.given.entry(status).or_default() += 1;
+    } else if status >= 400 && addresses.is_empty() && matches!(cache, "" | "-") {
+        *sums.own.entry(status).or_default() += 1;
+    }
+    let rest = time.saturating_sub(upstream_us);
+    // What a limit holds back on purpose is no writing.
+    step(sums, if requests == "DELAYED" { "delay" } else { "write" }, rest);
+    acted(sums, requests, connections, rest);
     if status >= 500 || status == 499 {
         *sums.errors.entry(status.to_string()).or_default() += 1;
     }
     Some(())
+}
+
+/// What limits did with a request, in the words of `$limit_req_status` and `$limit_conn_status`.
+fn acted(sums: &mut Account, requests: &str, connections: &str, rest: u64) {
+    for (directive, word) in [("limit_req", requests), ("limit_conn", connections)] {
+        if !matches!(word, "REJECTED" | "DELAYED") {
+            continue;
+        }
+        let acted: &mut Acted = sums.policies.entry(directive.to_owned()).or_default();
+        acted.refused += u64::from(word == "REJECTED");
+        acted.delayed += u64::from(word == "DELAYED");
+        let delay = if word == "DELAYED" { rest } else { 0 };
+        acted.delay_us = Some(acted.delay_us.unwrap_or(0) + delay);
+    }
+}
+
+/// An address of a server, and not the name of a group.
+fn is_server(address: &str) -> bool {
+    address.starts_with("unix:") || address.parse::<std::net::SocketAddr>().is_ok()
 }
 
 fn step(sums: &mut Account, name: &str, micros: u64) {
@@ -169,6 +208,45 @@ mod tests {
         assert_eq!(sums.errors, [("502".to_owned(), 1)].into());
         assert_eq!(add(&mut sums, "something else"), None);
         assert_eq!(add(&mut sums, "weirwhy|2"), None);
+    }
+
+    /// The upstream's name stands where no server was asked: it is nobody who fails.
+    #[test]
+    fn a_group_without_a_server_is_no_server() {
+        let mut sums = Account::default();
+        for line in [
+            "weirwhy|502|0.000|app|502|-|-|0.000|-|.|1|-",
+            "weirwhy|200|0.020|10.0.0.1:80, app : 10.0.0.2:80|502, 502, 200|0.001, -, 0.002|-, -, 0.018|0.001, 0.000, 0.019|-|.|1|-",
+            "weirwhy|200|0.020|unix:/run/a.sock|200|0.001|0.018|0.019|-|.|1|-",
+        ] {
+            add(&mut sums, line).unwrap();
+        }
+        assert_eq!(sums.peers.keys().collect::<Vec<_>>(), ["10.0.0.1:80", "10.0.0.2:80", "unix:/run/a.sock"]);
+        assert_eq!((sums.exchanges, sums.tries, sums.no_server, sums.lines), (2, 3, 2, Some(3)));
+        // The times of the second server are its own, and not those of the group before it.
+        assert_eq!(sums.peers["10.0.0.2:80"].header, (1, 18_000));
+        assert!(sums.own.is_empty(), "a group without a server is not the edge's own answer: {:?}", sums.own);
+    }
+
+    #[test]
+    fn what_limits_do_is_booked_to_them() {
+        let mut sums = Account::default();
+        for line in [
+            "weirwhy|503|0.000|-|-|-|-|-|-|.|1|-|REJECTED|-",
+            "weirwhy|503|0.000|-|-|-|-|-|-|.|1|-|PASSED|REJECTED",
+            "weirwhy|200|0.480|10.0.0.1:80|200|0.000|0.020|0.020|-|.|1|-|DELAYED|PASSED",
+            "weirwhy|200|0.020|10.0.0.1:80|200|0.000|0.020|0.020|-|.|1|-|REJECTED_DRY_RUN|PASSED",
+            "weirwhy|403|0.000|-|-|-|-|-|-|.|1|-||",
+            "weirwhy|404|0.010|10.0.0.1:80|404|0.000|0.010|0.010|-|.|1|-||",
+        ] {
+            add(&mut sums, line).unwrap();
+        }
+        let acted = |refused, delayed, delay_us| Acted { refused, delayed, delay_us: Some(delay_us) };
+        assert_eq!(sums.policies["limit_req"], acted(1, 1, 460_000));
+        assert_eq!(sums.policies["limit_conn"], acted(1, 0, 0));
+        assert_eq!(sums.steps["delay"], (1, 460_000));
+        assert_eq!(sums.steps["write"].1, 0, "a delay is no writing");
+        assert_eq!((&sums.own, &sums.given), (&[(403, 1), (503, 2)].into(), &[(404, 1)].into()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use weir_conf::edit::{self, Edit};
 use weir_conf::{Statement, Tree};
 
-use super::sink::{FIELDS, MARK};
+use super::sink::{FIELDS, LIMITS, MARK};
 
 /// What the socket of the account is called in the block's own `/run`, and the one for nginx's log.
 pub const ACCOUNT: &str = "/run/weir-why.sock";
@@ -32,7 +32,8 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
     edits.extend(into(tree, http, &server, false));
     if !is_weir {
         let access = access_log();
-        edits.extend(into(tree, http, &format!("log_format weirwhy '{MARK}{FIELDS}'"), true));
+        let limits = if names(http, &["limit_req", "limit_conn"]) { LIMITS } else { "" };
+        edits.extend(into(tree, http, &format!("log_format weirwhy '{MARK}{FIELDS}{limits}'"), true));
         edits.extend(into(tree, http, &access, true));
         // What has logs of its own does not inherit ours.
         let mut open: Vec<&Statement> = vec![http];
@@ -54,6 +55,13 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
         }
     }
     let level = format!("error_log {} warn", log.display());
+    // What has a log of its own does not write to the one above it.
+    let mut open: Vec<&Statement> = tree.root.iter().filter(|statement| statement.is_block()).collect();
+    while let Some(block) = open.pop() {
+        open.extend(block.children().iter().filter(|child| child.is_block()));
+        let first = block.named("error_log").next();
+        edits.extend(first.and_then(|first| edit::insert_after(tree, first, &level)));
+    }
     match tree.root.first() {
         Some(first) => edits.push(Edit {
             file: first.at.file,
@@ -66,6 +74,18 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
         edits.extend(change(tree, name, value));
     }
     files(tree, &edits)
+}
+
+/// Whether a block or one within it has a directive of these names.
+fn names(block: &Statement, wanted: &[&str]) -> bool {
+    let mut open: Vec<&Statement> = vec![block];
+    while let Some(statement) = open.pop() {
+        if wanted.contains(&statement.name.text.as_str()) {
+            return true;
+        }
+        open.extend(statement.children());
+    }
+    false
 }
 
 /// The files of a configuration with changes and nothing else.
@@ -160,6 +180,20 @@ mod tests {
         assert!(tapped.contains("location / { stub_status; } }\n"), "{tapped}");
         let (_, problems) = weir_conf::load(&MemoryFiles::new().with("/n.conf", tapped), "/n.conf", "/", &|_| false);
         assert_eq!(problems, []);
+    }
+
+    /// A level with an error log of its own would hide all that the private one counts.
+    #[test]
+    fn every_level_with_a_log_of_its_own_gets_the_private_one() {
+        let text = "error_log /a;\nhttp {\n    error_log /b crit;\n    server {\n        error_log /c;\n        location / { }\n    }\n}\n";
+        let tapped = after(text, true, &[]);
+        assert_eq!(tapped.matches("error_log /b/edge.log warn").count(), 3, "{tapped}");
+        assert!(tapped.contains("error_log /b crit;\n    error_log /b/edge.log warn;"), "{tapped}");
+        assert!(!after("http { server { listen 80; } }", false, &[]).contains("$limit_req_status"));
+        assert!(
+            after("http { server { limit_req zone=a; } }", false, &[])
+                .contains("|$limit_req_status|$limit_conn_status'")
+        );
     }
 
     #[test]

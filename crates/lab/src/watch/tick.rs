@@ -38,6 +38,8 @@ const COUNTERS: &[&str] = &[
     "OutRsts",
     "RetransSegs",
     "OutSegs",
+    "InDatagrams",
+    "OutDatagrams",
 ];
 
 /// One look.
@@ -88,6 +90,8 @@ pub struct ProcessTick {
     pub stuck: (u32, u32),
     /// How often the first threads of the family were taken off their CPUs.
     pub preempted: u64,
+    /// How long they waited for a CPU is told by this kernel of none, or not of all.
+    pub are_waits_unknown: bool,
 }
 
 /// A thread's totals.
@@ -120,6 +124,10 @@ pub struct HostTick {
     pub waiting: BTreeMap<String, u64>,
     /// Local ports held towards an address, and those that rest.
     pub held: BTreeMap<String, (u64, u64)>,
+    /// There were more sockets than are looked at.
+    pub is_cut: bool,
+    /// Sockets that are open towards a name server (port 53).
+    pub asking_names: u64,
 }
 
 /// Looks.
@@ -155,6 +163,7 @@ fn process(root: &Path, target: &Target) -> Option<(ProcessTick, Vec<PathBuf>)> 
             if is_small {
                 states.push(root.join(format!("proc/{pid}/task/{}/stat", thread.id)));
             }
+            tick.are_waits_unknown |= thread.waited_ns.is_none();
             let waited_ns = thread.waited_ns.unwrap_or(0);
             tick.ran_ns += thread.ran_ns;
             tick.waited_ns += waited_ns;
@@ -221,6 +230,8 @@ fn hosts(root: &Path, targets: &[Target], with_sockets: bool) -> Vec<HostTick> {
         };
         if with_sockets {
             let sockets = host::sockets_of(root, target.pid);
+            tick.is_cut = sockets.is_cut;
+            tick.asking_names = host::asking_names(root, target.pid);
             tick.waiting = sockets.waiting.iter().map(|(address, count)| (address.to_string(), *count)).collect();
             let held = sockets.held.iter().map(|(address, held)| (address.to_string(), (held.ports, held.resting)));
             tick.held = held.collect();

@@ -9,18 +9,19 @@ use weir_conf::{Statement, Tree};
 use weir_load::record::Hdr;
 use weir_meter::host;
 
+use super::good::Good;
+use super::policies::policies;
+use super::sent;
 use super::served;
-use super::signals::{Conf, Edge, Host, Load, Machine, Pool, Process, Role, Signals};
+use super::signals::{Conf, Edge, Host, Machine, Pool, Process, Role, Signals};
 use super::told;
+use super::unread;
 use crate::block::{Asked, Block};
 use crate::schedule::Arm;
-use crate::series::Series;
 use crate::stack::{HUB, Spec};
-use crate::watch::edge::{Cache, Peer};
+use crate::watch::edge::{Acted, Cache, Peer};
 use crate::watch::{Account, HostTick, ProcessTick, Tick, Watched};
 
-/// Bounds of latencies that are told apart: 5 % each, from 0.1 ms to 10 minutes.
-const BOUNDS: (f64, f64, usize) = (0.1, 1.05, 320);
 /// Parts of a block in which throttling is told apart.
 const QUARTERS: usize = 4;
 
@@ -32,6 +33,7 @@ const SERVERS_MAX: usize = 256;
 const LISTENS_MAX: usize = 64;
 
 /// What a block was, and what is known of it besides.
+#[derive(Clone)]
 pub struct Known<'a> {
     /// As the keeper was told.
     pub spec: &'a Spec,
@@ -51,6 +53,8 @@ pub struct Known<'a> {
     pub is_weir: bool,
     /// Pools whose sizes are known.
     pub pools: &'a [Pool],
+    /// Which answers are good.
+    pub good: &'a Good,
 }
 
 /// What of a keeper's answer no signal can do without. Keeper and lab are one program: a key that is missing or has another
@@ -84,6 +88,9 @@ struct Own {
 #[derive(Deserialize)]
 struct Response {
     hdr_ns: String,
+    /// Answers; none where everything failed.
+    #[serde(default)]
+    count: u64,
 }
 
 #[derive(Deserialize)]
@@ -99,19 +106,22 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
     let counters: BTreeMap<String, u64> =
         read.load.aggregate.counters.iter().filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect();
     let watched = read.watched;
-    if let Some(why) = watched.ticks.iter().find_map(|tick| tick.account.unread.as_ref()) {
-        return Err(format!("what the edge says of itself cannot be read: {why}"));
-    }
     let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
     let block = Block::of(answer, 0, Arm::Before, 0, asked);
     let weir = &read.load.weir;
     let measured = (weir.ended_ms - weir.started_ms) / 1000.0;
+    if weir.response.count > 0 && sent::QUANTILES.iter().any(|key| answer["load"]["weir"]["response"][key].is_null()) {
+        return Err("the keeper's answer cannot be read: load.weir.response lacks a latency".to_owned());
+    }
+    let processes = processes(&watched, known, answer);
+    let unread = unread::unread(&watched, known, answer, &processes);
     Ok(Signals {
+        unread,
         seconds: if measured > 0.0 { measured } else { read.usage.seconds },
-        load: load(answer, &counters, &hdr, &block, known),
+        load: sent::load(answer, &counters, &hdr, &block, known),
         conf: conf(known.tree, known.is_weir),
         edge: edge(&watched.ticks, known),
-        processes: processes(&watched, known, answer),
+        processes,
         hosts: hosts(&watched, known.spec),
         machine: machine(&watched.ticks, read.usage.foreign),
         said: watched.said,
@@ -119,60 +129,6 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
         pools: known.pools.to_vec(),
         told: told::summed(&watched.told),
     })
-}
-
-fn load(answer: &Value, counters: &BTreeMap<String, u64>, hdr: &Hdr, block: &Block, known: &Known<'_>) -> Load {
-    let weir = &answer["load"]["weir"];
-    let statuses: BTreeMap<u16, u64> = counters
-        .iter()
-        .filter_map(|(name, count)| Some((name.strip_prefix("http.codes.")?.parse().ok()?, *count)))
-        .collect();
-    let of = |name: &str| counters.get(name).copied().unwrap_or(0);
-    let below: u64 = statuses.iter().filter(|(status, _)| **status < 500).map(|(_, count)| count).sum();
-    let other = of("websocket.messages_received") + of("socketio.emit");
-    let (low, step, count) = BOUNDS;
-    let bounds: Vec<u64> = (0..=count).map(|n| (low * step.powi(i32::try_from(n).unwrap_or(0)) * 1e6) as u64).collect();
-    let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
-    let series = Series::of(&answer["load"]);
-    Load {
-        offered: known.offered,
-        length_s: known.length_s,
-        is_closed: known.is_closed,
-        connections: known.connections,
-        // What failed before it could be sent was wanted all the same.
-        sent: block.requests.max(block.errors.values().sum()),
-        answered: below + other,
-        errors: block.errors.clone(),
-        statuses,
-        ms: ["mean", "p50", "p95", "p99", "max"].map(|key| weir["response"][key].as_f64().unwrap_or(0.0)),
-        shape: bars.map(|(count, bound)| (*bound as f64 / 1e6 * 1.025, count)).collect(),
-        first_error_s: first_error(&answer["load"]),
-        strip: series.map(|series| series.throughput).unwrap_or_default(),
-        incomplete: weir["incomplete"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
-        // Where everything fails there are no figures to compare, and all the more to explain.
-        spoiled: block.spoiled.iter().filter(|why| !why.contains("are too few to say anything")).cloned().collect(),
-        cautions: block.cautions.clone(),
-        upgrades: (of("http.codes.101"), of("vusers.created")),
-    }
-}
-
-/// When the first window with a failure began.
-fn first_error(report: &Value) -> Option<f64> {
-    let series = &report["weir"]["series"];
-    let interval = series["interval_ms"].as_f64()? / 1000.0;
-    let failing = series["counts"].as_object()?.iter().filter(|(name, _)| {
-        name.starts_with("errors.") || name.strip_prefix("http.codes.").is_some_and(|code| code.starts_with('5'))
-    });
-    let first = failing.filter_map(|(_, counts)| {
-        counts.as_array()?.iter().position(|count| count.as_f64().is_some_and(|count| count > 0.0))
-    });
-    first.min().map(|window| window as f64 * interval)
 }
 
 fn edge(ticks: &[Tick], known: &Known<'_>) -> Edge {
@@ -211,7 +167,29 @@ fn edge(ticks: &[Tick], known: &Known<'_>) -> Edge {
         steps: pairs_since(&now.steps, &then.steps),
         limits: limits(&told),
         errors: since_map(&now.errors, &then.errors),
+        policies: policies_since(&now.policies, &then.policies),
+        own: since_statuses(&now.own, &then.own),
+        given: since_statuses(&now.given, &then.given),
+        no_server: since(|a| a.no_server),
     }
+}
+
+fn since_statuses(now: &BTreeMap<u16, u64>, then: &BTreeMap<u16, u64>) -> BTreeMap<u16, u64> {
+    let since = |(status, count): (&u16, &u64)| (*status, count.saturating_sub(then.get(status).copied().unwrap_or(0)));
+    now.iter().map(since).filter(|(_, count)| *count > 0).collect()
+}
+
+fn policies_since(now: &BTreeMap<String, Acted>, then: &BTreeMap<String, Acted>) -> BTreeMap<String, Acted> {
+    let since = |(name, now): (&String, &Acted)| {
+        let then = then.get(name).cloned().unwrap_or_default();
+        let acted = Acted {
+            refused: now.refused.saturating_sub(then.refused),
+            delayed: now.delayed.saturating_sub(then.delayed),
+            delay_us: now.delay_us.map(|us| us.saturating_sub(then.delay_us.unwrap_or(0))),
+        };
+        (name.clone(), acted)
+    };
+    now.iter().map(since).filter(|(_, acted)| acted.refused + acted.delayed > 0).collect()
 }
 
 fn peer_since(now: &Peer, then: Option<&Peer>) -> Peer {
@@ -398,11 +376,12 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
                 counters: since_map(&to.1.counters, &from.1.counters),
                 ports: watched.ports.get(name).copied().unwrap_or(0),
                 is_hub: name == HUB,
+                turned_away: watched.turned_away.get(name).cloned().unwrap_or_default(),
                 ..Host::default()
             };
             for (_, tick) in &seen {
                 for (address, waiting) in &tick.waiting {
-                    let most = watched.backlogs.get(address).copied().unwrap_or(0);
+                    let most = backlog(watched, address).unwrap_or(0);
                     let queue = host.queues.entry(address.clone()).or_insert((0, most));
                     queue.0 = queue.0.max(*waiting);
                 }
@@ -417,6 +396,10 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
                     seen.iter().filter(|(_, tick)| tick.waiting.get(address).is_some_and(|waiting| *waiting >= 2));
                 host.lasting.insert(address.clone(), waited.count() as f64 / looks);
             }
+            host.asking_names =
+                seen.iter().filter(|(_, tick)| tick.has_sockets).map(|(_, tick)| tick.asking_names as f64).sum::<f64>()
+                    / looks;
+            host.questions = questions(&seen);
             let seconds = (to.0.saturating_sub(from.0)).max(1) as f64 / 1000.0;
             let bits = to.1.devices.iter().filter_map(|(device, now)| {
                 let then = from.1.devices.get(device)?;
@@ -428,6 +411,24 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
             Some(host)
         })
         .collect()
+}
+
+/// How many may wait at an address. `ss` writes `*` for a socket of both families, which the kernel's table has as `[::]`.
+pub(super) fn backlog(watched: &Watched, address: &str) -> Option<u64> {
+    let both = || watched.backlogs.get(&format!("0.0.0.0:{}", address.strip_prefix("[::]:")?));
+    watched.backlogs.get(address).or_else(both).copied()
+}
+
+/// Datagrams that were sent and not answered yet, the mean over the looks, and how many were sent.
+fn questions(seen: &[(u64, &HostTick)]) -> (f64, u64) {
+    let count = |tick: &HostTick, name: &str| tick.counters.get(name).copied();
+    let pairs: Vec<(u64, u64)> =
+        seen.iter().filter_map(|(_, tick)| Some((count(tick, "OutDatagrams")?, count(tick, "InDatagrams")?))).collect();
+    let Some((out, answered)) = pairs.first().copied() else { return (0.0, 0) };
+    let open =
+        |pair: &(u64, u64)| (pair.0.saturating_sub(out) as f64 - pair.1.saturating_sub(answered) as f64).max(0.0);
+    let sent = pairs.last().map_or(0, |last| last.0.saturating_sub(out));
+    (pairs.iter().map(open).sum::<f64>() / pairs.len() as f64, sent)
 }
 
 fn machine(ticks: &[Tick], foreign: f64) -> Machine {
@@ -456,6 +457,7 @@ fn machine(ticks: &[Tick], foreign: f64) -> Machine {
 /// What a configuration says, as far as rules need it; of several values the one that binds first.
 pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     let mut found = Conf { is_weir, can_keep: is_weir, has_upgrade: is_weir, ..Conf::default() };
+    found.policies = policies(tree);
     let mut all: Vec<&Statement> = tree.root.iter().collect();
     let (mut speaks_11, mut clears) = (false, false);
     while let Some(statement) = all.pop() {
@@ -491,6 +493,7 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
                 found.has_buffered_log |=
                     first == "off" || statement.words().any(|word| word.text.starts_with("buffer="))
             }
+            "resolver" => found.has_resolver |= first != "off",
             "gzip" => found.has_gzip |= first == "on",
             "upstream" => {
                 let is_used =
@@ -578,7 +581,7 @@ mod tests {
             "usage": {"seconds": 10.0, "edge_cpu_s": 5.0, "foreign": 0.0, "steal": 0.0, "client_core": 0.1},
             "watched": {"ticks": [tick(0, 0, 1), tick(10_000, 5_000, 101)], "backlogs": {"0.0.0.0:80": 8}, "ports": {"edge": 200}, "said": {"no_port": 3}},
             "load": {"aggregate": {"counters": {"http.requests": 1000, "http.codes.200": 900, "http.codes.502": 100}},
-                "weir": {"started_ms": 1000, "ended_ms": 11_000, "response": {"hdr_ns": Hdr::default().encoded(), "count": 1000, "mean": 2.0, "p50": 1.0, "p95": 4.0},
+                "weir": {"started_ms": 1000, "ended_ms": 11_000, "response": {"hdr_ns": Hdr::default().encoded(), "count": 1000, "mean": 2.0, "p50": 1.0, "p95": 4.0, "p99": 5.0, "max": 6.0},
                     "series": {"interval_ms": 500, "length": 3, "counts": {"http.codes.200": [1, 2, 3], "http.codes.502": [0, 0, 4]}, "response": {"p50": [1, 1, 1]}}}},
         });
         let tree = tree("http { }");
@@ -592,6 +595,7 @@ mod tests {
             is_noisy: true,
             is_weir: false,
             pools: &[],
+            good: &Good::default(),
         };
         let found = signals(&answer, &known).unwrap();
         // A key of another name is a fault, and not a block in which nothing happened.
@@ -609,7 +613,8 @@ mod tests {
         }
         let mut torn = answer.clone();
         torn["watched"]["ticks"][0]["account"]["unread"] = json!("expected `,`");
-        assert!(signals(&torn, &known).is_err_and(|why| why.contains("of itself cannot be read: expected `,`")));
+        let unread = signals(&torn, &known).unwrap().unread;
+        assert!(unread.iter().any(|why| why == "the edge's account cannot be read: expected `,`"), "{unread:?}");
         // Nobody saw the application, and nobody killed it: one that was killed before it was looked at is there.
         assert!(!found.processes.iter().any(|process| process.name == "origin0"));
         let mut killed = answer.clone();
@@ -617,7 +622,18 @@ mod tests {
         let killed = signals(&killed, &known).unwrap();
         let origin = killed.processes.iter().find(|process| process.name == "origin0").unwrap();
         assert_eq!((origin.memory_full, origin.memory_killed), (9, 1));
-        assert_eq!((found.seconds, found.load.sent, found.load.answered, found.failed()), (10.0, 1000, 900, 100));
+        assert_eq!((found.seconds, found.load.sent, found.load.answered, found.failed()), (10.0, 1000, 1000, 100));
+        assert_eq!((found.load.well, found.goodput()), (900, 90.0));
+        // The same block, of whose answers a 502 is good, and a refusal is none.
+        let mut refused = answer.clone();
+        refused["load"]["aggregate"]["counters"] =
+            json!({"http.requests": 1000, "http.codes.429": 900, "http.codes.502": 100});
+        let good: Good = "502".parse().unwrap();
+        let other = signals(&refused, &Known { good: &good, ..known }).unwrap();
+        assert_eq!(
+            (other.load.well, other.failed(), other.load.errors.keys().next().map(String::as_str)),
+            (100, 900, Some("429"))
+        );
         assert_eq!(found.load.first_error_s, Some(1.0));
         let edge = found.edge_process().unwrap();
         assert!((edge.cpu - 0.5).abs() < 1e-9 && (edge.throttled - 0.5).abs() < 1e-9 && edge.fds == (7, 30));
@@ -626,6 +642,24 @@ mod tests {
         assert_eq!((hub.queues["0.0.0.0:80"], hub.held["10.0.0.1:1"], hub.ports), ((4, 8), (9, 3), 200));
         assert_eq!(found.said("no_port"), 3);
         assert!((found.machine.busy - 0.5).abs() < 1e-9, "{:?}", found.machine);
+    }
+
+    #[test]
+    fn a_backlog_of_both_families_is_found() {
+        let watched = Watched { backlogs: [("0.0.0.0:3000".to_owned(), 128)].into(), ..Watched::default() };
+        assert_eq!((backlog(&watched, "[::]:3000"), backlog(&watched, "[::]:80")), (Some(128), None));
+    }
+
+    #[test]
+    fn questions_that_wait_are_counted() {
+        let tick = |out: u64, answered: u64| HostTick {
+            counters: [("OutDatagrams".to_owned(), out), ("InDatagrams".to_owned(), answered)].into(),
+            ..HostTick::default()
+        };
+        let ticks = [tick(100, 40), tick(110, 48), tick(120, 56)];
+        let seen: Vec<(u64, &HostTick)> = ticks.iter().map(|tick| (0, tick)).collect();
+        assert_eq!(questions(&seen), (2.0, 20));
+        assert_eq!(questions(&[]), (0.0, 0));
     }
 
     #[test]

@@ -72,6 +72,7 @@ fn holes<'a>(phrase: &str, text: &'a str) -> Option<Vec<&'a str>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing)]
     use super::*;
     use crate::why::rule::Segment;
     use crate::why::rules;
@@ -80,6 +81,260 @@ mod tests {
 
     fn is_korean(text: &str) -> bool {
         text.chars().any(|c| ('가'..='힣').contains(&c))
+    }
+
+    /// What prints: every sentence that stands in these files is in the table, word for word.
+    const SOURCES: &[(&str, &str)] = &[
+        ("rules/behind.rs", include_str!("rules/behind.rs")),
+        ("rules/cache.rs", include_str!("rules/cache.rs")),
+        ("rules/cpu.rs", include_str!("rules/cpu.rs")),
+        ("rules/inside.rs", include_str!("rules/inside.rs")),
+        ("rules/limits.rs", include_str!("rules/limits.rs")),
+        ("rules/load.rs", include_str!("rules/load.rs")),
+        ("rules/network.rs", include_str!("rules/network.rs")),
+        ("rules/policy.rs", include_str!("rules/policy.rs")),
+        ("rules/upstream.rs", include_str!("rules/upstream.rs")),
+        ("prove.rs", include_str!("prove.rs")),
+        ("quiet.rs", include_str!("quiet.rs")),
+        ("run.rs", include_str!("run.rs")),
+        ("say.rs", include_str!("say.rs")),
+        ("told.rs", include_str!("told.rs")),
+        ("unread.rs", include_str!("unread.rs")),
+        ("../watch.rs", include_str!("../watch.rs")),
+        ("../watch/errors.rs", include_str!("../watch/errors.rs")),
+        ("../block.rs", include_str!("../block.rs")),
+    ];
+
+    /// Parts of sentences: each with a whole one that it is a part of, which the table has to have.
+    const PARTS: &[(&str, &str)] = &[
+        (
+            " (MaxRequestWorkers, server.tomcat.threads.max)",
+            "find what its workers wait for; only if that has room, more of them (MaxRequestWorkers, server.tomcat.threads.max)",
+        ),
+        (
+            "find what its workers wait for; only if that has room, more of them{}",
+            "find what its workers wait for; only if that has room, more of them",
+        ),
+        ("{} {} ms", "upstream: proxy_read_timeout 500 ms"),
+        (", elasticity {} [{}, {}]", "PROVED  app: its CPUs   (rule B20), elasticity 0.97 [0.91, 1.03]"),
+        (
+            "; noticed: {}",
+            "NOT SATURATED  1/s offered and 1/s answered: capacity unknown (weir lab capacity finds it); noticed: edge: its CPUs   (rule B19)",
+        ),
+        (
+            "NOT SATURATED  {}: capacity unknown (weir lab capacity finds it){}",
+            "NOT SATURATED  1/s offered and 1/s answered: capacity unknown (weir lab capacity finds it)",
+        ),
+        (
+            "UNATTRIBUTED  no suspect matters when it is squeezed; {}",
+            "UNATTRIBUTED  no suspect matters when it is squeezed; 7 ms in the segment \"bodies\", 0 % of requests failed",
+        ),
+        (
+            " more than at half the load",
+            "7 ms more than at half the load in the segment \"bodies\", 0 % of requests failed",
+        ),
+        (
+            "; what the application does meanwhile is not seen from here: its own metrics, or a profiler",
+            "7 ms more than at half the load in the segment \"connecting to the upstream\", 0 % of requests failed; what the application does meanwhile is not seen from here: its own metrics, or a profiler",
+        ),
+        (
+            "{} ms{} in the segment \"{}\", {} of requests failed{}",
+            "7 ms in the segment \"bodies\", 0 % of requests failed",
+        ),
+        ("{} from {} to {}: elasticity {} [{}, {}]", "CPU of app from 1 to 0.8: elasticity 0.02 [-0.01, 0.04]"),
+        (" --edge {}", "weir lab ab --edge /x n.conf after.conf -c 1 /   with that one change in after.conf"),
+        (
+            " --metric errors",
+            "weir lab ab n.conf after.conf -c 1 / --metric errors   with that one change in after.conf",
+        ),
+        (
+            "weir lab ab{} {} after.conf {}{}   with that one change in after.conf",
+            "weir lab ab n.conf after.conf --load x.yml   with that one change in after.conf",
+        ),
+        ("--rate {} -c {} {}", "weir lab ab n.conf after.conf --rate 1 -c 1 /   with that one change in after.conf"),
+        ("--load {}", "weir lab ab n.conf after.conf --load x.yml   with that one change in after.conf"),
+        ("none × {}", "7 of 9 good (2xx, 3xx): 200 × 7, none × 2"),
+        ("no verdict: stopped before its end", "no verdict: stopped before its end"),
+        (
+            "load generator held back by its CPU quota in {} % of its periods",
+            "load generator held back by its CPU quota in 60 % of its periods",
+        ),
+        ("load generator saturated (core {} %)", "load generator saturated (core 97 %)"),
+        (
+            "the load generator's CPU was {} % busy: {}",
+            "the load generator's CPU was 99 % busy: what else ran there, the origin perhaps, made requests wait",
+        ),
+        (
+            "what else ran there, the origin perhaps, made requests wait",
+            "the load generator's CPU was 99 % busy: what else ran there, the origin perhaps, made requests wait",
+        ),
+        ("other work used", "other work used 20 % of the CPUs (at most 5 %)"),
+        ("this machine's host took", "this machine's host took 20 % of the CPUs (at most 2 %)"),
+        ("{} {} % of the CPUs (at most {} %)", "other work used 20 % of the CPUs (at most 5 %)"),
+        ("{} with 504: {}", "3 of 9 (33 %) with 504: it did not take the connection"),
+    ];
+
+    /// Nobody reads these in a report: keys, what programs log, lines while it runs, errors of a lab that cannot be made.
+    const NOT_SAID: &[&str] = &[
+        "no verdict",
+        "not quiet",
+        "not read",
+        "not proved",
+        "ruled out",
+        "given more",
+        "stood still",
+        "taken off",
+        "not all of it was answered in time",
+        "Unexpected server response: 426",
+        "Unexpected server response",
+        "Session ID unknown",
+        "Invalid status",
+        "websocket error",
+        "xhr poll error",
+        "without root: the edge's own account and its log are not seen, and nothing can be squeezed",
+        "the load as asked",
+        "half of it",
+        "half of it, once more",
+        "as it is",
+        "squeezing: {}",
+        "{}: {}/s answered, {} failed, p95 {} ms",
+        "{}: again: {}",
+        "a lab without a stack",
+        "--pool: there is no process {}",
+        "what was injected: {}",
+        "nobody to watch the block: {}",
+        "it failed",
+        "| verdict | said when |\n|---|---|\n{}",
+        "limit_req one",
+        "refused limit_req one",
+        "limit_req zone=one burst=5 (10r/s)",
+        "limit_conn addr",
+        "limit_conn addr 5",
+        "limit_rate 20k",
+        "server app:3000 max_conns=2",
+        "deny all",
+        "proxy_cache_lock on",
+        "502 no peer",
+        "Failed capture or match",
+        // A block of so few requests is explained all the same.
+        "{} requests are too few to say anything",
+        "are too few to say anything",
+        // Words of nginx, Apache and PHP-FPM.
+        "reusing connections",
+        "worker_connections are not enough",
+        "no live upstreams",
+        "timed out (110: Connection timed out) while connecting to upstream",
+        "timed out (110: Connection timed out) while reading response header from upstream",
+        "timed out (110: Connection timed out) while reading upstream",
+        "timed out (110: Connection timed out) while sending request to upstream",
+        "timed out (110: Connection timed out) while proxying upgraded connection",
+        "prematurely closed connection",
+        "access forbidden by rule",
+        "could not be resolved (",
+        "is buffered to a temporary file",
+        "server reached MaxRequestWorkers setting",
+        "server reached pm.max_children setting",
+        ", dry run",
+        "limiting requests, excess: ",
+        "delaying request, excess: ",
+        "limiting connections by zone ",
+        "by zone \"",
+        "refused limit_req",
+        "delayed limit_req",
+        "refused limit_conn",
+    ];
+
+    /// The string literals of a source, what its tests say left out, with `{}` for each hole.
+    fn literals(source: &str) -> Vec<String> {
+        let end = ["mod tests", "pub(crate) mod tests", "impl"]
+            .map(|what| source.find(&format!("#[cfg(test)]\n{what}")).unwrap_or(source.len()));
+        let source: Vec<char> = source[..end.into_iter().min().unwrap_or(0)].chars().collect();
+        let (mut found, mut at) = (Vec::new(), 0);
+        let is_at = |at: usize, what: char| source.get(at) == Some(&what);
+        while at < source.len() {
+            match source[at] {
+                '/' if is_at(at + 1, '/') => {
+                    at = (at..source.len()).find(|at| is_at(*at, '\n')).unwrap_or(source.len())
+                }
+                // A character, and not a lifetime.
+                '\'' if is_at(at + 2, '\'') => at += 3,
+                '\'' if is_at(at + 1, '\\') && is_at(at + 3, '\'') => at += 4,
+                '"' => {
+                    let mut text = String::new();
+                    at += 1;
+                    while !is_at(at, '"') {
+                        if is_at(at, '\\') {
+                            at += 1;
+                            match source[at] {
+                                '\n' => {
+                                    while source[at + 1].is_whitespace() {
+                                        at += 1;
+                                    }
+                                }
+                                'n' => text.push('\n'),
+                                other => text.push(other),
+                            }
+                        } else {
+                            text.push(source[at]);
+                        }
+                        at += 1;
+                    }
+                    at += 1;
+                    found.push(template(&text));
+                }
+                _ => at += 1,
+            }
+        }
+        found
+    }
+
+    /// A format string with its holes bare and its doubled braces single. A brace before a space is one of a configuration.
+    fn template(text: &str) -> String {
+        let doubled = text.replace("{{", "\u{1}").replace("}}", "\u{2}");
+        let (mut plain, mut rest) = (String::new(), doubled.as_str());
+        while let Some((before, after)) = rest.split_once('{') {
+            plain.push_str(before);
+            let hole = after.split_once('}').filter(|(hole, _)| !hole.starts_with(' '));
+            plain.push_str(if hole.is_some() { "{}" } else { "{" });
+            rest = hole.map_or(after, |(_, after)| after);
+        }
+        plain.push_str(rest);
+        plain.replace('\u{1}', "{").replace('\u{2}', "}")
+    }
+
+    /// A sentence that nobody translated would come out English amid Korean, or be taken for another one.
+    #[test]
+    fn every_sentence_that_can_be_printed_is_in_the_table() {
+        assert_eq!(literals("a(\"x {y:.2} \\\"z\\\" {{ }}\"); // \"no\"\n'\"'; \"b\""), ["x {} \"z\" { }", "b"]);
+        let is_sentence = |text: &str| {
+            let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| word.len() >= 2).count();
+            text.trim().contains(' ') && words >= 1 && text.chars().any(char::is_lowercase)
+        };
+        let has_words = |text: &str| WORDS.iter().any(|(_, when)| *when == text);
+        let mut lacking = Vec::new();
+        for (file, source) in SOURCES {
+            let all = literals(source);
+            assert!(!all.is_empty(), "{file}: nothing was read");
+            for text in all.iter().filter(|text| is_sentence(text)) {
+                let is_known = PHRASES.iter().any(|(en, _)| en == text)
+                    || PARTS.iter().any(|(part, _)| part == text)
+                    || NOT_SAID.contains(&text.as_str())
+                    || has_words(text);
+                lacking.extend((!is_known).then(|| format!("{file}: {text}")));
+            }
+        }
+        assert!(lacking.is_empty(), "no Korean for:\n{}", lacking.join("\n"));
+        let parts = PARTS.iter().filter(|(_, whole)| !say(whole).is_some_and(|ko| is_korean(&ko)));
+        assert_eq!(parts.map(|(_, whole)| *whole).collect::<Vec<_>>(), Vec::<&str>::new(), "no Korean for the whole");
+    }
+
+    #[test]
+    fn a_policy_is_said_in_korean() {
+        let text = "POLICY  limit_conn addr 5 at nginx.conf:14 refused 1320 of 2000 (66 %) requests   (rule P02)";
+        let ko = "POLICY (정책)  nginx.conf:14의 limit_conn addr 5이(가) 요청 2000 중 1320 (66 %) 거절함   (규칙 P02)";
+        assert_eq!(say(text).as_deref(), Some(ko));
+        let text = "16 of 2000 good (2xx, 3xx): 503 × 1984, 200 × 16";
+        assert_eq!(say(text).as_deref(), Some("2000건 중 16건이 정상(2xx, 3xx): 503 × 1984, 200 × 16"));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use crate::metric::digits;
 /// How sure a finding is of itself, before anything is squeezed. Errors come first: what fails is explained before what waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
+    /// The configuration refuses or delays requests on purpose, and they were counted.
+    Policy,
     /// Requests failed or waited at a limit, which somebody named: a log line, an error code, a counter of the kernel.
     Limit,
     /// Something is used in a way that wastes it, and a count says so.
@@ -20,7 +22,7 @@ impl Tier {
     /// What a finding of this kind weighs.
     pub const fn weight(self) -> f64 {
         match self {
-            Tier::Limit => 4.0,
+            Tier::Policy | Tier::Limit => 4.0,
             Tier::Waste => 2.0,
             Tier::Full => 1.0,
             Tier::Rest => 0.5,

@@ -1,14 +1,16 @@
 //! All rules, and what they find in a block, the heaviest first.
 
+mod behind;
 mod cache;
 mod cpu;
 mod inside;
 mod limits;
 mod load;
 mod network;
+mod policy;
 mod upstream;
 
-use super::rule::{Found, Rule, Segment};
+use super::rule::{Found, Rule, Segment, Tier};
 use super::signals::Signals;
 
 /// Findings that are kept.
@@ -16,9 +18,19 @@ pub const FINDINGS_MAX: usize = 3;
 
 /// Every rule, family by family.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [limits::RULES, cpu::RULES, inside::RULES, upstream::RULES, cache::RULES, network::RULES, load::RULES]
-        .into_iter()
-        .flatten()
+    [
+        policy::RULES,
+        limits::RULES,
+        cpu::RULES,
+        inside::RULES,
+        behind::RULES,
+        upstream::RULES,
+        cache::RULES,
+        network::RULES,
+        load::RULES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// A rule's finding, and what it weighs.
@@ -52,9 +64,20 @@ pub fn find(signals: &Signals, grew: Option<&[(Segment, f64)]>) -> Vec<Finding> 
             Some(Finding { rule, found, score })
         })
         .collect();
-    findings.sort_by(|one, other| other.score.total_cmp(&one.score));
+    // Who is refused on purpose never reached what else may be full.
+    findings.sort_by(|one, other| has_acted(other).cmp(&has_acted(one)).then(other.score.total_cmp(&one.score)));
     findings.truncate(FINDINGS_MAX);
     findings
+}
+
+/// A policy of the configuration refused or delayed a large part of the requests.
+fn has_acted(finding: &Finding) -> bool {
+    finding.rule.tier == Tier::Policy && finding.found.degree >= policy::LARGE
+}
+
+/// Whether the first finding is a policy that refused or delayed a large part of the requests: then nothing else is looked at.
+pub fn is_policy(findings: &[Finding]) -> bool {
+    findings.first().is_some_and(has_acted)
 }
 
 /// The rules as a table, for the guide.

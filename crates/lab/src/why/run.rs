@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::gather::{self, Known};
+use super::good::Good;
 use super::prove::{self, Elasticity, Proof};
+use super::quiet;
 use super::rule::{Segment, Tier};
 use super::rules::{self, Finding};
 use super::say;
@@ -25,6 +27,8 @@ use crate::watch::{Plan, tap};
 
 /// Answers below this part of what was offered: the rate was not reached.
 const REACHED_MIN: f64 = 0.99;
+/// Of a load that did not hold, and of which nearly all was answered.
+const NEARLY: f64 = 0.9;
 /// Failures above this part: something is at an end.
 const FAILED_MAX: f64 = 0.001;
 /// Of a closed loop: half the connections give less than this part of the answers, while it is not full.
@@ -49,6 +53,8 @@ pub struct Why {
     pub ask: Ask,
     /// What has to hold beside that everything is answered.
     pub objective: Option<Objective>,
+    /// Which answers are good.
+    pub good: Good,
     /// Squeeze the suspects.
     pub is_proving: bool,
     /// Rounds of squeezing.
@@ -152,6 +158,12 @@ impl Lab<'_> {
         if let Some(why) = gate(&full) {
             return Ok(say::no_verdict(&facts, &why));
         }
+        facts.findings = rules::find(&full, None);
+        if rules::is_policy(&facts.findings) {
+            // Who is refused on purpose never reached what else may be full.
+            facts.is_saturated = true;
+            return Ok(say::outcome(&facts, self.it));
+        }
         let half = match halved(&load) {
             Some(half) => Some(self.step("half of it", &half)?.0),
             None => None,
@@ -167,10 +179,14 @@ impl Lab<'_> {
         }
         facts.grew = grew;
         facts.half = half;
-        let is_named = facts.findings.first().is_some_and(|finding| finding.rule.tier == Tier::Limit);
+        let is_named =
+            facts.findings.first().is_some_and(|finding| matches!(finding.rule.tier, Tier::Policy | Tier::Limit));
         let mut proving = load.clone();
         if facts.is_saturated && !is_named {
             self.knee(&mut facts, &mut proving)?;
+        }
+        if let Some(why) = &facts.contradiction {
+            return Ok(say::no_verdict(&facts, why));
         }
         if self.it.is_proving && facts.is_saturated && self.it.ask.is_isolated {
             self.prove(&mut facts, &proving, &spec)?;
@@ -188,7 +204,7 @@ impl Lab<'_> {
         });
         // A closed loop asks for all there is; it is full where more connections give no more.
         let flat = full.load.is_closed && half.is_none_or(|half| half.goodput() > full.goodput() * SCALES);
-        failed || late || slow || flat || !full.load.incomplete.is_empty()
+        failed || late || slow || flat || !full.load.incomplete.is_empty() || !quiet::unrest(full).is_empty()
     }
 
     /// The largest rate that is answered, between half of what was asked and all of it; where that is what the suspects are
@@ -199,7 +215,16 @@ impl Lab<'_> {
             return Ok(());
         };
         let holds = |lab: &Lab<'_>, signals: &Signals| !lab.is_saturated(signals, None);
-        let half_holds = facts.half.as_ref().is_some_and(|half| holds(self, half));
+        let mut half_holds = facts.half.as_ref().is_some_and(|half| holds(self, half));
+        if !half_holds && facts.half.as_ref().is_some_and(|half| self.is_nearly(half)) {
+            // All but a little of it was answered: that may have been a slow moment, and below it no knee is to be looked for.
+            let load = Load::Path { path: path.clone(), connections, rate: Some(asked / 2.0) };
+            let (again, _) = self.step("half of it, once more", &load)?;
+            if gate(&again).is_none() {
+                half_holds = holds(self, &again);
+                facts.half = Some(again);
+            }
+        }
         let (mut low, mut high) = if half_holds { (asked / 2.0, asked) } else { (asked / 16.0, asked / 2.0) };
         let (mut at_knee, mut is_measured) = (None, half_holds);
         for _ in 0..STEPS_MAX {
@@ -221,6 +246,8 @@ impl Lab<'_> {
         facts.knee = knee_of(low, is_measured);
         // Where no rate held, the least that failed is all that is known.
         facts.no_knee_above = facts.knee.is_none().then_some(high);
+        let half = facts.half.as_ref().filter(|half| self.is_nearly(half)).map_or(0.0, Signals::goodput);
+        facts.contradiction = contradiction(facts.knee.unwrap_or(high), half);
         // What is full at the least rate that fails was full first: what fills up only beyond it is a consequence.
         if let Some(at_knee) = at_knee {
             let grew = facts.half.as_ref().filter(|_| half_holds).map(|half| growth(half, &at_knee));
@@ -232,6 +259,11 @@ impl Lab<'_> {
         let low = facts.knee.unwrap_or(high);
         *proving = Load::Path { path, connections, rate: Some((low * AT_KNEE * 10.0).round() / 10.0) };
         Ok(())
+    }
+
+    /// Nothing failed, and nearly all of it was answered: it did not hold by little. With an objective, it may be slow all the same.
+    fn is_nearly(&self, half: &Signals) -> bool {
+        self.it.objective.is_none() && half.failed_share() <= FAILED_MAX && half.reached() >= NEARLY
     }
 
     fn prove(&mut self, facts: &mut say::Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
@@ -385,6 +417,7 @@ impl Lab<'_> {
             is_noisy: self.it.ask.is_noisy,
             is_weir: self.it.side.edge == Edge::Weir,
             pools: &self.it.pools,
+            good: &self.it.good,
         };
         gather::signals(&answer, &known).map_err(Ended::Broken)
     }
@@ -393,6 +426,17 @@ impl Lab<'_> {
 /// The largest rate that held, if any was seen to: the lower end of the search is a guess until a block holds there.
 fn knee_of(low: f64, is_measured: bool) -> Option<f64> {
     is_measured.then_some(low)
+}
+
+/// What cannot be: fewer answers at the knee than a block gave that did not hold, but for less than a tenth.
+fn contradiction(knee: f64, half: f64) -> Option<String> {
+    (knee < half * NEARLY).then(|| {
+        format!(
+            "the measurements contradict each other: nothing above {}/s held, and half the load gave {}/s good answers",
+            digits(knee),
+            digits(half)
+        )
+    })
 }
 
 /// A block of an experiment's stack, loaded as it is asked.
@@ -464,13 +508,13 @@ fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
 pub fn segment_ms(signals: &Signals, segment: Segment) -> f64 {
     let sum = |names: &[&str]| names.iter().map(|name| signals.step_ms(name)).sum::<f64>();
     match segment {
-        Segment::Edge => sum(&["queue", "cache", "pool"]),
+        Segment::Edge => sum(&["queue", "cache", "pool", "delay"]),
         Segment::Connect => sum(&["connect"]),
         Segment::Wait => sum(&["wait"]),
         Segment::Body => sum(&["body", "write"]),
-        Segment::Outside => {
-            (signals.load.ms[0] - sum(&["queue", "cache", "pool", "connect", "wait", "body", "write"])).max(0.0)
-        }
+        Segment::Outside => (signals.load.ms[0]
+            - sum(&["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"]))
+        .max(0.0),
     }
 }
 
@@ -550,6 +594,18 @@ mod tests {
         let mut signals = Signals::quiet();
         signals.load.sent = 0;
         assert!(gate(&signals).is_some());
+    }
+
+    /// 280 a second were answered, and 36 shall be the most that holds: one of the two is wrong.
+    #[test]
+    fn a_knee_below_what_half_the_load_gave_is_no_knee() {
+        assert!(
+            contradiction(36.0, 280.0)
+                .is_some_and(|why| why.contains("nothing above 36.0/s held") && why.contains("280/s"))
+        );
+        assert_eq!(contradiction(270.0, 280.0), None);
+        // Half of it that failed gave nothing to compare with.
+        assert_eq!(contradiction(36.0, 0.0), None);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use weir_net::clock;
 
 use super::korean;
 use super::prove::{Elasticity, Proof};
-use super::rule::{Segment, Squeeze, percent};
+use super::quiet;
+use super::rule::{Segment, Squeeze, Tier, percent};
 use super::rules::Finding;
 use super::run::{Why, finding_json, segment_ms};
 use super::signals::{Role, Signals};
@@ -17,6 +18,10 @@ use crate::metric::digits;
 /// One row of the vocabulary: the word, and when it is said.
 pub const WORDS: &[(&str, &str)] = &[
     ("no verdict", "the load generator, the host or the stack spoiled the blocks"),
+    (
+        "POLICY",
+        "the configuration refuses or delays requests on purpose, so many that nothing else can be seen behind: the statement, its line and its number",
+    ),
     (
         "PROVED",
         "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), and with nothing else (surely below 0.2)",
@@ -58,6 +63,8 @@ pub struct Facts {
     pub proof: Option<Proof>,
     /// Why it means nothing.
     pub unproved: Option<String>,
+    /// Why two of the blocks cannot both be right.
+    pub contradiction: Option<String>,
 }
 
 /// Nothing may be said.
@@ -65,6 +72,7 @@ pub fn no_verdict(facts: &Facts, why: &str) -> Value {
     json!({
         "signals": facts.full,
         "findings": [],
+        "unread": unread(facts),
         "verdict": {"name": "no verdict", "text": format!("no verdict: {why}"), "is_regression": false},
     })
 }
@@ -85,13 +93,19 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "ruled_out": ruled_out(facts),
         "unproved": facts.unproved,
         "relaxed": relaxed(facts),
-        "unread": told::unread(&facts.full.told),
+        "unread": unread(facts),
+        "unrest": quiet::unrest(&facts.full),
         "next": next_limit(facts, named),
         "lead": lead,
         "verify": named.map(|finding| verify(finding, it)),
         "cautions": facts.full.load.cautions,
         "verdict": {"name": name, "text": text, "rule": named.map(|finding| finding.rule.id), "is_regression": false},
     })
+}
+
+/// What could not be read, of the block and of the programs that were asked.
+fn unread(facts: &Facts) -> Vec<String> {
+    facts.full.unread.iter().cloned().chain(told::unread(&facts.full.told)).collect()
 }
 
 /// The word, the sentence, and which finding it is about.
@@ -126,6 +140,9 @@ fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
             format!("NOT SATURATED  {offered}: capacity unknown (weir lab capacity finds it){noticed}"),
             lead,
         );
+    }
+    if facts.findings.first().is_some_and(|finding| finding.rule.tier == Tier::Policy) {
+        return ("POLICY", format!("POLICY  {}", of(0)), Some(0));
     }
     match &facts.proof {
         Some(Proof::Proved(at)) => ("PROVED", format!("PROVED  {}{}", of(*at), elasticity(*at)), Some(*at)),
@@ -280,6 +297,10 @@ pub fn text(run: &Value) -> String {
             lines.push(format!("  {label} {text}"));
         }
     };
+    line("answers", &say(&answers(&run["signals"]["load"])));
+    for why in run["unrest"].as_array().into_iter().flatten() {
+        line("not quiet", &word(why));
+    }
     let findings = run["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     let lead = run["lead"].as_u64().and_then(|at| findings.get(usize::try_from(at).ok()?));
     if let Some(lead) = lead {
@@ -324,6 +345,28 @@ pub fn text(run: &Value) -> String {
         line("undo", &say("nothing was changed: your files are as they were"));
     }
     lines.join("\n") + "\n"
+}
+
+/// The answers by their status, and how many of them were good; nothing of a run that kept no block.
+fn answers(load: &Value) -> String {
+    let (Some(sent), Some(well), Some(good)) = (load["sent"].as_u64(), load["well"].as_u64(), load["good"].as_str())
+    else {
+        return String::new();
+    };
+    let mut statuses: Vec<(&String, u64)> = load["statuses"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(code, count)| Some((code, count.as_u64()?)))
+        .collect();
+    statuses.sort_by_key(|(code, count)| (std::cmp::Reverse(*count), (*code).clone()));
+    let codes = load["statuses"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum::<u64>();
+    let none = sent.saturating_sub(codes.max(load["answered"].as_u64().unwrap_or(codes)));
+    let mut list: Vec<String> = statuses.iter().map(|(code, count)| format!("{code} × {count}")).collect();
+    if none > 0 {
+        list.push(format!("none × {none}"));
+    }
+    format!("{well} of {sent} good ({good}): {}", list.join(", "))
 }
 
 /// The vocabulary as a table, for the guide.
@@ -386,7 +429,7 @@ mod tests {
         assert_eq!((name, lead), ("PROVED", Some(0)));
         assert!(text.contains("127.0.0.1:3000: local ports   (rule B01), elasticity 0.97 [0.92, 1.02]"), "{text}");
         assert_eq!(no_verdict(&facts(), "x")["verdict"]["name"], "no verdict");
-        let all = ["no verdict", "PROVED", "SHARED", "SUSPECTED", "UNATTRIBUTED", "NOT SATURATED"];
+        let all = ["no verdict", "POLICY", "PROVED", "SHARED", "SUSPECTED", "UNATTRIBUTED", "NOT SATURATED"];
         assert_eq!(WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>(), all);
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::watch::edge::{Cache, Peer};
+use super::good::Good;
+use super::policies::Policy;
+use crate::watch::edge::{Acted, Cache, Peer};
 
 /// Everything that was seen of one block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +34,8 @@ pub struct Signals {
     pub pools: Vec<Pool>,
     /// What processes told of themselves when they were asked.
     pub told: Vec<Told>,
+    /// What could not be read, a sentence each. Its counts stand at nothing here, and are not known.
+    pub unread: Vec<String>,
 }
 
 /// A pool of an application.
@@ -58,6 +62,8 @@ pub struct Told {
     pub at: String,
     /// Why it could not be asked, or told nothing.
     pub failed: Option<String>,
+    /// What of it is not known, a sentence each.
+    pub partly: Vec<String>,
     /// What it counts: by how much that grew while it was looked at.
     pub grew: BTreeMap<String, f64>,
     /// What it has: the mean and the most.
@@ -80,9 +86,13 @@ pub struct Load {
     pub connections: u64,
     /// Requests, or messages.
     pub sent: u64,
-    /// Answered below 500.
+    /// Answered, with whatever status; messages of other protocols among them.
     pub answered: u64,
-    /// Failed, by name: statuses from 500, errors of the client.
+    /// Of those, the good ones.
+    pub well: u64,
+    /// Which are good.
+    pub good: Good,
+    /// Failed, by name: statuses that are not good, errors of the client.
     pub errors: BTreeMap<String, u64>,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
@@ -94,6 +104,14 @@ pub struct Load {
     pub first_error_s: Option<f64>,
     /// Answers a second, in windows.
     pub strip: Vec<f64>,
+    /// Requests sent in each window of the time in which there was something to send.
+    pub sent_strip: Vec<f64>,
+    /// Requests in flight at the end of each of these windows.
+    pub flight: Vec<f64>,
+    /// The median latency of each window that has one, ms.
+    pub medians: Vec<f64>,
+    /// Bytes of the bodies of all answers.
+    pub bytes: u64,
     /// What the load's own arithmetic left undone: arrivals that were not begun, virtual users unfinished.
     pub incomplete: Vec<String>,
     /// Why nothing may be said: the generator's own limits, the machine's.
@@ -144,6 +162,10 @@ pub struct Conf {
     pub has_gzip: bool,
     /// The servers of the largest upstream, as written, those that are down or stand by left out.
     pub servers: Vec<String>,
+    /// What refuses or delays requests on purpose.
+    pub policies: Vec<Policy>,
+    /// Names are resolved while it runs (`resolver`).
+    pub has_resolver: bool,
 }
 
 /// What the edge did.
@@ -182,6 +204,14 @@ pub struct Edge {
     pub limits: BTreeMap<String, (f64, f64, u64)>,
     /// What failed, by the edge's names.
     pub errors: BTreeMap<String, u64>,
+    /// What policies did, by the directive and its zone where that is known.
+    pub policies: BTreeMap<String, Acted>,
+    /// Answers from 400 on that the edge made itself.
+    pub own: BTreeMap<u16, u64>,
+    /// Answers from 400 on that servers gave.
+    pub given: BTreeMap<u16, u64>,
+    /// Requests for which the upstream had no server.
+    pub no_server: u64,
 }
 
 /// What a process is in the stack.
@@ -288,6 +318,12 @@ pub struct Host {
     pub queues: BTreeMap<String, (u64, u64)>,
     /// The share of looks at which two or more waited to be accepted, by address.
     pub lasting: BTreeMap<String, f64>,
+    /// Connections that a listening socket's full queue turned away, by address.
+    pub turned_away: BTreeMap<String, u64>,
+    /// Sockets that are open towards a name server: the mean over the looks.
+    pub asking_names: f64,
+    /// Questions to name servers that wait for their answer: the mean over the looks, and how many were sent.
+    pub questions: (f64, u64),
     /// Local ports held towards an address at most, and those that rested then.
     pub held: BTreeMap<String, (u64, u64)>,
     /// Local ports there are.
@@ -329,17 +365,22 @@ impl Signals {
         self.failed() as f64 / (self.load.sent.max(1)) as f64
     }
 
-    /// Answers below 500 a second.
+    /// Good answers a second.
     pub fn goodput(&self) -> f64 {
-        self.load.answered as f64 / self.seconds.max(1e-9)
+        self.load.well as f64 / self.seconds.max(1e-9)
     }
 
-    /// The part of what was offered that was answered below 500. The last answers take their time: that is not counted against
+    /// Requests sent a second.
+    pub fn sent_rate(&self) -> f64 {
+        self.load.sent as f64 / self.load.length_s.max(1e-9)
+    }
+
+    /// The part of what was offered whose answer was good. The last answers take their time: that is not counted against
     /// them. 1 of what has no rate.
     pub fn reached(&self) -> f64 {
         let Some(offered) = self.load.offered else { return 1.0 };
         let seconds = self.load.length_s.max(self.seconds - self.load.ms[2] / 1000.0);
-        self.load.answered as f64 / (offered * seconds).max(1e-9)
+        self.load.well as f64 / (offered * seconds).max(1e-9)
     }
 
     /// The edge.
@@ -441,10 +482,15 @@ impl Signals {
                 connections: 16,
                 sent: 2000,
                 answered: 2000,
+                well: 2000,
                 statuses: [(200, 2000)].into(),
                 ms: [3.0, 2.8, 4.0, 6.0, 9.0],
                 shape: vec![(2.5, 1000), (3.0, 900), (5.0, 100)],
                 strip: vec![200.0; 20],
+                sent_strip: vec![100.0; 20],
+                flight: vec![1.0; 20],
+                medians: vec![2.8; 20],
+                bytes: 2_000_000,
                 ..Load::default()
             },
             conf: Conf { worker_connections: Some(1024), can_keep: true, keepalive: Some(32), ..Conf::default() },
@@ -479,6 +525,7 @@ impl Signals {
             wrote: BTreeMap::new(),
             pools: Vec::new(),
             told: Vec::new(),
+            unread: Vec::new(),
         }
     }
 }

@@ -18,14 +18,24 @@ fn one(answers: &Answers) -> Told {
         failed: answers.failed.clone().filter(|_| answers.readings.is_empty()),
         ..Told::default()
     };
-    let (Some((from_ms, from)), Some((to_ms, to))) = (first, last) else {
+    // One that answers now and then tells little: what it would have said meanwhile is not known.
+    let read = answers.readings.len() as u64;
+    if let Some(why) = answers.failed.as_ref().filter(|_| read > 0 && answers.failures > read) {
+        told.partly.push(format!("{} of {} readings failed: {why}", answers.failures, answers.failures + read));
+    }
+    let (Some((from_ms, _)), Some((to_ms, to))) = (first, last) else {
         told.failed = told.failed.or_else(|| Some("it was not asked".to_owned()));
         return told;
     };
     told.seconds = to_ms.saturating_sub(*from_ms) as f64 / 1000.0;
     for (name, now) in to {
         if counters.contains(&name.as_str()) {
-            told.grew.insert(name.clone(), (now - from.get(name).copied().unwrap_or(*now)).max(0.0));
+            let Some(then) = answers.readings.iter().find_map(|(_, reading)| reading.get(name)) else { continue };
+            if now < then {
+                told.partly.push(format!("{name} fell: it was started again"));
+            } else {
+                told.grew.insert(name.clone(), now - then);
+            }
             continue;
         }
         // The first look is of a time before the load, and the last of one after it.
@@ -35,12 +45,16 @@ fn one(answers: &Answers) -> Told {
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         told.level.insert(name.clone(), (mean, values.iter().copied().fold(0.0, f64::max)));
     }
+    let lacking: Vec<&str> = counters.iter().copied().filter(|name| !to.contains_key(*name)).collect();
+    if !lacking.is_empty() {
+        told.partly.push(format!("it does not tell {}", lacking.join(", ")));
+    }
     told
 }
 
 /// What was asked and did not tell, a sentence each.
 pub fn unread(all: &[Told]) -> Vec<String> {
-    let failed = all.iter().filter_map(|told| Some((told, told.failed.as_ref()?)));
+    let failed = all.iter().flat_map(|told| told.failed.iter().chain(&told.partly).map(move |why| (told, why)));
     failed
         .map(|(told, why)| match told.process.as_str() {
             "" => format!("{}: {why}", told.kind),
@@ -73,6 +87,30 @@ mod tests {
             (told[0].rate("commands"), told[0].mean("clients"), told[0].failed.is_none()),
             (500.0, Some(9.0), true)
         );
-        assert_eq!(unread(&told), ["mysql: no client"]);
+        // What a redis of this kind does not tell is named, and nothing that did not happen.
+        let lacks = "redis of cache: it does not tell command_us, evicted, refused";
+        assert_eq!(unread(&told), [lacks, "mysql: no client"]);
+        assert_eq!((told[0].grew.get("evicted"), told[0].grew.get("commands")), (None, Some(&1000.0)));
+    }
+
+    /// Readings that are missing, and a counter that was set back, are not zero.
+    #[test]
+    fn a_program_that_tells_little_is_named() {
+        let reading = |commands: f64| {
+            ["commands", "command_us", "evicted", "refused"].map(|name| (name.to_owned(), commands)).into()
+        };
+        let answers = Answers {
+            kind: "redis".into(),
+            process: "cache".into(),
+            readings: vec![(0, reading(100.0)), (1000, reading(60.0))],
+            failed: Some("127.0.0.1:6379: refused".into()),
+            failures: 6,
+            ..Answers::default()
+        };
+        let told = summed(&[answers]);
+        let said = unread(&told);
+        assert_eq!(said[0], "redis of cache: 6 of 8 readings failed: 127.0.0.1:6379: refused");
+        assert!(said.len() == 5 && said[1].ends_with("fell: it was started again"), "{said:?}");
+        assert!(told[0].grew.is_empty());
     }
 }

@@ -38,7 +38,8 @@ pub use strip::{
     quota_under, resident_under, retransmitted_under, stalled_under, thread_times_of, thread_times_under,
 };
 pub use tcp::{
-    Held, PEERS_MAX, SOCKETS_MAX, Sockets, counters_of, devices_of, links_under, local_port_range, sockets_of,
+    Held, PEERS_MAX, SOCKETS_MAX, Sockets, asking_names, counters_of, devices_of, links_under, local_port_range,
+    sockets_of,
 };
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};
 pub use unit::{Unit, unit_under};

@@ -69,6 +69,22 @@ pub fn sockets_of(root: &Path, pid: u32) -> Sockets {
     found
 }
 
+/// Port of name servers (RFC 1035 §4.2).
+const NAMES: u16 = 53;
+
+/// Sockets of the namespace that a process is in which are open towards a name server: one for each question that a resolver of
+/// the C library waits for, and one for as long as it lives of a resolver that keeps its own (nginx's).
+pub fn asking_names(root: &Path, pid: u32) -> u64 {
+    let mut count = 0;
+    for file in ["udp", "udp6", "tcp", "tcp6"] {
+        let Ok(file) = File::open(root.join(format!("proc/{pid}/net/{file}"))) else { continue };
+        let lines = BufReader::new(file.take(SOCKETS_MAX as u64 * 256)).lines().skip(1);
+        let rows = lines.map_while(Result::ok).take(SOCKETS_MAX).filter_map(|line| row(&line));
+        count += rows.filter(|row| row.remote.port() == NAMES && row.state != TIME_WAIT).count() as u64;
+    }
+    count
+}
+
 pub(super) struct Row {
     pub local: SocketAddr,
     pub remote: SocketAddr,
@@ -110,7 +126,7 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// The counters `names` (of `TcpExt`, `Tcp` and `Ip`) of the namespace that a process is in; those that are not there are left out.
+/// The counters `names` (of `TcpExt`, `Tcp`, `Udp` and `Ip`) of the namespace that a process is in; those that are not there are left out.
 pub fn counters_of(root: &Path, pid: u32, names: &[&str]) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for file in ["netstat", "snmp"] {
@@ -119,10 +135,12 @@ pub fn counters_of(root: &Path, pid: u32, names: &[&str]) -> BTreeMap<String, u6
         for pair in lines.chunks_exact(2) {
             let (Some(heads), Some(values)) = (pair.first(), pair.get(1)) else { continue };
             let columns = heads.split_ascii_whitespace().zip(values.split_ascii_whitespace()).skip(1);
-            found.extend(columns.filter(|(name, _)| names.contains(name)).filter_map(|(name, value)| {
-                // ip_forward and its like may be negative.
-                Some((name.to_owned(), value.parse().ok()?))
-            }));
+            for (name, value) in columns.filter(|(name, _)| names.contains(name)) {
+                // ip_forward and its like may be negative. UdpLite has Udp's names, and comes after it.
+                if let Ok(value) = value.parse() {
+                    found.entry(name.to_owned()).or_insert(value);
+                }
+            }
         }
     }
     found
@@ -190,12 +208,21 @@ mod tests {
     fn counters_and_devices_are_read() {
         let root = tree::made_up(&[
             ("proc/7/net/netstat", "TcpExt: A ListenOverflows ListenDrops\nTcpExt: 9 4 5\nIpExt: X\nIpExt: 1\n"),
-            ("proc/7/net/snmp", "Tcp: ActiveOpens MaxConn\nTcp: 17 -1\n"),
+            (
+                "proc/7/net/snmp",
+                "Tcp: ActiveOpens MaxConn\nTcp: 17 -1\nUdp: OutDatagrams\nUdp: 40\nUdpLite: OutDatagrams\nUdpLite: 0\n",
+            ),
+            (
+                "proc/7/net/udp",
+                "head\n 5: 0200000A:C350 0300000A:0035 01 0:0 0\n 6: 00000000:0035 00000000:0000 07 0:0 0\n",
+            ),
             ("proc/7/net/dev", "a|b\n face|bytes\n  eth0: 5 1 0 0 0 0 0 0 6 2 0 0 0 0 0 0\n lo: 1 1 0 0 0 0 0 0 1 1\n"),
             ("proc/sys/net/ipv4/ip_local_port_range", "50000\t50199\n"),
         ]);
-        let found = counters_of(root.path(), 7, &["ListenOverflows", "ActiveOpens", "MaxConn"]);
-        assert_eq!(found, [("ListenOverflows".to_owned(), 4), ("ActiveOpens".to_owned(), 17)].into());
+        let found = counters_of(root.path(), 7, &["ListenOverflows", "ActiveOpens", "MaxConn", "OutDatagrams"]);
+        let expected = [("ListenOverflows", 4), ("ActiveOpens", 17), ("OutDatagrams", 40)];
+        assert_eq!(found, expected.map(|(name, count)| (name.to_owned(), count)).into());
+        assert_eq!((asking_names(root.path(), 7), asking_names(root.path(), 8)), (1, 0));
         assert_eq!(devices_of(root.path(), 7), [("eth0".to_owned(), (5, 6))].into());
         let dev = " eth0: 5 1 0 0 0 0 0 0 600 2 0\n tun0: 1 1 0 0 0 0 0 0 7 1 0\n lo: 1 1 0 0 0 0 0 0 8 1 0\n";
         let files =

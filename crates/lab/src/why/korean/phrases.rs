@@ -4,6 +4,9 @@
 
 /// Labels of lines.
 pub(super) const LABELS: &[(&str, &str)] = &[
+    ("delayed", "늦춤"),
+    ("not quiet", "조용하지 않음"),
+    ("delay", "지연"),
     ("accepted", "수락"),
     ("also", "그 밖에"),
     ("answers", "응답"),
@@ -80,6 +83,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ),
     // Words of verdicts stay; what they mean is beside them.
     ("no verdict: {}", "no verdict (판정 없음): {1}"),
+    ("POLICY  {}", "POLICY (정책)  {1}"),
     ("PROVED  {}", "PROVED (증명됨)  {1}"),
     ("SHARED  {}", "SHARED (함께 제한함)  {1}"),
     ("SUSPECTED  {}", "SUSPECTED (의심됨)  {1}"),
@@ -173,6 +177,201 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("load generator", "부하 발생기"),
     ("its CPUs were {} used", "CPU 사용률 {1}"),
     ("{} CPUs used", "CPU {1}개 사용"),
+    // What was not quiet, not read, and what a policy did.
+    ("{} of {} good ({}): {}", "{2}건 중 {1}건이 정상({3}): {4}"),
+    (
+        "the measurements contradict each other: nothing above {}/s held, and half the load gave {}/s good answers",
+        "측정이 서로 어긋남: 초당 {1}건보다 많이 견딘 블록이 없는데, 절반의 부하에서 정상 응답이 초당 {2}건이었음",
+    ),
+    ("requests in flight grew from {} to {} within the block", "블록 안에서 처리 중인 요청이 {1}개에서 {2}개로 늘어남"),
+    (
+        "the median latency grew from {} ms to {} ms within the block",
+        "블록 안에서 지연의 중앙값이 {1} ms에서 {2} ms로 늘어남",
+    ),
+    (
+        "{} connections found a queue of {} full (ListenOverflows)",
+        "연결 {1}개가 {2}의 가득 찬 대기열을 만남 (ListenOverflows)",
+    ),
+    ("the block: nobody looked at it", "블록: 아무도 관찰하지 않음"),
+    ("the load generator's CPU", "부하 발생기의 CPU"),
+    ("other work on this machine", "이 기기의 다른 작업"),
+    ("pressure: the kernel does not tell it (PSI)", "압박: 커널이 알려 주지 않음 (PSI)"),
+    ("the machine's CPUs", "기기의 CPU"),
+    ("the edge's account cannot be read: {}", "엣지의 집계를 읽을 수 없음: {}"),
+    ("the edge's account: it answered {} of {} looks", "엣지의 집계: {2}번 물어 {1}번 답함"),
+    (
+        "nginx's private log: {} of {} lines were lost, its socket being full; shares and means are of the rest",
+        "nginx의 전용 로그: 소켓이 가득 차 {2}줄 중 {1}줄을 잃음; 비율과 평균은 나머지의 것임",
+    ),
+    ("the kernel's counters of {}", "{1}의 커널 카운터"),
+    ("sockets of {}: there were more than are looked at", "{1}의 소켓: 살펴보는 수보다 많았음"),
+    ("how many may wait at {}", "{1}에서 기다릴 수 있는 수"),
+    ("what {} used: it was not there when it was looked at", "{1}의 사용량: 관찰할 때 없었음"),
+    (
+        "how long {} waited for a CPU: the kernel does not tell it (schedstat)",
+        "{1}이(가) CPU를 기다린 시간: 커널이 알려 주지 않음 (schedstat)",
+    ),
+    ("how often the quota of {} was used up", "{1}의 할당량이 바닥난 횟수"),
+    ("the edge's limit of open files", "엣지의 열린 파일 한도"),
+    ("what the edge logged: {}", "엣지의 로그: {1}"),
+    ("what {} wrote: {}", "{1}이(가) 쓴 것: {2}"),
+    ("the log {}: {}", "로그 {1}: {2}"),
+    ("the log {}: only its first {} MB were read", "로그 {1}: 처음 {2} MB만 읽음"),
+    ("{} on {}: {}", "{2}의 {1}: {3}"),
+    ("{} on {}: {}: {}", "{2}의 {1}: {3}: {4}"),
+    ("it was not asked", "물어보지 않음"),
+    (
+        "the load generator's CPU was {} busy: what else ran there, the origin perhaps, made requests wait",
+        "부하 발생기의 CPU가 {1} 바쁨: 거기서 실행된 다른 것(오리진일 수 있음)이 요청을 기다리게 함",
+    ),
+    (
+        "load generator late: one arrival in a hundred by {} ms",
+        "부하 발생기가 늦음: 백 번에 한 번은 {1} ms 늦게 시작함",
+    ),
+    ("other work used {} of the CPUs (at most {})", "다른 작업이 CPU의 {1} 사용 (최대 {2})"),
+    ("this machine's host took {} of the CPUs (at most {})", "이 기기의 호스트가 CPU의 {1}을(를) 가져감 (최대 {2})"),
+    ("not warmed up after {} rounds: a longer --warmup", "{1}회를 돌고도 예열되지 않음: --warmup을 길게"),
+    (
+        "limit_req refuses or delays requests: they come faster than its rate",
+        "limit_req가 요청을 거절하거나 늦춤: 정한 속도보다 빨리 들어옴",
+    ),
+    (
+        "limit_conn refuses requests: more connections are at work at once than it lets",
+        "limit_conn이 요청을 거절함: 허용한 수보다 많은 연결이 동시에 일함",
+    ),
+    ("limit_rate sends answers no faster than it says", "limit_rate가 응답을 정한 속도로만 보냄"),
+    (
+        "all servers of the upstream have as many connections as max_conns lets, and none of them fails",
+        "업스트림의 모든 서버가 max_conns만큼 연결을 가졌고, 실패하는 서버는 없음",
+    ),
+    (
+        "the configuration answers with an error itself: deny, auth, return, client_max_body_size",
+        "설정이 직접 오류로 응답함: deny, auth, return, client_max_body_size",
+    ),
+    (
+        "proxy_cache_lock lets requests wait for another's fetch",
+        "proxy_cache_lock이 다른 요청의 가져오기를 기다리게 함",
+    ),
+    (
+        "the edge itself answers with an error, and no statement of the configuration says so",
+        "엣지가 직접 오류로 응답하는데, 설정에는 그런 문장이 없음",
+    ),
+    ("the application itself answers with an error", "앱이 직접 오류로 응답함"),
+    ("{} at {} refused {} requests", "{2}의 {1}이(가) 요청 {3} 거절함"),
+    ("{} at {} delayed {} requests", "{2}의 {1}이(가) 요청 {3} 늦춤"),
+    (
+        "{} at {} sends an answer of {} bytes in {} ms or more",
+        "{2}의 {1}이(가) {3}바이트 응답을 {4} ms 이상에 걸쳐 보냄",
+    ),
+    ("{} at {} answered {} requests with {}", "{2}의 {1}이(가) 요청 {3} {4}(으)로 응답함"),
+    ("{} were good: {}/s of {}/s sent", "정상 {1}건: 보낸 초당 {3}건 중 초당 {2}건"),
+    ("{} requests were delayed beside", "그 밖에 요청 {1}건이 늦춰짐"),
+    ("{} requests were refused beside", "그 밖에 요청 {1}건이 거절됨"),
+    (
+        "offer less than its rate (--rate); a higher rate, or a larger burst, if these requests are wanted",
+        "정한 속도보다 적게 보낼 것(--rate); 이 요청들이 필요하면 rate나 burst를 늘릴 것",
+    ),
+    (
+        "what it refuses is answered; what limits then is not seen before",
+        "거절되던 것이 응답됨; 그다음 한계는 그때에야 보임",
+    ),
+    ("{} ms each: {} of a request's mean time", "하나에 {1} ms: 요청 평균 시간의 {2}"),
+    (
+        "offer less than its rate (--rate); a higher rate, if these requests are wanted; nodelay answers a burst at once",
+        "정한 속도보다 적게 보낼 것(--rate); 이 요청들이 필요하면 rate를 늘릴 것; nodelay는 몰린 요청에 바로 응답함",
+    ),
+    (
+        "nobody waits for a turn; what limits then is not seen before",
+        "차례를 기다리는 요청이 없음; 그다음 한계는 그때에야 보임",
+    ),
+    ("{} connections of clients were open at most", "클라이언트 연결이 최대 {1}개 열림"),
+    (
+        "offer fewer at once (-c); a higher limit, if these connections are wanted",
+        "한꺼번에 더 적게 보낼 것(-c); 이 연결들이 필요하면 한도를 늘릴 것",
+    ),
+    ("the mean one took {} ms, its limit alone {}", "평균 {1} ms 걸림, 그중 이 한도만으로 {2}"),
+    (
+        "a higher limit_rate, or a limit_rate_after beyond the size of these answers, if they are to be faster",
+        "더 빨라야 하면 limit_rate를 늘리거나, limit_rate_after를 이 응답들의 크기보다 크게",
+    ),
+    ("an answer takes as long as the link and the application need", "응답이 링크와 앱에 필요한 만큼만 걸림"),
+    ("{} times no server was left; {} tries failed", "남은 서버가 없던 때 {1}번; 실패한 시도 {2}건"),
+    ("{} servers have such a limit", "이런 한도가 있는 서버 {1}개"),
+    (
+        "offer fewer at once (-c); a higher max_conns, if the servers can take them",
+        "한꺼번에 더 적게 보낼 것(-c); 서버가 감당하면 max_conns를 늘릴 것",
+    ),
+    (
+        "load a path, or with fields (--load), that this statement lets through; --good if these answers are wanted",
+        "이 문장이 통과시키는 경로나 헤더로(--load) 부하를 줄 것; 이 응답이 맞는 것이면 --good",
+    ),
+    (
+        "requests reach the application; what limits then is not seen before",
+        "요청이 앱에 닿음; 그다음 한계는 그때에야 보임",
+    ),
+    ("{} ms of a request's mean {} ms", "요청 평균 {2} ms 중 {1} ms"),
+    ("nobody waits where there is an older answer", "이전 응답이 있으면 기다리는 요청이 없음"),
+    ("edge: it answered {} requests with {} itself", "엣지: 요청 {1} 직접 {2}(으)로 응답함"),
+    (
+        "load a path that the configuration has; --good if these answers are wanted",
+        "설정에 있는 경로로 부하를 줄 것; 이 응답이 맞는 것이면 --good",
+    ),
+    ("upstream: it answers with {} itself", "업스트림: 직접 {1}(으)로 응답함"),
+    ("{} of its answers", "응답 {1}"),
+    (
+        "the application's own log says why; --good if these answers are wanted",
+        "이유는 앱의 로그에 있음; 이 응답이 맞는 것이면 --good",
+    ),
+    ("its answers are good; what limits then is not seen before", "앱의 응답이 정상임; 그다음 한계는 그때에야 보임"),
+    ("it did not take the connection", "연결을 받지 않음"),
+    ("it took the request and did not answer", "요청을 받고 응답하지 않음"),
+    ("{} of {}: {}", "{2}의 {1}: {3}"),
+    ("{} of {} readings failed: {}", "{2}번 읽어 {1}번 실패: {3}"),
+    ("{} fell: it was started again", "{1}이(가) 줄어듦: 다시 시작되었음"),
+    ("it does not tell {}", "{1}을(를) 알려 주지 않음"),
+    // B49, B50
+    ("application on {}: names are resolved slowly", "{1}의 앱: 이름 해석이 느림"),
+    ("edge: names are resolved slowly", "엣지: 이름 해석이 느림"),
+    (
+        "{} questions to name servers without an answer at any moment",
+        "어느 순간에나 네임 서버의 답을 기다리는 질의 {1}건",
+    ),
+    ("about {} ms a request, of its mean {} ms", "요청 하나에 약 {1} ms, 평균 {2} ms 중"),
+    (
+        "{} datagrams from its host, and a socket towards a name server",
+        "그 호스트에서 데이터그램 {1}개, 네임 서버로 열린 소켓 있음",
+    ),
+    (
+        "{} ms of a request's mean {} ms in the edge, no upstream being asked",
+        "요청 평균 {2} ms 중 {1} ms를 업스트림에 묻지 않고 엣지에서 보냄",
+    ),
+    (
+        "an application's queue of connections to accept overflows, and its CPU is not full",
+        "앱의 수락 대기열이 넘치는데, CPU는 가득 차지 않음",
+    ),
+    (
+        "names are resolved slowly: questions to a name server wait for their answers",
+        "이름 해석이 느림: 네임 서버에 한 질의가 답을 기다림",
+    ),
+    ("application {}: its queue of connections to accept at {}", "앱 {1}: {2}의 수락 대기열"),
+    (
+        "{} times the kernel turned a connection away: the queue was full",
+        "대기열이 가득 차 커널이 연결을 돌려보낸 횟수 {1}",
+    ),
+    (
+        "find what keeps the application from accepting; a larger backlog (listen(port, host, 4096), net.core.somaxconn) for bursts",
+        "앱이 연결을 받지 못하게 하는 것을 찾을 것; 몰림에는 더 큰 backlog (listen(port, host, 4096), net.core.somaxconn)",
+    ),
+    ("no connection waits a second for its SYN to be sent again", "SYN을 다시 보내느라 1초를 기다리는 연결이 없음"),
+    ("{} names were not resolved (the edge's log)", "이름 {1}개를 해석하지 못함 (엣지의 로그)"),
+    (
+        "a name server that is nearer (a cache on the same host); names kept for longer (resolver … valid=30s); addresses instead of names",
+        "더 가까운 네임 서버(같은 호스트의 캐시); 이름을 더 오래 보관(resolver … valid=30s); 이름 대신 주소",
+    ),
+    ("no request waits for a name", "이름을 기다리는 요청이 없음"),
+    ("edge: names are not resolved", "엣지: 이름이 해석되지 않음"),
+    ("the resolver's address, and that name; the name server's own log", "resolver의 주소와 그 이름; 네임 서버의 로그"),
+    ("no request fails for its name", "이름 때문에 실패하는 요청이 없음"),
     // B01
     ("the edge ran out of local ports towards an upstream", "엣지에서 업스트림으로 나갈 로컬 포트가 바닥남"),
     ("edge → {}: local ports", "엣지 → {1}: 로컬 포트"),
@@ -377,8 +576,11 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("the edge's CPU is full", "엣지의 CPU가 가득 참"),
     ("edge: its CPUs", "엣지: CPU"),
     ("{} CPUs used of {}; {}", "CPU {2}개 중 {1}개 사용; {3}"),
-    ("{} ms of CPU a request", "요청당 CPU {1} ms"),
-    ("{} new from clients and {} to upstreams a request", "요청당 새 연결: 클라이언트에서 {1}, 업스트림으로 {2}"),
+    ("{} ms of CPU for each of all {} answered requests", "응답한 요청 {2}건 전체로 나눈 CPU {1} ms"),
+    (
+        "{} new from clients for each request, {} to upstreams for each try",
+        "새 연결: 요청마다 클라이언트에서 {1}, 시도마다 업스트림으로 {2}",
+    ),
     ("upstream … { keepalive 64; }, with HTTP/1.1", "HTTP/1.1과 함께 upstream … { keepalive 64; }"),
     (
         "gzip_comp_level 1, or compressed once (gzip_static, a cache)",
@@ -448,8 +650,8 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("{} ran on the average, {} at most; its CPUs were {} used", "평균 {1}개, 최대 {2}개 실행; CPU 사용률 {3}"),
     ("{} waits for rows, {} threads in them on the average", "행 잠금 대기 {1}번, 그 안에 평균 스레드 {2}개"),
     (
-        "{}/s, {} for a request; {} slow, {} connections refused",
-        "초당 {1}건, 요청당 {2}건; 느린 것 {3}건, 거절된 연결 {4}개",
+        "{}/s, {} for a good answer; {} slow, {} connections refused",
+        "초당 {1}건, 정상 응답 하나에 {2}건; 느린 것 {3}건, 거절된 연결 {4}개",
     ),
     (
         "shorter transactions, or fewer that change the same row; then an index that locks fewer",
@@ -469,7 +671,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ),
     ("Redis {}: its one thread", "Redis {1}: 하나뿐인 스레드"),
     ("Redis {}: asked one by one", "Redis {1}: 하나씩 물음"),
-    ("{}/s, {} for a request", "초당 {1}건, 요청당 {2}건"),
+    ("{}/s, {} for a good answer", "초당 {1}건, 정상 응답 하나에 {2}건"),
     ("{} used; its commands took {} of the time", "{1} 사용; 명령이 시간의 {2}를 차지함"),
     (
         "several commands in one (MGET, a pipeline, a script), or fewer: what is read for each request kept in the application",
@@ -653,7 +855,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("a link carries no more", "링크가 더 나르지 못함"),
     ("the link of {}", "{1}의 링크"),
     ("{} of {} Mbit/s, {} of it", "{2} Mbit/s 중 {1}, 그 {3}"),
-    ("{} kB each, headers among them", "하나당 {1} kB, 헤더 포함"),
+    ("{} kB for each of all answered, headers among them", "응답 전체로 나누어 하나에 {1} kB, 헤더 포함"),
     ("smaller answers, or a faster link", "더 작은 응답이나 더 빠른 링크"),
     ("gzip on; with gzip_types of what is text", "gzip on; 텍스트 형식을 gzip_types에"),
     (

@@ -426,11 +426,19 @@ fn edge_full(s: &Signals) -> Option<Found> {
         .with("edge", format!("{} CPUs used of {}; {}", digits(edge.cpu), digits(edge.cpus), describe(edge)))
         .with(
             "cost",
-            format!("{} ms of CPU a request", digits(edge.cpu * s.seconds * 1000.0 / s.load.answered.max(1) as f64)),
+            format!(
+                "{} ms of CPU for each of all {} answered requests",
+                digits(edge.cpu * s.seconds * 1000.0 / s.load.answered.max(1) as f64),
+                s.load.answered
+            ),
         )
         .with(
             "connections",
-            format!("{} new from clients and {} to upstreams a request", digits(accepted), digits(churn)),
+            format!(
+                "{} new from clients for each request, {} to upstreams for each try",
+                digits(accepted),
+                digits(churn)
+            ),
         )
         .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
         .squeezed(squeeze(edge));

@@ -232,7 +232,7 @@ fn database(s: &Signals) -> Option<Found> {
         .with(
             "queries",
             format!(
-                "{}/s, {} for a request; {} slow, {} connections refused",
+                "{}/s, {} for a good answer; {} slow, {} connections refused",
                 digits(told.rate("questions")),
                 digits(told.rate("questions") / s.goodput().max(1e-9)),
                 digits(number("slow")),
@@ -267,7 +267,7 @@ fn store(s: &Signals) -> Option<Found> {
         format!("Redis {name}: asked one by one")
     };
     let found = Found::new(subject, if full.is_some() { 1.0 } else { 0.5 })
-        .with("commands", format!("{}/s, {} for a request", digits(told.rate("commands")), digits(calls)))
+        .with("commands", format!("{}/s, {} for a good answer", digits(told.rate("commands")), digits(calls)))
         .with(
             "cpu",
             format!(

@@ -255,7 +255,9 @@ fn queue(s: &Signals, of_edge: bool) -> Option<Found> {
     let own = |address: &str| !apps.contains(&port(address)) || hub.queues.len() == 1;
     let (address, (most, room)) =
         hub.queues.iter().filter(|(address, _)| own(address) == of_edge).max_by_key(|(_, (most, _))| *most)?;
-    let overflows = hub.counters.get("ListenOverflows").copied().unwrap_or(0);
+    // The counter is of all listeners of a host: what other sockets turned away is theirs.
+    let others: u64 = hub.turned_away.iter().filter(|(known, _)| own(known) != of_edge).map(|(_, count)| count).sum();
+    let overflows = hub.counters.get("ListenOverflows").copied().unwrap_or(0).saturating_sub(others);
     let is_full = *room > 0 && *most as f64 >= QUEUE_FULL * *room as f64;
     if overflows < OVERFLOWS_MIN && !is_full {
         return None;

@@ -102,7 +102,7 @@ fn link(s: &Signals) -> Option<Found> {
                 percent(share)
             ),
         )
-        .with("answers", format!("{} kB each, headers among them", digits(bytes / 1000.0)))
+        .with("answers", format!("{} kB for each of all answered, headers among them", digits(bytes / 1000.0)))
         .with("edge", format!("its CPUs were {} used", percent(edge)))
         .slows(&[Segment::Outside, Segment::Body])
         .squeezed(Squeeze::Link(host.name.clone()));

@@ -1,0 +1,101 @@
+//! Which answers count as good.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Words of a list.
+const WORDS_MAX: usize = 32;
+
+/// The statuses of good answers, as `2xx,3xx,404`. Everything else failed: what the edge refuses, what an application answers with
+/// an error. `101` (RFC 9110 §15.2.2) is always good: it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Good {
+    /// First and last of each range, in the order of the list.
+    ranges: Vec<(u16, u16)>,
+}
+
+impl Default for Good {
+    /// Every 2xx and every 3xx.
+    fn default() -> Good {
+        Good { ranges: vec![(200, 299), (300, 399)] }
+    }
+}
+
+impl Good {
+    /// Whether an answer of that status is good.
+    pub fn has(&self, status: u16) -> bool {
+        status == 101 || self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&status))
+    }
+}
+
+impl FromStr for Good {
+    type Err = String;
+
+    /// # Errors
+    /// A word is no class and no status; the sentence says what is wanted.
+    fn from_str(text: &str) -> Result<Good, String> {
+        let word = |word: &str| {
+            let word = word.trim();
+            let range = match word.strip_suffix("xx") {
+                Some(class) => class
+                    .parse::<u16>()
+                    .ok()
+                    .filter(|class| (1..=5).contains(class))
+                    .map(|class| (class * 100, class * 100 + 99)),
+                None => word.parse::<u16>().ok().filter(|code| (100..=599).contains(code)).map(|code| (code, code)),
+            };
+            range.ok_or_else(|| format!("{word}: a class (2xx) or a status (404) is wanted, as 2xx,3xx,404"))
+        };
+        let words: Vec<&str> = text.split(',').collect();
+        if words.len() > WORDS_MAX {
+            return Err(format!("at most {WORDS_MAX} classes and statuses"));
+        }
+        Ok(Good { ranges: words.into_iter().map(word).collect::<Result<_, _>>()? })
+    }
+}
+
+impl fmt::Display for Good {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (first, last)) in self.ranges.iter().enumerate() {
+            f.write_str(if number > 0 { ", " } else { "" })?;
+            if first == last { write!(f, "{first}")? } else { write!(f, "{}xx", first / 100)? }
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<String> for Good {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Good, String> {
+        text.parse()
+    }
+}
+
+impl From<Good> for String {
+    fn from(good: Good) -> String {
+        good.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn classes_and_statuses_are_read() {
+        let good = Good::default();
+        assert!(good.has(200) && good.has(304) && good.has(101));
+        assert!(![100, 404, 429, 499, 502, 503].into_iter().any(|status| good.has(status)));
+        let good: Good = "2xx, 3xx,404".parse().unwrap();
+        assert!(good.has(404) && !good.has(403));
+        assert_eq!(good.to_string().parse::<Good>().unwrap(), good);
+        for wrong in ["", "6xx", "2x", "99", "600", "2xx,,3xx", "ok"] {
+            assert!(wrong.parse::<Good>().is_err_and(|why| why.contains("2xx,3xx,404")), "{wrong}");
+        }
+    }
+}

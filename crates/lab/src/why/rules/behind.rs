@@ -1,0 +1,234 @@
+//! Behind the edge: an application that turns connections away, and names that take long to be resolved.
+
+use crate::metric::digits;
+use crate::why::rule::{Found, Rule, Segment, Tier, percent};
+use crate::why::signals::{Host, Process, Role, Signals};
+
+/// Connections turned away that may be anybody's.
+const TURNED_AWAY: u64 = 3;
+/// An application that computes is late to accept: its CPU is the cause.
+const BUSY: f64 = 0.7;
+/// Questions that wait for an answer at any moment, on the average.
+const ASKING: f64 = 0.3;
+/// And such a part of a request's time.
+const PART: f64 = 0.2;
+/// Steps of the edge that are told.
+const HELD: [&str; 8] = ["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"];
+/// Of a request's time, what has to be spent in an edge that waits for a name.
+const HELD_PART: f64 = 0.5;
+/// And at least so long, ms.
+const HELD_LEAST_MS: f64 = 10.0;
+
+/// The rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "B49",
+        says: "an application's queue of connections to accept overflows, and its CPU is not full",
+        tier: Tier::Limit,
+        check: turned_away,
+        fires: |s| {
+            s.hosts.push(Host {
+                name: "origin".into(),
+                counters: [("ListenOverflows".to_owned(), 1143)].into(),
+                queues: [("0.0.0.0:3000".to_owned(), (9, 8))].into(),
+                turned_away: [("0.0.0.0:3000".to_owned(), 1143)].into(),
+                ..Host::default()
+            });
+        },
+        silent: |s| {
+            // It turns connections away because it computes.
+            s.hosts.push(Host {
+                name: "origin".into(),
+                queues: [("0.0.0.0:3000".to_owned(), (9, 8))].into(),
+                turned_away: [("0.0.0.0:3000".to_owned(), 1143)].into(),
+                ..Host::default()
+            });
+            s.processes.iter_mut().filter(|process| process.role == Role::App).for_each(|app| app.cpu = 0.97);
+        },
+    },
+    Rule {
+        id: "B50",
+        says: "names are resolved slowly: questions to a name server wait for their answers",
+        tier: Tier::Limit,
+        check: names,
+        fires: |s| {
+            let host = Host { name: "origin".into(), asking_names: 10.0, questions: (10.0, 2000), ..Host::default() };
+            s.hosts.push(host);
+            s.load.ms = [55.0, 54.0, 60.0, 66.0, 70.0];
+        },
+        silent: |s| {
+            // Each is answered at once.
+            let host = Host { name: "origin".into(), asking_names: 0.1, questions: (0.1, 2000), ..Host::default() };
+            s.hosts.push(host);
+            s.load.ms = [55.0, 54.0, 60.0, 66.0, 70.0];
+        },
+    },
+];
+
+fn port(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(_, port)| port)
+}
+
+/// Whose sockets are on a host: applications, and whom these ask.
+fn is_behind(process: &Process, host: &Host) -> bool {
+    process.host == host.name && matches!(process.role, Role::App | Role::Beside)
+}
+
+fn turned_away(s: &Signals) -> Option<Found> {
+    // The edge's own listeners are B10's.
+    let is_apps = |host: &Host, address: &str| {
+        !host.is_hub
+            || s.edge.peers.keys().any(|peer| port(peer) == port(address))
+            || s.processes
+                .iter()
+                .any(|process| is_behind(process, host) && process.listens.iter().any(|at| port(at) == port(address)))
+    };
+    let all =
+        s.hosts.iter().flat_map(|host| host.turned_away.iter().map(move |(address, count)| (host, address, *count)));
+    let (host, address, count) =
+        all.filter(|(host, address, _)| is_apps(host, address)).max_by_key(|(_, _, count)| *count)?;
+    if count < TURNED_AWAY {
+        return None;
+    }
+    let own = s
+        .processes
+        .iter()
+        .find(|process| is_behind(process, host) && process.listens.iter().any(|at| port(at) == port(address)));
+    let used = match own {
+        Some(own) => own.usage().max(own.wanted()),
+        None => s.apps().map(|app| app.usage().max(app.wanted())).fold(0.0, f64::max),
+    };
+    if used >= BUSY || own.is_some_and(|own| own.throttled > 0.05 || own.memory_killed > 0) {
+        return None;
+    }
+    let (most, room) = host.queues.get(address).copied().unwrap_or_default();
+    let whose = own.map_or_else(|| host.name.clone(), |own| own.name.clone());
+    let found = Found::new(format!("application {whose}: its queue of connections to accept at {address}"), 0.92)
+        .with("overflows", format!("{count} times the kernel turned a connection away: the queue was full"))
+        .with("queue", format!("{most} waited at most, of {room} that may"))
+        .with("cpu", format!("its CPUs were {} used: it waits, it does not work", percent(used)))
+        .slows(&[Segment::Connect, Segment::Wait, Segment::Outside]);
+    Some(found.knob(
+        "find what keeps the application from accepting; a larger backlog (listen(port, host, 4096), net.core.somaxconn) for bursts",
+        "no connection waits a second for its SYN to be sent again",
+    ))
+}
+
+fn names(s: &Signals) -> Option<Found> {
+    let unresolved = s.said("unresolved");
+    edges_names(s).or_else(|| apps_names(s)).or_else(|| (unresolved > 0).then(|| failed(s, unresolved)))
+}
+
+/// An application asks: each question that waits is a socket, and by Little's law so many of them are so long a wait.
+fn apps_names(s: &Signals) -> Option<Found> {
+    // The edge's own resolver keeps its socket, whether it waits or not.
+    let open = |host: &Host| {
+        let sockets = if host.is_hub && s.conf.has_resolver { 0.0 } else { host.asking_names };
+        if host.asking_names > 0.0 { host.questions.0.max(sockets) } else { 0.0 }
+    };
+    let host = s.hosts.iter().max_by(|one, other| open(one).total_cmp(&open(other)))?;
+    let each = open(host) * s.seconds * 1000.0 / s.load.sent.max(1) as f64;
+    let part = each / s.load.ms[0].max(1e-9);
+    if open(host) < ASKING || part < PART {
+        return None;
+    }
+    let found = Found::new(format!("application on {}: names are resolved slowly", host.name), part)
+        .with("queries", format!("{} questions to name servers without an answer at any moment", digits(open(host))))
+        .with("waits", format!("about {} ms a request, of its mean {} ms", digits(each), digits(s.load.ms[0])))
+        .slows(&[Segment::Wait]);
+    Some(remedy(found))
+}
+
+/// The edge asks (`resolver`): requests wait in it before an upstream is asked, it does not compute, and questions were sent.
+fn edges_names(s: &Signals) -> Option<Found> {
+    let hub = s.hub()?;
+    if !s.conf.has_resolver || hub.asking_names <= 0.0 || hub.questions.1 == 0 {
+        return None;
+    }
+    // nginx's log has it in what is no upstream's; weir has no step for it.
+    let outside = s.load.ms[0] - HELD.iter().map(|step| s.step_ms(step)).sum::<f64>();
+    let held = s.step_ms("write") + outside.max(0.0);
+    let edge = s.edge_process()?;
+    let is_idle = edge.usage() < BUSY && edge.wanted() < BUSY && edge.throttled < 0.05;
+    let part = held / s.load.ms[0].max(1e-9);
+    let overflows = hub.counters.get("ListenOverflows").copied().unwrap_or(0);
+    let is_slow_link = s.hosts.iter().any(|host| host.link_max.is_some_and(|most| host.link_bits > 0.5 * most));
+    if part < HELD_PART || held < HELD_LEAST_MS || !is_idle || overflows >= TURNED_AWAY || is_slow_link {
+        return None;
+    }
+    let unresolved = s.said("unresolved");
+    let found = Found::new("edge: names are resolved slowly", part)
+        .with("queries", format!("{} datagrams from its host, and a socket towards a name server", hub.questions.1))
+        .with(
+            "waits",
+            format!(
+                "{} ms of a request's mean {} ms in the edge, no upstream being asked",
+                digits(held),
+                digits(s.load.ms[0])
+            ),
+        )
+        .with("edge", format!("its CPUs were {} used: it waits, it does not work", percent(edge.usage())))
+        .with("failed", if unresolved > 0 { unresolved_names(unresolved) } else { String::new() })
+        .slows(&[Segment::Body, Segment::Outside, Segment::Edge]);
+    Some(remedy(found))
+}
+
+fn unresolved_names(count: u64) -> String {
+    format!("{count} names were not resolved (the edge's log)")
+}
+
+fn remedy(found: Found) -> Found {
+    found.knob(
+        "a name server that is nearer (a cache on the same host); names kept for longer (resolver … valid=30s); addresses instead of names",
+        "no request waits for a name",
+    )
+}
+
+/// The edge's resolver got no answer, and no question was seen to wait.
+fn failed(s: &Signals, unresolved: u64) -> Found {
+    let share = unresolved as f64 / s.load.sent.max(1) as f64;
+    Found::new("edge: names are not resolved", share.max(0.5))
+        .with("failed", unresolved_names(unresolved))
+        .knob("the resolver's address, and that name; the name server's own log", "no request fails for its name")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_edge_that_waits_for_names_is_told_from_one_that_works() {
+        let mut s = Signals::quiet();
+        s.conf.has_resolver = true;
+        s.load.ms = [95.0, 1.0, 504.0, 585.0, 605.0];
+        s.hosts[0].asking_names = 1.0;
+        s.hosts[0].questions = (0.0, 4);
+        let found = names(&s).unwrap();
+        assert_eq!(found.subject, "edge: names are resolved slowly");
+        // It computes; there is no resolver; nobody asked.
+        let mut other = s.clone();
+        other.processes[0].cpu = 0.95;
+        assert_eq!(names(&other), None);
+        let mut other = s.clone();
+        other.conf.has_resolver = false;
+        other.hosts[0].asking_names = 0.0;
+        assert_eq!(names(&other), None);
+        s.hosts[0].questions = (0.0, 0);
+        assert_eq!(names(&s), None);
+        s.said.insert("unresolved".into(), 7);
+        assert_eq!(names(&s).unwrap().subject, "edge: names are not resolved");
+    }
+
+    #[test]
+    fn an_application_whose_cpu_is_full_is_late_and_not_deaf() {
+        let (mut s, rule) = (Signals::quiet(), &RULES[0]);
+        (rule.fires)(&mut s);
+        assert!(turned_away(&s).unwrap().subject.contains("0.0.0.0:3000"));
+        s.hosts.iter_mut().for_each(|host| _ = host.turned_away.insert("0.0.0.0:3000".into(), 2));
+        assert_eq!(turned_away(&s), None);
+        // The edge's own listener is somebody else's business.
+        s.hosts[0].turned_away.insert("0.0.0.0:80".into(), 500);
+        assert_eq!(turned_away(&s), None);
+    }
+}

@@ -1,0 +1,524 @@
+//! What the edge refuses or delays on purpose: its configuration says so, and it does. Nothing is at its end then.
+
+use crate::metric::digits;
+use crate::watch::edge::Acted;
+use crate::why::policies::Policy;
+use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
+use crate::why::signals::Signals;
+
+/// A part of the requests that is not chance.
+const SOME: f64 = 0.005;
+/// A part that is large: then nothing else is looked at.
+pub const LARGE: f64 = 0.10;
+/// A delay is worth a word if it is such a part of the mean answer's time.
+const DELAY: f64 = 0.2;
+/// What an edge counted is what clients saw, if it is such a part of that: the first look at the edge comes a moment late.
+const NEARLY: f64 = 0.8;
+
+/// The rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "P01",
+        says: "limit_req refuses or delays requests: they come faster than its rate",
+        tier: Tier::Policy,
+        check: requests,
+        fires: |s| {
+            s.conf.policies.push(made_up("limit_req", "limit_req zone=one burst=5 (10r/s)", "one", 503));
+            s.edge.policies.insert("limit_req".into(), Acted { refused: 1400, delayed: 0, delay_us: Some(0) });
+            s.said.insert("refused limit_req one".into(), 1400);
+            refuse(s, 503, 1400);
+        },
+        silent: |s| {
+            s.conf.policies.push(made_up("limit_req", "limit_req zone=one burst=5 (10r/s)", "one", 503));
+            // The application answers 503 as well.
+            refuse(s, 503, 1400);
+            s.edge.own.clear();
+        },
+    },
+    Rule {
+        id: "P02",
+        says: "limit_conn refuses requests: more connections are at work at once than it lets",
+        tier: Tier::Policy,
+        check: connections,
+        fires: |s| {
+            s.conf.policies.push(made_up("limit_conn", "limit_conn addr 5", "addr", 503));
+            s.edge.policies.insert("limit_conn addr".into(), Acted { refused: 1320, ..Acted::default() });
+            refuse(s, 503, 1320);
+        },
+        silent: |s| s.conf.policies.push(made_up("limit_conn", "limit_conn addr 5", "addr", 503)),
+    },
+    Rule {
+        id: "P03",
+        says: "limit_rate sends answers no faster than it says",
+        tier: Tier::Policy,
+        check: rate,
+        fires: |s| {
+            let policy = made_up("limit_rate", "limit_rate 20k", "", 0);
+            s.conf.policies.push(Policy { rate: 20_480.0, ..policy });
+            s.load.bytes = 2000 * 65_536;
+            s.load.ms = [2400.0, 2300.0, 3000.0, 3100.0, 3200.0];
+        },
+        silent: |s| {
+            // Its answers are smaller than what is sent in the first second.
+            let policy = made_up("limit_rate", "limit_rate 20k", "", 0);
+            s.conf.policies.push(Policy { rate: 20_480.0, ..policy });
+            s.load.ms = [2400.0, 2300.0, 3000.0, 3100.0, 3200.0];
+        },
+    },
+    Rule {
+        id: "P04",
+        says: "all servers of the upstream have as many connections as max_conns lets, and none of them fails",
+        tier: Tier::Policy,
+        check: servers,
+        fires: |s| {
+            s.conf.policies.push(made_up("max_conns", "server app:3000 max_conns=2", "app", 502));
+            s.edge.no_server = 900;
+            s.said.insert("no_live".into(), 900);
+            refuse(s, 502, 900);
+            s.edge.own.clear();
+        },
+        silent: |s| {
+            s.conf.policies.push(made_up("max_conns", "server app:3000 max_conns=2", "app", 502));
+            s.edge.no_server = 900;
+            s.edge.peers.values_mut().for_each(|peer| peer.bad = 400);
+            refuse(s, 502, 900);
+            s.edge.own.clear();
+        },
+    },
+    Rule {
+        id: "P05",
+        says: "the configuration answers with an error itself: deny, auth, return, client_max_body_size",
+        tier: Tier::Policy,
+        check: answers,
+        fires: |s| {
+            s.conf.policies.push(made_up("deny", "deny all", "", 403));
+            refuse(s, 403, 2000);
+        },
+        silent: |s| {
+            // It is the application that answers so.
+            s.conf.policies.push(made_up("deny", "deny all", "", 403));
+            refuse(s, 403, 2000);
+            s.edge.given = std::mem::take(&mut s.edge.own);
+        },
+    },
+    Rule {
+        id: "P06",
+        says: "proxy_cache_lock lets requests wait for another's fetch",
+        tier: Tier::Policy,
+        check: lock,
+        fires: |s| {
+            s.conf.is_weir = true;
+            s.conf.has_cache = true;
+            s.conf.policies.push(made_up("proxy_cache_lock", "proxy_cache_lock on", "", 0));
+            s.edge.cache.waited = Some(900);
+            s.edge.steps.insert("cache".into(), (900, 540_000_000));
+            s.load.ms = [280.0, 290.0, 600.0, 610.0, 620.0];
+        },
+        silent: |s| {
+            s.conf.is_weir = true;
+            s.conf.has_cache = true;
+            s.conf.policies.push(made_up("proxy_cache_lock", "proxy_cache_lock on", "", 0));
+            s.edge.cache.waited = Some(9);
+        },
+    },
+    Rule {
+        id: "P07",
+        says: "the edge itself answers with an error, and no statement of the configuration says so",
+        tier: Tier::Limit,
+        check: unasked,
+        fires: |s| refuse(s, 404, 2000),
+        silent: |s| {
+            refuse(s, 404, 2000);
+            s.edge.given = std::mem::take(&mut s.edge.own);
+        },
+    },
+    Rule {
+        id: "P08",
+        says: "the application itself answers with an error",
+        tier: Tier::Rest,
+        check: given,
+        fires: |s| {
+            refuse(s, 500, 400);
+            s.edge.given = std::mem::take(&mut s.edge.own);
+        },
+        silent: |s| s.edge.given = [(404, 2)].into(),
+    },
+];
+
+/// A statement for a rule's own case.
+fn made_up(directive: &str, text: &str, of: &str, status: u16) -> Policy {
+    let (directive, text, of) = (directive.to_owned(), text.to_owned(), of.to_owned());
+    Policy { directive, text, of, status, at: "nginx.conf:14".to_owned(), ..Policy::default() }
+}
+
+/// Makes answers of a block into ones of this status, by the edge itself.
+fn refuse(s: &mut Signals, status: u16, count: u64) {
+    s.load.statuses = [(200, s.load.sent - count), (status, count)].into();
+    s.load.well = s.load.sent - count;
+    s.load.errors.insert(status.to_string(), count);
+    s.edge.own.insert(status, count);
+}
+
+/// What the edge counted of a directive: by zone where it says the zone, else together.
+fn acted(s: &Signals, directive: &str, zone: &str) -> Acted {
+    if let Some(acted) = s.edge.policies.get(&format!("{directive} {zone}")) {
+        return acted.clone();
+    }
+    let all = s.edge.policies.get(directive).cloned().unwrap_or_default();
+    let said = |what: &str, zone: &str| s.said(&format!("{what} {directive} {zone}"));
+    let zones = || s.conf.policies.iter().filter(|policy| policy.directive == directive).map(|policy| &policy.of);
+    let logged = |what: &str| {
+        let mut zones: Vec<&String> = zones().collect();
+        zones.sort_unstable();
+        zones.dedup();
+        zones.into_iter().map(|zone| said(what, zone)).sum::<u64>()
+    };
+    // The log knows the zone, and may have been told to be silent; the variables know every request, and no zone.
+    let share = |what: &str, all: u64| {
+        let logged = logged(what);
+        if logged == 0 || zones().all(|known| known == zone) {
+            return all.max(said(what, zone));
+        }
+        let part = said(what, zone) as f64 / logged as f64;
+        (all.max(logged) as f64 * part).round() as u64
+    };
+    let (refused, delayed) = (share("refused", all.refused), share("delayed", all.delayed));
+    let delay_us = all.delay_us.map(|us| (us as f64 * delayed as f64 / all.delayed.max(1) as f64) as u64);
+    Acted { refused, delayed, delay_us }
+}
+
+/// What clients saw of it: the edge's own account begins a moment after the load. Where another policy answers with the same status,
+/// only the edge knows which of them it was.
+fn seen(s: &Signals, policy: &Policy, counted: u64) -> u64 {
+    let is_others = |other: &Policy| {
+        other.status == policy.status && (&other.directive, &other.of) != (&policy.directive, &policy.of)
+    };
+    if s.conf.policies.iter().any(is_others) {
+        return counted.min(s.load.sent);
+    }
+    seen_with(s, policy.status, counted)
+}
+
+fn seen_with(s: &Signals, status: u16, counted: u64) -> u64 {
+    let seen = s.load.statuses.get(&status).copied().unwrap_or(0);
+    match seen {
+        0 => counted.min(s.load.sent),
+        seen if counted as f64 >= NEARLY * seen as f64 => seen,
+        _ => counted,
+    }
+}
+
+/// The statements of a directive with what was done by each zone, the one that did most first.
+fn of_directive<'a>(s: &'a Signals, directive: &str) -> Option<(&'a Policy, Acted)> {
+    let own = s.conf.policies.iter().filter(|policy| policy.directive == directive);
+    let done = own.map(|policy| (policy, acted(s, directive, &policy.of)));
+    // Of several statements of one zone, the first: which of them it was is not said.
+    done.rev().max_by_key(|(_, acted)| acted.refused + acted.delayed)
+}
+
+/// What a policy refused.
+fn refuses(policy: &Policy, refused: &str) -> String {
+    format!("{} at {} refused {refused} requests", policy.text, policy.at)
+}
+
+/// What a policy delayed.
+fn delays(policy: &Policy, delayed: &str) -> String {
+    format!("{} at {} delayed {delayed} requests", policy.text, policy.at)
+}
+
+/// What clients saw, in a line.
+fn clients(s: &Signals, found: Found) -> Found {
+    let good = format!("{} were good: {}/s of {}/s sent", s.load.well, digits(s.goodput()), digits(s.sent_rate()));
+    found.with("clients", good)
+}
+
+fn requests(s: &Signals) -> Option<Found> {
+    let (policy, acted) = of_directive(s, "limit_req")?;
+    let refused = seen(s, policy, acted.refused);
+    let (share, delayed) = (refused as f64 / s.load.sent.max(1) as f64, acted.delayed.min(s.load.sent));
+    // weir books it to a step of its own.
+    let delay_ms =
+        acted.delay_us.map_or_else(|| s.step_ms("queue"), |us| us as f64 / 1000.0 / s.load.sent.max(1) as f64);
+    let slowed = if s.load.ms[0] > 0.0 { delay_ms / s.load.ms[0] } else { 0.0 };
+    let delayed_share = delayed as f64 / s.load.sent.max(1) as f64;
+    if share < SOME && (delayed_share < SOME || slowed < DELAY) {
+        return None;
+    }
+    if share >= delayed_share {
+        let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
+        let more = if delayed > 0 { format!("{delayed} requests were delayed beside") } else { String::new() };
+        return Some(clients(s, found).with("delayed", more).knob(
+            "offer less than its rate (--rate); a higher rate, or a larger burst, if these requests are wanted",
+            "what it refuses is answered; what limits then is not seen before",
+        ));
+    }
+    let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
+    let found = Found::new(delays(policy, &of(delayed, s.load.sent)), delayed_share)
+        .with("delay", format!("{} ms each: {} of a request's mean time", digits(each), percent(slowed.min(1.0))))
+        .slows(&[Segment::Edge, Segment::Outside]);
+    let more = if refused > 0 { format!("{refused} requests were refused beside") } else { String::new() };
+    Some(clients(s, found).with("refused", more).knob(
+        "offer less than its rate (--rate); a higher rate, if these requests are wanted; nodelay answers a burst at once",
+        "nobody waits for a turn; what limits then is not seen before",
+    ))
+}
+
+fn connections(s: &Signals) -> Option<Found> {
+    let (policy, acted) = of_directive(s, "limit_conn")?;
+    let refused = seen(s, policy, acted.refused);
+    let share = refused as f64 / s.load.sent.max(1) as f64;
+    if share < SOME {
+        return None;
+    }
+    let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
+    let open = format!("{} connections of clients were open at most", s.edge.active_max);
+    Some(clients(s, found.with("connections", open)).knob(
+        "offer fewer at once (-c); a higher limit, if these connections are wanted",
+        "what it refuses is answered; what limits then is not seen before",
+    ))
+}
+
+fn rate(s: &Signals) -> Option<Found> {
+    let each = s.load.bytes as f64 / s.load.answered.max(1) as f64;
+    // nginx sends what the first second allows at once: ngx_http_write_filter(), `limit_rate * (ngx_time() - start_sec + 1)`.
+    let ms = |policy: &Policy| ((each - policy.after) / policy.rate.max(1.0) - 1.0) * 1000.0;
+    let own = s.conf.policies.iter().filter(|policy| policy.rate > 0.0);
+    let (policy, ms) = own.map(|policy| (policy, ms(policy))).max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let share = ms / s.load.ms[0].max(1e-9);
+    // What takes much less than it was not held back, and what takes much longer was held back by something else.
+    if ms <= 0.0 || !(DELAY..=1.25).contains(&share) {
+        return None;
+    }
+    let found = Found::new(
+        format!(
+            "{} at {} sends an answer of {} bytes in {} ms or more",
+            policy.text,
+            policy.at,
+            digits(each),
+            digits(ms)
+        ),
+        share,
+    )
+    .with(
+        "answers",
+        format!("the mean one took {} ms, its limit alone {}", digits(s.load.ms[0]), percent(share.min(1.0))),
+    )
+    .slows(&[Segment::Body, Segment::Outside]);
+    Some(clients(s, found).knob(
+        "a higher limit_rate, or a limit_rate_after beyond the size of these answers, if they are to be faster",
+        "an answer takes as long as the link and the application need",
+    ))
+}
+
+fn servers(s: &Signals) -> Option<Found> {
+    let own: Vec<&Policy> = s.conf.policies.iter().filter(|policy| policy.directive == "max_conns").collect();
+    let first = *own.first()?;
+    let none = s.edge.no_server.max(s.said("no_live"));
+    let bad: u64 = s.edge.peers.values().map(|peer| peer.bad).sum();
+    // A server that fails is taken out as well, and leaves nobody.
+    if bad as f64 > 0.02 * none as f64 {
+        return None;
+    }
+    let refused = seen(s, first, none);
+    let share = refused as f64 / s.load.sent.max(1) as f64;
+    if share < SOME {
+        return None;
+    }
+    let found = Found::new(refuses(first, &of(refused, s.load.sent)), share)
+        .with("server", format!("{none} times no server was left; {bad} tries failed"))
+        .with(
+            "connections",
+            if own.len() > 1 { format!("{} servers have such a limit", own.len()) } else { String::new() },
+        );
+    Some(clients(s, found).knob(
+        "offer fewer at once (-c); a higher max_conns, if the servers can take them",
+        "what it refuses is answered; what limits then is not seen before",
+    ))
+}
+
+/// Answers of the edge's own with a status that a statement of the configuration says.
+fn answers(s: &Signals) -> Option<Found> {
+    let done = s.edge.own.iter().filter_map(|(status, count)| Some((statement(s, *status)?, *status, *count)));
+    let (policy, status, count) = done.max_by_key(|(_, _, count)| *count)?;
+    let refused = seen(s, policy, count);
+    let share = refused as f64 / s.load.sent.max(1) as f64;
+    if share < SOME || s.load.good.has(status) {
+        return None;
+    }
+    let found = Found::new(
+        format!("{} at {} answered {} requests with {status}", policy.text, policy.at, of(refused, s.load.sent)),
+        share,
+    );
+    Some(clients(s, found).knob(
+        "load a path, or with fields (--load), that this statement lets through; --good if these answers are wanted",
+        "requests reach the application; what limits then is not seen before",
+    ))
+}
+
+/// The statement that answers with a status, if any does that no rule of its own is about.
+fn statement(s: &Signals, status: u16) -> Option<&Policy> {
+    let own = |directives: &[&str]| {
+        s.conf.policies.iter().find(|policy| policy.status == status && directives.contains(&policy.directive.as_str()))
+    };
+    let denied = own(&["deny"]).filter(|_| s.said("forbidden") > 0);
+    denied
+        .or_else(|| own(&["return"]))
+        .or_else(|| own(&["deny", "auth_basic", "auth_jwt", "auth_request", "client_max_body_size"]))
+}
+
+fn lock(s: &Signals) -> Option<Found> {
+    let policy = s.conf.policies.iter().find(|policy| policy.directive == "proxy_cache_lock")?;
+    let (waited, held) = (s.edge.cache.waited?, s.step_ms("cache"));
+    let (share, slowed) = (waited as f64 / s.load.sent.max(1) as f64, held / s.load.ms[0].max(1e-9));
+    if share < SOME || slowed < DELAY {
+        return None;
+    }
+    let waited = waited.min(s.load.sent);
+    let found = Found::new(delays(policy, &of(waited, s.load.sent)), share)
+        .with("delay", format!("{} ms of a request's mean {} ms", digits(held), digits(s.load.ms[0])))
+        .slows(&[Segment::Edge]);
+    Some(clients(s, found).knob(
+        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (the lock is for what is not there yet)",
+        "nobody waits where there is an older answer",
+    ))
+}
+
+fn unasked(s: &Signals) -> Option<Found> {
+    // weir's account does not tell an answer of its cache, which a server gave once, from one of its own.
+    if s.conf.is_weir && s.conf.has_cache {
+        return None;
+    }
+    let known = |status: u16| {
+        statement(s, status).is_some()
+            || s.conf.policies.iter().any(|policy| policy.status == status && policy.directive.starts_with("limit_"))
+    };
+    let own = s.edge.own.iter().filter(|(status, _)| !known(**status) && !s.load.good.has(**status));
+    let (status, count) = own.max_by_key(|(_, count)| **count)?;
+    let made = seen_with(s, *status, *count);
+    let share = made as f64 / s.load.sent.max(1) as f64;
+    if share < SOME {
+        return None;
+    }
+    let found = Found::new(format!("edge: it answered {} requests with {status} itself", of(made, s.load.sent)), share);
+    Some(clients(s, found).knob(
+        "load a path that the configuration has; --good if these answers are wanted",
+        "requests reach the application; what limits then is not seen before",
+    ))
+}
+
+fn given(s: &Signals) -> Option<Found> {
+    let own = s.edge.given.iter().filter(|(status, _)| !s.load.good.has(**status));
+    let (status, count) = own.max_by_key(|(_, count)| **count)?;
+    let share = *count as f64 / s.edge.tries.max(1) as f64;
+    if share < SOME {
+        return None;
+    }
+    let found = Found::new(format!("upstream: it answers with {status} itself"), share)
+        .with("answers", format!("{} of its answers", of(*count, s.edge.tries)));
+    Some(clients(s, found).knob(
+        "the application's own log says why; --good if these answers are wanted",
+        "its answers are good; what limits then is not seen before",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::why::rules::{find, is_policy};
+
+    fn of_case(id: &str) -> (Signals, &'static Rule) {
+        let rule = RULES.iter().find(|rule| rule.id == id).unwrap();
+        let mut signals = Signals::quiet();
+        (rule.fires)(&mut signals);
+        (signals, rule)
+    }
+
+    #[test]
+    fn a_policy_is_named_with_its_line_and_its_number() {
+        let (s, rule) = of_case("P02");
+        let found = (rule.check)(&s).unwrap();
+        assert_eq!(found.subject, "limit_conn addr 5 at nginx.conf:14 refused 1320 of 2000 (66 %) requests");
+    }
+
+    /// However full something else is: who is refused never reached it.
+    #[test]
+    fn a_policy_that_refuses_many_is_before_all_else() {
+        let (mut s, _) = of_case("P02");
+        s.said.insert("no_port".into(), 4000);
+        s.hosts[0].ports = 200;
+        s.hosts[0].held.insert("127.0.0.1:3000".into(), (200, 190));
+        s.processes.iter_mut().for_each(|process| process.cpu = 1.0);
+        let findings = find(&s, None);
+        assert_eq!(findings[0].rule.id, "P02");
+        assert!(is_policy(&findings));
+        // One in fifty: a finding among others.
+        let mut some = Signals::quiet();
+        some.conf.policies.push(made_up("limit_conn", "limit_conn addr 5", "addr", 503));
+        some.edge.policies.insert("limit_conn addr".into(), Acted { refused: 40, ..Acted::default() });
+        refuse(&mut some, 503, 40);
+        assert!(!is_policy(&find(&some, None)));
+    }
+
+    #[test]
+    fn a_delay_is_the_policys_and_not_writing() {
+        let mut s = Signals::quiet();
+        s.conf.policies.push(made_up("limit_req", "limit_req zone=one burst=500 (100r/s)", "one", 503));
+        s.edge.policies.insert("limit_req".into(), Acted { refused: 0, delayed: 1800, delay_us: Some(900_000_000) });
+        s.edge.steps.insert("delay".into(), (1800, 900_000_000));
+        s.load.ms = [455.0, 460.0, 900.0, 950.0, 990.0];
+        let found = requests(&s).unwrap();
+        assert_eq!(
+            found.subject,
+            "limit_req zone=one burst=500 (100r/s) at nginx.conf:14 delayed 1800 of 2000 (90 %) requests"
+        );
+        assert_eq!(found.evidence[0], ("delay", "500 ms each: 99 % of a request's mean time".to_owned()));
+        assert!((crate::why::run::segment_ms(&s, Segment::Edge) - 450.0).abs() < 1e-9);
+        assert!(crate::why::run::segment_ms(&s, Segment::Body) < 1e-9);
+        // weir has a step for it, and tells the zone.
+        let mut weir = s.clone();
+        weir.edge.policies = [("limit_req one".to_owned(), Acted { refused: 0, delayed: 1800, delay_us: None })].into();
+        weir.edge.steps.remove("delay");
+        weir.edge.steps.insert("queue".into(), (1800, 900_000_000));
+        assert_eq!(requests(&weir).unwrap().evidence[0], found.evidence[0]);
+        // A delay of a millisecond is none.
+        s.edge.policies.insert("limit_req".into(), Acted { refused: 0, delayed: 1800, delay_us: Some(9_000) });
+        assert_eq!(requests(&s), None);
+    }
+
+    /// nginx's variables tell every request and no zone; its log tells the zone.
+    #[test]
+    fn of_two_zones_the_one_that_acted_is_named() {
+        let mut s = Signals::quiet();
+        for (zone, line) in [("one", "nginx.conf:3"), ("two", "nginx.conf:9")] {
+            let policy = made_up("limit_req", &format!("limit_req zone={zone}"), zone, 429);
+            s.conf.policies.push(Policy { at: line.to_owned(), ..policy });
+        }
+        s.edge.policies.insert("limit_req".into(), Acted { refused: 1000, delayed: 0, delay_us: Some(0) });
+        s.said.extend([("refused limit_req one".to_owned(), 10), ("refused limit_req two".to_owned(), 990)]);
+        refuse(&mut s, 429, 1000);
+        assert!(requests(&s).unwrap().subject.starts_with("limit_req zone=two at nginx.conf:9 refused 990 of 2000"));
+    }
+
+    #[test]
+    fn an_upstream_without_a_server_is_max_conns_and_not_a_server_that_fails() {
+        let (s, _) = of_case("P04");
+        let ids: Vec<&str> = find(&s, None).iter().map(|finding| finding.rule.id).collect();
+        assert_eq!(ids.first(), Some(&"P04"), "{ids:?}");
+        assert!(!ids.contains(&"B27"), "{ids:?}");
+    }
+
+    #[test]
+    fn an_answer_of_a_cache_is_not_the_edges_own() {
+        let (mut s, rule) = of_case("P07");
+        (s.conf.is_weir, s.conf.has_cache) = (true, true);
+        assert_eq!((rule.check)(&s), None);
+    }
+
+    #[test]
+    fn what_counts_as_good_is_no_refusal() {
+        let (mut s, rule) = of_case("P05");
+        s.load.good = "2xx,403".parse().unwrap();
+        assert_eq!((rule.check)(&s), None);
+    }
+}

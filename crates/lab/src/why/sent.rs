@@ -1,0 +1,146 @@
+//! What the client sent and saw, from its report.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use weir_load::record::Hdr;
+
+use super::gather::Known;
+use super::signals::Load;
+use crate::block::Block;
+use crate::series::Series;
+
+/// Bounds of latencies that are told apart: 5 % each, from 0.1 ms to 10 minutes.
+const BOUNDS: (f64, f64, usize) = (0.1, 1.05, 320);
+/// Latencies of a report.
+pub(super) const QUANTILES: [&str; 5] = ["mean", "p50", "p95", "p99", "max"];
+/// Windows of a block that are looked at for growth.
+const WINDOWS_MAX: f64 = 100_000.0;
+
+/// Of a report, and of what its block says of it.
+pub(super) fn load(
+    answer: &Value,
+    counters: &BTreeMap<String, u64>,
+    hdr: &Hdr,
+    block: &Block,
+    known: &Known<'_>,
+) -> Load {
+    let weir = &answer["load"]["weir"];
+    let statuses: BTreeMap<u16, u64> = counters
+        .iter()
+        .filter_map(|(name, count)| Some((name.strip_prefix("http.codes.")?.parse().ok()?, *count)))
+        .collect();
+    let of = |name: &str| counters.get(name).copied().unwrap_or(0);
+    let well: u64 = statuses.iter().filter(|(status, _)| known.good.has(**status)).map(|(_, count)| count).sum();
+    // Whoever was refused failed; an error that was asked for did not.
+    let is_good = |name: &str| name.parse().is_ok_and(|status| known.good.has(status));
+    let mut errors: BTreeMap<String, u64> =
+        block.errors.iter().filter(|(name, _)| !is_good(name)).map(|(name, count)| (name.clone(), *count)).collect();
+    let refused = statuses.iter().filter(|(status, count)| **count > 0 && !known.good.has(**status));
+    errors.extend(refused.map(|(status, count)| (status.to_string(), *count)));
+    let other = of("websocket.messages_received") + of("socketio.emit");
+    let (low, step, count) = BOUNDS;
+    let bounds: Vec<u64> = (0..=count).map(|n| (low * step.powi(i32::try_from(n).unwrap_or(0)) * 1e6) as u64).collect();
+    let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
+    let series = Series::of(&answer["load"]);
+    let windows = windows(&answer["load"], known.length_s);
+    Load {
+        offered: known.offered,
+        length_s: known.length_s,
+        is_closed: known.is_closed,
+        connections: known.connections,
+        // What failed before it could be sent was wanted all the same.
+        sent: block.requests.max(block.errors.values().sum()),
+        answered: statuses.values().sum::<u64>() + other,
+        well: well + other,
+        good: known.good.clone(),
+        errors,
+        statuses,
+        ms: QUANTILES.map(|key| weir["response"][key].as_f64().unwrap_or(0.0)),
+        shape: bars.map(|(count, bound)| (*bound as f64 / 1e6 * 1.025, count)).collect(),
+        first_error_s: first_error(&answer["load"]),
+        strip: series.map(|series| series.throughput).unwrap_or_default(),
+        sent_strip: windows.sent,
+        flight: windows.flight,
+        medians: windows.medians,
+        bytes: of("http.downloaded_bytes"),
+        incomplete: weir["incomplete"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        // Where everything fails there are no figures to compare, and all the more to explain.
+        spoiled: block.spoiled.iter().filter(|why| !why.contains("are too few to say anything")).cloned().collect(),
+        cautions: block.cautions.clone(),
+        upgrades: (of("http.codes.101"), of("vusers.created")),
+    }
+}
+
+/// A block in windows, as far as there was something to send.
+#[derive(Default)]
+struct Windows {
+    sent: Vec<f64>,
+    flight: Vec<f64>,
+    medians: Vec<f64>,
+}
+
+/// Requests that were sent, those that were neither answered nor given up, and the median latency, of each window that lies within
+/// the time of sending.
+fn windows(report: &Value, length_s: f64) -> Windows {
+    let series = &report["weir"]["series"];
+    let interval = series["interval_ms"].as_f64().unwrap_or(0.0) / 1000.0;
+    let Some(counts) = series["counts"].as_object().filter(|_| interval > 0.0) else { return Windows::default() };
+    let count = (length_s / interval).floor().clamp(0.0, WINDOWS_MAX) as usize;
+    let column = |wanted: &dyn Fn(&str) -> bool| {
+        let mut sums = vec![0.0; count];
+        for (_, column) in counts.iter().filter(|(name, _)| wanted(name)) {
+            let values = column.as_array().into_iter().flatten();
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value.as_f64().unwrap_or(0.0));
+        }
+        sums
+    };
+    let sent = column(&|name| name == "http.requests");
+    let done = column(&|name| name.starts_with("http.codes.") || name.starts_with("errors."));
+    let mut open = 0.0f64;
+    let mut flight = Vec::with_capacity(count);
+    for (sent, done) in sent.iter().zip(done) {
+        // A response may be an error as well, of what was expected of it.
+        open = (open + sent - done).max(0.0);
+        flight.push(open);
+    }
+    let medians = series["response"]["p50"].as_array().into_iter().flatten().take(count).filter_map(Value::as_f64);
+    Windows { medians: medians.collect(), sent, flight }
+}
+
+/// When the first window with a failure began.
+fn first_error(report: &Value) -> Option<f64> {
+    let series = &report["weir"]["series"];
+    let interval = series["interval_ms"].as_f64()? / 1000.0;
+    let failing = series["counts"].as_object()?.iter().filter(|(name, _)| {
+        name.starts_with("errors.") || name.strip_prefix("http.codes.").is_some_and(|code| code.starts_with('5'))
+    });
+    let first = failing.filter_map(|(_, counts)| {
+        counts.as_array()?.iter().position(|count| count.as_f64().is_some_and(|count| count > 0.0))
+    });
+    first.min().map(|window| window as f64 * interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_in_flight_is_told_window_by_window() {
+        let counts = json!({"http.requests": [75, 75, 75, 75, 40], "http.codes.200": [40, 45, 45, 40, 90], "http.codes.503": [5, 0, 0, 0, 0], "errors.ETIMEDOUT": [0, 0, 0, 5, 0]});
+        let series =
+            json!({"interval_ms": 500, "length": 5, "counts": counts, "response": {"p50": [1.0, null, 3.0, 4.0, 9.0]}});
+        let found = windows(&json!({"weir": {"series": series}}), 2.0);
+        // What comes after the time of sending is the rest that drains.
+        assert_eq!((found.sent, found.flight), (vec![75.0; 4], vec![30.0, 60.0, 90.0, 120.0]));
+        assert_eq!(found.medians, [1.0, 3.0, 4.0]);
+        assert!(windows(&json!({"weir": {"series": null}}), 2.0).flight.is_empty());
+    }
+}

@@ -1,0 +1,209 @@
+//! What of a block could not be read. Its counts stand at nothing, and would be taken for nothing that happened.
+
+use serde_json::Value;
+
+use super::gather::{Known, backlog};
+use super::signals::{Process, Role};
+use crate::watch::{Account, Tick, Watched};
+
+/// Looks at the edge's account that may be missed: it is busy when it is loaded.
+const LOOKS_MISSED: f64 = 0.5;
+/// Lines of the private log that may be on their way.
+const LINES_LOST: f64 = 0.005;
+/// Sentences that are kept.
+const UNREAD_MAX: usize = 24;
+
+/// A sentence for each.
+pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &[Process]) -> Vec<String> {
+    let mut found = watched.unread.clone();
+    if watched.ticks.is_empty() {
+        found.push("the block: nobody looked at it".to_owned());
+        return found;
+    }
+    found.extend(account(&watched.ticks, known));
+    found.extend(log(&watched.ticks, known));
+    found.extend(networks(watched, known));
+    found.extend(people(watched, known, processes));
+    let (usage, generator) = (&answer["usage"], &answer["load"]["weir"]["generator"]);
+    let figures = [
+        (generator["worker_cpu"].as_array().is_some_and(|list| !list.is_empty()), "the load generator's CPU"),
+        (usage["foreign"].is_number(), "other work on this machine"),
+        (watched.ticks.iter().any(|tick| !tick.stalled.is_empty()), "pressure: the kernel does not tell it (PSI)"),
+        (watched.ticks.iter().any(|tick| !tick.cpus.is_empty()), "the machine's CPUs"),
+    ];
+    found.extend(figures.iter().filter(|(is_there, _)| !is_there).map(|(_, what)| (*what).to_owned()));
+    found.truncate(UNREAD_MAX);
+    found
+}
+
+/// Whether the edge is asked for an account.
+fn is_asked(known: &Known<'_>) -> bool {
+    known.spec.watch.as_ref().is_some_and(|plan| !plan.at.as_os_str().is_empty())
+}
+
+fn account(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
+    if let Some(why) = ticks.iter().find_map(|tick| tick.account.unread.as_ref()) {
+        return Some(format!("the edge's account cannot be read: {why}"));
+    }
+    let there = ticks.iter().filter(|tick| tick.account.is_there).count();
+    let is_missed = is_asked(known) && (there < 2 || (there as f64) < LOOKS_MISSED * ticks.len() as f64);
+    is_missed.then(|| format!("the edge's account: it answered {there} of {} looks", ticks.len()))
+}
+
+/// Lines that nginx logged and nobody got: its socket was full.
+fn log(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
+    if known.is_weir || !is_asked(known) {
+        return None;
+    }
+    let last: &Account = ticks.iter().rev().map(|tick| &tick.account).find(|account| account.is_there)?;
+    let logged = last.requests.saturating_sub(last.asked);
+    let lines = last.lines.unwrap_or(0);
+    // Who is answered just now is counted, and not logged yet.
+    let lost = logged.saturating_sub(lines + last.active);
+    (lost as f64 > LINES_LOST * logged as f64).then(|| {
+        format!("nginx's private log: {lost} of {logged} lines were lost, its socket being full; shares and means are of the rest")
+    })
+}
+
+fn networks(watched: &Watched, known: &Known<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut hosts: Vec<&str> = known.spec.processes.iter().map(|process| process.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    for host in hosts {
+        let looks: Vec<_> =
+            watched.ticks.iter().filter_map(|tick| tick.hosts.iter().find(|seen| seen.name == host)).collect();
+        if !looks.iter().any(|look| look.counters.contains_key("ListenOverflows")) {
+            found.push(format!("the kernel's counters of {host}"));
+        }
+        if looks.iter().any(|look| look.is_cut) {
+            found.push(format!("sockets of {host}: there were more than are looked at"));
+        }
+        let mut unknown: Vec<&String> = looks
+            .iter()
+            .flat_map(|look| look.waiting.iter().filter(|(_, waiting)| **waiting > 0).map(|(address, _)| address))
+            .filter(|address| backlog(watched, address).is_none())
+            .collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        found.extend(unknown.into_iter().map(|address| format!("how many may wait at {address}")));
+    }
+    found
+}
+
+fn people(watched: &Watched, known: &Known<'_>, processes: &[Process]) -> Vec<String> {
+    let mut found = Vec::new();
+    for role in known.spec.processes.iter().chain([&known.spec.client]).filter(|process| !process.is_step) {
+        let Some(process) = processes.iter().find(|process| process.name == role.name) else {
+            found.push(format!("what {} used: it was not there when it was looked at", role.name));
+            continue;
+        };
+        let looks: Vec<_> =
+            watched.ticks.iter().filter_map(|tick| tick.processes.iter().find(|seen| seen.name == role.name)).collect();
+        if looks.iter().any(|look| look.are_waits_unknown) {
+            found.push(format!("how long {} waited for a CPU: the kernel does not tell it (schedstat)", role.name));
+        }
+        if process.quota.is_some() && !looks.iter().any(|look| look.periods.is_some()) {
+            found.push(format!("how often the quota of {} was used up", role.name));
+        }
+        if process.role == Role::Edge && process.fds.1 == 0 {
+            found.push("the edge's limit of open files".to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::{HUB, Spec};
+    use crate::watch::{HostTick, Plan, ProcessTick};
+    use crate::why::good::Good;
+    use serde_json::json;
+    use weir_conf::Tree;
+
+    fn spec() -> Spec {
+        let process = |name: &str| crate::stack::Process { name: name.into(), host: HUB.into(), ..Default::default() };
+        Spec {
+            processes: vec![process("edge")],
+            edge: "edge".into(),
+            client: process("client"),
+            watch: Some(Plan { at: "/run/x".into(), ..Plan::default() }),
+            ..Spec::default()
+        }
+    }
+
+    /// A look at which all was read.
+    fn whole(requests: u64) -> Tick {
+        Tick {
+            cpus: vec![(0, 0, 0, 0, 0)],
+            stalled: [("io".to_owned(), 0.0)].into(),
+            processes: ["edge", "client"]
+                .map(|name| ProcessTick { name: name.into(), ..ProcessTick::default() })
+                .into(),
+            hosts: vec![HostTick {
+                name: HUB.into(),
+                counters: [("ListenOverflows".to_owned(), 0)].into(),
+                waiting: [("[::]:3000".to_owned(), 3)].into(),
+                ..HostTick::default()
+            }],
+            account: Account { is_there: true, requests, asked: 2, lines: Some(requests - 2), ..Account::default() },
+            ..Tick::default()
+        }
+    }
+
+    fn said(change: impl Fn(&mut Watched, &mut Value)) -> Vec<String> {
+        let mut watched = Watched {
+            ticks: vec![whole(10), whole(1002)],
+            backlogs: [("0.0.0.0:3000".to_owned(), 128)].into(),
+            ..Watched::default()
+        };
+        let mut answer = json!({"usage": {"foreign": 0.0}, "load": {"weir": {"generator": {"worker_cpu": [0.1]}}}});
+        change(&mut watched, &mut answer);
+        let (spec, tree, good) = (spec(), Tree::default(), Good::default());
+        let known = Known {
+            spec: &spec,
+            tree: &tree,
+            offered: None,
+            length_s: 1.0,
+            connections: 1,
+            is_closed: false,
+            is_noisy: true,
+            is_weir: false,
+            pools: &[],
+            good: &good,
+        };
+        let process = |name: &str, role| Process { name: name.into(), role, fds: (3, 9), ..Process::default() };
+        let all = [process("edge", Role::Edge), process("client", Role::Client)];
+        let seen = |known: &&Process| {
+            watched.ticks.iter().any(|tick| tick.processes.iter().any(|seen| seen.name == known.name))
+        };
+        unread(&watched, &known, &answer, &all.iter().filter(seen).cloned().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_was_read_is_not_named_and_what_was_not_is() {
+        assert_eq!(said(|_, _| {}), Vec::<String>::new());
+        type Change = fn(&mut Watched, &mut Value);
+        let cases: [(&str, Change); 10] = [
+            ("the edge's account: it answered 0 of 2 looks", |w, _| {
+                w.ticks.iter_mut().for_each(|tick| tick.account.is_there = false);
+            }),
+            ("nginx's private log: 400 of 1000 lines were lost", |w, _| w.ticks[1].account.lines = Some(600)),
+            ("nginx's private log: 1000 of 1000 lines were lost", |w, _| w.ticks[1].account.lines = None),
+            ("the kernel's counters of edge", |w, _| w.ticks.iter_mut().for_each(|t| t.hosts[0].counters.clear())),
+            ("sockets of edge: there were more", |w, _| w.ticks[0].hosts[0].is_cut = true),
+            ("how many may wait at [::]:3000", |w, _| w.backlogs.clear()),
+            ("what edge used: it was not there", |w, _| {
+                w.ticks.iter_mut().for_each(|t| t.processes.retain(|p| p.name != "edge"))
+            }),
+            ("how long client waited for a CPU", |w, _| w.ticks[0].processes[1].are_waits_unknown = true),
+            ("the load generator's CPU", |_, answer| answer["load"] = json!({})),
+            ("what the edge logged: x", |w, _| w.unread.push("what the edge logged: x".to_owned())),
+        ];
+        for (wanted, change) in cases {
+            let said = said(change);
+            assert!(said.len() == 1 && said[0].starts_with(wanted), "{wanted}: {said:?}");
+        }
+    }
+}
