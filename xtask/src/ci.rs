@@ -24,6 +24,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     fuzz()?;
     dashboard(root)?;
     labs::labs(root)?;
+    labs::random_faults(root)?;
     if Path::new(end_to_end::NGINX).exists() {
         end_to_end::oracle(&[])?;
     }
