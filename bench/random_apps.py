@@ -10,7 +10,7 @@ Each inner list of ports is a process of its own. Times are in ms; `heap` is NOD
     ask HOST PORT N how  asks the server behind it over N connections: "whole", or in two writes as of a careless client ("split")
     redis PORT ROUNDS N  N commands, each of so many rounds of Redis' own computing
     names PORT           looks a name up at this DNS server, on loopback
-    sync FILE            appends to a file, and waits for the disk
+    sync FILE N          appends to a file N times, and waits for the disk each time
     file FILE T          holds a lock of the file system for T
     full T               appends to a log on a full disk, and tries again after T, with everybody behind it
     heap MB N            keeps MB in small objects, and makes N more for each request
@@ -71,7 +71,7 @@ const STAGES = {
     resolver.setServers([`127.0.0.1:${port}`]);
     return (q, r) => resolver.resolve4('db.example').catch(() => { r.statusCode = 500; });
   },
-  sync: (file) => { const fd = fs.openSync(file, 'a'); return () => { fs.writeSync(fd, 'x'.repeat(512)); fs.fsyncSync(fd); }; },
+  sync: (file, n) => { const fd = fs.openSync(file, 'a'); return () => { for (let i = 0; i < n; i++) { fs.writeSync(fd, 'x'.repeat(512)); fs.fsyncSync(fd); } }; },
   full: (ms) => { const fd = fs.openSync('/dev/full', 'a'); return places(1, async () => { try { fs.writeSync(fd, 'line\n'); } catch { await sleep(ms); } }); },
   heap: (mb, n) => {
     const kept = Array.from({ length: mb * 2000 }, (_, i) => ({ i, s: `${i}-kept` }));
@@ -151,11 +151,12 @@ def names(port):
             try: c.recv(512)
             except OSError: return 500
     return work
-def sync(name):
+def sync(name, n):
     fd = os.open(name, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     def work(_):
-        os.write(fd, b'x' * 512)
-        os.fsync(fd)
+        for _ in range(n):
+            os.write(fd, b'x' * 512)
+            os.fsync(fd)
     return work
 def file(name, ms):
     def work(_):
