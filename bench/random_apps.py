@@ -1,7 +1,7 @@
 """The applications, and what stands behind them, of `random_faults.py`: programs that do for each request what a list of stages says.
 
 An application reads one word of JSON: `{"ports": [[3000, 3001], [3002]], "size": 1024, "stages": [["sleep", 20], ["places", 5, 30]]}`.
-Each inner list of ports is a process of its own. Times are in ms; `heap` is NODE's alone and `file` PYTHON's, the other stages are known to both:
+Each inner list of ports is a process of its own. Times are in ms; `heap` and `pauses` are NODE's alone and `file` PYTHON's, the other stages are known to both:
 
     sleep T              waits, everybody for himself
     cpu T                computes (CPU time, so that a quota makes it longer)
@@ -16,6 +16,7 @@ Each inner list of ports is a process of its own. Times are in ms; `heap` is NOD
     heap MB N            keeps MB in small objects, and makes N more for each request
     errors SHARE         answers this share with 503
     port PORT T          waits for T where it was asked on this port
+    pauses EVERY T       stands still for T in each EVERY
     hangs_up T           ends a connection on which nothing was asked for T as the next request comes
 """
 
@@ -79,6 +80,7 @@ const STAGES = {
   },
   errors: (share) => { let n = 0, failed = 0; return (q, r) => { if (failed < ++n * share - 0.5) { failed++; r.statusCode = 503; } }; },
   port: (port, ms) => (q) => q.socket.localPort === port ? sleep(ms) : undefined,
+  pauses: (every, ms) => { const cell = new Int32Array(new SharedArrayBuffer(4)); setInterval(() => Atomics.wait(cell, 0, 0, ms), every); return () => undefined; },
   hangs_up: (ms) => (q) => { const s = q.socket, idle = performance.now() - (s.since || 1e12); if (idle > ms) s.destroy(); q.once('close', () => { s.since = performance.now(); }); },
 };
 const stages = it.stages.map(([name, ...words]) => STAGES[name](...words)), body = 'x'.repeat(it.size);
@@ -220,7 +222,11 @@ class Client:
 def listen(port):
     server = socket.create_server(('0.0.0.0', port), backlog=511)
     while True:
-        c, _ = server.accept()
+        try: c, _ = server.accept()
+        except OSError:
+            # No descriptor: who waits is taken when there is one.
+            time.sleep(0.05)
+            continue
         threading.Thread(target=Client(c, port).serve, daemon=True).start()
 
 for port_ in mine[1:]: threading.Thread(target=listen, args=(port_,), daemon=True).start()

@@ -212,7 +212,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--noisy", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="stacks at once; they share the machine's CPUs")
-    parser.add_argument("--block", default="2s")
+    parser.add_argument("--block", default="3s", help="how long a block measures")
     parser.add_argument("--json", default="", help="a line of JSON for each stack, as it is done")
     parser.add_argument("--resume", default="", help="such a file: what is in it is not done again, and what is done is added")
     parser.add_argument("--store", default="", help="where the runs are kept; else they are thrown away")

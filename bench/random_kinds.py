@@ -246,8 +246,8 @@ def app_blocked(draft: Draft) -> None:
 def app_heap(draft: Draft) -> None:
     """A heap near its end: collecting is what the CPU does."""
     draft.flags += ONE_CPU
-    draft.program, draft.is_spread = "node --max-old-space-size=90", False
-    draft.stages = [["heap", 45, draft.one(2000, 4000)]]
+    draft.program, draft.is_spread = "node --max-old-space-size=80", False
+    draft.stages = [["heap", 250, draft.one(4000, 8000)]]
     draft.over("closed")
     draft.rules("B43", "B21", "B20")
 
@@ -403,7 +403,8 @@ def localhost(draft: Draft) -> None:
     draft.upstream = "server localhost:3000 max_fails=0; keepalive 8;"
     draft.names = [["localhost", "::1"]]
     draft.load = ["-R", "80", "-c", "8"]
-    draft.rules("B45")
+    # A try that is refused is sent to the other address: clients need not see it.
+    draft.rules("B45", is_waste=True)
 
 
 def link(draft: Draft, host: str) -> None:
@@ -577,11 +578,15 @@ def app_files(draft: Draft) -> None:
     draft.unnamed("B22", "B04")
 
 
-def app_stops(draft: Draft) -> None:
-    """The application stands still for most of the block, and goes on."""
-    draft.actions = [{"at_ms": 300, "deed": {"Stop": "origin0"}}, {"at_ms": 1500, "deed": {"Continue": "origin0"}}]
-    draft.load = ["-R", "150", "-c", "16"]
-    draft.unnamed("B22", "B38")
+def app_pauses(draft: Draft) -> None:
+    """A runtime that stops everything for half of the time, and computes nothing meanwhile."""
+    draft.program, draft.is_spread = "node", False
+    held = draft.between(2, 6)
+    draft.stages = [["places", 1, held], ["pauses", 300, 150]]
+    # A timer that is due within a pause is late by its rest.
+    draft.capacity = 0.5 * 1000 / held
+    draft.over("closed rate")
+    draft.unnamed("B21")
 
 
 NAMED = [
@@ -608,7 +613,7 @@ UNNAMED = [
     Kind("bucket-refuses", "nw", bucket_refuses), Kind("app-errors", "nw", app_errors), Kind("slow-backend", "nw", slow_backend),
     Kind("nagle", "nw", nagle), Kind("slow-names", "nw", slow_names), Kind("file-lock", "nw", file_lock), Kind("full-disk", "nw", full_disk),
     Kind("proxy-between", "nw", between, needs="haproxy"), Kind("backend-tls", "nw", backend_tls), Kind("app-files", "nw", app_files),
-    Kind("app-stops", "nw", app_stops),
+    Kind("app-pauses", "nw", app_pauses),
 ]
 HEALTHY_KINDS = [
     Kind("healthy", "nw", healthy, weight=6), Kind("healthy-far", "nw", healthy_far, weight=2), Kind("healthy-loop", "nw", healthy_loop, weight=2),

@@ -7,7 +7,7 @@ for half as much again, one below it for three to five tenths.
 import json
 import random
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 import random_apps
@@ -238,6 +238,9 @@ def compose(seed: int, kind: Kind, edge: str) -> Stack:
     """The stack of a seed."""
     draft = base(random.Random(f"{seed} {kind.name} {edge}"), edge)
     kind.make(draft)
+    if draft.truth.is_waste and "no pool" in draft.notes:
+        # It was drawn beside the other, and is as true.
+        draft.truth = replace(draft.truth, rules=draft.truth.rules | {"B03"})
     ports = [3000 + number for number in range(draft.servers)]
     keepalive = f" keepalive {draft.keepalive};" if draft.keepalive else ""
     upstream = draft.upstream or "".join(f" server app:{port}{draft.next_to};" for port in ports) + keepalive
