@@ -6,7 +6,7 @@
     bench/random_faults.py --seed 17 --stacks 1 --only pool-untold --edge nginx               # one of them again
 
 Needs root, nginx, node and python3; kinds that need more (redis, haproxy, a JDK) are left out where it is not installed. On a quiet
-machine, else with --noisy. The generator knows the truth (`random_stack.py`, `random_kinds.py`), and each stack is one of:
+machine, else with --noisy. The generator knows the truth (`random_stack.py`, `random_named.py`, `random_unnamed.py`), and each stack is one of:
 
     right           what was said is so
     undecided       no verdict; or UNATTRIBUTED where there is a rule for it

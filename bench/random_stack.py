@@ -270,4 +270,3 @@ def compose(seed: int, kind: Kind, edge: str) -> Stack:
     return Stack(seed, kind.name, edge, text, load, extra, draft.truth, draft.capacity, notes)
 
 
-__all__ = ["CACHE", "HEALTHY", "KEEP", "ONE_CPU", "POLICY", "UNATTRIBUTED", "Draft", "Kind", "Stack", "Truth", "base", "compose"]
