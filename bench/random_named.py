@@ -1,8 +1,8 @@
 """Sound stacks, and faults that a rule was written for: what is short, the capacity that follows, a load, and what may be said."""
 
 import random_apps
-from random_stack import CACHE, ONE_CPU, Draft, Truth
-from stacks import BURN, BURNER, HEAP, LEAK, PAGES, POOL, SYNC, WORK, WORKED
+from random_stack import Draft, Truth
+from stacks import BURN, BURNER, CACHE, HEAP, LEAK, ONE_CPU, PAGES, POOL, SYNC, WORK, WORKED
 
 # What a pattern costs the edge is in a path.
 WORK_ONLY = WORK.split(" proxy_pass")[0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 import random_apps
-from stacks import CACHE, KEEP, ONE_CPU, conf
+from stacks import KEEP, conf
 
 # The word for a limit that the edge's own configuration sets on purpose.
 POLICY = "POLICY"

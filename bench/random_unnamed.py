@@ -2,7 +2,8 @@
 
 import random_apps
 from random_named import backend, pool
-from random_stack import ONE_CPU, Draft, Truth
+from random_stack import Draft, Truth
+from stacks import ONE_CPU
 
 
 def pool_untold(draft: Draft) -> None:
