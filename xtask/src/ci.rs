@@ -24,6 +24,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     fuzz()?;
     dashboard(root)?;
     labs::labs(root)?;
+    labs::random_faults(root)?;
     end_to_end::oracle(&[])?;
     run_tests(cargo("test --workspace --no-fail-fast").env(STRICT, "1"))
 }

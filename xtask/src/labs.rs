@@ -1,8 +1,20 @@
 //! The experiments that are data (`labs/NAME/lab.yml`) and say that CI runs them: counted facts, nginx beside weir, no figure.
 
-use crate::run::spoken;
+use crate::run::{run, spoken};
 use std::path::Path;
 use std::process::Command;
+
+/// The random stacks of `ci`: their first seed, how many, and of which kinds. One is sound, one has a fault with a rule, and one
+/// without. What is checked holds on a machine in use: each starts, each run can be read, and nothing is proved that is not so.
+const RANDOM: [&str; 6] = ["--seed", "1", "--stacks", "3", "--only", "healthy-loop,pool-told,lock-sleep"];
+
+/// The tests of `bench/`, and a few of its random stacks with `weir lab why --prove`, by weir as built for release.
+pub fn random_faults(root: &Path) -> Result<(), String> {
+    run(Command::new("python3").args(["-m", "unittest", "discover", "bench"]).current_dir(root))?;
+    let mut python = Command::new("python3");
+    python.args(["bench/random_faults.py", "--weir", "target/release/weir", "--prove", "--noisy", "--block", "1s"]);
+    run(python.args(RANDOM).current_dir(root))
+}
 
 /// Runs them by weir, as built for release.
 pub fn labs(root: &Path) -> Result<(), String> {

@@ -62,7 +62,9 @@ pub struct Known<'a> {
 #[derive(Deserialize)]
 struct Answer {
     usage: Used,
-    watched: Watched,
+    // There, and null of a block that is not watched: those of a proof.
+    #[serde(deserialize_with = "Option::deserialize")]
+    watched: Option<Watched>,
     load: Report,
 }
 
@@ -105,7 +107,11 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
     let hdr = hdr.ok_or("the keeper's answer cannot be read: load.weir.response.hdr_ns is no histogram")?;
     let counters: BTreeMap<String, u64> =
         read.load.aggregate.counters.iter().filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect();
-    let watched = read.watched;
+    let watched = match (read.watched, &known.spec.watch) {
+        (Some(watched), _) => watched,
+        (None, None) => Watched::default(),
+        (None, Some(_)) => return Err("the keeper's answer cannot be read: nothing was watched".to_owned()),
+    };
     let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
     let block = Block::of(answer, 0, Arm::Before, 0, asked);
     let weir = &read.load.weir;
@@ -615,6 +621,13 @@ mod tests {
         torn["watched"]["ticks"][0]["account"]["unread"] = json!("expected `,`");
         let unread = signals(&torn, &known).unwrap().unread;
         assert!(unread.iter().any(|why| why == "the edge's account cannot be read: expected `,`"), "{unread:?}");
+        // A block of a proof is not watched, and its answers are what it is for; one that was to be watched is nothing without.
+        let mut unwatched = answer.clone();
+        unwatched["watched"] = Value::Null;
+        assert_eq!(signals(&unwatched, &known).map(|found| found.goodput()), Ok(90.0));
+        let watching = Spec { watch: Some(crate::watch::Plan::default()), ..spec.clone() };
+        let is_refused = signals(&unwatched, &Known { spec: &watching, ..known }).is_err();
+        assert!(is_refused, "a block that was to be watched has nothing that was seen");
         // Nobody saw the application, and nobody killed it: one that was killed before it was looked at is there.
         assert!(!found.processes.iter().any(|process| process.name == "origin0"));
         let mut killed = answer.clone();

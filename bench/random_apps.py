@@ -1,0 +1,284 @@
+"""The applications, and what stands behind them, of `random_faults.py`: programs that do for each request what a list of stages says.
+
+An application reads one word of JSON: `{"ports": [[3000, 3001], [3002]], "size": 1024, "stages": [["sleep", 20], ["places", 5, 30]]}`.
+Each inner list of ports is a process of its own. Times are in ms; `heap` and `pauses` are NODE's alone and `file` PYTHON's, the other stages are known to both:
+
+    sleep T              waits, everybody for himself
+    cpu T                computes (CPU time, so that a quota makes it longer)
+    places N T           one of N places is needed for T: a pool; with 1 place, a lock; N is POOL: what that environment variable says
+    bucket R how         R requests a second: more of them wait ("wait") or are answered with 429 ("refuse")
+    ask HOST PORT N how  asks the server behind it over N connections: "whole", or in two writes as of a careless client ("split")
+    redis PORT ROUNDS N  N commands, each of so many rounds of Redis' own computing
+    names PORT           looks a name up at this DNS server, on loopback
+    sync FILE N          appends to a file N times, and waits for the disk each time
+    file FILE T          holds a lock of the file system for T
+    full T               appends to a log on a full disk, and tries again after T, with everybody behind it
+    heap MB N            keeps MB in small objects, and makes N more for each request
+    errors SHARE         answers this share with 503
+    port PORT T          waits for T where it was asked on this port
+    pauses EVERY T       stands still for T in each EVERY
+    hangs_up T           ends a connection on which nothing was asked for T as the next request comes
+"""
+
+NODE = r"""
+const http = require('http'), https = require('https'), net = require('net'), fs = require('fs'), dns = require('dns');
+const it = JSON.parse(process.argv[2]);
+if (!it.mine) {
+  it.ports.slice(1).forEach((mine) => require('child_process').fork(__filename, [JSON.stringify({ ...it, mine })], { stdio: 'inherit' }));
+  it.mine = it.ports[0];
+}
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const places = (n, work) => {
+  const waiting = [];
+  return async (...all) => {
+    if (n > 0) n--; else await new Promise((done) => waiting.push(done));
+    try { return await work(...all); } finally { const next = waiting.shift(); next ? next() : n++; }
+  };
+};
+const connection = (host, port) => {
+  const socket = net.connect(port, host); let done;
+  socket.on('data', (d) => { for (const c of d) done(c); });
+  return { socket, ask: (writes) => new Promise((answered) => { done = answered; writes.forEach((w) => socket.write(w)); }) };
+};
+const later = (work) => new Promise((done) => setImmediate(() => done(work())));
+const STAGES = {
+  sleep: (ms) => () => sleep(ms),
+  cpu: (ms) => () => { const used = () => { const { user, system } = process.cpuUsage(); return user + system; }; const end = used() + ms * 1000; while (used() < end); },
+  places: (n, ms) => places(n === 'POOL' ? Number(process.env.POOL) : n, () => sleep(ms)),
+  bucket: (rate, how) => {
+    let next = 0;
+    return async (q, r) => {
+      const now = performance.now(), at = Math.max(next, now);
+      if (how === 'refuse' && at > now + 50) { r.statusCode = 429; return; }
+      next = at + 1000 / rate;
+      await sleep(at - now);
+    };
+  },
+  ask: (host, port, n, how) => {
+    const free = [];
+    return places(n, async () => {
+      const c = free.pop() || connection(host, port);
+      if (how !== 'split') { await c.ask(['ab']); } else { const answered = c.ask(['a']); await later(() => c.socket.write('b')); await answered; }
+      free.push(c);
+    });
+  },
+  redis: (port, rounds, n) => {
+    const waiting = [], c = net.connect(port, '127.0.0.1');
+    c.on('data', (d) => { for (const x of d.toString()) if (x === ':') waiting.shift()(); });
+    return async () => { for (let i = 0; i < n; i++) await new Promise((done) => { waiting.push(done); c.write(`EVAL "for i=1,${rounds} do end return 1" 0\r\n`); }); };
+  },
+  names: (port) => {
+    const resolver = new dns.promises.Resolver({ timeout: 20000, tries: 1 });
+    resolver.setServers([`127.0.0.1:${port}`]);
+    return (q, r) => resolver.resolve4('db.example').catch(() => { r.statusCode = 500; });
+  },
+  sync: (file, n) => { const fd = fs.openSync(file, 'a'); return () => { for (let i = 0; i < n; i++) { fs.writeSync(fd, 'x'.repeat(512)); fs.fsyncSync(fd); } }; },
+  full: (ms) => { const fd = fs.openSync('/dev/full', 'a'); return places(1, async () => { try { fs.writeSync(fd, 'line\n'); } catch { await sleep(ms); } }); },
+  heap: (mb, n) => {
+    const kept = Array.from({ length: mb * 2000 }, (_, i) => ({ i, s: `${i}-kept` }));
+    return () => { for (let i = 0; i < n; i++) kept[(Math.random() * kept.length) | 0] = { i, s: `${i}-made` }; };
+  },
+  errors: (share) => { let n = 0, failed = 0; return (q, r) => { if (failed < ++n * share - 0.5) { failed++; r.statusCode = 503; } }; },
+  port: (port, ms) => (q) => q.socket.localPort === port ? sleep(ms) : undefined,
+  pauses: (every, ms) => { const cell = new Int32Array(new SharedArrayBuffer(4)); setInterval(() => Atomics.wait(cell, 0, 0, ms), every); return () => undefined; },
+  hangs_up: (ms) => (q) => { const s = q.socket, idle = performance.now() - (s.since || 1e12); if (idle > ms) s.destroy(); q.once('close', () => { s.since = performance.now(); }); },
+};
+const stages = it.stages.map(([name, ...words]) => STAGES[name](...words)), body = 'x'.repeat(it.size);
+const answer = async (q, r) => {
+  for (const stage of stages) { const wait = stage(q, r); if (wait) await wait; if (q.socket.destroyed) return; }
+  r.end(body);
+};
+const tls = it.tls && { key: fs.readFileSync(`${it.tls}/key.pem`), cert: fs.readFileSync(`${it.tls}/cert.pem`) };
+for (const port of it.mine) {
+  const server = tls ? https.createServer(tls, answer) : http.createServer(answer);
+  server.keepAliveTimeout = 60000;
+  server.listen(port, '0.0.0.0', 511);
+}
+"""
+
+PYTHON = r"""
+import fcntl, json, os, random, socket, struct, sys, threading, time
+it = json.loads(sys.argv[1])
+mine = it['ports'][0]
+for ports in it['ports'][1:]:
+    if os.fork() == 0:
+        mine = ports
+        break
+own = threading.local()
+class Hang(Exception): pass
+
+def sleep(ms): return lambda _: time.sleep(ms / 1000)
+def cpu(ms):
+    def work(_):
+        end = time.thread_time() + ms / 1000
+        while time.thread_time() < end: pass
+    return work
+def places(n, ms):
+    free = threading.Semaphore(int(os.environ['POOL']) if n == 'POOL' else n)
+    def work(_):
+        with free: time.sleep(ms / 1000)
+    return work
+def bucket(rate, how):
+    lock, state = threading.Lock(), [0.0]
+    def work(_):
+        with lock:
+            now = time.monotonic()
+            at = max(state[0], now)
+            if how == 'refuse' and at > now + 0.05: return 429
+            state[0] = at + 1 / rate
+        time.sleep(at - now)
+    return work
+def ask(host, port, n, how):
+    free, kept = threading.Semaphore(n), []
+    def work(_):
+        with free:
+            c = kept.pop() if kept else socket.create_connection((host, port))
+            for part in ([b'ab'] if how == 'whole' else [b'a', b'b']): c.send(part)
+            c.recv(1)
+            kept.append(c)
+    return work
+def redis(port, rounds, n):
+    def work(_):
+        if not hasattr(own, 'redis'): own.redis = socket.create_connection(('127.0.0.1', port))
+        for _ in range(n):
+            own.redis.sendall(b'EVAL "for i=1,%d do end return 1" 0\r\n' % rounds)
+            own.redis.recv(64)
+    return work
+def names(port):
+    asked = struct.pack('>HHHHHH', 7, 256, 1, 0, 0, 0) + b'\x02db\x07example\x00' + struct.pack('>HH', 1, 1)
+    def work(_):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as c:
+            c.settimeout(20)
+            c.sendto(asked, ('127.0.0.1', port))
+            try: c.recv(512)
+            except OSError: return 500
+    return work
+def sync(name, n):
+    fd = os.open(name, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    def work(_):
+        for _ in range(n):
+            os.write(fd, b'x' * 512)
+            os.fsync(fd)
+    return work
+def file(name, ms):
+    def work(_):
+        with open(name, 'a') as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            time.sleep(ms / 1000)
+    return work
+def full(ms):
+    fd, lock = os.open('/dev/full', os.O_WRONLY), threading.Lock()
+    def work(_):
+        with lock:
+            try: os.write(fd, b'line')
+            except OSError: time.sleep(ms / 1000)
+    return work
+def errors(share):
+    counts, lock = [0, 0], threading.Lock()
+    def work(_):
+        with lock:
+            counts[0] += 1
+            if counts[1] < counts[0] * share - 0.5:
+                counts[1] += 1
+                return 503
+    return work
+def port(which, ms): return lambda c: time.sleep(ms / 1000) if c.port == which else None
+def hangs_up(ms):
+    def work(c):
+        if c.idle * 1000 > ms: raise Hang
+    return work
+
+stages = [globals()[name](*words) for name, *words in it['stages']]
+WORDS = {200: b'OK', 429: b'Too Many Requests', 500: b'Internal Server Error', 503: b'Service Unavailable'}
+
+class Client:
+    def __init__(self, socket, port): self.socket, self.port, self.idle = socket, port, 0.0
+    def serve(self):
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        head, since = b'', None
+        try:
+            while True:
+                while b'\r\n\r\n' not in head:
+                    more = self.socket.recv(65536)
+                    if not more: return
+                    head += more
+                one, _, head = head.partition(b'\r\n\r\n')
+                for line in one.lower().split(b'\r\n'):
+                    if line.startswith(b'content-length:'):
+                        left = int(line.split(b':')[1]) - len(head)
+                        while left > 0: left -= len(self.socket.recv(65536)) or left
+                        head = b''
+                self.idle = time.monotonic() - since if since else 0.0
+                status = 200
+                for stage in stages: status = stage(self) or status
+                is_kept = b'HTTP/1.0' not in one and b'\r\nconnection: close' not in one.lower()
+                self.socket.sendall(b'HTTP/1.1 %d %s\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n' % (status, WORDS[status], it['size'],
+                                    b'keep-alive' if is_kept else b'close') + b'x' * it['size'])
+                since = time.monotonic()
+                if not is_kept: return
+        except (OSError, Hang): pass
+        finally: self.socket.close()
+
+def listen(port):
+    server = socket.create_server(('0.0.0.0', port), backlog=511)
+    while True:
+        try: c, _ = server.accept()
+        except OSError:
+            # No descriptor: who waits is taken when there is one.
+            time.sleep(0.05)
+            continue
+        threading.Thread(target=Client(c, port).serve, daemon=True).start()
+
+for port_ in mine[1:]: threading.Thread(target=listen, args=(port_,), daemon=True).start()
+listen(mine[0])
+"""
+
+# `backend.py PORT PLACES MS`: one byte for each two; so many at once, each for so long.
+BACKEND = r"""
+import socket, sys, threading, time
+port, places, ms = int(sys.argv[1]), threading.Semaphore(int(sys.argv[2])), float(sys.argv[3])
+def serve(c):
+    read = 0
+    while True:
+        more = c.recv(64)
+        if not more: return
+        read += len(more)
+        if read < 2: continue
+        read -= 2
+        with places: time.sleep(ms / 1000)
+        c.sendall(b'y')
+server = socket.create_server(('0.0.0.0', port), backlog=511)
+print('ready', flush=True)
+while True:
+    c, _ = server.accept()
+    threading.Thread(target=serve, args=(c,), daemon=True).start()
+"""
+
+# `names.py PORT MS`: an address for each name, one question after the other.
+NAMES = r"""
+import socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+s.bind(('127.0.0.1', int(sys.argv[1])))
+print('ready', flush=True)
+while True:
+    asked, at = s.recvfrom(512)
+    time.sleep(float(sys.argv[2]) / 1000)
+    question = asked[12:asked.index(b'\0', 12) + 5]
+    s.sendto(asked[:2] + struct.pack('>HHHHH', 0x8180, 1, 1, 0, 0) + question + b'\xc0\x0c' + struct.pack('>HHIH', 1, 1, 0, 4) + bytes([10, 0, 0, 9]), at)
+"""
+
+# Between the edge and the application: so many at once, the others wait.
+HAPROXY = """
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  timeout queue 60s
+frontend front
+  bind 0.0.0.0:3000
+  default_backend app
+backend app
+  server app 127.0.0.1:3100 maxconn @PLACES@
+"""

@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""Stacks that are composed from a seed, with one fault or none, and what `weir lab why` says of each: the confusion table.
+
+    bench/random_faults.py --weir target/release/weir --stacks 60 --seed 1 --json runs.jsonl
+    bench/random_faults.py --weir target/release/weir --resume runs.jsonl --minutes 180       # goes on where that ended
+    bench/random_faults.py --seed 17 --stacks 1 --only pool-untold --edge nginx               # one of them again
+
+Needs root, nginx, node and python3; kinds that need more (redis, haproxy, a JDK) are left out where it is not installed. On a quiet
+machine, else with --noisy. The generator knows the truth (`random_stack.py`, `random_named.py`, `random_unnamed.py`), and each stack is one of:
+
+    right           what was said is so
+    undecided       no verdict; or UNATTRIBUTED where there is a rule for it
+    wrong           another rule was suspected, or a policy named where there is none
+    wrongly PROVED  the worst there is
+    false alarm     something was said of a stack that is at no end
+    missed          NOT SATURATED, although it is at its end
+    not bound       the answers counted by the load say that the fault did not limit, or that a sound stack was not answered: not
+                    for the verdict to answer, and in no fraction
+    failed          the stack did not start, nothing was kept, or a word was said that is none
+
+Exit code 1: one wrongly PROVED or failed; with --strict, also one that is not right.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from typing import Any, Iterable
+
+from random_kinds import KINDS
+from random_stack import HEALTHY, POLICY, UNATTRIBUTED, Kind, Stack, Truth, compose
+from stacks import NGINX, pages, run
+
+CLASSES = ["right", "undecided", "wrong", "wrongly PROVED", "false alarm", "missed", "not bound", "failed"]
+# The worst first, as they are told.
+WORST_FIRST = ["wrongly PROVED", "failed", "false alarm", "wrong", "missed", "not bound"]
+# In no fraction.
+NOT_JUDGED = ("not bound", "failed")
+# Words that claim a proof.
+PROOFS = ("PROVED", "SHARED")
+# All words that a verdict may have; `failed` is ours.
+WORDS = (*PROOFS, "SUSPECTED", POLICY, UNATTRIBUTED, HEALTHY, "no verdict")
+EDGES = {"nginx": "n", "weir": "w"}
+# What a block of a closed loop may differ from the capacity that was computed.
+NEAR = (0.55, 1.4)
+
+
+def chosen(seed: int, kinds: list[Kind], edges: list[str]) -> tuple[Kind, str]:
+    """Kind and edge of a seed: as many seeds in turn as there are pairs have each of them once, a kind of weight w w times."""
+    pairs = [(kind, edge) for kind in kinds for edge in edges if EDGES[edge] in kind.edges for _ in range(kind.weight)]
+    turn, at = divmod(seed, len(pairs))
+    random.Random(f"{turn} {len(pairs)}").shuffle(pairs)
+    return pairs[at]
+
+
+def classify(truth: Truth, word: str, rule: str | None) -> str:
+    """What a verdict is worth."""
+    if word not in WORDS:
+        return "failed"
+    if word == "no verdict":
+        return "undecided"
+    is_said = rule in truth.rules
+    if truth.is_healthy:
+        return "right" if word == HEALTHY else "wrongly PROVED" if word in PROOFS else "false alarm"
+    if word == HEALTHY:
+        return "right" if truth.is_waste and is_said else "missed"
+    if truth.is_policy:
+        return "right" if word == POLICY else "undecided" if word == UNATTRIBUTED else "wrongly PROVED" if word in PROOFS else "wrong"
+    if word == UNATTRIBUTED:
+        return "undecided" if truth.has_rule else "right"
+    if word in PROOFS and not is_said:
+        return "wrongly PROVED"
+    # Where no rule was written for it, the right place may be proved too: it is squeezed like any other.
+    return "right" if is_said and word != POLICY else "wrong"
+
+
+def is_bound(truth: Truth, capacity: float | None, signals: dict[str, Any]) -> bool:
+    """Whether the load met what it was to meet, by what the load generator itself counted of the block as asked."""
+    load, seconds = signals["load"], max(signals["seconds"], 1e-9)
+    good = sum(count for status, count in load["statuses"].items() if int(status) < 400) or load["answered"]
+    failed = 1 - good / max(load["sent"], 1)
+    reached = good / (load["offered"] * load["length_s"]) if load["offered"] else None
+    if truth.is_healthy:
+        return failed < 0.001 and (reached is None or reached >= 0.97)
+    if truth.is_waste:
+        return True
+    if load["is_closed"]:
+        return capacity is None or NEAR[0] <= good / seconds / capacity <= NEAR[1]
+    return failed > 0.005 or bool(load["incomplete"]) or reached is not None and reached < 0.97 or reached is None and is_late(capacity, load, seconds)
+
+
+def is_late(capacity: float | None, load: dict[str, Any], seconds: float) -> bool:
+    """Of a script: its answers came at the pace of the capacity."""
+    return capacity is None or load["answered"] / seconds <= 1.15 * capacity
+
+
+def tried(stack: Stack, weir: str, store: pathlib.Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One row: a stack, what was said of it, and what that is worth."""
+    where = store / f"{stack.seed}-{stack.kind}-{stack.edge}"
+    where.mkdir(parents=True, exist_ok=True)
+    extra = dict(stack.extra)
+    if options.prove:
+        extra["flags"] = [*extra["flags"], "--rounds", str(options.rounds)]
+    if "script" in extra:
+        extra["script"] = extra["script"].replace("@SECONDS@", str(max(1, round(float(options.block.rstrip("s"))))))
+    got = run(weir, where, stack.kind, EDGES[stack.edge], stack.text, stack.load, extra, options)
+    row = {"seed": stack.seed, "kind": stack.kind, "edge": stack.edge, "notes": stack.notes, "load": " ".join(stack.load),
+           "truth": said_of(stack.truth), "word": got["word"], "rule": got["rule"], "findings": got.get("findings", []), "text": got["text"],
+           "seconds": round(got["seconds"], 1), "capacity": stack.capacity and round(stack.capacity, 1)}
+    row["class"] = classify(stack.truth, got["word"], got["rule"])
+    if "kept" in got:
+        signals = json.loads(pathlib.Path(got["kept"]).read_text()).get("signals")
+        if signals:
+            row["answered"] = round(signals["load"]["answered"] / max(signals["seconds"], 1e-9), 1)
+            if row["class"] != "wrongly PROVED" and not is_bound(stack.truth, stack.capacity, signals):
+                row["class"] = "not bound"
+    return row
+
+
+def said_of(truth: Truth) -> str:
+    """What may be said, in a few words."""
+    rules = "/".join(sorted(truth.rules))
+    if truth.is_healthy or truth.is_policy:
+        return HEALTHY if truth.is_healthy else POLICY
+    return rules if truth.has_rule else f"{UNATTRIBUTED}{' or ' * bool(rules)}{rules}"
+
+
+def command(row: dict[str, Any], options: argparse.Namespace) -> str:
+    """That does it again."""
+    words = f"python3 bench/random_faults.py --weir {options.weir} --seed {row['seed']} --stacks 1 --only {row['kind']} --edge {row['edge']} --block {options.block}"
+    return words + " --prove" * options.prove + " --noisy" * options.noisy
+
+
+def fractions(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """How many rows are of each class."""
+    counts = collections.Counter(row["class"] for row in rows)
+    return {name: counts[name] for name in CLASSES}
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The confusion table by kind and edge, and the sums."""
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault((row["kind"], row["edge"]), []).append(row)
+    lines = [f"{'kind':<20} {'edge':<6} {'truth':<22} {'right':>7}  others, and what was said"]
+    order = {kind.name: at for at, kind in enumerate(KINDS)}
+    for (kind, edge), group in sorted(cells.items(), key=lambda item: (order.get(item[0][0], 0), item[0][1])):
+        judged = [row for row in group if row["class"] not in NOT_JUDGED]
+        right = sum(row["class"] == "right" for row in judged)
+        others = collections.Counter(f"{row['class']}: {row['word']}{' ' + row['rule'] if row['rule'] else ''}" for row in group if row["class"] != "right")
+        said = ", ".join(f"{count} {name}" for name, count in others.most_common())
+        lines.append(f"{kind:<20} {edge:<6} {group[0]['truth']:<22} {right:>3}/{len(judged):<3}  {said}")
+    return "\n".join(lines)
+
+
+def totals(rows: list[dict[str, Any]]) -> str:
+    """Sums as fractions: of all, of stacks with a rule, without one, and of sound ones."""
+    has_rule = {kind.name: compose(0, kind, "nginx" if "n" in kind.edges else "weir").truth for kind in KINDS}
+    parts = {
+        "all": rows,
+        "with a rule": [row for row in rows if (truth := has_rule.get(row["kind"])) and truth.has_rule and not truth.is_healthy],
+        "without a rule": [row for row in rows if (truth := has_rule.get(row["kind"])) and not truth.has_rule],
+        "sound": [row for row in rows if (truth := has_rule.get(row["kind"])) and truth.is_healthy],
+    }
+    lines = []
+    for name, part in parts.items():
+        counts = fractions(part)
+        judged = sum(count for word, count in counts.items() if word not in NOT_JUDGED)
+        words = ", ".join(f"{word} {count}/{judged}" for word, count in counts.items() if word not in NOT_JUDGED and (count or word == "right"))
+        left = ", ".join(f"{counts[word]} {word}" for word in NOT_JUDGED if counts[word])
+        lines.append(f"{name:<15} {words}{'; beside them ' * bool(left)}{left}")
+    return "\n".join(lines)
+
+
+def report(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
+    """All that is printed at the end."""
+    text = f"{table(rows)}\n\n{totals(rows)}\n"
+    bad = [row for row in rows if row["class"] not in ("right", "undecided")]
+    for row in sorted(bad, key=lambda row: (WORST_FIRST.index(row["class"]), row["kind"])):
+        text += f"\n{row['class']}: {row['kind']} of {row['edge']}, truth {row['truth']} ({row['notes']}; {row['load']})\n    {row['text']}\n    {command(row, options)}\n"
+    return text
+
+
+def told(row: dict[str, Any]) -> str:
+    """A row as it comes."""
+    mark = " " if row["class"] == "right" else "-" if row["class"] in ("undecided", "not bound") else "x"
+    return (f"{mark} {row['seed']:>6} {row['kind']:<18} {row['edge']:<6} {row['class']:<14} wanted {row['truth']:<20} {row['seconds']:4.0f} s  "
+            f"{row['answered'] if 'answered' in row else '-'}/s of {row['capacity'] or '-'}  {row['findings']} {row['text'][:110]}")
+
+
+def read(file: pathlib.Path) -> list[dict[str, Any]]:
+    """Rows of an earlier run, one a line."""
+    return [json.loads(line) for line in file.read_text().splitlines() if line.strip()] if file.exists() else []
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", default="target/debug/weir")
+    parser.add_argument("--stacks", type=int, default=20, help="how many, of as many seeds from --seed on")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=24 * 60, help="none is begun after these")
+    parser.add_argument("--only", default="", help="kinds, with commas between them")
+    parser.add_argument("--edge", choices=[*EDGES, "both"], default="both")
+    parser.add_argument("--prove", action="store_true")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--noisy", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="stacks at once; they share the machine's CPUs")
+    parser.add_argument("--block", default="3s", help="how long a block measures")
+    parser.add_argument("--json", default="", help="a line of JSON for each stack, as it is done")
+    parser.add_argument("--resume", default="", help="such a file: what is in it is not done again, and what is done is added")
+    parser.add_argument("--store", default="", help="where the runs are kept; else they are thrown away")
+    parser.add_argument("--list", action="store_true", help="the kinds, and what may be said of each")
+    parser.add_argument("--show", action="store_true", help="the stacks, without running them")
+    parser.add_argument("--strict", action="store_true", help="fail where one is not right")
+    return parser.parse_args()
+
+
+def stacks_of(options: argparse.Namespace) -> list[Stack]:
+    """The stacks that are asked for."""
+    only = [word for word in options.only.split(",") if word]
+    unknown = sorted(set(only) - {kind.name for kind in KINDS})
+    if unknown:
+        sys.exit(f"no kind {', '.join(unknown)}: --list shows them")
+    kinds = [kind for kind in KINDS if (not only or kind.name in only)]
+    lacking = [kind for kind in kinds if kind.needs and not shutil.which(kind.needs)]
+    if lacking:
+        print("left out: " + ", ".join(f"{kind.name} ({kind.needs})" for kind in lacking))
+    edges = list(EDGES) if options.edge == "both" else [options.edge]
+    if "nginx" in edges and not pathlib.Path(NGINX).exists():
+        print(f"left out: nginx as the edge ({NGINX})")
+        edges.remove("nginx")
+    kinds = [kind for kind in kinds if kind not in lacking and any(EDGES[edge] in kind.edges for edge in edges)]
+    if not kinds:
+        sys.exit("nothing is left to run")
+    if options.list:
+        return [compose(options.seed, kind, edge) for kind in kinds for edge in edges if EDGES[edge] in kind.edges]
+    picked = [(seed, *chosen(seed, kinds, edges)) for seed in range(options.seed, options.seed + options.stacks)]
+    return [compose(seed, kind, edge) for seed, kind, edge in picked]
+
+
+def main() -> None:
+    options = arguments()
+    stacks = stacks_of(options)
+    if options.list or options.show:
+        for stack in stacks:
+            where = f"{stack.seed:>6} " * options.show + f"{stack.kind:<20} {stack.edge:<6}"
+            print(f"{where} {said_of(stack.truth):<24} {stack.notes}; {' '.join(stack.load)}")
+        return
+    weir = str(pathlib.Path(options.weir).resolve())
+    file = pathlib.Path(options.resume or options.json) if options.resume or options.json else None
+    rows = read(file) if options.resume and file else []
+    done = {(row["seed"], row["kind"], row["edge"]) for row in rows}
+    stacks = [stack for stack in stacks if (stack.seed, stack.kind, stack.edge) not in done]
+    if any(stack.kind == "app-memory" for stack in stacks):
+        pages()
+    store = pathlib.Path(options.store or tempfile.mkdtemp(prefix="weir-random-runs-"))
+    store.mkdir(parents=True, exist_ok=True)
+    began, lock = time.monotonic(), threading.Lock()
+
+    def one(stack: Stack) -> None:
+        if time.monotonic() - began > options.minutes * 60:
+            return
+        row = tried(stack, weir, store, options)
+        with lock:
+            rows.append(row)
+            print(told(row), flush=True)
+            if file:
+                with file.open("a") as out:
+                    out.write(json.dumps(row) + "\n")
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(one, stacks))
+    finally:
+        if not options.store:
+            shutil.rmtree(store, ignore_errors=True)
+    print("\n" + report(rows, options))
+    print(f"{len(rows)} stacks, {(time.monotonic() - began) / 60:.0f} min")
+    counts = fractions(rows)
+    bad = counts["wrongly PROVED"] + counts["failed"] + (sum(counts[name] for name in CLASSES[1:]) if options.strict else 0)
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

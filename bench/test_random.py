@@ -1,0 +1,141 @@
+"""The generator of random stacks, its truth and its arithmetic: `python3 -m unittest discover bench`."""
+
+import argparse
+import collections
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import random_faults
+from random_faults import chosen, classify, fractions, is_bound
+from random_kinds import HEALTHY_KINDS, KINDS, NAMED, UNNAMED
+from random_stack import HEALTHY, POLICY, UNATTRIBUTED, Truth, compose
+
+RULED = Truth(rules=frozenset({"B15"}))
+UNRULED = Truth(has_rule=False, rules=frozenset({"B26"}))
+SOUND = Truth(is_healthy=True)
+WASTE = Truth(rules=frozenset({"B02"}), is_waste=True)
+LIMITED = Truth(is_policy=True)
+EDGES = {"n": "nginx", "w": "weir"}
+
+
+def drawn(kinds):
+    return [compose(seed, kind, EDGES[edge]) for kind in kinds for edge in kind.edges for seed in range(30)]
+
+
+class Generator(unittest.TestCase):
+    def test_a_seed_gives_the_same_stack_and_another_seed_another(self):
+        for kind in KINDS:
+            edge = EDGES[kind.edges[0]]
+            self.assertEqual(compose(7, kind, edge), compose(7, kind, edge))
+        pool = next(kind for kind in KINDS if kind.name == "pool-untold")
+        self.assertGreater(len({compose(seed, pool, "nginx").text + str(compose(seed, pool, "nginx").extra) for seed in range(20)}), 15)
+
+    def test_seeds_in_turn_have_each_pair_as_often_as_its_weight(self):
+        pairs = sum(kind.weight * len(kind.edges) for kind in KINDS)
+        counts = collections.Counter((kind.name, edge) for kind, edge in (chosen(seed, KINDS, ["nginx", "weir"]) for seed in range(pairs)))
+        self.assertEqual(counts, {(kind.name, EDGES[edge]): kind.weight for kind in KINDS for edge in kind.edges})
+
+    def test_what_is_asked_of_one_kind_and_edge_alone_is_the_same_stack(self):
+        kind, edge = chosen(123, KINDS, ["nginx", "weir"])
+        again = chosen(123, [kind], [edge])
+        self.assertEqual(again, (kind, edge))
+        self.assertEqual(compose(123, *again), compose(123, kind, edge))
+
+    def test_every_stack_has_a_load_and_a_truth_that_can_be_missed(self):
+        for stack in drawn(KINDS):
+            words = " ".join(stack.load)
+            self.assertTrue("-c " in words or "@SCRIPT@" in words and "script" in stack.extra, stack.kind)
+            self.assertEqual(stack.text.count("{"), stack.text.count("}"), stack.text)
+            truth = stack.truth
+            may_be_right = [truth.is_healthy, truth.is_policy, bool(truth.rules), not truth.has_rule]
+            self.assertTrue(any(may_be_right), stack.kind)
+
+    def test_kinds_are_sorted_by_whether_a_rule_was_written_for_them(self):
+        self.assertTrue(all(stack.truth.has_rule and not stack.truth.is_healthy for stack in drawn(NAMED)))
+        self.assertTrue(all(not stack.truth.has_rule for stack in drawn(UNNAMED)))
+        self.assertTrue(all(stack.truth.is_healthy for stack in drawn(HEALTHY_KINDS)))
+        names = [kind.name for kind in KINDS]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_a_rate_is_beyond_the_capacity_of_a_fault_and_below_that_of_none(self):
+        checked = 0
+        for stack in drawn(KINDS):
+            if stack.capacity and "-R" in stack.load:
+                rate = float(stack.load[stack.load.index("-R") + 1])
+                checked += 1
+                if stack.truth.is_healthy:
+                    self.assertLess(rate, 0.5 * stack.capacity, stack)
+                else:
+                    self.assertGreaterEqual(rate, 1.4 * stack.capacity, stack)
+        self.assertGreater(checked, 100)
+
+    def test_pools_of_processes_apart_are_not_shared(self):
+        pool = next(kind for kind in KINDS if kind.name == "pool-untold")
+        several = [stack for stack in (compose(seed, pool, "weir") for seed in range(60)) if "3 servers" in stack.notes]
+        apart = {stack.truth.rules for stack in several if "apart" in stack.notes}
+        together = {stack.truth.rules for stack in several if "apart" not in stack.notes}
+        self.assertEqual((apart, together), ({frozenset()}, {frozenset({"B26"})}))
+
+
+class Classes(unittest.TestCase):
+    def test_each_class_has_its_case(self):
+        for truth, word, rule, expected in [
+            (RULED, "SUSPECTED", "B15", "right"), (RULED, "PROVED", "B15", "right"), (RULED, "SHARED", "B15", "right"),
+            (RULED, "SUSPECTED", "B19", "wrong"), (RULED, "PROVED", "B19", "wrongly PROVED"), (RULED, "SHARED", "B19", "wrongly PROVED"),
+            (RULED, UNATTRIBUTED, None, "undecided"), (RULED, "no verdict", None, "undecided"), (RULED, HEALTHY, None, "missed"),
+            (RULED, HEALTHY, "B15", "missed"), (RULED, POLICY, None, "wrong"), (RULED, "failed", None, "failed"),
+            (UNRULED, UNATTRIBUTED, None, "right"), (UNRULED, "SUSPECTED", "B26", "right"), (UNRULED, "SUSPECTED", "B22", "wrong"),
+            (UNRULED, "PROVED", "B22", "wrongly PROVED"), (UNRULED, HEALTHY, None, "missed"), (UNRULED, POLICY, None, "wrong"),
+            (UNRULED, "no verdict", None, "undecided"),
+            (SOUND, HEALTHY, None, "right"), (SOUND, HEALTHY, "B03", "right"), (SOUND, UNATTRIBUTED, None, "false alarm"),
+            (SOUND, "SUSPECTED", "B20", "false alarm"), (SOUND, "PROVED", "B20", "wrongly PROVED"), (SOUND, "no verdict", None, "undecided"),
+            (WASTE, HEALTHY, "B02", "right"), (WASTE, "SUSPECTED", "B02", "right"), (WASTE, HEALTHY, "B03", "missed"), (WASTE, HEALTHY, None, "missed"),
+            (LIMITED, POLICY, None, "right"), (LIMITED, UNATTRIBUTED, None, "undecided"), (LIMITED, "SUSPECTED", "B27", "wrong"),
+            (LIMITED, "PROVED", "B27", "wrongly PROVED"), (LIMITED, HEALTHY, None, "missed"),
+        ]:
+            self.assertEqual(classify(truth, word, rule), expected, (truth, word, rule))
+
+    def test_a_fault_that_did_not_limit_is_not_counted_against_the_verdict(self):
+        def signals(answered, sent, offered=None, is_closed=False, statuses=None):
+            load = {"answered": answered, "sent": sent, "offered": offered, "length_s": 2.0, "is_closed": is_closed, "incomplete": [],
+                    "statuses": statuses or {"200": answered}}
+            return {"load": load, "seconds": 2.0}
+        self.assertTrue(is_bound(RULED, 100, signals(200, 300, 150)))
+        self.assertFalse(is_bound(RULED, 100, signals(300, 300, 150)))
+        # What was refused was not answered, whatever its status.
+        self.assertTrue(is_bound(RULED, 100, signals(300, 300, 150, statuses={"200": 200, "429": 100})))
+        self.assertTrue(is_bound(RULED, 100, signals(210, 210, is_closed=True)))
+        self.assertFalse(is_bound(RULED, 100, signals(60, 60, is_closed=True)))
+        self.assertTrue(is_bound(SOUND, None, signals(100, 100, 50)))
+        self.assertFalse(is_bound(SOUND, None, signals(80, 100, 50)))
+
+
+class Sums(unittest.TestCase):
+    rows = [{"kind": kind, "edge": "nginx", "class": name, "word": "SUSPECTED", "rule": "B15", "truth": "B15", "seed": 1, "notes": "", "load": "",
+             "text": "", "seconds": 1.0, "findings": [], "capacity": None}
+            for kind, name in [("app-quota", "right"), ("app-quota", "right"), ("app-quota", "wrong"), ("app-quota", "not bound"),
+                               ("lock-sleep", "wrongly PROVED"), ("healthy", "false alarm"), ("healthy", "failed")]]
+
+    def test_every_row_is_in_one_class(self):
+        counts = fractions(self.rows)
+        self.assertEqual((counts["right"], counts["wrong"], counts["not bound"], sum(counts.values())), (2, 1, 1, 7))
+
+    def test_fractions_leave_out_what_is_not_the_verdicts_to_answer(self):
+        text = random_faults.totals(self.rows)
+        self.assertIn("right 2/5, wrong 1/5, wrongly PROVED 1/5, false alarm 1/5; beside them 1 not bound, 1 failed", text)
+        self.assertRegex(text, r"with a rule +right 2/3, wrong 1/3; beside them 1 not bound\n")
+        self.assertRegex(text, r"sound +right 0/1, false alarm 1/1; beside them 1 failed")
+        self.assertRegex(random_faults.table(self.rows), r"app-quota +nginx +B15 +2/3 ")
+
+    def test_a_wrong_one_is_told_with_the_command_that_repeats_it(self):
+        options = argparse.Namespace(weir="target/debug/weir", block="2s", prove=True, noisy=False)
+        text = random_faults.report(self.rows, options)
+        self.assertIn("--seed 1 --stacks 1 --only lock-sleep --edge nginx --block 2s --prove", text)
+        self.assertLess(text.index("\nwrongly PROVED: "), text.index("\nfalse alarm: "))
+
+
+if __name__ == "__main__":
+    unittest.main()
