@@ -1,14 +1,16 @@
 //! What limits, and how one knows.
 //!
 //! ```text
-//!   block as asked ─► gate ─► half of it ─► signals ─► rules ─► knee ─► squeeze each suspect ─► one of six words
+//!   block as asked ─► gate ─► half of it ─► signals ─► rules ─► knee ─► squeeze each suspect ─► give more of it ─► one of six words
 //! ```
 //!
-//! Nothing is named from a correlation alone: a rule needs a count or a full resource, and PROVED needs the counter-experiment.
+//! Nothing is named from a correlation alone: a rule needs a count or a full resource, and PROVED needs the counter-experiment, both
+//! ways.
 
 pub mod gather;
 mod korean;
 pub mod prove;
+mod proving;
 pub mod rule;
 pub mod rules;
 pub mod run;
@@ -16,5 +18,6 @@ pub mod say;
 mod served;
 pub mod signals;
 mod told;
+pub mod widen;
 
 pub use run::{Why, run};

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::gather::{self, Known};
-use super::prove::{self, Elasticity, Proof};
+use super::prove;
+use super::proving;
 use super::rule::{Segment, Tier};
 use super::rules::{self, Finding};
 use super::say;
@@ -38,7 +39,7 @@ const AT_KNEE: f64 = 0.95;
 /// A client whose quota held it back in so many of its periods was not on time.
 const CLIENT_THROTTLED: f64 = 0.05;
 /// Blocks that are run again because they were spoiled.
-const AGAIN_MAX: u32 = 2;
+pub(super) const AGAIN_MAX: u32 = 2;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -79,7 +80,7 @@ pub struct Named {
 }
 
 /// Why an experiment ended early.
-enum Ended {
+pub(super) enum Ended {
     Stopped,
     Broken(String),
 }
@@ -94,14 +95,14 @@ impl From<Failed> for Ended {
 }
 
 /// What is known while it runs.
-struct Lab<'a> {
-    it: &'a Why,
+pub(super) struct Lab<'a> {
+    pub(super) it: &'a Why,
     /// None of an experiment, which brings its own.
     stack: Option<Stack>,
     place: Place,
     blocks: usize,
-    stop: &'a AtomicBool,
-    tell: &'a mut dyn Tell,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) tell: &'a mut dyn Tell,
 }
 
 /// Runs it, and gives the run as it is kept. The error is for the user.
@@ -110,7 +111,7 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
     if !it.ask.is_isolated {
         tell.line("without root: the edge's own account and its log are not seen, and nothing can be squeezed");
     }
-    let proving = if it.is_proving { it.rounds * (1 + rules::FINDINGS_MAX) } else { 0 };
+    let proving = if it.is_proving { proving::blocks_max(it.rounds) } else { 0 };
     tell.line(&crate::outlook::duration(&it.ask, (2, 2 + STEPS_MAX + proving)));
     let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
@@ -234,79 +235,6 @@ impl Lab<'_> {
         Ok(())
     }
 
-    fn prove(&mut self, facts: &mut say::Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
-        // Below a knee there is nothing to be gained by more of anything.
-        let is_beyond = facts.full.load.is_closed || facts.knee.is_none();
-        let arms = prove::arms(&facts.findings, &facts.full, spec, is_beyond);
-        if arms.is_empty() {
-            facts.unproved = Some("none of the suspects can be squeezed by a lab".to_owned());
-            return Ok(());
-        }
-        let mut rounds: Vec<Vec<(f64, f64)>> = vec![Vec::new(); arms.len()];
-        for round in 0..self.it.rounds {
-            // What drifts within a round is the other way round in the next.
-            let mut order: Vec<Option<usize>> = std::iter::once(None).chain((0..arms.len()).map(Some)).collect();
-            if round % 2 == 1 {
-                order.reverse();
-            }
-            let mut good: Vec<(Option<usize>, f64)> = Vec::new();
-            for which in order {
-                let name = which.and_then(|at| arms.get(at)).map_or("as it is", |arm| arm.name.as_str());
-                self.tell.progress(
-                    round * (arms.len() + 1) + good.len(),
-                    self.it.rounds * (arms.len() + 1),
-                    &format!("squeezing: {name}"),
-                );
-                let arm = which.and_then(|at| arms.get(at));
-                match self.squeezed(load, arm)? {
-                    Some(answers) => good.push((which, answers)),
-                    None => {
-                        facts.unproved =
-                            Some("blocks of the proof were spoiled: the load generator, or other work".to_owned());
-                        return Ok(());
-                    }
-                }
-            }
-            let base = good.iter().find(|(which, _)| which.is_none()).map_or(0.0, |(_, answers)| *answers);
-            for (which, answers) in good {
-                if let Some(list) = which.and_then(|at| rounds.get_mut(at)) {
-                    list.push((base, answers));
-                }
-            }
-        }
-        facts.elasticities = arms
-            .iter()
-            .zip(&rounds)
-            .filter_map(|(arm, rounds)| prove::elasticity(arm, rounds))
-            .collect::<Vec<Elasticity>>();
-        let proof = prove::judge(&facts.elasticities);
-        if let Proof::Unclear(why) = &proof {
-            facts.unproved = Some(why.clone());
-        }
-        facts.proof = Some(proof);
-        Ok(())
-    }
-
-    /// Good answers a second with an arm's resource squeezed; `None` where three blocks in a row were spoiled.
-    fn squeezed(&mut self, load: &Load, arm: Option<&prove::Arm>) -> Result<Option<f64>, Ended> {
-        for _ in 0..=AGAIN_MAX {
-            let (mut spec, dir) = self.spec(load)?;
-            // Ports that rest since the warm-up are gone when it is measured.
-            spec.warm = None;
-            let has_file_limit = gather::conf(&self.it.side.tree, false).worker_rlimit_nofile.is_some();
-            let changes = arm.map(|arm| prove::squeeze(arm, &mut spec, has_file_limit)).unwrap_or_default();
-            if !changes.is_empty() {
-                let files = tap::changed(&self.it.side.tree, &changes).map_err(Ended::Broken)?;
-                spec.overlays = write_overlays(&dir, &files).map_err(Ended::Broken)?;
-            }
-            let signals = self.block(&spec, load)?;
-            if gate(&signals).is_none() {
-                return Ok(Some(signals.goodput()));
-            }
-        }
-        Ok(None)
-    }
-
     /// A block that is watched, and what it showed; run again while it is spoiled.
     fn step(&mut self, what: &str, load: &Load) -> Result<(Signals, Spec), Ended> {
         let mut attempt = 0;
@@ -347,7 +275,7 @@ impl Lab<'_> {
         }
     }
 
-    fn spec(&mut self, load: &Load) -> Result<(Spec, std::path::PathBuf), Ended> {
+    pub(super) fn spec(&mut self, load: &Load) -> Result<(Spec, std::path::PathBuf), Ended> {
         let dir = self.place.path().join(self.blocks.to_string());
         self.blocks += 1;
         fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
@@ -368,7 +296,7 @@ impl Lab<'_> {
         Ok((spec, dir))
     }
 
-    fn block(&mut self, spec: &Spec, load: &Load) -> Result<Signals, Ended> {
+    pub(super) fn block(&mut self, spec: &Spec, load: &Load) -> Result<Signals, Ended> {
         let answer = stack::run(spec, &self.it.ask.weir, self.stop)?;
         let _ = fs::remove_dir_all(&spec.dir);
         let (connections, offered) = match load {
@@ -475,7 +403,7 @@ pub fn segment_ms(signals: &Signals, segment: Segment) -> f64 {
 }
 
 /// Writes changed files into the block's directory, to be laid over their originals.
-fn write_overlays(
+pub(super) fn write_overlays(
     dir: &Path,
     files: &[(std::path::PathBuf, Vec<u8>)],
 ) -> Result<Vec<(std::path::PathBuf, std::path::PathBuf)>, String> {

@@ -12,6 +12,7 @@ use super::rules::Finding;
 use super::run::{Why, finding_json, segment_ms};
 use super::signals::{Role, Signals};
 use super::told;
+use super::widen;
 use crate::metric::digits;
 
 /// One row of the vocabulary: the word, and when it is said.
@@ -19,10 +20,13 @@ pub const WORDS: &[(&str, &str)] = &[
     ("no verdict", "the load generator, the host or the stack spoiled the blocks"),
     (
         "PROVED",
-        "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), and with nothing else (surely below 0.2)",
+        "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), rise when there is more of it (surely by 3 %, or by half of the few that failed), and shrink with nothing else (surely below 0.2)",
     ),
-    ("SHARED", "answers shrink with two or more suspects, each surely above 0.3"),
-    ("SUSPECTED", "its count or its use says so; it was not squeezed, or squeezing did not settle it"),
+    ("SHARED", "answers shrink with two or more suspects, each surely above 0.3, and rise with more of each"),
+    (
+        "SUSPECTED",
+        "its count or its use says so; it was not squeezed, squeezing did not settle it, or more of it changed nothing or could not be given",
+    ),
     (
         "UNATTRIBUTED",
         "something is at its end and no rule names it, or squeezing ruled every suspect out; where the time went is told",
@@ -213,19 +217,10 @@ fn ruled_out(facts: &Facts) -> Vec<String> {
     list
 }
 
-/// What the answers did when there was more of the first suspect.
+/// What the answers did when there was more of a suspect.
 fn relaxed(facts: &Facts) -> Option<String> {
-    let arm = facts.elasticities.iter().find(|arm| arm.is_relaxed)?;
-    let grew = |elasticity: f64| percent((arm.to / arm.from.max(1e-9)).powf(elasticity) - 1.0);
-    Some(format!(
-        "{} from {} to {}: answers {} more [{}, {}]",
-        arm.name,
-        digits(arm.from),
-        digits(arm.to),
-        grew(arm.value),
-        grew(arm.low),
-        grew(arm.high)
-    ))
+    let told: Vec<String> = facts.elasticities.iter().filter(|arm| arm.is_relaxed).map(widen::in_words).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// Which other CPU is full next, and at what rate, if the answers cost what they cost at half the load (utilisation law).
@@ -369,6 +364,7 @@ mod tests {
             high: value + 0.05,
             rounds: 6,
             is_relaxed: false,
+            needed: 0.0,
         }
     }
 
