@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults that are put into a stack on purpose, and what `weir lab why` says of each: the confusion matrix.
 
-    bench/faults.py --weir target/debug/weir [--list] [--prove] [--only b15,b21-weir] [--block 8s] [--minutes 35]
+    bench/faults.py --weir target/debug/weir [--list] [--prove] [--try] [--only b15,b21-weir] [--block 8s] [--minutes 35]
 
 Needs root (namespaces, control groups), nginx, node, python3 and openssl; rows that need more (Apache, MariaDB, Redis, a JDK) are
 left out, and named, where it is not installed. On a quiet machine, else with --noisy (which is said by every run). A row is right
@@ -335,6 +335,7 @@ def run(weir, store, name, edge, text, load, extra, options):
     if "--block" not in load and "--load" not in load:
         command += ["--block", options.block]
     command += ["--store", str(store), "--seed", "1"]
+    command += ["--try"] if options.tries else ["--try-budget", "0"]
     command += ["--prove"] if options.prove else []
     command += ["--noisy"] if options.noisy else []
     before = set(store.glob("*.json"))
@@ -359,6 +360,7 @@ def main():
     parser.add_argument("--skip", default="")
     parser.add_argument("--block", default="8s")
     parser.add_argument("--prove", action="store_true")
+    parser.add_argument("--try", dest="tries", action="store_true")
     parser.add_argument("--noisy", action="store_true")
     parser.add_argument("--store", default="")
     options = parser.parse_args()

@@ -37,6 +37,9 @@ impl Bench {
                 .args(["lab", "why"])
                 .args(args)
                 .args(["--block", "1500ms", "--warmup", "0", "--noisy", "--seed", "1"]);
+            if !args.contains(&"--try") {
+                command.args(["--try-budget", "0"]);
+            }
             command.arg("--store").arg(&store).current_dir(&self.0).stdin(Stdio::null());
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use weir_lab::ask::{Load, Side};
+use weir_lab::ask::{Ask, Load, Side};
 use weir_lab::capacity::Objective;
 use weir_lab::experiment::{self as labs, FILE, What};
+use weir_lab::why::attempt::Trying;
 use weir_lab::why::run::Named;
 use weir_lab::why::{self, Why};
 use weir_load::random;
 
-use super::ab::{edge_of, load, side, stack_of};
+use super::ab::{edge_of, headers, load, side, stack_of};
 use super::experiment::places;
 use super::flags::{LABS, SentArgs, WhyArgs};
 use crate::doctor::Lang;
@@ -39,9 +40,14 @@ fn asked(args: &WhyArgs) -> Result<Why, String> {
     });
     Ok(Why {
         side,
-        ask: stack_of(&args.stack, load, args.block, args.warmup)?,
+        ask: Ask { headers: headers(&args.sent)?, ..stack_of(&args.stack, load, args.block, args.warmup)? },
         objective,
         is_proving: args.prove,
+        trying: Trying { budget: args.try_budget, is_asked: args.tries },
+        store: args.stack.store.clone(),
+        has_own_cpus: [&args.stack.edge_cpus, &args.stack.client_cpus, &args.stack.origin_cpus]
+            .iter()
+            .any(|list| list.is_some()),
         rounds: usize::from(args.rounds),
         seed: args.stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64),
         inject: args.inject.as_deref().map_or(Ok(Value::Null), injected)?,
@@ -120,7 +126,7 @@ fn told(flags: &[String]) -> Result<SentArgs, String> {
     let wrong = |flag: &String| format!("{flag}: not a number in the experiment's flags: name --rate or -c");
     let rate = value(["-R", "--rate"]).map(|flag| flag.parse().map_err(|_| wrong(flag))).transpose()?;
     let connections = value(["-c", "--connections"]).map(|flag| flag.parse().map_err(|_| wrong(flag))).transpose()?;
-    Ok(SentArgs { rate, connections, script: None })
+    Ok(SentArgs { rate, connections, ..SentArgs::default() })
 }
 
 fn injected(file: &Path) -> Result<Value, String> {

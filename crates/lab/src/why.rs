@@ -5,12 +5,15 @@
 //! ```
 //!
 //! Nothing is named from a correlation alone: a rule needs a count or a full resource, and PROVED needs the counter-experiment, both
-//! ways.
+//! ways. The remedy is tried, too, where it is a line of the configuration.
 
+mod assign;
+pub mod attempt;
 pub mod gather;
 mod korean;
 pub mod prove;
 mod proving;
+pub mod remedy;
 pub mod rule;
 pub mod rules;
 pub mod run;

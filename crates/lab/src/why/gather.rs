@@ -133,6 +133,7 @@ fn load(answer: &Value, counters: &BTreeMap<String, u64>, hdr: &Hdr, block: &Blo
     Load {
         offered: known.offered,
         length_s: known.length_s,
+        accepts_gzip: accepts_gzip(&known.spec.client.argv),
         is_closed: known.is_closed,
         connections: known.connections,
         // What failed before it could be sent was wanted all the same.
@@ -455,6 +456,7 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     let mut found = Conf { is_weir, can_keep: is_weir, has_upgrade: is_weir, ..Conf::default() };
     let mut all: Vec<&Statement> = tree.root.iter().collect();
     let (mut speaks_11, mut clears) = (false, false);
+    let (mut named, mut passed) = (Vec::new(), Vec::new());
     while let Some(statement) = all.pop() {
         all.extend(statement.children());
         let (first, number) = (statement.text(0), statement.text(0).parse::<u64>().ok());
@@ -489,7 +491,10 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
                     first == "off" || statement.words().any(|word| word.text.starts_with("buffer="))
             }
             "gzip" => found.has_gzip |= first == "on",
+            "gzip_comp_level" => found.gzip_level = found.gzip_level.max(number.unwrap_or(0)),
             "upstream" => {
+                found.has_upstream = true;
+                named.push(first.to_owned());
                 let is_used =
                     |server: &&Statement| !server.words().any(|word| matches!(word.text.as_str(), "down" | "backup"));
                 let servers = statement.named("server").filter(is_used).map(|server| server.text(0).to_owned());
@@ -501,12 +506,33 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             "server" if !statement.is_block() => {
                 found.names_localhost |= first == "localhost" || first.starts_with("localhost:")
             }
-            "proxy_pass" => found.names_localhost |= first.contains("//localhost"),
+            "proxy_pass" => {
+                found.names_localhost |= first.contains("//localhost");
+                passed.extend(address(first));
+            }
             _ => {}
         }
     }
     found.can_keep |= speaks_11 && clears;
+    found.passed = passed.into_iter().find(|server| !named.contains(server));
     found
+}
+
+/// The server that a `proxy_pass` over HTTP names itself; none where a variable says it.
+fn address(url: &str) -> Option<String> {
+    let server = url.strip_prefix("http://")?.split('/').next()?;
+    (!server.is_empty() && !server.contains('$') && !server.starts_with("unix:")).then(|| server.to_owned())
+}
+
+/// Whether the requests of a load say that their answers may be compressed; unknown of a script, whose steps say that.
+fn accepts_gzip(argv: &[String]) -> Option<bool> {
+    let is_url = argv.iter().any(|word| word.starts_with("http://") || word.starts_with("https://"));
+    let fields = argv.windows(2).filter(|pair| pair.first().is_some_and(|flag| flag == "-H"));
+    let is_asked = |field: &String| {
+        let field = field.to_ascii_lowercase();
+        field.split_once(':').is_some_and(|(name, value)| name.trim() == "accept-encoding" && value.contains("gzip"))
+    };
+    (is_url && !argv.iter().any(|word| word == "-t")).then(|| fields.filter_map(|pair| pair.get(1)).any(is_asked))
 }
 
 /// nginx's times, as far as timeouts use them.
@@ -536,6 +562,14 @@ mod tests {
     }
 
     #[test]
+    fn a_load_says_whether_it_takes_what_is_compressed() {
+        let of = |text: &str| accepts_gzip(&text.split('|').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of("weir|load|http://127.0.0.1/|-H|Accept-Encoding: br, gzip"), Some(true));
+        assert_eq!(of("weir|load|http://127.0.0.1/|-H|X: gzip"), Some(false));
+        assert_eq!(of("weir|load|a.yml|-t|http://127.0.0.1"), None);
+    }
+
+    #[test]
     fn a_configuration_says_what_binds() {
         let text = "worker_processes 1; events { worker_connections 32; } http {
             upstream app { server localhost:3000; keepalive 64; }
@@ -545,7 +579,12 @@ mod tests {
         let found = conf(&tree(text), false);
         assert_eq!((found.worker_connections, found.keepalive, found.backlog), (Some(32), Some(64), Some(8)));
         assert!(found.can_keep && found.has_cache && found.has_lock && found.names_localhost && found.has_tls);
-        assert!(!found.has_stale_updating && !found.has_upgrade);
+        assert!(!found.has_stale_updating && !found.has_upgrade && found.has_upstream);
+        let named =
+            "http { gzip_comp_level 6; upstream app { server a:1; } server { location / { proxy_pass http://app; } ";
+        let other = conf(&tree(&format!("{named} location /b {{ proxy_pass http://b:3000/x; }} }} }}")), false);
+        assert_eq!((other.passed.as_deref(), other.gzip_level), (Some("b:3000"), 6));
+        assert_eq!(conf(&tree(&format!("{named} }} }}")), false).passed, None);
         assert_eq!(found.timeouts["proxy_read_timeout"], 500);
         assert!(!conf(&tree("http { proxy_http_version 1.1; }"), false).can_keep);
     }

@@ -188,7 +188,16 @@ fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec)
             ("servers of the upstream".to_owned(), (count, count - 1.0))
         }
     };
-    (to >= 0.01 && to < from).then_some(Arm { squeeze, finding, name, from, to, limit: to, is_relaxed: false, spread: None })
+    (to >= 0.01 && to < from).then_some(Arm {
+        squeeze,
+        finding,
+        name,
+        from,
+        to,
+        limit: to,
+        is_relaxed: false,
+        spread: None,
+    })
 }
 
 /// What a process can use at most; `None` where its share of a group cannot be told from others'.
@@ -363,7 +372,16 @@ mod tests {
     }
 
     fn arm(name: &str, finding: Option<usize>) -> Arm {
-        Arm { squeeze: Squeeze::Slots, finding, name: name.into(), from: 1.0, to: LEFT, limit: LEFT, is_relaxed: false, spread: None }
+        Arm {
+            squeeze: Squeeze::Slots,
+            finding,
+            name: name.into(),
+            from: 1.0,
+            to: LEFT,
+            limit: LEFT,
+            is_relaxed: false,
+            spread: None,
+        }
     }
 
     /// Blocks of a made-up system in which a resource has an elasticity, with noise of some per cent.
@@ -385,7 +403,8 @@ mod tests {
     fn proof(answers: &dyn Fn(f64) -> f64, control: f64, noise: f64, seed: u64) -> Proof {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut block = |mean: f64| mean * (noise * normal(&mut rng)).exp();
-        let mut rounds = |to: f64| -> Vec<(f64, f64)> { (0..6).map(|_| (block(answers(1.0)), block(answers(to)))).collect() };
+        let mut rounds =
+            |to: f64| -> Vec<(f64, f64)> { (0..6).map(|_| (block(answers(1.0)), block(answers(to)))).collect() };
         let one = arm("one", Some(0));
         let mut found = vec![elasticity(&one, &rounds(LEFT)).unwrap()];
         found.push(simulated(&arm("other", None), control, noise, seed + 1000));
@@ -434,7 +453,9 @@ mod tests {
     #[test]
     fn a_next_limit_close_behind_leaves_a_small_rise() {
         let count = |next: f64| {
-            (0..200).filter(|seed| proof(&|has: f64| 1000.0 * has.min(next), 0.0, 0.005, *seed) == Proof::Proved(0)).count()
+            (0..200)
+                .filter(|seed| proof(&|has: f64| 1000.0 * has.min(next), 0.0, 0.005, *seed) == Proof::Proved(0))
+                .count()
         };
         assert!(count(1.08) >= 190, "{}", count(1.08));
         assert_eq!((count(1.01), count(1.0)), (0, 0));

@@ -126,9 +126,11 @@ impl Lab<'_> {
 /// The load at which more of something can be seen: at the knee, which suspects are squeezed at, everything is answered already.
 fn beyond(facts: &Facts, load: &Load) -> Load {
     match (load, facts.knee) {
-        (Load::Path { path, connections, rate: Some(_) }, Some(knee)) => {
-            Load::Path { path: path.clone(), connections: *connections, rate: Some((knee * MORE * 10.0).round() / 10.0) }
-        }
+        (Load::Path { path, connections, rate: Some(_) }, Some(knee)) => Load::Path {
+            path: path.clone(),
+            connections: *connections,
+            rate: Some((knee * MORE * 10.0).round() / 10.0),
+        },
         _ => load.clone(),
     }
 }

@@ -1,11 +1,13 @@
 //! The experiment: a block as asked, one at half of it, the knee between them, and what is squeezed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
+use super::assign;
+use super::attempt::Trying;
 use super::gather::{self, Known};
 use super::prove;
 use super::proving;
@@ -14,7 +16,7 @@ use super::rules::{self, Finding};
 use super::say;
 use super::signals::{Pool, Role, Signals};
 use crate::ab::{Tell, environment_of, side_json};
-use crate::ask::{Ask, Edge, Load, Side, Stack};
+use crate::ask::{Ask, Cpus, Edge, Load, Side, Stack, allowed_cpus};
 use crate::capacity::Objective;
 use crate::experiment::run::{Own, spec_of};
 use crate::experiment::{Places, Sent, Variant, What};
@@ -52,6 +54,12 @@ pub struct Why {
     pub objective: Option<Objective>,
     /// Squeeze the suspects.
     pub is_proving: bool,
+    /// Whether the remedy is tried.
+    pub trying: Trying,
+    /// Where runs are kept, and the copy with the remedy beside them.
+    pub store: PathBuf,
+    /// Somebody said which CPUs there are for whom: nothing else is chosen.
+    pub has_own_cpus: bool,
     /// Rounds of squeezing.
     pub rounds: usize,
     /// What chance begins with.
@@ -103,6 +111,10 @@ pub(super) struct Lab<'a> {
     blocks: usize,
     pub(super) stop: &'a AtomicBool,
     pub(super) tell: &'a mut dyn Tell,
+    /// The run's.
+    pub(super) id: String,
+    /// Chosen instead of those that were asked, where two were in each other's way.
+    cpus: Option<Cpus>,
 }
 
 /// Runs it, and gives the run as it is kept. The error is for the user.
@@ -112,10 +124,17 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
         tell.line("without root: the edge's own account and its log are not seen, and nothing can be squeezed");
     }
     let proving = if it.is_proving { proving::blocks_max(it.rounds) } else { 0 };
-    tell.line(&crate::outlook::duration(&it.ask, (2, 2 + STEPS_MAX + proving)));
+    let quantile = it.objective.map(|objective| objective.quantile);
+    crate::outlook::of_why(&it.ask, quantile, it.is_proving)?.iter().for_each(|line| tell.line(line));
+    let most = 2 + STEPS_MAX + proving + it.trying.blocks_max(&it.ask);
+    tell.line(&crate::outlook::duration(&it.ask, (2, most)));
+    tell.line(&format!(
+        "A block that is spoiled is run again, up to {AGAIN_MAX} times. {}",
+        it.trying.outlook(&it.ask)
+    ));
     let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
-    let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell };
+    let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell, id: id.clone(), cpus: None };
     let outcome = match lab.experiment() {
         Ok(outcome) => outcome,
         Err(Ended::Broken(error)) => return Err(error),
@@ -148,8 +167,12 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
 impl Lab<'_> {
     fn experiment(&mut self) -> Result<Value, Ended> {
         let load = self.it.ask.load.clone();
-        let (full, spec) = self.step("the load as asked", &load)?;
-        let mut facts = say::Facts { full: full.clone(), ..say::Facts::default() };
+        let (mut full, mut spec) = self.step("the load as asked", &load)?;
+        let mut facts = say::Facts::default();
+        if let Some(again) = self.reassigned(&mut facts, &full, &load)? {
+            (full, spec) = again;
+        }
+        facts.full = full.clone();
         if let Some(why) = gate(&full) {
             return Ok(say::no_verdict(&facts, &why));
         }
@@ -176,7 +199,49 @@ impl Lab<'_> {
         if self.it.is_proving && facts.is_saturated && self.it.ask.is_isolated {
             self.prove(&mut facts, &proving, &spec)?;
         }
+        if let Some(lead) = say::lead(&facts) {
+            self.attempt(&mut facts, lead)?;
+        }
         Ok(say::outcome(&facts, self.it))
+    }
+
+    /// The block again with other CPUs, where two of the stack were in each other's way and another way has room; who shares what
+    /// is told in any case.
+    fn reassigned(
+        &mut self,
+        facts: &mut say::Facts,
+        full: &Signals,
+        load: &Load,
+    ) -> Result<Option<(Signals, Spec)>, Ended> {
+        let now = self.it.ask.cpus.clone();
+        // An experiment has its own, and where nobody keeps to its CPUs nothing is known.
+        if self.it.lab.is_some() {
+            return Ok(None);
+        }
+        facts.cpus = assign::in_words(&now, full);
+        let other = match assign::better(&now, &allowed_cpus(), full) {
+            Ok(None) => return Ok(None),
+            Ok(Some(other)) if !self.it.has_own_cpus => other,
+            Ok(Some(_)) => {
+                let more = "they are in each other's way, and the CPUs are as you said (--edge-cpus, --client-cpus, --origin-cpus)";
+                facts.cpus = facts.cpus.take().map(|said| format!("{said}: {more}"));
+                return Ok(None);
+            }
+            Err(why) => {
+                facts.cpus = Some(why);
+                return Ok(None);
+            }
+        };
+        self.cpus = Some(other.clone());
+        self.tell.line("two on one CPU were in each other's way: the load again, with other CPUs");
+        let again = self.step("the load as asked, with other CPUs", load)?;
+        if gate(&again.0).is_some() && gate(full).is_none() {
+            self.cpus = None;
+            return Ok(None);
+        }
+        facts.cpus =
+            assign::in_words(&other, &again.0).map(|said| format!("{said}; chosen, because the first way was full"));
+        Ok(Some(again))
     }
 
     /// Whether there is an end to speak of.
@@ -279,7 +344,8 @@ impl Lab<'_> {
         let dir = self.place.path().join(self.blocks.to_string());
         self.blocks += 1;
         fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
-        let ask = Ask { load: load.clone(), ..self.it.ask.clone() };
+        let cpus = self.cpus.clone().unwrap_or_else(|| self.it.ask.cpus.clone());
+        let ask = Ask { load: load.clone(), cpus, ..self.it.ask.clone() };
         let mut spec = match (&self.stack, &self.it.lab) {
             (Some(stack), _) => ask.spec(&self.it.side, stack, &dir, self.it.seed),
             (None, Some(lab)) => of_lab(lab, &ask, &self.it.side, &dir, self.it.seed).map_err(Ended::Broken)?,
@@ -335,6 +401,7 @@ fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<
                 let time = format!("{}ms", time.as_millis());
                 let mut flags = vec!["-c".to_owned(), connections.to_string(), "-d".to_owned(), time];
                 flags.extend(rate.iter().flat_map(|rate| ["-R".to_owned(), rate.to_string()]));
+                flags.extend(ask.headers.iter().flat_map(|field| ["-H".to_owned(), field.clone()]));
                 What::Path(path.clone(), flags.into_iter().chain(insecure.clone()).collect())
             }
             Load::Script { file, .. } => What::Script(file.clone(), insecure.iter().cloned().collect()),

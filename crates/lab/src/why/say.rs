@@ -5,6 +5,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Value, json};
 use weir_net::clock;
 
+use super::attempt::{Copied, Tried};
 use super::korean;
 use super::prove::{Elasticity, Proof};
 use super::rule::{Segment, Squeeze, percent};
@@ -62,6 +63,17 @@ pub struct Facts {
     pub proof: Option<Proof>,
     /// Why it means nothing.
     pub unproved: Option<String>,
+    /// Who shares which CPUs.
+    pub cpus: Option<String>,
+    /// The copy of the configuration with the remedy.
+    pub copied: Option<Copied>,
+    /// What came of trying it.
+    pub tried: Option<Tried>,
+}
+
+/// The finding that the verdict is about.
+pub(super) fn lead(facts: &Facts) -> Option<usize> {
+    sentence(facts).2
 }
 
 /// Nothing may be said.
@@ -92,7 +104,10 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "unread": told::unread(&facts.full.told),
         "next": next_limit(facts, named),
         "lead": lead,
-        "verify": named.map(|finding| verify(finding, it)),
+        "cpus": facts.cpus,
+        "tried": facts.tried,
+        "copied": facts.copied,
+        "verify": named.zip(facts.copied.as_ref()).map(|(finding, copied)| verify(finding, it, copied)),
         "cautions": facts.full.load.cautions,
         "verdict": {"name": name, "text": text, "rule": named.map(|finding| finding.rule.id), "is_regression": false},
     })
@@ -240,8 +255,28 @@ fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<String> {
 }
 
 /// The command that compares before and after.
-fn verify(finding: &Finding, it: &Why) -> String {
+fn verify(finding: &Finding, it: &Why, copied: &Copied) -> String {
     let file = it.side.file.display();
+    // Where paths begin at the file, its copy has to stand there, too.
+    let (first, after) = if copied.is_beside {
+        let beside = it.side.file.with_file_name("after.conf").display().to_string();
+        (format!("cp {} {beside} && ", copied.file.display()), beside)
+    } else {
+        (String::new(), copied.file.display().to_string())
+    };
+    let mut flags = String::new();
+    if copied.names.len() > 1 {
+        flags += &format!(" --together {}", copied.names.join(","));
+    }
+    if let Some(origin) = &it.ask.origin {
+        flags += &format!(" --origin {}", quoted(origin));
+    }
+    if let Some(quota) = it.ask.quota {
+        flags += &format!(" --edge-quota {quota}");
+    }
+    for field in &it.ask.headers {
+        flags += &format!(" -H {}", quoted(field));
+    }
     let edge = match &it.side.edge {
         crate::ask::Edge::Weir => String::new(),
         edge => format!(" --edge {}", edge.name()),
@@ -254,7 +289,12 @@ fn verify(finding: &Finding, it: &Why) -> String {
         crate::ask::Load::Script { file, .. } => format!("--load {}", file.display()),
     };
     let metric = if it.ask_is_about_errors(finding) { " --metric errors" } else { "" };
-    format!("weir lab ab{edge} {file} after.conf {load}{metric}   with that one change in after.conf")
+    format!("{first}weir lab ab{edge} {file} {after} {load}{flags}{metric}")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 impl Why {
@@ -306,6 +346,7 @@ pub fn text(run: &Value) -> String {
         let text = |name: &str| other[name].as_str().unwrap_or_default();
         line("also", &say(&format!("{}   (rule {})", text("subject"), text("rule"))));
     }
+    line("CPUs", &word(&run["cpus"]));
     line("not proved", &word(&run["unproved"]));
     line("given more", &word(&run["relaxed"]));
     for why in run["unread"].as_array().into_iter().flatten() {
@@ -313,6 +354,7 @@ pub fn text(run: &Value) -> String {
     }
     if let Some(lead) = lead {
         line("try", &word(&lead["knob"]));
+        line("tried", &word(&run["tried"]["text"]));
         let next = run["next"].as_str().map_or_else(String::new, |next| format!("; {}", say(next)));
         line("expect", &(word(&lead["expect"]) + &next));
         line("verify", &word(&run["verify"]));
@@ -391,7 +433,7 @@ mod tests {
         let mut run = json!({
             "lead": 0, "knee": 190.0, "grew": [["bodies", 0.8]], "ruled_out": ["edge CPU 20 %", "ports 3 of 200"],
             "findings": facts().findings.iter().map(finding_json).collect::<Vec<_>>(), "next": next_limit(&facts(), None),
-            "verify": "weir lab ab x   with that one change in after.conf",
+            "verify": "weir lab ab x after.conf",
             "verdict": {"text": sentence(&facts()).1},
         });
         let english = text(&run);

@@ -188,8 +188,8 @@ pub fn in_words(arm: &Elasticity) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::stack::{HUB, Host, Process as Planned};
     use crate::metric;
+    use crate::stack::{HUB, Host, Process as Planned};
     use crate::why::prove::{self, arms};
     use crate::why::rules::find;
 
