@@ -335,7 +335,7 @@ def run(weir, store, name, edge, text, load, extra, options):
     if "--block" not in load and "--load" not in load:
         command += ["--block", options.block]
     command += ["--store", str(store), "--seed", "1"]
-    command += ["--try"] if options.tries else ["--try-budget", "0"]
+    command += ["--try", "--try-budget", options.budget] if options.tries else ["--try-budget", "0"]
     command += ["--prove"] if options.prove else []
     command += ["--noisy"] if options.noisy else []
     before = set(store.glob("*.json"))
@@ -361,6 +361,7 @@ def main():
     parser.add_argument("--block", default="8s")
     parser.add_argument("--prove", action="store_true")
     parser.add_argument("--try", dest="tries", action="store_true")
+    parser.add_argument("--try-budget", dest="budget", default="3m")
     parser.add_argument("--noisy", action="store_true")
     parser.add_argument("--store", default="")
     options = parser.parse_args()

@@ -85,6 +85,34 @@ fn a_table_that_is_full_is_named_with_its_knob() {
 }
 
 #[test]
+fn a_remedy_is_tried_in_a_copy_and_the_copy_is_named() {
+    if !stack::can_isolate() {
+        return;
+    }
+    let bench = Bench::new("try");
+    let args = ["nginx.conf", "/1k?delay=300ms", "-c", "60", "-H", "X-Of: a test", "--try", "--try-budget", "1s"];
+    let (run, said) = bench.why(&args, false);
+    assert_eq!((&run["verdict"]["rule"], &run["tried"]["name"]), (&json!("B05"), &json!("helps")), "{said}");
+    assert_eq!(run["tried"]["pairs"].as_array().map(Vec::len), Some(6), "{said}");
+    let copy = run["copied"]["file"].as_str().unwrap();
+    assert!(fs::read_to_string(copy).unwrap().contains("worker_connections 1024;"), "{said}");
+    assert_eq!(fs::read_to_string(bench.0.join("nginx.conf")).unwrap(), FULL_TABLE, "the file stays as it is");
+    assert!(said.contains(&format!("{copy} -c 60 /1k?delay=300ms -H 'X-Of: a test'")), "{said}");
+    // How long it takes was said before the first block.
+    let (outlook, first) = (said.find("6 pairs of blocks: about").unwrap(), said.find("the load as asked").unwrap());
+    assert!(outlook < first && said.contains("X-Of") && run["asked"]["headers"] == json!(["X-Of: a test"]), "{said}");
+}
+
+#[test]
+fn what_its_blocks_cannot_answer_is_refused_beforehand() {
+    let bench = Bench::new("few");
+    let args = ["lab", "why", "nginx.conf", "/", "--rate", "60", "--block", "2s", "--slo", "p95=50ms"];
+    let output = Command::new(WEIR).args(args).current_dir(&bench.0).output().unwrap();
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && why.contains("p95 needs 2000 requests in a block"), "{why}");
+}
+
+#[test]
 fn of_a_load_generator_that_is_held_back_nothing_is_said() {
     if !stack::can_isolate() {
         return;

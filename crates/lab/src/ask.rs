@@ -454,7 +454,7 @@ pub(crate) mod tests {
         assert!(warm.client.argv.contains(&"-H".to_owned()));
     }
 
-    fn side() -> Side {
+    pub(crate) fn side() -> Side {
         let tree = weir_conf::load(&weir_conf::MemoryFiles::new().with("/n.conf", ""), "/n.conf", "/", &|_| false).0;
         Side { file: "/n.conf".into(), tree, edge: Edge::Weir }
     }

@@ -58,7 +58,8 @@ pub struct Known<'a> {
 #[derive(Deserialize)]
 struct Answer {
     usage: Used,
-    watched: Watched,
+    /// Nothing of a block that nobody watches: those of a proof and of a try.
+    watched: Option<Watched>,
     load: Report,
 }
 
@@ -97,7 +98,12 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
     let hdr = hdr.ok_or("the keeper's answer cannot be read: load.weir.response.hdr_ns is no histogram")?;
     let counters: BTreeMap<String, u64> =
         read.load.aggregate.counters.iter().filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect();
-    let watched = read.watched;
+    let watched = match read.watched {
+        None if known.spec.watch.is_some() => {
+            return Err("the keeper's answer cannot be read: watched is missing".to_owned());
+        }
+        watched => watched.unwrap_or_default(),
+    };
     let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
     let block = Block::of(answer, 0, Arm::Before, 0, asked);
     let weir = &read.load.weir;
@@ -598,6 +604,7 @@ mod tests {
             ..Default::default()
         };
         let spec = Spec {
+            watch: Some(crate::watch::Plan::default()),
             processes: vec![process("origin0"), process("edge")],
             edge: "edge".into(),
             client: process("client"),
@@ -643,6 +650,13 @@ mod tests {
                 "{key}"
             );
         }
+        // What nobody watched has nothing to show of that, and is a block all the same: a proof's are.
+        let unwatched = Spec { watch: None, ..spec.clone() };
+        let known = Known { spec: &unwatched, ..known };
+        let mut blind = answer.clone();
+        blind["watched"] = Value::Null;
+        assert!(signals(&blind, &known).is_ok_and(|found| found.load.answered == 900));
+        let known = Known { spec: &spec, ..known };
         // Nobody saw the application, and nobody killed it: one that was killed before it was looked at is there.
         assert!(!found.processes.iter().any(|process| process.name == "origin0"));
         let mut killed = answer.clone();

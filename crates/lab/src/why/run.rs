@@ -76,6 +76,29 @@ pub struct Why {
     pub lab: Option<Named>,
 }
 
+#[cfg(test)]
+impl Why {
+    /// One that nobody runs.
+    pub(super) fn of_tests() -> Why {
+        Why {
+            side: crate::ask::tests::side(),
+            ask: crate::ask::tests::ask(),
+            objective: None,
+            is_proving: false,
+            trying: Trying::default(),
+            store: PathBuf::new(),
+            has_own_cpus: false,
+            rounds: 6,
+            seed: 1,
+            inject: Value::Null,
+            probes: Vec::new(),
+            pools: Vec::new(),
+            is_korean: false,
+            lab: None,
+        }
+    }
+}
+
 /// A variant of an experiment whose stack is loaded and watched.
 #[derive(Clone, Debug)]
 pub struct Named {

@@ -460,6 +460,23 @@ mod tests {
         assert!(text(&run).contains("초당 12.5건까지 낮춰도"), "{}", text(&run));
     }
 
+    /// A command that compares with a file that nobody wrote cannot be run.
+    #[test]
+    fn what_compares_is_named_only_where_there_is_a_copy() {
+        let side = crate::ask::tests::side();
+        let it = Why { side, ask: crate::ask::tests::ask(), ..Why::of_tests() };
+        assert_eq!(outcome(&facts(), &it)["verify"], Value::Null);
+        let copied = Copied { file: "/r/1.after.conf".into(), names: vec!["a".into(), "b".into()], is_beside: false };
+        let verify = |copied: Copied| {
+            let run = outcome(&Facts { copied: Some(copied), ..facts() }, &it);
+            run["verify"].as_str().unwrap_or_default().to_owned()
+        };
+        let said = verify(copied.clone());
+        assert_eq!(said, "weir lab ab /n.conf /r/1.after.conf -c 1 / --together a,b --metric errors");
+        let said = verify(Copied { is_beside: true, ..copied });
+        assert!(said.starts_with("cp /r/1.after.conf /after.conf && weir lab ab /n.conf /after.conf"), "{said}");
+    }
+
     #[test]
     fn what_has_room_is_listed_with_its_number() {
         let list = ruled_out(&Facts { elasticities: vec![arm(None, 0.02)], ..facts() });
