@@ -53,9 +53,11 @@ pub fn in_words(cpus: &Cpus, signals: &Signals) -> Option<String> {
         let names: Vec<&str> = parts.iter().filter_map(|part| NAMES.get(*part).copied()).collect();
         match names.as_slice() {
             [one] => format!("{one} on CPU {}", numbers(list)),
-            several => {
-                format!("{} share CPU {}, of which they used {}", several.join(" and "), numbers(list), percent(*used))
+            [first @ .., last] => {
+                let names = format!("{} and {last}", first.join(", "));
+                format!("{names} share CPU {}, of which they used {}", numbers(list), percent(*used))
             }
+            [] => String::new(),
         }
     };
     is_shared.then(|| sets.iter().map(said).collect::<Vec<_>>().join("; "))

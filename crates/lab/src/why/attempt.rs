@@ -22,6 +22,9 @@ const PAIRS: (usize, usize) = (6, 8);
 /// What a block takes beside its load: its processes start and end.
 const START: Duration = Duration::from_millis(1500);
 
+/// Beyond this a change is said without its figure.
+const TENFOLD: f64 = 9.0;
+
 /// Whether a remedy is tried.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trying {
@@ -107,7 +110,8 @@ impl Trying {
 impl Lab<'_> {
     /// Writes the copy with the remedy of a finding, and compares it with the original.
     pub(super) fn attempt(&mut self, facts: &mut Facts, lead: usize) -> Result<(), Ended> {
-        let Some(knob) = facts.findings.get(lead).map(|finding| finding.found.knob.clone()) else { return Ok(()) };
+        let Some(found) = facts.findings.get(lead).map(|finding| finding.found.clone()) else { return Ok(()) };
+        let (knob, expect) = (found.knob, found.expect);
         let made = match remedy::made(&knob, &self.it.side.tree) {
             Ok(made) => made,
             Err(why) => {
@@ -117,7 +121,7 @@ impl Lab<'_> {
         };
         let copied = copy(&made, &self.it.store, &self.id).map_err(Ended::Broken)?;
         facts.copied = Some(copied.clone());
-        facts.tried = Some(match self.compare(facts, &made, &copied) {
+        facts.tried = Some(match self.compare(facts, &expect, &made, &copied) {
             Ok(tried) => tried,
             // What is known stays known.
             Err(Ended::Stopped) => Tried::without("not tried", "stopped before its end"),
@@ -126,7 +130,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    fn compare(&mut self, facts: &Facts, made: &Made, copied: &Copied) -> Result<Tried, Ended> {
+    fn compare(&mut self, facts: &Facts, expect: &str, made: &Made, copied: &Copied) -> Result<Tried, Ended> {
         if made.names().iter().any(|name| name == "gzip") && facts.full.load.accepts_gzip == Some(false) {
             let why = "the load does not ask for what is compressed: -H \"Accept-Encoding: gzip\"";
             return Ok(Tried::without("cannot be tried", why));
@@ -137,7 +141,7 @@ impl Lab<'_> {
                 "without root, a copy has to stand beside the file, whose paths begin there",
             ));
         }
-        let measure = match measure(facts) {
+        let measure = match measure(facts, expect) {
             Ok(measure) => measure,
             Err(why) => return Ok(Tried::without("cannot be tried", why)),
         };
@@ -206,13 +210,16 @@ fn copy(made: &Made, store: &Path, id: &str) -> Result<Copied, String> {
 }
 
 /// What the try looks at: what is at its end has to answer more; what is not has to answer sooner.
-fn measure(facts: &Facts) -> Result<Measure, String> {
+fn measure(facts: &Facts, expect: &str) -> Result<Measure, String> {
+    // What shortens the tail is not seen in the median.
+    let is_tail = ["tail", "longest", "p99"].iter().any(|word| expect.contains(word));
     if facts.is_saturated || facts.full.load.is_closed {
         return Ok(Measure::Answers);
     }
     let requests = facts.full.load.sent;
     [("p95", 2), ("p50", 1)]
         .into_iter()
+        .filter(|(key, _)| *key != "p50" || !is_tail)
         .find(|(key, _)| metric::of(key).is_some_and(|metric| requests >= metric.requests_min))
         .map(|(key, at)| Measure::Latency(key, at))
         .ok_or_else(|| {
@@ -250,7 +257,11 @@ fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tri
         () => "not shown to help",
     };
     let middle = |of: fn(&(f64, f64)) -> f64| digits(stats::median(&pairs.iter().map(of).collect::<Vec<_>>()));
-    let signed = |log: f64| format!("{}{}", if part(log) < 0.0 { "-" } else { "+" }, percent(part(log).abs()));
+    let signed = |log: f64| match part(log) {
+        // Beside next to nothing a part says nothing: the figures follow.
+        part if part > TENFOLD => "more than tenfold".to_owned(),
+        part => format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part.abs())),
+    };
     let text = format!(
         "{word}: {name} {} [{}, {}], from {} to {}{unit}, {} pairs of blocks",
         signed(value),
@@ -288,6 +299,16 @@ mod tests {
         assert_eq!(text, "helps: good answers +10 % [+10 %, +10 %], from 100 to 110/s, 8 pairs of blocks");
     }
 
+    #[test]
+    fn more_than_nothing_has_no_per_cent() {
+        let text = judged(Measure::Answers, vec![(0.0, 200.0); 8], None).text;
+        let tenfold = "more than tenfold";
+        assert_eq!(
+            text,
+            format!("helps: good answers {tenfold} [{tenfold}, {tenfold}], from 0 to 200/s, 8 pairs of blocks")
+        );
+    }
+
     /// What does nothing is said to help about as rarely as an interval of 95 % lets it.
     #[test]
     fn what_does_nothing_is_not_said_to_help() {
@@ -322,12 +343,13 @@ mod tests {
     #[test]
     fn what_is_not_full_has_to_answer_sooner() {
         let mut facts = Facts { full: Signals::quiet(), is_saturated: true, ..Facts::default() };
-        assert_eq!(measure(&facts), Ok(Measure::Answers));
+        assert_eq!(measure(&facts, "x"), Ok(Measure::Answers));
         facts.is_saturated = false;
-        assert_eq!(measure(&facts), Ok(Measure::Latency("p95", 2)));
+        assert_eq!(measure(&facts, "x"), Ok(Measure::Latency("p95", 2)));
         facts.full.load.sent = 600;
-        assert_eq!(measure(&facts), Ok(Measure::Latency("p50", 1)));
+        assert_eq!(measure(&facts, "x"), Ok(Measure::Latency("p50", 1)));
+        assert!(measure(&facts, "the tail shortens").is_err(), "the median says nothing of a tail");
         facts.full.load.sent = 60;
-        assert!(measure(&facts).is_err());
+        assert!(measure(&facts, "x").is_err());
     }
 }

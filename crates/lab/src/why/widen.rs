@@ -181,6 +181,7 @@ pub fn missing(finding: usize, all: &[Elasticity], refused: &[(usize, String)]) 
 pub fn in_words(arm: &Elasticity) -> String {
     let [value, low, high] = arm.change();
     let (from, to) = (digits(arm.from), digits(arm.to));
+    let percent = |part: f64| if part > 9.0 { "tenfold and".to_owned() } else { percent(part) };
     format!("{} from {from} to {to}: answers {} more [{}, {}]", arm.name, percent(value), percent(low), percent(high))
 }
 

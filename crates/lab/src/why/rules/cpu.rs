@@ -593,11 +593,8 @@ mod tests {
         s.processes[1].cpus = 2.0;
         assert!(knob(&s).starts_with("as many processes"), "{}", knob(&s));
         // Two of a machine's many.
-        let mut s = Signals::quiet();
         s.machine.cpus = 64.0;
-        s.processes[0].cpus = 2.0;
-        s.processes[0].cpu = 0.98;
-        s.processes[0].threads = vec![(0.98, 0.01)];
+        (s.processes[0].cpus, s.processes[0].cpu, s.processes[0].threads) = (2.0, 0.98, vec![(0.98, 0.01)]);
         assert_eq!(one_worker(&s).unwrap_or_default().knob, "worker_processes 2;");
     }
 }
