@@ -43,7 +43,11 @@ impl Bench {
             command.arg("--store").arg(&store).current_dir(&self.0).stdin(Stdio::null());
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-            let Some(Ok(file)) = fs::read_dir(&store).ok().and_then(|mut files| files.next()) else {
+            // A copy of the configuration may stand beside the run.
+            let is_run = |file: &std::io::Result<fs::DirEntry>| {
+                file.as_ref().is_ok_and(|file| file.path().extension().is_some_and(|kind| kind == "json"))
+            };
+            let Some(Ok(file)) = fs::read_dir(&store).ok().and_then(|mut files| files.find(is_run)) else {
                 panic!("nothing was kept: {said}");
             };
             let run: Value = serde_json::from_str(&fs::read_to_string(file.path()).unwrap()).unwrap();
