@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults that are put into a stack on purpose, and what `weir lab why` says of each: the confusion matrix.
 
-    bench/faults.py --weir target/debug/weir [--list] [--prove] [--only b15,b21-weir] [--block 8s] [--minutes 35]
+    bench/faults.py --weir target/debug/weir [--list] [--prove] [--try] [--only b15,b21-weir] [--block 8s] [--minutes 35]
 
 Needs root (namespaces, control groups), nginx, node, python3 and openssl; rows that need more (Apache, MariaDB, Redis, a JDK) are
 left out, and named, where it is not installed. On a quiet machine, else with --noisy (which is said by every run). A row is right
@@ -117,6 +117,8 @@ def main():
     parser.add_argument("--skip", default="")
     parser.add_argument("--block", default="8s")
     parser.add_argument("--prove", action="store_true")
+    parser.add_argument("--try", dest="tries", action="store_true")
+    parser.add_argument("--try-budget", dest="budget", default="3m")
     parser.add_argument("--noisy", action="store_true")
     parser.add_argument("--store", default="")
     options = parser.parse_args()

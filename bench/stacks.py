@@ -303,6 +303,8 @@ def run(weir, store, name, edge, text, load, extra, options):
     command += ["--edge", NGINX] if edge == "n" else []
     command += ["--block", options.block] if "--block" not in load and "--load" not in load else []
     command += ["--store", str(store), "--seed", "1"]
+    # A remedy is tried only where that is asked for: it takes longer than all the rest.
+    command += ["--try", "--try-budget", options.budget] if getattr(options, "tries", False) else ["--try-budget", "0"]
     command += ["--prove"] if options.prove else []
     command += ["--noisy"] if options.noisy else []
     before = set(store.glob("*.json"))

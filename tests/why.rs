@@ -42,10 +42,17 @@ impl Bench {
                 .args(["lab", "why"])
                 .args(args)
                 .args(["--block", "1500ms", "--warmup", "0", "--noisy", "--seed", "1"]);
+            if !args.contains(&"--try") {
+                command.args(["--try-budget", "0"]);
+            }
             command.arg("--store").arg(&store).current_dir(&self.0).stdin(Stdio::null());
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-            let Some(Ok(file)) = fs::read_dir(&store).ok().and_then(|mut files| files.next()) else {
+            // A copy of the configuration may stand beside the run.
+            let is_run = |file: &std::io::Result<fs::DirEntry>| {
+                file.as_ref().is_ok_and(|file| file.path().extension().is_some_and(|kind| kind == "json"))
+            };
+            let Some(Ok(file)) = fs::read_dir(&store).ok().and_then(|mut files| files.find(is_run)) else {
                 panic!("nothing was kept: {said}");
             };
             let run: Value = serde_json::from_str(&fs::read_to_string(file.path()).unwrap()).unwrap();
@@ -67,7 +74,8 @@ impl Drop for Bench {
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [Need::Namespaces] => a_table_that_is_full_is_named_with_its_knob, of_a_load_generator_that_is_held_back_nothing_is_said, the_stack_of_an_experiment_is_loaded_and_watched, a_script_that_overloads_is_not_answered;
+        [Need::Namespaces] => a_table_that_is_full_is_named_with_its_knob, of_a_load_generator_that_is_held_back_nothing_is_said, the_stack_of_an_experiment_is_loaded_and_watched, a_script_that_overloads_is_not_answered, a_remedy_is_tried_in_a_copy_and_the_copy_is_named;
+        [] => what_its_blocks_cannot_answer_is_refused_beforehand;
         [Need::Namespaces, Need::Program(NGINX)] => a_policy_that_refuses_is_the_verdict_with_its_line_and_its_number;
     ])
 }
@@ -87,6 +95,29 @@ fn a_table_that_is_full_is_named_with_its_knob() {
         .map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap()))
         .collect();
     assert!(roles.contains(&("origin0", "App")) && roles.contains(&("edge", "Edge")), "{roles:?}");
+}
+
+fn a_remedy_is_tried_in_a_copy_and_the_copy_is_named() {
+    let bench = Bench::new("try");
+    let args = ["nginx.conf", "/1k?delay=300ms", "-c", "60", "-H", "X-Of: a test", "--try", "--try-budget", "1s"];
+    let (run, said) = bench.why(&args, false);
+    assert_eq!((&run["verdict"]["rule"], &run["tried"]["name"]), (&json!("B05"), &json!("helps")), "{said}");
+    assert_eq!(run["tried"]["pairs"].as_array().map(Vec::len), Some(6), "{said}");
+    let copy = run["copied"]["file"].as_str().unwrap();
+    assert!(fs::read_to_string(copy).unwrap().contains("worker_connections 1024;"), "{said}");
+    assert_eq!(fs::read_to_string(bench.0.join("nginx.conf")).unwrap(), FULL_TABLE, "the file stays as it is");
+    assert!(said.contains(&format!("{copy} -c 60 /1k?delay=300ms -H 'X-Of: a test'")), "{said}");
+    // How long it takes was said before the first block.
+    let (outlook, first) = (said.find("6 pairs of blocks: about").unwrap(), said.find("the load as asked").unwrap());
+    assert!(outlook < first && said.contains("X-Of") && run["asked"]["headers"] == json!(["X-Of: a test"]), "{said}");
+}
+
+fn what_its_blocks_cannot_answer_is_refused_beforehand() {
+    let bench = Bench::new("few");
+    let args = ["lab", "why", "nginx.conf", "/", "--rate", "60", "--block", "2s", "--slo", "p95=50ms"];
+    let output = Command::new(WEIR).args(args).current_dir(&bench.0).output().unwrap();
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && why.contains("p95 needs 2000 requests in a block"), "{why}");
 }
 
 /// Twenty connections where five are let: three quarters are refused at any speed of any machine.

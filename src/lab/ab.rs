@@ -277,7 +277,15 @@ pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result
         Some(file) => Some((absolute(file)?, script_length(file)?)),
         None => None,
     };
-    Ok(Ask { warm_script, ..stack_of(stack_args, load, args.block, args.warmup)? })
+    let headers = headers(&args.sent)?;
+    Ok(Ask { warm_script, headers, ..stack_of(stack_args, load, args.block, args.warmup)? })
+}
+
+/// The fields of a load's requests; one without a name is refused as `weir load` refuses it.
+pub(super) fn headers(args: &SentArgs) -> Result<Vec<String>, String> {
+    let wrong =
+        args.headers.iter().find(|field| !field.split_once(':').is_some_and(|(name, _)| !name.trim().is_empty()));
+    wrong.map_or(Ok(args.headers.clone()), |field| Err(format!("-H {field}: \"Name: value\"")))
 }
 
 /// What every lab's blocks share.
@@ -302,5 +310,6 @@ pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: D
             origin: or(&args.origin_cpus, share.origin),
         },
         quota: args.edge_quota,
+        headers: Vec::new(),
     })
 }

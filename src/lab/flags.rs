@@ -236,6 +236,9 @@ pub struct SentArgs {
     /// Connections; without --rate each asks as soon as it is answered (closed loop) [default: 32]
     #[arg(short, long, value_name = "N", help_heading = "Load")]
     pub connections: Option<usize>,
+    /// A field of each request, "Name: value"; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "FIELD", conflicts_with = "script", help_heading = "Load")]
+    pub headers: Vec<String>,
 }
 
 impl SentArgs {
@@ -385,9 +388,16 @@ pub struct WhyArgs {
     /// Which answers are good, by class or by status; every other answer failed, as 429 and what the edge refuses
     #[arg(long, value_name = "LIST", default_value = "2xx,3xx", value_parser = <weir_lab::why::good::Good as std::str::FromStr>::from_str)]
     pub good: weir_lab::why::good::Good,
-    /// Squeeze each suspect by a fifth, in turns with blocks as they are, and say what the answers shrink with (needs root)
+    /// Squeeze each suspect by a fifth, in turns with blocks as they are, and give more of those that the answers shrink with
+    /// (needs root)
     #[arg(long)]
     pub prove: bool,
+    /// Try the recommended line in a copy of the configuration, in turns with the original, however long that takes
+    #[arg(long = "try")]
+    pub tries: bool,
+    /// Without --try, the line is tried where that takes no longer than this; 0 never
+    #[arg(long, value_name = "TIME", default_value = "3m", value_parser = time)]
+    pub try_budget: Duration,
     /// Rounds of squeezing; fewer than 6 have no interval
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(6..=24), help_heading = "Design")]
     pub rounds: u16,

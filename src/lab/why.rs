@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use weir_conf::language::Language;
-use weir_lab::ask::{Load, Side};
+use weir_lab::ask::{Ask, Load, Side};
 use weir_lab::capacity::Objective;
 use weir_lab::experiment::{self as labs, FILE, What};
+use weir_lab::why::attempt::Trying;
 use weir_lab::why::run::Named;
 use weir_lab::why::{self, Why};
 use weir_load::random;
 
-use super::ab::{edge_of, load, side, stack_of};
+use super::ab::{edge_of, headers, load, side, stack_of};
 use super::experiment::places;
 use super::flags::{LABS, SentArgs, WhyArgs};
 
@@ -28,7 +29,7 @@ pub(super) fn run(args: &WhyArgs, language: Language) -> Result<u8, String> {
 }
 
 fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
-    let (side, load, lab) = match &args.lab {
+    let (side, load, lab, fields) = match &args.lab {
         Some(folder) => of_lab(args, folder, language)?,
         None => of_conf(args)?,
     };
@@ -39,10 +40,15 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
     });
     Ok(Why {
         side,
-        ask: stack_of(&args.stack, load, args.block, args.warmup)?,
+        ask: Ask { headers: fields, ..stack_of(&args.stack, load, args.block, args.warmup)? },
         objective,
         good: args.good.clone(),
         is_proving: args.prove,
+        trying: Trying { budget: args.try_budget, is_asked: args.tries },
+        store: args.stack.store.clone(),
+        has_own_cpus: [&args.stack.edge_cpus, &args.stack.client_cpus, &args.stack.origin_cpus]
+            .iter()
+            .any(|list| list.is_some()),
         rounds: usize::from(args.rounds),
         seed: args.stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64),
         inject: args.inject.as_deref().map_or(Ok(Value::Null), injected)?,
@@ -53,7 +59,10 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
     })
 }
 
-fn of_conf(args: &WhyArgs) -> Result<(Side, Load, Option<Named>), String> {
+/// What is asked: the configuration, the load and the fields of its requests, the experiment.
+type Asked = (Side, Load, Option<Named>, Vec<String>);
+
+fn of_conf(args: &WhyArgs) -> Result<Asked, String> {
     let (conf, path) = match args.what.as_slice() {
         [conf] => (conf, "/".to_owned()),
         [conf, path] => (conf, path.clone()),
@@ -62,11 +71,13 @@ fn of_conf(args: &WhyArgs) -> Result<(Side, Load, Option<Named>), String> {
     if !path.starts_with('/') {
         return Err(format!("{path}: a path that is loaded begins with /"));
     }
-    Ok((side(Path::new(conf), edge_of(&args.stack.edge)?)?, load(&args.sent, (args.block, args.warmup), path)?, None))
+    let fields = headers(&args.sent)?;
+    let load = load(&args.sent, (args.block, args.warmup), path)?;
+    Ok((side(Path::new(conf), edge_of(&args.stack.edge)?)?, load, None, fields))
 }
 
 /// The stack of an experiment, its own load if the flags say none.
-fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<(Side, Load, Option<Named>), String> {
+fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, String> {
     let nginx = if args.stack.edge == "weir" { "/usr/sbin/nginx" } else { &args.stack.edge };
     let places = places(Path::new(nginx))?;
     let folder = if folder.join(FILE).is_file() { folder.to_owned() } else { PathBuf::from(LABS).join(folder) };
@@ -95,9 +106,15 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<(Side, Lo
     };
     let is_said = path.is_some() || args.sent.is_said();
     let (own, times) = (variant.load.as_ref().map(|sent| &sent.what), (args.block, args.warmup));
+    let mut fields = headers(&args.sent)?;
     let load = match own {
         _ if is_said => load(&args.sent, times, path.unwrap_or_else(|| "/".to_owned()))?,
-        Some(What::Path(path, flags)) => load(&told(flags)?, times, path.clone())?,
+        Some(What::Path(path, flags)) => {
+            let own = told(flags)?;
+            // What is asked comes on top of what the experiment sends.
+            fields.splice(0..0, own.headers.clone());
+            load(&own, times, path.clone())?
+        }
         Some(What::Script(file, _)) => {
             load(&SentArgs { script: Some(file.clone()), ..SentArgs::default() }, times, String::new())?
         }
@@ -109,10 +126,10 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<(Side, Lo
         }
     };
     let side = side(&variant.front.conf, edge_of(&args.stack.edge)?)?;
-    Ok((side, load, Some(Named { name: lab.name, places, variant })))
+    Ok((side, load, Some(Named { name: lab.name, places, variant }), fields))
 }
 
-/// The connections and the rate of an experiment's own flags; how long it lasts is a matter of blocks.
+/// The connections, the rate and the fields of an experiment's own flags; how long it lasts is a matter of blocks.
 fn told(flags: &[String]) -> Result<SentArgs, String> {
     let value = |names: [&str; 2]| {
         let at = flags.iter().position(|flag| names.contains(&flag.as_str()))?;
@@ -121,7 +138,9 @@ fn told(flags: &[String]) -> Result<SentArgs, String> {
     let wrong = |flag: &String| format!("{flag}: not a number in the experiment's flags: name --rate or -c");
     let rate = value(["-R", "--rate"]).map(|flag| flag.parse().map_err(|_| wrong(flag))).transpose()?;
     let connections = value(["-c", "--connections"]).map(|flag| flag.parse().map_err(|_| wrong(flag))).transpose()?;
-    Ok(SentArgs { rate, connections, script: None })
+    let is_field = |pair: &&[String]| pair.first().is_some_and(|flag| flag == "-H" || flag == "--header");
+    let headers = flags.windows(2).filter(is_field).filter_map(|pair| pair.get(1).cloned()).collect();
+    Ok(SentArgs { rate, connections, headers, ..SentArgs::default() })
 }
 
 fn injected(file: &Path) -> Result<Value, String> {

@@ -128,6 +128,8 @@ pub struct Ask {
     pub cpus: Cpus,
     /// CPUs the edge may use up, where that is less than it may run on.
     pub quota: Option<f64>,
+    /// Fields of each request of a path's load, as `Name: value`.
+    pub headers: Vec<String>,
 }
 
 /// How the two are compared.
@@ -282,6 +284,7 @@ impl Ask {
                     format!("{}ms", time.as_millis()),
                 ]);
                 argv.extend(rate.iter().flat_map(|rate| ["-R".to_owned(), rate.to_string()]));
+                argv.extend(self.headers.iter().flat_map(|field| ["-H".to_owned(), field.clone()]));
             }
             Load::Script { file, .. } => {
                 argv.extend([file.display().to_string(), "-t".to_owned(), stack.url()]);
@@ -338,6 +341,7 @@ impl Ask {
             "is_isolated": self.is_isolated,
             "cpus": {"edge": self.cpus.edge, "client": self.cpus.client, "origin": self.cpus.origin},
             "edge_quota": self.quota,
+            "headers": self.headers,
         })
     }
 
@@ -433,7 +437,28 @@ pub(crate) mod tests {
             port: None,
             cpus: Cpus::default(),
             quota: None,
+            headers: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_loads_fields_are_sent() {
+        let ask = Ask { headers: vec!["Accept-Encoding: gzip".to_owned()], ..ask() };
+        let stack = Stack {
+            layout: Layout::default(),
+            target: SocketAddr::from(([127, 0, 0, 1], 80)),
+            fresh: Vec::new(),
+            globals: Vec::new(),
+        };
+        let argv = ask.client_argv(&ask.load, ask.block, &stack, Path::new("/o"), 1);
+        assert!(argv.windows(2).any(|pair| pair == ["-H", "Accept-Encoding: gzip"]), "{argv:?}");
+        let warm = ask.spec(&side(), &Stack { ..stack }, Path::new("/d"), 1);
+        assert!(warm.client.argv.contains(&"-H".to_owned()));
+    }
+
+    pub(crate) fn side() -> Side {
+        let tree = weir_conf::load(&weir_conf::MemoryFiles::new().with("/n.conf", ""), "/n.conf", "/", &|_| false).0;
+        Side { file: "/n.conf".into(), tree, edge: Edge::Weir }
     }
 
     #[test]

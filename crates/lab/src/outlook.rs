@@ -6,6 +6,9 @@ use crate::ask::{Ask, Load};
 use crate::metric::Metric;
 use crate::said::{Said, say};
 
+/// Requests below which one is more than a per cent, which is what counts as not answered.
+const WHY_REQUESTS_MIN: f64 = 100.0;
+
 /// Why no block of this length can answer, where that is known: a rate and a length are enough to know it.
 pub fn too_few(ask: &Ask, metric: &Metric) -> Option<Said> {
     let Load::Path { rate: Some(rate), .. } = ask.load else { return None };
@@ -22,6 +25,35 @@ pub fn too_few(ask: &Ask, metric: &Metric) -> Option<Said> {
             (needed / rate).ceil(),
             (needed / ask.length().as_secs_f64().max(1e-3)).ceil(),
         )
+    })
+}
+
+/// What is to be known of `weir lab why` before its first block, a line each: whether its blocks hold enough requests. The error is
+/// that they cannot answer: for the quantile of its objective, or for a proof.
+pub fn of_why(ask: &Ask, quantile: Option<&str>, is_proving: bool) -> Result<Vec<String>, String> {
+    if let Some(why) = quantile.and_then(crate::metric::of).and_then(|metric| too_few(ask, metric)) {
+        return Err(why.replace("or another --metric", "or a lower quantile of --slo"));
+    }
+    let Load::Path { rate: Some(rate), .. } = ask.load else {
+        return Ok(vec!["How many requests a block holds, the first will tell: the load has no rate".to_owned()]);
+    };
+    let (seconds, least) = (ask.length().as_secs_f64(), WHY_REQUESTS_MIN);
+    let requests = rate * seconds;
+    let longer = |requests: f64| (least / requests.max(1e-9) * seconds).ceil();
+    if is_proving && requests < least {
+        return Err(format!(
+            "--prove: a block of {seconds} s at --rate {rate} holds {requests:.0} requests, of which one is more than a per cent: --block {:.0}s",
+            longer(requests)
+        ));
+    }
+    let half = requests / 2.0;
+    Ok(if half < least {
+        vec![format!(
+            "Half of the load is {half:.0} requests in a block, of which one is more than a per cent: --block {:.0}s tells more",
+            longer(half)
+        )]
+    } else {
+        Vec::new()
     })
 }
 
@@ -52,6 +84,25 @@ fn time(time: Duration) -> Said {
 mod tests {
     use super::*;
     use crate::metric;
+
+    #[test]
+    fn why_says_beforehand_whether_its_blocks_can_answer() {
+        let ask = |rate, block| Ask {
+            load: Load::Path { path: "/".to_owned(), connections: 8, rate },
+            block: Duration::from_secs(block),
+            ..crate::ask::tests::ask()
+        };
+        let of = |rate, block, quantile, is_proving| of_why(&ask(rate, block), quantile, is_proving);
+        assert_eq!(of(Some(200.0), 8, None, true), Ok(Vec::new()));
+        let why = of(Some(20.0), 4, None, true).err().unwrap_or_default();
+        assert_eq!(
+            why,
+            "--prove: a block of 4 s at --rate 20 holds 80 requests, of which one is more than a per cent: --block 5s"
+        );
+        assert!(of(Some(20.0), 4, None, false).is_ok_and(|lines| lines.len() == 1 && lines[0].contains("40 requests")));
+        assert!(of(Some(60.0), 8, Some("p95"), false).is_err_and(|why| why.contains("a lower quantile of --slo")));
+        assert!(of(None, 8, Some("p95"), true).is_ok_and(|lines| lines[0].contains("the first will tell")));
+    }
 
     #[test]
     fn a_load_that_cannot_answer_is_known_before_it_is_sent() {

@@ -64,9 +64,10 @@ texts! {
     WHEN_AS_EXPECTED: "a lint says that the change has no effect, and none is seen", "정적 검사가 효과 없는 변경이라고 했고, 실제로 효과가 보이지 않을 때";
     WHEN_NO_DIFFERENCE: "the 90 % interval lies within the threshold: two one-sided tests at 5 %", "90 % 구간이 기준값 안에 있을 때 (5 % 수준의 단측 검정 두 번)";
     WHEN_INCONCLUSIVE: "otherwise", "그 밖의 경우";
-    WHEN_PROVED: "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), and with nothing else (surely below 0.2)", "원인 후보를 조이면 응답이 줄고(탄력도가 확실히 0.3 초과), 다른 것을 조이면 줄지 않을 때(확실히 0.2 미만)";
-    WHEN_SHARED: "answers shrink with two or more suspects, each surely above 0.3", "원인 후보 둘 이상에서 응답이 줄 때 (탄력도가 각각 확실히 0.3 초과)";
-    WHEN_SUSPECTED: "its count or its use says so; it was not squeezed, or squeezing did not settle it", "횟수나 사용률이 원인을 가리키지만, 조여 보지 않았거나 조여도 결론이 나지 않았을 때";
+    WHEN_POLICY: "the configuration refuses or delays requests on purpose, so many that nothing else can be seen behind: the statement, its line and its number", "설정이 의도적으로 거절하거나 지연시킨 요청이 너무 많아 다른 원인을 볼 수 없을 때. 해당 지시어와 줄, 값을 알려 줍니다";
+    WHEN_PROVED: "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), rise when there is more of it (surely by 3 %, or by half of the few that failed), and shrink with nothing else (surely below 0.2)", "원인 후보를 조이면 응답이 줄고(탄력도가 확실히 0.3 초과), 더 주면 늘며(확실히 3 % 이상, 또는 얼마 안 되는 실패의 절반 이상), 다른 것을 조이면 줄지 않을 때(확실히 0.2 미만)";
+    WHEN_SHARED: "answers shrink with two or more suspects, each surely above 0.3, and rise with more of each", "원인 후보 둘 이상에서 응답이 줄고(탄력도가 각각 확실히 0.3 초과), 각각 더 주면 늘 때";
+    WHEN_SUSPECTED: "its count or its use says so; it was not squeezed, squeezing did not settle it, or more of it changed nothing or could not be given", "횟수나 사용률이 원인을 가리키지만, 조여 보지 않았거나, 조여도 결론이 나지 않았거나, 더 주어도 달라지지 않았거나 더 줄 수 없었을 때";
     WHEN_UNATTRIBUTED: "something is at its end and no rule names it, or squeezing ruled every suspect out; where the time went is told", "무엇인가 한도에 이르렀지만 해당하는 규칙이 없거나, 조여 본 결과 모든 후보가 제외되었을 때. 시간이 어디에 쓰였는지는 알려 줍니다";
     WHEN_NOT_SATURATED: "what was offered was answered in time: that is the load, and not a capacity", "보낸 만큼 제때 응답했을 때. 이 값은 부하이지 용량이 아닙니다";
     WHEN_WHY_NO_VERDICT: "the load generator, the host or the stack spoiled the blocks", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";

@@ -509,8 +509,9 @@ pub fn table_of_why(language: Language) -> String {
 }
 
 /// When each word of [`crate::why::say::WORDS`] is said.
-const WHY_WHEN: [(&str, Text); 6] = [
+const WHY_WHEN: [(&str, Text); 7] = [
     ("no verdict", texts::WHEN_WHY_NO_VERDICT),
+    ("POLICY", texts::WHEN_POLICY),
     ("PROVED", texts::WHEN_PROVED),
     ("SHARED", texts::WHEN_SHARED),
     ("SUSPECTED", texts::WHEN_SUSPECTED),

@@ -120,6 +120,13 @@ fn change(tree: &Tree, name: &str, value: &str) -> Vec<Edit> {
             tree.named("events").next().and_then(|events| into(tree, events, &format!("{name} {value}"), true)),
         );
     }
+    if found.is_empty() && matches!(name, "worker_processes" | "worker_rlimit_nofile") {
+        found.extend(tree.root.first().map(|first| Edit {
+            file: first.at.file,
+            span: weir_conf::Span { start: first.at.span.start, end: first.at.span.start },
+            with: format!("{name} {value};\n").into_bytes(),
+        }));
+    }
     found
 }
 

@@ -62,7 +62,7 @@ pub struct Known<'a> {
 #[derive(Deserialize)]
 struct Answer {
     usage: Used,
-    // There, and null of a block that is not watched: those of a proof.
+    // There, and null of a block that nobody watches: those of a proof and of a try.
     #[serde(deserialize_with = "Option::deserialize")]
     watched: Option<Watched>,
     load: Report,
@@ -466,6 +466,7 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     found.policies = policies(tree);
     let mut all: Vec<&Statement> = tree.root.iter().collect();
     let (mut speaks_11, mut clears) = (false, false);
+    let (mut named, mut passed) = (Vec::new(), Vec::new());
     while let Some(statement) = all.pop() {
         all.extend(statement.children());
         let (first, number) = (statement.text(0), statement.text(0).parse::<u64>().ok());
@@ -501,7 +502,10 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             }
             "resolver" => found.has_resolver |= first != "off",
             "gzip" => found.has_gzip |= first == "on",
+            "gzip_comp_level" => found.gzip_level = found.gzip_level.max(number.unwrap_or(0)),
             "upstream" => {
+                found.has_upstream = true;
+                named.push(first.to_owned());
                 let is_used =
                     |server: &&Statement| !server.words().any(|word| matches!(word.text.as_str(), "down" | "backup"));
                 let servers = statement.named("server").filter(is_used).map(|server| server.text(0).to_owned());
@@ -513,12 +517,33 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             "server" if !statement.is_block() => {
                 found.names_localhost |= first == "localhost" || first.starts_with("localhost:")
             }
-            "proxy_pass" => found.names_localhost |= first.contains("//localhost"),
+            "proxy_pass" => {
+                found.names_localhost |= first.contains("//localhost");
+                passed.extend(address(first));
+            }
             _ => {}
         }
     }
     found.can_keep |= speaks_11 && clears;
+    found.passed = passed.into_iter().find(|server| !named.contains(server));
     found
+}
+
+/// The server that a `proxy_pass` over HTTP names itself; none where a variable says it.
+fn address(url: &str) -> Option<String> {
+    let server = url.strip_prefix("http://")?.split('/').next()?;
+    (!server.is_empty() && !server.contains('$') && !server.starts_with("unix:")).then(|| server.to_owned())
+}
+
+/// Whether the requests of a load say that their answers may be compressed; unknown of a script, whose steps say that.
+pub(super) fn accepts_gzip(argv: &[String]) -> Option<bool> {
+    let is_url = argv.iter().any(|word| word.starts_with("http://") || word.starts_with("https://"));
+    let fields = argv.windows(2).filter(|pair| pair.first().is_some_and(|flag| flag == "-H"));
+    let is_asked = |field: &String| {
+        let field = field.to_ascii_lowercase();
+        field.split_once(':').is_some_and(|(name, value)| name.trim() == "accept-encoding" && value.contains("gzip"))
+    };
+    (is_url && !argv.iter().any(|word| word == "-t")).then(|| fields.filter_map(|pair| pair.get(1)).any(is_asked))
 }
 
 /// nginx's times, as far as timeouts use them.
@@ -548,6 +573,14 @@ mod tests {
     }
 
     #[test]
+    fn a_load_says_whether_it_takes_what_is_compressed() {
+        let of = |text: &str| accepts_gzip(&text.split('|').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of("weir|load|http://127.0.0.1/|-H|Accept-Encoding: br, gzip"), Some(true));
+        assert_eq!(of("weir|load|http://127.0.0.1/|-H|X: gzip"), Some(false));
+        assert_eq!(of("weir|load|a.yml|-t|http://127.0.0.1"), None);
+    }
+
+    #[test]
     fn a_configuration_says_what_binds() {
         let text = "worker_processes 1; events { worker_connections 32; } http {
             upstream app { server localhost:3000; keepalive 64; }
@@ -557,7 +590,12 @@ mod tests {
         let found = conf(&tree(text), false);
         assert_eq!((found.worker_connections, found.keepalive, found.backlog), (Some(32), Some(64), Some(8)));
         assert!(found.can_keep && found.has_cache && found.has_lock && found.names_localhost && found.has_tls);
-        assert!(!found.has_stale_updating && !found.has_upgrade);
+        assert!(!found.has_stale_updating && !found.has_upgrade && found.has_upstream);
+        let named =
+            "http { gzip_comp_level 6; upstream app { server a:1; } server { location / { proxy_pass http://app; } ";
+        let other = conf(&tree(&format!("{named} location /b {{ proxy_pass http://b:3000/x; }} }} }}")), false);
+        assert_eq!((other.passed.as_deref(), other.gzip_level), (Some("b:3000"), 6));
+        assert_eq!(conf(&tree(&format!("{named} }} }}")), false).passed, None);
         assert_eq!(found.timeouts["proxy_read_timeout"], 500);
         assert!(!conf(&tree("http { proxy_http_version 1.1; }"), false).can_keep);
     }
@@ -571,6 +609,7 @@ mod tests {
             ..Default::default()
         };
         let spec = Spec {
+            watch: Some(crate::watch::Plan::default()),
             processes: vec![process("origin0"), process("edge")],
             edge: "edge".into(),
             client: process("client"),
@@ -624,7 +663,8 @@ mod tests {
         // A block of a proof is not watched, and its answers are what it is for; one that was to be watched is nothing without.
         let mut unwatched = answer.clone();
         unwatched["watched"] = Value::Null;
-        assert_eq!(signals(&unwatched, &known).map(|found| found.goodput()), Ok(90.0));
+        let blind = Spec { watch: None, ..spec.clone() };
+        assert_eq!(signals(&unwatched, &Known { spec: &blind, ..known }).map(|found| found.goodput()), Ok(90.0));
         let watching = Spec { watch: Some(crate::watch::Plan::default()), ..spec.clone() };
         let is_refused = signals(&unwatched, &Known { spec: &watching, ..known }).is_err();
         assert!(is_refused, "a block that was to be watched has nothing that was seen");

@@ -1,21 +1,24 @@
 //! The experiment: a block as asked, one at half of it, the knee between them, and what is squeezed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
+use super::assign;
+use super::attempt::Trying;
 use super::gather::{self, Known};
 use super::good::Good;
-use super::prove::{self, Elasticity, Proof};
+use super::prove;
+use super::proving;
 use super::quiet;
 use super::rule::{Segment, Tier};
 use super::rules::{self, Finding};
 use super::say;
 use super::signals::{Pool, Role, Signals};
 use crate::ab::{Tell, environment_of, side_json};
-use crate::ask::{Ask, Edge, Load, Side, Stack};
+use crate::ask::{Ask, Cpus, Edge, Load, Side, Stack, allowed_cpus};
 use crate::capacity::Objective;
 use crate::experiment::run::{Own, spec_of};
 use crate::experiment::{Places, Sent, Variant, What};
@@ -42,7 +45,7 @@ const AT_KNEE: f64 = 0.95;
 /// A client whose quota held it back in so many of its periods was not on time.
 const CLIENT_THROTTLED: f64 = 0.05;
 /// Blocks that are run again because they were spoiled.
-const AGAIN_MAX: u32 = 2;
+pub(super) const AGAIN_MAX: u32 = 2;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -57,6 +60,12 @@ pub struct Why {
     pub good: Good,
     /// Squeeze the suspects.
     pub is_proving: bool,
+    /// Whether the remedy is tried.
+    pub trying: Trying,
+    /// Where runs are kept, and the copy with the remedy beside them.
+    pub store: PathBuf,
+    /// Somebody said which CPUs there are for whom: nothing else is chosen.
+    pub has_own_cpus: bool,
     /// Rounds of squeezing.
     pub rounds: usize,
     /// What chance begins with.
@@ -85,7 +94,7 @@ pub struct Named {
 }
 
 /// Why an experiment ended early.
-enum Ended {
+pub(super) enum Ended {
     Stopped,
     Broken(String),
 }
@@ -100,14 +109,18 @@ impl From<Failed> for Ended {
 }
 
 /// What is known while it runs.
-struct Lab<'a> {
-    it: &'a Why,
+pub(super) struct Lab<'a> {
+    pub(super) it: &'a Why,
     /// None of an experiment, which brings its own.
     stack: Option<Stack>,
     place: Place,
     blocks: usize,
-    stop: &'a AtomicBool,
-    tell: &'a mut dyn Tell,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) tell: &'a mut dyn Tell,
+    /// The run's.
+    pub(super) id: String,
+    /// Chosen instead of those that were asked, where two were in each other's way.
+    cpus: Option<Cpus>,
 }
 
 /// Runs it, and gives the run as it is kept. The error is for the user.
@@ -116,11 +129,18 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
     if !it.ask.is_isolated {
         tell.line("without root: the edge's own account and its log are not seen, and nothing can be squeezed");
     }
-    let proving = if it.is_proving { it.rounds * (1 + rules::FINDINGS_MAX) } else { 0 };
-    tell.line(&crate::outlook::duration(&it.ask, (2, 2 + STEPS_MAX + proving)));
+    let proving = if it.is_proving { proving::blocks_max(it.rounds) } else { 0 };
+    let quantile = it.objective.map(|objective| objective.quantile);
+    crate::outlook::of_why(&it.ask, quantile, it.is_proving)?.iter().for_each(|line| tell.line(line));
+    let most = 2 + STEPS_MAX + proving + it.trying.blocks_max(&it.ask);
+    tell.line(&crate::outlook::duration(&it.ask, (2, most)));
+    tell.line(&format!(
+        "A block that is spoiled is run again, up to {AGAIN_MAX} times. {}",
+        it.trying.outlook(&it.ask)
+    ));
     let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
-    let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell };
+    let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell, id: id.clone(), cpus: None };
     let outcome = match lab.experiment() {
         Ok(outcome) => outcome,
         Err(Ended::Broken(error)) => return Err(error),
@@ -153,8 +173,12 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
 impl Lab<'_> {
     fn experiment(&mut self) -> Result<Value, Ended> {
         let load = self.it.ask.load.clone();
-        let (full, spec) = self.step("the load as asked", &load)?;
-        let mut facts = say::Facts { full: full.clone(), ..say::Facts::default() };
+        let (mut full, mut spec) = self.step("the load as asked", &load)?;
+        let mut facts = say::Facts::default();
+        if let Some(again) = self.reassigned(&mut facts, &full, &load)? {
+            (full, spec) = again;
+        }
+        facts.full = full.clone();
         if let Some(why) = gate(&full) {
             return Ok(say::no_verdict(&facts, &why));
         }
@@ -191,7 +215,49 @@ impl Lab<'_> {
         if self.it.is_proving && facts.is_saturated && self.it.ask.is_isolated {
             self.prove(&mut facts, &proving, &spec)?;
         }
+        if let Some(lead) = say::lead(&facts) {
+            self.attempt(&mut facts, lead)?;
+        }
         Ok(say::outcome(&facts, self.it))
+    }
+
+    /// The block again with other CPUs, where two of the stack were in each other's way and another way has room; who shares what
+    /// is told in any case.
+    fn reassigned(
+        &mut self,
+        facts: &mut say::Facts,
+        full: &Signals,
+        load: &Load,
+    ) -> Result<Option<(Signals, Spec)>, Ended> {
+        let now = self.it.ask.cpus.clone();
+        // An experiment has its own, and where nobody keeps to its CPUs nothing is known.
+        if self.it.lab.is_some() {
+            return Ok(None);
+        }
+        facts.cpus = assign::in_words(&now, full);
+        let other = match assign::better(&now, &allowed_cpus(), full) {
+            Ok(None) => return Ok(None),
+            Ok(Some(other)) if !self.it.has_own_cpus => other,
+            Ok(Some(_)) => {
+                let more = "they are in each other's way, and the CPUs are as you said (--edge-cpus, --client-cpus, --origin-cpus)";
+                facts.cpus = facts.cpus.take().map(|said| format!("{said}: {more}"));
+                return Ok(None);
+            }
+            Err(why) => {
+                facts.cpus = Some(why);
+                return Ok(None);
+            }
+        };
+        self.cpus = Some(other.clone());
+        self.tell.line("two on one CPU were in each other's way: the load again, with other CPUs");
+        let again = self.step("the load as asked, with other CPUs", load)?;
+        if gate(&again.0).is_some() && gate(full).is_none() {
+            self.cpus = None;
+            return Ok(None);
+        }
+        facts.cpus =
+            assign::in_words(&other, &again.0).map(|said| format!("{said}; chosen, because the first way was full"));
+        Ok(Some(again))
     }
 
     /// Whether there is an end to speak of.
@@ -266,79 +332,6 @@ impl Lab<'_> {
         self.it.objective.is_none() && half.failed_share() <= FAILED_MAX && half.reached() >= NEARLY
     }
 
-    fn prove(&mut self, facts: &mut say::Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
-        // Below a knee there is nothing to be gained by more of anything.
-        let is_beyond = facts.full.load.is_closed || facts.knee.is_none();
-        let arms = prove::arms(&facts.findings, &facts.full, spec, is_beyond);
-        if arms.is_empty() {
-            facts.unproved = Some("none of the suspects can be squeezed by a lab".to_owned());
-            return Ok(());
-        }
-        let mut rounds: Vec<Vec<(f64, f64)>> = vec![Vec::new(); arms.len()];
-        for round in 0..self.it.rounds {
-            // What drifts within a round is the other way round in the next.
-            let mut order: Vec<Option<usize>> = std::iter::once(None).chain((0..arms.len()).map(Some)).collect();
-            if round % 2 == 1 {
-                order.reverse();
-            }
-            let mut good: Vec<(Option<usize>, f64)> = Vec::new();
-            for which in order {
-                let name = which.and_then(|at| arms.get(at)).map_or("as it is", |arm| arm.name.as_str());
-                self.tell.progress(
-                    round * (arms.len() + 1) + good.len(),
-                    self.it.rounds * (arms.len() + 1),
-                    &format!("squeezing: {name}"),
-                );
-                let arm = which.and_then(|at| arms.get(at));
-                match self.squeezed(load, arm)? {
-                    Some(answers) => good.push((which, answers)),
-                    None => {
-                        facts.unproved =
-                            Some("blocks of the proof were spoiled: the load generator, or other work".to_owned());
-                        return Ok(());
-                    }
-                }
-            }
-            let base = good.iter().find(|(which, _)| which.is_none()).map_or(0.0, |(_, answers)| *answers);
-            for (which, answers) in good {
-                if let Some(list) = which.and_then(|at| rounds.get_mut(at)) {
-                    list.push((base, answers));
-                }
-            }
-        }
-        facts.elasticities = arms
-            .iter()
-            .zip(&rounds)
-            .filter_map(|(arm, rounds)| prove::elasticity(arm, rounds))
-            .collect::<Vec<Elasticity>>();
-        let proof = prove::judge(&facts.elasticities);
-        if let Proof::Unclear(why) = &proof {
-            facts.unproved = Some(why.clone());
-        }
-        facts.proof = Some(proof);
-        Ok(())
-    }
-
-    /// Good answers a second with an arm's resource squeezed; `None` where three blocks in a row were spoiled.
-    fn squeezed(&mut self, load: &Load, arm: Option<&prove::Arm>) -> Result<Option<f64>, Ended> {
-        for _ in 0..=AGAIN_MAX {
-            let (mut spec, dir) = self.spec(load)?;
-            // Ports that rest since the warm-up are gone when it is measured.
-            spec.warm = None;
-            let has_file_limit = gather::conf(&self.it.side.tree, false).worker_rlimit_nofile.is_some();
-            let changes = arm.map(|arm| prove::squeeze(arm, &mut spec, has_file_limit)).unwrap_or_default();
-            if !changes.is_empty() {
-                let files = tap::changed(&self.it.side.tree, &changes).map_err(Ended::Broken)?;
-                spec.overlays = write_overlays(&dir, &files).map_err(Ended::Broken)?;
-            }
-            let signals = self.block(&spec, load)?;
-            if gate(&signals).is_none() {
-                return Ok(Some(signals.goodput()));
-            }
-        }
-        Ok(None)
-    }
-
     /// A block that is watched, and what it showed; run again while it is spoiled.
     fn step(&mut self, what: &str, load: &Load) -> Result<(Signals, Spec), Ended> {
         let mut attempt = 0;
@@ -379,11 +372,12 @@ impl Lab<'_> {
         }
     }
 
-    fn spec(&mut self, load: &Load) -> Result<(Spec, std::path::PathBuf), Ended> {
+    pub(super) fn spec(&mut self, load: &Load) -> Result<(Spec, std::path::PathBuf), Ended> {
         let dir = self.place.path().join(self.blocks.to_string());
         self.blocks += 1;
         fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
-        let ask = Ask { load: load.clone(), ..self.it.ask.clone() };
+        let cpus = self.cpus.clone().unwrap_or_else(|| self.it.ask.cpus.clone());
+        let ask = Ask { load: load.clone(), cpus, ..self.it.ask.clone() };
         let mut spec = match (&self.stack, &self.it.lab) {
             (Some(stack), _) => ask.spec(&self.it.side, stack, &dir, self.it.seed),
             (None, Some(lab)) => of_lab(lab, &ask, &self.it.side, &dir, self.it.seed).map_err(Ended::Broken)?,
@@ -400,7 +394,7 @@ impl Lab<'_> {
         Ok((spec, dir))
     }
 
-    fn block(&mut self, spec: &Spec, load: &Load) -> Result<Signals, Ended> {
+    pub(super) fn block(&mut self, spec: &Spec, load: &Load) -> Result<Signals, Ended> {
         let answer = stack::run(spec, &self.it.ask.weir, self.stop)?;
         let _ = fs::remove_dir_all(&spec.dir);
         let (connections, offered) = match load {
@@ -451,6 +445,7 @@ fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<
                 let time = format!("{}ms", time.as_millis());
                 let mut flags = vec!["-c".to_owned(), connections.to_string(), "-d".to_owned(), time];
                 flags.extend(rate.iter().flat_map(|rate| ["-R".to_owned(), rate.to_string()]));
+                flags.extend(ask.headers.iter().flat_map(|field| ["-H".to_owned(), field.clone()]));
                 What::Path(path.clone(), flags.into_iter().chain(insecure.clone()).collect())
             }
             Load::Script { file, .. } => What::Script(file.clone(), insecure.iter().cloned().collect()),
@@ -519,7 +514,7 @@ pub fn segment_ms(signals: &Signals, segment: Segment) -> f64 {
 }
 
 /// Writes changed files into the block's directory, to be laid over their originals.
-fn write_overlays(
+pub(super) fn write_overlays(
     dir: &Path,
     files: &[(std::path::PathBuf, Vec<u8>)],
 ) -> Result<Vec<(std::path::PathBuf, std::path::PathBuf)>, String> {
@@ -575,6 +570,30 @@ pub(super) fn finding_json(finding: &Finding) -> Value {
         "knob": finding.found.knob,
         "expect": finding.found.expect,
     })
+}
+
+#[cfg(test)]
+impl Why {
+    /// One that nobody runs.
+    pub(super) fn of_tests() -> Why {
+        Why {
+            side: crate::ask::tests::side(),
+            ask: crate::ask::tests::ask(),
+            objective: None,
+            good: Good::default(),
+            is_proving: false,
+            trying: Trying::default(),
+            store: PathBuf::new(),
+            has_own_cpus: false,
+            rounds: 6,
+            seed: 1,
+            inject: Value::Null,
+            probes: Vec::new(),
+            pools: Vec::new(),
+            is_korean: false,
+            lab: None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Value, json};
 use weir_net::clock;
 
+use super::attempt::{Copied, Tried};
 use super::korean;
 use super::prove::{Elasticity, Proof};
 use super::quiet;
@@ -13,6 +14,7 @@ use super::rules::Finding;
 use super::run::{Why, finding_json, segment_ms};
 use super::signals::{Role, Signals};
 use super::told;
+use super::widen;
 use crate::metric::digits;
 
 /// One row of the vocabulary: the word, and when it is said.
@@ -24,10 +26,13 @@ pub const WORDS: &[(&str, &str)] = &[
     ),
     (
         "PROVED",
-        "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), and with nothing else (surely below 0.2)",
+        "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), rise when there is more of it (surely by 3 %, or by half of the few that failed), and shrink with nothing else (surely below 0.2)",
     ),
-    ("SHARED", "answers shrink with two or more suspects, each surely above 0.3"),
-    ("SUSPECTED", "its count or its use says so; it was not squeezed, or squeezing did not settle it"),
+    ("SHARED", "answers shrink with two or more suspects, each surely above 0.3, and rise with more of each"),
+    (
+        "SUSPECTED",
+        "its count or its use says so; it was not squeezed, squeezing did not settle it, or more of it changed nothing or could not be given",
+    ),
     (
         "UNATTRIBUTED",
         "something is at its end and no rule names it, or squeezing ruled every suspect out; where the time went is told",
@@ -65,6 +70,17 @@ pub struct Facts {
     pub unproved: Option<String>,
     /// Why two of the blocks cannot both be right.
     pub contradiction: Option<String>,
+    /// Who shares which CPUs.
+    pub cpus: Option<String>,
+    /// The copy of the configuration with the remedy.
+    pub copied: Option<Copied>,
+    /// What came of trying it.
+    pub tried: Option<Tried>,
+}
+
+/// The finding that the verdict is about.
+pub(super) fn lead(facts: &Facts) -> Option<usize> {
+    sentence(facts).2
 }
 
 /// Nothing may be said.
@@ -97,7 +113,10 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "unrest": quiet::unrest(&facts.full),
         "next": next_limit(facts, named),
         "lead": lead,
-        "verify": named.map(|finding| verify(finding, it)),
+        "cpus": facts.cpus,
+        "tried": facts.tried,
+        "copied": facts.copied,
+        "verify": named.zip(facts.copied.as_ref()).map(|(finding, copied)| verify(finding, it, copied)),
         "cautions": facts.full.load.cautions,
         "verdict": {"name": name, "text": text, "rule": named.map(|finding| finding.rule.id), "is_regression": false},
     })
@@ -230,19 +249,10 @@ fn ruled_out(facts: &Facts) -> Vec<String> {
     list
 }
 
-/// What the answers did when there was more of the first suspect.
+/// What the answers did when there was more of a suspect.
 fn relaxed(facts: &Facts) -> Option<String> {
-    let arm = facts.elasticities.iter().find(|arm| arm.is_relaxed)?;
-    let grew = |elasticity: f64| percent((arm.to / arm.from.max(1e-9)).powf(elasticity) - 1.0);
-    Some(format!(
-        "{} from {} to {}: answers {} more [{}, {}]",
-        arm.name,
-        digits(arm.from),
-        digits(arm.to),
-        grew(arm.value),
-        grew(arm.low),
-        grew(arm.high)
-    ))
+    let told: Vec<String> = facts.elasticities.iter().filter(|arm| arm.is_relaxed).map(widen::in_words).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// Which other CPU is full next, and at what rate, if the answers cost what they cost at half the load (utilisation law).
@@ -262,8 +272,28 @@ fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<String> {
 }
 
 /// The command that compares before and after.
-fn verify(finding: &Finding, it: &Why) -> String {
+fn verify(finding: &Finding, it: &Why, copied: &Copied) -> String {
     let file = it.side.file.display();
+    // Where paths begin at the file, its copy has to stand there, too.
+    let (first, after) = if copied.is_beside {
+        let beside = it.side.file.with_file_name("after.conf").display().to_string();
+        (format!("cp {} {beside} && ", copied.file.display()), beside)
+    } else {
+        (String::new(), copied.file.display().to_string())
+    };
+    let mut flags = String::new();
+    if copied.names.len() > 1 {
+        flags += &format!(" --together {}", copied.names.join(","));
+    }
+    if let Some(origin) = &it.ask.origin {
+        flags += &format!(" --origin {}", quoted(origin));
+    }
+    if let Some(quota) = it.ask.quota {
+        flags += &format!(" --edge-quota {quota}");
+    }
+    for field in &it.ask.headers {
+        flags += &format!(" -H {}", quoted(field));
+    }
     let edge = match &it.side.edge {
         crate::ask::Edge::Weir => String::new(),
         edge => format!(" --edge {}", edge.name()),
@@ -276,7 +306,12 @@ fn verify(finding: &Finding, it: &Why) -> String {
         crate::ask::Load::Script { file, .. } => format!("--load {}", file.display()),
     };
     let metric = if it.ask_is_about_errors(finding) { " --metric errors" } else { "" };
-    format!("weir lab ab{edge} {file} after.conf {load}{metric}   with that one change in after.conf")
+    format!("{first}weir lab ab{edge} {file} {after} {load}{flags}{metric}")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 impl Why {
@@ -332,6 +367,7 @@ pub fn text(run: &Value) -> String {
         let text = |name: &str| other[name].as_str().unwrap_or_default();
         line("also", &say(&format!("{}   (rule {})", text("subject"), text("rule"))));
     }
+    line("CPUs", &word(&run["cpus"]));
     line("not proved", &word(&run["unproved"]));
     line("given more", &word(&run["relaxed"]));
     for why in run["unread"].as_array().into_iter().flatten() {
@@ -339,6 +375,7 @@ pub fn text(run: &Value) -> String {
     }
     if let Some(lead) = lead {
         line("try", &word(&lead["knob"]));
+        line("tried", &word(&run["tried"]["text"]));
         let next = run["next"].as_str().map_or_else(String::new, |next| format!("; {}", say(next)));
         line("expect", &(word(&lead["expect"]) + &next));
         line("verify", &word(&run["verify"]));
@@ -412,6 +449,7 @@ mod tests {
             high: value + 0.05,
             rounds: 6,
             is_relaxed: false,
+            needed: 0.0,
         }
     }
 
@@ -438,7 +476,7 @@ mod tests {
         let mut run = json!({
             "lead": 0, "knee": 190.0, "grew": [["bodies", 0.8]], "ruled_out": ["edge CPU 20 %", "ports 3 of 200"],
             "findings": facts().findings.iter().map(finding_json).collect::<Vec<_>>(), "next": next_limit(&facts(), None),
-            "verify": "weir lab ab x   with that one change in after.conf",
+            "verify": "weir lab ab x after.conf",
             "verdict": {"text": sentence(&facts()).1},
         });
         let english = text(&run);
@@ -463,6 +501,23 @@ mod tests {
         );
         run["language"] = json!(KOREAN);
         assert!(text(&run).contains("초당 12.5건까지 낮춰도"), "{}", text(&run));
+    }
+
+    /// A command that compares with a file that nobody wrote cannot be run.
+    #[test]
+    fn what_compares_is_named_only_where_there_is_a_copy() {
+        let side = crate::ask::tests::side();
+        let it = Why { side, ask: crate::ask::tests::ask(), ..Why::of_tests() };
+        assert_eq!(outcome(&facts(), &it)["verify"], Value::Null);
+        let copied = Copied { file: "/r/1.after.conf".into(), names: vec!["a".into(), "b".into()], is_beside: false };
+        let verify = |copied: Copied| {
+            let run = outcome(&Facts { copied: Some(copied), ..facts() }, &it);
+            run["verify"].as_str().unwrap_or_default().to_owned()
+        };
+        let said = verify(copied.clone());
+        assert_eq!(said, "weir lab ab /n.conf /r/1.after.conf -c 1 / --together a,b --metric errors");
+        let said = verify(Copied { is_beside: true, ..copied });
+        assert!(said.starts_with("cp /r/1.after.conf /after.conf && weir lab ab /n.conf /after.conf"), "{said}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_load::record::Hdr;
 
-use super::gather::Known;
+use super::gather::{Known, accepts_gzip};
 use super::signals::Load;
 use crate::block::Block;
 use crate::series::Series;
@@ -47,6 +47,7 @@ pub(super) fn load(
     Load {
         offered: known.offered,
         length_s: known.length_s,
+        accepts_gzip: accepts_gzip(&known.spec.client.argv),
         is_closed: known.is_closed,
         connections: known.connections,
         // What failed before it could be sent was wanted all the same.

@@ -80,6 +80,8 @@ pub struct Load {
     pub offered: Option<f64>,
     /// How long they were to be sent, s.
     pub length_s: f64,
+    /// Its requests say that an answer may be compressed; unknown of a script.
+    pub accepts_gzip: Option<bool>,
     /// Each asks again as soon as it is answered.
     pub is_closed: bool,
     /// Connections of a URL's load.
@@ -160,6 +162,12 @@ pub struct Conf {
     pub has_buffered_log: bool,
     /// `gzip on`.
     pub has_gzip: bool,
+    /// The largest `gzip_comp_level`; 0 where none is set, which is 1.
+    pub gzip_level: u64,
+    /// There is an `upstream` block.
+    pub has_upstream: bool,
+    /// The first address that a `proxy_pass` names itself, without an `upstream` block of that name.
+    pub passed: Option<String>,
     /// The servers of the largest upstream, as written, those that are down or stand by left out.
     pub servers: Vec<String>,
     /// What refuses or delays requests on purpose.

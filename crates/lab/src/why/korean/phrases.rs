@@ -19,6 +19,7 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("connections", "연결"),
     ("cost", "비용"),
     ("cpu", "CPU"),
+    ("CPUs", "CPU 배정"),
     ("database", "데이터베이스"),
     ("edge", "엣지"),
     ("expect", "기대 효과"),
@@ -65,6 +66,7 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("throttled", "제한"),
     ("tries", "시도"),
     ("try", "해 볼 것"),
+    ("tried", "해 본 결과"),
     ("tunnels", "터널"),
     ("undo", "되돌리기"),
     ("verify", "확인"),
@@ -136,7 +138,35 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("servers of the upstream", "업스트림의 서버"),
     ("next limit: CPU of {} at about {}/s", "다음 한계: 초당 약 {2}건에서 {1}의 CPU"),
     ("nothing was changed: your files are as they were", "아무것도 바꾸지 않음: 파일은 그대로임"),
-    ("{}   with that one change in after.conf", "{1}   after.conf에는 그 변경 하나만"),
+    ("helps: {}", "도움이 됨: {1}"),
+    ("does not help: {}", "도움이 되지 않음: {1}"),
+    ("makes it worse: {}", "나빠짐: {1}"),
+    ("not shown to help: {}", "도움이 된다고 할 수 없음: {1}"),
+    ("cannot be tried: {}", "시험할 수 없음: {1}"),
+    ("not tried: {}", "시험하지 않음: {1}"),
+    (
+        "good answers {} [{}, {}], from {} to {}/s, {} pairs of blocks",
+        "성공 응답 {1} [{2}, {3}], 초당 {4}건에서 {5}건으로, 블록 쌍 {6}개",
+    ),
+    ("{} {} [{}, {}], from {} to {} ms, {} pairs of blocks", "{1} {2} [{3}, {4}], {5} ms에서 {6} ms로, 블록 쌍 {7}개"),
+    ("it is no line of this file", "이 파일의 줄이 아님"),
+    ("the file says that already", "파일에 이미 있음"),
+    ("--try tries it", "--try를 쓰면 시험함"),
+    ("answers shrink with it, and more of it could not be given: {}", "줄이면 응답도 줄지만, 더 줄 수가 없음: {1}"),
+    (
+        "answers shrink with it, but giving more of it changed nothing: {}",
+        "줄이면 응답도 줄지만, 더 주어도 달라지지 않음: {1}",
+    ),
+    (
+        "answers shrink with it, but that they rise with more of it by {} is not sure: {}; more rounds (--rounds)",
+        "줄이면 응답도 줄지만, 더 주면 {1} 이상 늘어나는지는 확실하지 않음: {2}; 라운드를 늘리기 (--rounds)",
+    ),
+    ("this machine has no CPU beside the {} that {} runs on", "{2}이(가) 쓰는 CPU {1}개 말고는 이 머신에 CPU가 없음"),
+    (
+        "{} computes in one thread, which uses one CPU and no second",
+        "{1}은(는) 스레드 하나로 계산하므로 CPU를 하나만 씀",
+    ),
+    ("the other CPU has no room: {} is used, by {}", "다른 CPU에 여유가 없음: {2}이(가) {1} 사용"),
     ("none of the suspects can be squeezed by a lab", "랩이 줄여 볼 수 있는 용의자가 없음"),
     (
         "blocks of the proof were spoiled: the load generator, or other work",
@@ -197,7 +227,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("other work on this machine", "이 기기의 다른 작업"),
     ("pressure: the kernel does not tell it (PSI)", "압박: 커널이 알려 주지 않음 (PSI)"),
     ("the machine's CPUs", "기기의 CPU"),
-    ("the edge's account cannot be read: {}", "엣지의 집계를 읽을 수 없음: {}"),
+    ("the edge's account cannot be read: {}", "엣지의 집계를 읽을 수 없음: {1}"),
     ("the edge's account: it answered {} of {} looks", "엣지의 집계: {2}번 물어 {1}번 답함"),
     (
         "nginx's private log: {} of {} lines were lost, its socket being full; shares and means are of the rest",
@@ -387,16 +417,22 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "{1} / 60초 = 계속 낼 수 있는 새 연결은 초당 {2}개; 지금 응답은 초당 {3}건",
     ),
     (
-        "upstream … { keepalive 64; }   (HTTP/1.1 and Connection \"\" are there already)",
-        "upstream … { keepalive 64; }   (HTTP/1.1과 Connection \"\"는 이미 있음)",
-    ),
-    (
         "proxy_http_version 1.1; proxy_set_header Connection \"\";   (keepalive does nothing without)",
         "proxy_http_version 1.1; proxy_set_header Connection \"\";   (없으면 keepalive는 아무 일도 하지 않음)",
     ),
+    ("upstream … { keepalive {}; }", "upstream … { keepalive {1}; } 넣기"),
+    ("upstream … { keepalive {}; } {}", "upstream … { keepalive {1}; } {2} 넣기"),
     (
-        "upstream … { keepalive 64; } with proxy_http_version 1.1 and proxy_set_header Connection \"\"",
-        "upstream … { keepalive 64; }와 proxy_http_version 1.1, proxy_set_header Connection \"\"",
+        "upstream origin { server {}; keepalive {}; } proxy_pass http://origin;",
+        "upstream origin { server {1}; keepalive {2}; } proxy_pass http://origin; 으로 바꾸기",
+    ),
+    (
+        "upstream origin { server {}; keepalive {}; } proxy_pass http://origin; {}",
+        "upstream origin { server {1}; keepalive {2}; } proxy_pass http://origin; {3} 으로 바꾸기",
+    ),
+    (
+        "an upstream block with the servers and keepalive {}, and its name in proxy_pass: an address keeps no connection",
+        "서버와 keepalive {1}을(를) 넣은 upstream 블록, 그리고 proxy_pass에 그 이름: 주소만 쓰면 연결이 유지되지 않음",
     ),
     (
         "a larger keepalive, or more addresses of the upstream; a wider net.ipv4.ip_local_port_range only delays",
@@ -515,7 +551,6 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("edge: one worker's core", "엣지: 워커 하나의 코어"),
     ("{}; {} CPUs used of {} it may run on", "{1}; 쓸 수 있는 CPU {3}개 중 {2}개 사용"),
     ("1, nginx's default", "1, nginx 기본값"),
-    ("worker_processes auto;", "worker_processes auto; 로 바꾸기"),
     ("up to {} times as much, until the next limit", "다음 한계까지 최대 {1}배"),
     ("one worker of the edge has most connections", "엣지의 워커 하나가 연결을 거의 다 가짐"),
     ("edge: one of its workers", "엣지: 워커 중 하나"),
@@ -561,8 +596,8 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("edge: TLS handshakes", "엣지: TLS 핸드셰이크"),
     ("{} for {} requests, {} of them resumed", "요청 {2}건에 {1}번, 그중 {3}가 재개됨"),
     (
-        "keepalive_timeout 65s for clients, ssl_session_cache shared:SSL:10m, an ECDSA certificate",
-        "클라이언트에 keepalive_timeout 65s, ssl_session_cache shared:SSL:10m, ECDSA 인증서",
+        "keepalive_timeout 65s; ssl_session_cache shared:SSL:10m;   (for clients; and an ECDSA certificate)",
+        "keepalive_timeout 65s; ssl_session_cache shared:SSL:10m;   (클라이언트에; 그리고 ECDSA 인증서)",
     ),
     ("the edge's CPU for a request falls by half or more", "요청당 엣지 CPU가 절반 이하로 줄어듦"),
     ("neighbours on the same CPUs make the edge or an application wait", "같은 CPU의 이웃 때문에 엣지나 앱이 기다림"),
@@ -581,10 +616,9 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "{} new from clients for each request, {} to upstreams for each try",
         "새 연결: 요청마다 클라이언트에서 {1}, 시도마다 업스트림으로 {2}",
     ),
-    ("upstream … { keepalive 64; }, with HTTP/1.1", "HTTP/1.1과 함께 upstream … { keepalive 64; }"),
     (
-        "gzip_comp_level 1, or compressed once (gzip_static, a cache)",
-        "gzip_comp_level 1, 또는 한 번만 압축 (gzip_static, 캐시)",
+        "gzip_comp_level 1;   (or compressed once: gzip_static, a cache)",
+        "gzip_comp_level 1;   (또는 한 번만 압축: gzip_static, 캐시)",
     ),
     ("more CPUs for the edge", "엣지에 더 많은 CPU"),
     ("answers a second grow as its CPU for a request falls", "요청당 CPU가 줄어드는 만큼 초당 응답이 늚"),
@@ -592,8 +626,8 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("{}: its CPUs", "{1}: CPU"),
     ("{} CPUs used of {}, by {} threads", "스레드 {3}개가 CPU {2}개 중 {1}개 사용"),
     (
-        "proxy_cache with proxy_cache_valid 200 1s;   (or another application server)",
-        "proxy_cache와 proxy_cache_valid 200 1s;   (또는 앱 서버 추가)",
+        "proxy_cache for what may be a second old (proxy_cache_valid 200 1s), or another application server",
+        "1초 지난 것이어도 되는 응답에 proxy_cache (proxy_cache_valid 200 1s), 또는 앱 서버 추가",
     ),
     ("what is cached does not ask it", "캐시된 것은 앱에 묻지 않음"),
     ("one thread of the application is full", "앱의 스레드 하나가 가득 참"),
@@ -605,7 +639,15 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "as many processes as CPUs (cluster, pm2 -i max; sticky for Socket.IO)",
         "CPU 수만큼의 프로세스 (cluster, pm2 -i max; Socket.IO라면 sticky)",
     ),
-    ("more processes or threads of it", "프로세스나 스레드를 더 많이"),
+    ("as many processes or threads of it as CPUs", "CPU 수만큼의 프로세스나 스레드"),
+    (
+        "a CPU more for it, and then a process more; or less that it computes for each request",
+        "앱에 CPU를 하나 더, 그다음 프로세스를 하나 더; 또는 요청마다 덜 계산하기",
+    ),
+    (
+        "up to as many times as it has CPUs: with one, a second process would wait for the first",
+        "가진 CPU 수만큼까지 배로: 하나라면 두 번째 프로세스는 첫 번째를 기다림",
+    ),
     ("up to as many times as there are idle CPUs", "노는 CPU 수만큼까지 배로"),
     ("{}: its event loop stands still", "{1}: 이벤트 루프가 멈춰 있음"),
     (
@@ -739,8 +781,8 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("no request is sent where it fails", "실패하는 곳으로 보내는 요청이 없음"),
     ("{} ms to its answer; the slowest of the others {} ms", "응답까지 {1} ms; 나머지 중 가장 느린 것은 {2} ms"),
     (
-        "least_conn; in the upstream, until that server is as fast as the others",
-        "그 서버가 다른 서버만큼 빨라질 때까지 upstream에 least_conn;",
+        "upstream … { least_conn; }   (until that server is as fast as the others)",
+        "upstream … { least_conn; }   (그 서버가 다른 서버만큼 빨라질 때까지)",
     ),
     ("the tail is the others'", "꼬리 지연이 다른 서버와 같아짐"),
     ("a request that fails is sent again, and again", "실패한 요청을 다시, 또다시 보냄"),
@@ -748,8 +790,8 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("{} tries for {} requests: {} each", "요청 {2}건에 시도 {1}번: 하나당 {3}"),
     ("{} of the tries failed, and {} requests", "시도 {1} 실패, 요청 {2} 실패"),
     (
-        "proxy_next_upstream_tries 2; and no http_503 in proxy_next_upstream",
-        "proxy_next_upstream_tries 2; 그리고 proxy_next_upstream에서 http_503 빼기",
+        "proxy_next_upstream_tries 2;   (and no http_503 in proxy_next_upstream)",
+        "proxy_next_upstream_tries 2;   (그리고 proxy_next_upstream에서 http_503 빼기)",
     ),
     ("at most as many tries as requests and a tenth, when it fails", "실패할 때에도 시도는 요청 수의 1.1배 이하"),
     ("answers or sessions end at a configured time", "응답이나 세션이 설정된 시간에 끝남"),
@@ -791,7 +833,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "[::1]로의 시도 {1} 실패: 앱은 127.0.0.1에서만 들음",
     ),
     ("{} of their requests failed", "요청 {1} 실패"),
-    ("server 127.0.0.1:…; instead of localhost", "localhost 대신 server 127.0.0.1:…;"),
+    ("server 127.0.0.1:…;   (instead of localhost)", "server 127.0.0.1:…;   (localhost 대신)"),
     ("no try is refused", "거절되는 시도가 없음"),
     // Cache
     ("when an object expires, many fetch it at once", "객체가 만료되면 여럿이 한꺼번에 가져옴"),
@@ -857,7 +899,15 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("{} of {} Mbit/s, {} of it", "{2} Mbit/s 중 {1}, 그 {3}"),
     ("{} kB for each of all answered, headers among them", "응답 전체로 나누어 하나에 {1} kB, 헤더 포함"),
     ("smaller answers, or a faster link", "더 작은 응답이나 더 빠른 링크"),
-    ("gzip on; with gzip_types of what is text", "gzip on; 텍스트 형식을 gzip_types에"),
+    (
+        "answers that the application compresses itself, or that the edge keeps (proxy_cache); or a faster link behind the edge",
+        "앱이 직접 압축한 응답이나 엣지가 보관하는 응답 (proxy_cache); 또는 엣지 뒤의 더 빠른 링크",
+    ),
+    ("answers a second grow as the bytes on that link shrink", "그 링크의 바이트가 줄어드는 만큼 초당 응답이 늚"),
+    (
+        "gzip on; gzip_types text/plain text/css application/json application/javascript;",
+        "gzip on; gzip_types text/plain text/css application/json application/javascript; 넣기",
+    ),
     (
         "answers a second grow as their bytes shrink: 3 to 5 times for HTML",
         "바이트가 줄어드는 만큼 초당 응답이 늚: HTML이면 3~5배",
@@ -895,7 +945,16 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "이 머신의 어떤 태스크가 시간의 {1} 동안 디스크를 기다림",
     ),
     ("{} bodies were written to temporary files", "본문 {1}개를 임시 파일에 씀"),
-    ("proxy_buffers 16 32k; so that bodies stay in memory", "본문이 메모리에 남도록 proxy_buffers 16 32k;"),
+    ("proxy_buffers 16 32k;   (so that bodies stay in memory)", "proxy_buffers 16 32k;   (본문이 메모리에 남도록)"),
+    (
+        "what it writes and waits for at each request (fsync): several together, less often, or a faster disk",
+        "요청마다 쓰고 기다리는 것(fsync)을 여러 개 한꺼번에, 더 드물게, 또는 더 빠른 디스크",
+    ),
+    ("access_log … buffer=64k flush=1s;", "access_log … buffer=64k flush=1s; 넣기"),
+    (
+        "what the edge reads and writes itself (root, proxy_cache_path, logs) on a faster disk",
+        "엣지가 직접 읽고 쓰는 것 (root, proxy_cache_path, 로그)을 더 빠른 디스크에",
+    ),
     (
         "access_log … buffer=64k flush=1s; proxy_buffers 16 32k;",
         "access_log … buffer=64k flush=1s; proxy_buffers 16 32k; 넣기",
@@ -927,8 +986,8 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ),
     ("{} answers with 400", "400 응답 {1}건"),
     (
-        "hash $remote_addr consistent; (or ip_hash; or a cookie) in the upstream; or transports: [\"websocket\"]",
-        "upstream에 hash $remote_addr consistent; (또는 ip_hash나 쿠키); 또는 transports: [\"websocket\"]",
+        "upstream … { hash $remote_addr consistent; }   (or ip_hash, or a cookie; or transports: [\"websocket\"])",
+        "upstream … { hash $remote_addr consistent; }   (또는 ip_hash나 쿠키; 또는 transports: [\"websocket\"])",
     ),
     ("no session is unknown", "모르는 세션이 없음"),
     // B38

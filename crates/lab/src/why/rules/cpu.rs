@@ -1,5 +1,6 @@
 //! CPU that is used up: by one thread, by a quota, by neighbours, by handshakes.
 
+use super::upstream;
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
 use crate::why::signals::{Process, Role, Signals};
@@ -239,7 +240,11 @@ fn one_worker(s: &Signals) -> Option<Found> {
         .squeezed(squeeze(edge));
     Some(
         found
-            .knob("worker_processes auto;", format!("up to {} times as much, until the next limit", digits(edge.cpus))),
+            // "auto" counts the machine's CPUs, of which the edge may have fewer.
+            .knob(
+                format!("worker_processes {};", edge.cpus.round()),
+                format!("up to {} times as much, until the next limit", digits(edge.cpus)),
+            ),
     )
 }
 
@@ -280,12 +285,7 @@ fn crowded(s: &Signals) -> Option<Found> {
         .with("waited", format!("together they ran {} CPUs and waited for {} more", digits(ran), digits(waited)))
         .with("taken off", format!("{} times a second one was taken off its CPU for another", digits(edge.preempted)))
         .slows(&[Segment::Outside, Segment::Edge]);
-    Some(
-        found.knob(
-            format!("worker_processes {};", digits(cpus)),
-            "the tail shortens: nobody waits for a worker that waits",
-        ),
-    )
+    Some(found.knob(format!("worker_processes {cpus};"), "the tail shortens: nobody waits for a worker that waits"))
 }
 
 fn quota(s: &Signals) -> Option<Found> {
@@ -363,7 +363,7 @@ fn handshakes(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Outside])
         .squeezed(squeeze(edge));
     Some(found.knob(
-        "keepalive_timeout 65s for clients, ssl_session_cache shared:SSL:10m, an ECDSA certificate",
+        "keepalive_timeout 65s; ssl_session_cache shared:SSL:10m;   (for clients; and an ECDSA certificate)",
         "the edge's CPU for a request falls by half or more",
     ))
 }
@@ -443,9 +443,12 @@ fn edge_full(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
         .squeezed(squeeze(edge));
     let knob = match () {
-        () if churn > 0.5 => "upstream … { keepalive 64; }, with HTTP/1.1",
-        () if s.conf.has_gzip => "gzip_comp_level 1, or compressed once (gzip_static, a cache)",
-        () => "more CPUs for the edge",
+        () if churn > 0.5 && s.conf.keepalive.is_none() => upstream::pool(s, 64),
+        // Its default is the lowest, and who asks for nothing compressed gets nothing compressed.
+        () if s.conf.gzip_level > 1 && s.load.accepts_gzip == Some(true) => {
+            "gzip_comp_level 1;   (or compressed once: gzip_static, a cache)".to_owned()
+        }
+        () => "more CPUs for the edge".to_owned(),
     };
     Some(found.knob(knob, "answers a second grow as its CPU for a request falls"))
 }
@@ -475,7 +478,7 @@ fn app_full(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Wait, Segment::Connect])
         .squeezed(squeeze(app));
     Some(found.knob(
-        "proxy_cache with proxy_cache_valid 200 1s;   (or another application server)",
+        "proxy_cache for what may be a second old (proxy_cache_valid 200 1s), or another application server",
         "what is cached does not ask it",
     ))
 }
@@ -538,10 +541,17 @@ fn full_thread(s: &Signals) -> Option<Found> {
         )
         .slows(&[Segment::Wait, Segment::Connect])
         .squeezed(squeeze(app));
+    // Processes beyond the CPUs that it may use only wait for each other.
+    if app.cpus < 1.5 {
+        return Some(found.knob(
+            "a CPU more for it, and then a process more; or less that it computes for each request",
+            "up to as many times as it has CPUs: with one, a second process would wait for the first",
+        ));
+    }
     let knob = if app.is_node {
         "as many processes as CPUs (cluster, pm2 -i max; sticky for Socket.IO)"
     } else {
-        "more processes or threads of it"
+        "as many processes or threads of it as CPUs"
     };
     Some(found.knob(knob, "up to as many times as there are idle CPUs"))
 }
@@ -559,5 +569,40 @@ fn segments(process: &Process) -> &'static [Segment] {
     match process.role {
         Role::App | Role::Beside => &[Segment::Wait, Segment::Connect],
         Role::Edge | Role::Client => &[Segment::Outside, Segment::Edge, Segment::Body],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_level_is_for_what_is_compressed() {
+        let mut s = Signals::quiet();
+        s.processes[0].cpu = 0.98;
+        s.processes[0].threads = vec![(0.98, 0.01)];
+        s.conf.has_gzip = true;
+        let knob = |s: &Signals| edge_full(s).unwrap_or_default().knob;
+        assert_eq!(knob(&s), "more CPUs for the edge", "level 1 is what it has");
+        s.conf.gzip_level = 6;
+        s.load.accepts_gzip = Some(false);
+        assert_eq!(knob(&s), "more CPUs for the edge", "nothing was compressed");
+        s.load.accepts_gzip = Some(true);
+        assert!(knob(&s).starts_with("gzip_comp_level 1;"));
+    }
+
+    #[test]
+    fn there_are_never_more_processes_than_cpus() {
+        let mut s = Signals::quiet();
+        s.processes[1].threads = vec![(0.97, 0.02), (0.02, 0.0)];
+        s.processes[1].cpu = 0.98;
+        let knob = |s: &Signals| full_thread(s).unwrap_or_default().knob;
+        assert!(knob(&s).starts_with("a CPU more for it"), "{}", knob(&s));
+        s.processes[1].cpus = 2.0;
+        assert!(knob(&s).starts_with("as many processes"), "{}", knob(&s));
+        // Two of a machine's many.
+        s.machine.cpus = 64.0;
+        (s.processes[0].cpus, s.processes[0].cpu, s.processes[0].threads) = (2.0, 0.98, vec![(0.98, 0.01)]);
+        assert_eq!(one_worker(&s).unwrap_or_default().knob, "worker_processes 2;");
     }
 }

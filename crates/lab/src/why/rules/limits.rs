@@ -1,5 +1,6 @@
 //! Limits that are met: ports, the connection table, descriptors, queues. Each has somebody who counted it.
 
+use super::upstream;
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
 use crate::why::signals::{Host, Signals};
@@ -152,15 +153,13 @@ fn ports(s: &Signals) -> Option<Found> {
         )
         .squeezed(Squeeze::Ports(hub.name.clone()));
     let knob = match (s.conf.keepalive, s.conf.can_keep) {
-        (None | Some(0), true) => "upstream … { keepalive 64; }   (HTTP/1.1 and Connection \"\" are there already)",
+        (None | Some(0), _) => upstream::pool(s, 64),
         (Some(1..), false) => {
-            "proxy_http_version 1.1; proxy_set_header Connection \"\";   (keepalive does nothing without)"
-        }
-        (None | Some(0), false) => {
-            "upstream … { keepalive 64; } with proxy_http_version 1.1 and proxy_set_header Connection \"\""
+            "proxy_http_version 1.1; proxy_set_header Connection \"\";   (keepalive does nothing without)".to_owned()
         }
         (Some(1..), true) => {
             "a larger keepalive, or more addresses of the upstream; a wider net.ipv4.ip_local_port_range only delays"
+                .to_owned()
         }
     };
     Some(found.knob(knob, "new connections a request → below 0.02, and no errors of this kind"))

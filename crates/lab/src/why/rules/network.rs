@@ -13,6 +13,9 @@ const STUCK: f64 = 0.25;
 /// Share of a block under pressure that is not chance.
 const PRESSED: f64 = 0.10;
 
+/// What comes of compression.
+const EXPECT_SMALLER: &str = "answers a second grow as their bytes shrink: 3 to 5 times for HTML";
+
 /// The rules.
 pub const RULES: &[Rule] = &[
     Rule {
@@ -106,9 +109,22 @@ fn link(s: &Signals) -> Option<Found> {
         .with("edge", format!("its CPUs were {} used", percent(edge)))
         .slows(&[Segment::Outside, Segment::Body])
         .squeezed(Squeeze::Link(host.name.clone()));
-    let knob =
-        if s.conf.has_gzip { "smaller answers, or a faster link" } else { "gzip on; with gzip_types of what is text" };
-    Some(found.knob(knob, "answers a second grow as their bytes shrink: 3 to 5 times for HTML"))
+    // What the edge compresses has come to it as it was: between it and who stands behind it nothing becomes smaller.
+    let is_behind = s
+        .processes
+        .iter()
+        .any(|process| process.host == host.name && matches!(process.role, Role::App | Role::Beside) && !host.is_hub);
+    let (knob, expect) = match (is_behind, s.conf.has_gzip) {
+        (true, _) => (
+            "answers that the application compresses itself, or that the edge keeps (proxy_cache); or a faster link behind the edge",
+            "answers a second grow as the bytes on that link shrink",
+        ),
+        (false, true) => ("smaller answers, or a faster link", EXPECT_SMALLER),
+        (false, false) => {
+            ("gzip on; gzip_types text/plain text/css application/json application/javascript;", EXPECT_SMALLER)
+        }
+    };
+    Some(found.knob(knob, expect))
 }
 
 fn memory(s: &Signals) -> Option<Found> {
@@ -201,10 +217,16 @@ fn disk(s: &Signals) -> Option<Found> {
             if temporary > 0 { format!("{temporary} bodies were written to temporary files") } else { String::new() },
         )
         .slows(&[Segment::Body, Segment::Outside, Segment::Wait]);
-    let knob = if s.conf.has_buffered_log {
-        "proxy_buffers 16 32k; so that bodies stay in memory"
-    } else {
-        "access_log … buffer=64k flush=1s; proxy_buffers 16 32k;"
+    // Buffers of the edge change nothing about what another process writes; and hold bodies only where some were on disk.
+    let is_other = stuck.is_some_and(|process| process.role != Role::Edge);
+    let knob = match (is_other, temporary > 0, s.conf.has_buffered_log) {
+        (true, ..) => {
+            "what it writes and waits for at each request (fsync): several together, less often, or a faster disk"
+        }
+        (false, true, true) => "proxy_buffers 16 32k;   (so that bodies stay in memory)",
+        (false, true, false) => "access_log … buffer=64k flush=1s; proxy_buffers 16 32k;",
+        (false, false, false) => "access_log … buffer=64k flush=1s;",
+        (false, false, true) => "what the edge reads and writes itself (root, proxy_cache_path, logs) on a faster disk",
     };
     Some(found.knob(knob, "nothing waits for a disk"))
 }
@@ -254,7 +276,7 @@ fn stickiness(s: &Signals) -> Option<Found> {
         )
         .with("statuses", format!("{refused} answers with 400"));
     Some(found.knob(
-        "hash $remote_addr consistent; (or ip_hash; or a cookie) in the upstream; or transports: [\"websocket\"]",
+        "upstream … { hash $remote_addr consistent; }   (or ip_hash, or a cookie; or transports: [\"websocket\"])",
         "no session is unknown",
     ))
 }
@@ -262,6 +284,32 @@ fn stickiness(s: &Signals) -> Option<Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_at_the_edge_makes_a_link_behind_it_carry_more() {
+        let full = |name: &str| {
+            let mut s = Signals::quiet();
+            let mut host = s.hosts[0].clone();
+            (host.is_hub, host.name, host.link_bits, host.link_max) = (false, name.to_owned(), 9.7e6, Some(10e6));
+            s.hosts.push(host);
+            s.processes[1].host = "origin".into();
+            link(&s).unwrap_or_default().knob
+        };
+        assert!(full("client").starts_with("gzip on;"));
+        assert!(full("origin").contains("application compresses itself"), "{}", full("origin"));
+    }
+
+    #[test]
+    fn an_applications_disk_is_not_the_edges_buffers() {
+        let mut s = Signals::quiet();
+        s.processes[1].stuck = 0.6;
+        let knob = disk(&s).unwrap_or_default().knob;
+        assert!(knob.contains("fsync") && !knob.contains("proxy_buffers"), "{knob}");
+        s.processes.swap(0, 1);
+        (s.processes[0].role, s.processes[1].role) = (Role::Edge, Role::App);
+        let knob = disk(&s).unwrap_or_default().knob;
+        assert_eq!(knob, "access_log … buffer=64k flush=1s;", "no body was on disk");
+    }
 
     #[test]
     fn who_was_killed_for_want_of_memory_is_named_before_what_came_of_it() {

@@ -180,10 +180,27 @@ fn small(s: &Signals) -> Option<Found> {
         )
         .with("pool", format!("keepalive {size} a worker; about {} requests in flight", digits(in_flight)))
         .slows(&[Segment::Connect, Segment::Outside, Segment::Wait]);
-    Some(found.knob(
-        format!("keepalive {wanted};   (what is in flight at once, and a fifth)"),
-        "new connections a request → below 0.05",
-    ))
+    let knob = match s.conf.keepalive {
+        Some(_) => format!("keepalive {wanted};   (what is in flight at once, and a fifth)"),
+        None => pool(s, wanted as u64),
+    };
+    Some(found.knob(knob, "new connections a request → below 0.05"))
+}
+
+/// What gives the edge a pool of so many connections. Only an `upstream` block has one: a `proxy_pass` to an address keeps none.
+pub(super) fn pool(s: &Signals, size: u64) -> String {
+    let http = if s.conf.can_keep { "" } else { " proxy_http_version 1.1; proxy_set_header Connection \"\";" };
+    match (s.conf.has_upstream, &s.conf.passed) {
+        (true, _) => format!("upstream … {{ keepalive {size}; }}{http}"),
+        (false, Some(server)) => {
+            format!("upstream origin {{ server {server}; keepalive {size}; }} proxy_pass http://origin;{http}")
+        }
+        (false, None) => {
+            format!(
+                "an upstream block with the servers and keepalive {size}, and its name in proxy_pass: an address keeps no connection"
+            )
+        }
+    }
 }
 
 fn closed(s: &Signals) -> Option<Found> {
@@ -258,8 +275,10 @@ fn one_bad(s: &Signals) -> Option<Found> {
         .with("server", format!("{} ms to its answer; the slowest of the others {} ms", digits(slow_ms), digits(rest)))
         .slows(&[Segment::Wait]);
     Some(
-        found
-            .knob("least_conn; in the upstream, until that server is as fast as the others", "the tail is the others'"),
+        found.knob(
+            "upstream … { least_conn; }   (until that server is as fast as the others)",
+            "the tail is the others'",
+        ),
     )
 }
 
@@ -283,7 +302,7 @@ fn amplified(s: &Signals) -> Option<Found> {
         )
         .slows(&[Segment::Wait, Segment::Connect]);
     Some(found.knob(
-        "proxy_next_upstream_tries 2; and no http_503 in proxy_next_upstream",
+        "proxy_next_upstream_tries 2;   (and no http_503 in proxy_next_upstream)",
         "at most as many tries as requests and a tenth, when it fails",
     ))
 }
@@ -356,12 +375,29 @@ fn dual(s: &Signals) -> Option<Found> {
             format!("{} of the tries at [::1] failed: the application listens on 127.0.0.1 alone", of(bad, tries)),
         )
         .with("clients", format!("{} of their requests failed", of(s.failed(), s.load.sent)));
-    Some(found.knob("server 127.0.0.1:…; instead of localhost", "no try is refused"))
+    Some(found.knob("server 127.0.0.1:…;   (instead of localhost)", "no try is refused"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `keepalive` is a directive of an `upstream` block, and of nothing else.
+    #[test]
+    fn a_pool_needs_an_upstream_block() {
+        let mut s = Signals::quiet();
+        s.conf.keepalive = None;
+        s.conf.can_keep = false;
+        assert!(pool(&s, 64).starts_with("an upstream block with the servers and keepalive 64"));
+        s.conf.passed = Some("127.0.0.1:3000".into());
+        let http = "proxy_http_version 1.1; proxy_set_header Connection \"\";";
+        let whole = "upstream origin { server 127.0.0.1:3000; keepalive 64; } proxy_pass http://origin;";
+        assert_eq!(pool(&s, 64), format!("{whole} {http}"));
+        s.conf.has_upstream = true;
+        assert_eq!(pool(&s, 64), format!("upstream … {{ keepalive 64; }} {http}"));
+        s.conf.can_keep = true;
+        assert_eq!(pool(&s, 64), "upstream … { keepalive 64; }");
+    }
 
     /// A pool of so many places, of which none was kept for long.
     fn churned(size: u64) -> Signals {

@@ -1,0 +1,150 @@
+//! Which CPUs the edge, the load generator and the application have: who shares one, and whether another way would do.
+//!
+//! A generator that shares a CPU with the application takes from it what it needs itself, so that neither a rate nor a proof means
+//! what it says. On two CPUs two of the three have to share; which two is chosen by what they use.
+
+use super::rule::percent;
+use super::signals::{Role, Signals};
+use crate::ask::Cpus;
+
+/// CPUs that are used so much make who shares them wait for each other.
+const FULL: f64 = 0.9;
+/// What others may use of CPUs that they share, so that none of them waits long.
+const ROOM: f64 = 0.75;
+
+/// The three that share, in the order of [`Cpus`].
+const NAMES: [&str; 3] = ["edge", "load generator", "application"];
+
+/// CPUs that each of the three used.
+fn used(signals: &Signals) -> [f64; 3] {
+    let of = |is: &dyn Fn(Role) -> bool| -> f64 {
+        signals.processes.iter().filter(|process| is(process.role)).map(|process| process.cpu).sum()
+    };
+    let sum = [Role::Edge, Role::Client].map(|role| of(&|one| one == role));
+    [sum[0], sum[1], of(&|one| one == Role::App)]
+}
+
+fn lists(cpus: &Cpus) -> [&Vec<usize>; 3] {
+    [&cpus.edge, &cpus.client, &cpus.origin]
+}
+
+/// Sets of CPUs, who has them, and what they use of them together.
+fn sets(cpus: &Cpus, used: [f64; 3]) -> Vec<(Vec<usize>, Vec<usize>, f64)> {
+    let mut sets: Vec<(Vec<usize>, Vec<usize>, f64)> = Vec::new();
+    for (part, list) in lists(cpus).into_iter().enumerate() {
+        let used = used.get(part).copied().unwrap_or(0.0) / list.len().max(1) as f64;
+        match sets.iter_mut().find(|(known, ..)| known.iter().any(|cpu| list.contains(cpu))) {
+            Some((_, parts, sum)) => {
+                parts.push(part);
+                *sum += used;
+            }
+            None => sets.push((list.clone(), vec![part], used)),
+        }
+    }
+    sets
+}
+
+/// `edge on CPU 0; load generator and application share CPU 1, of which they used 64 %`.
+pub fn in_words(cpus: &Cpus, signals: &Signals) -> Option<String> {
+    let sets = sets(cpus, used(signals));
+    let is_shared = sets.iter().any(|(_, parts, _)| parts.len() > 1);
+    let numbers = |list: &[usize]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let said = |(list, parts, used): &(Vec<usize>, Vec<usize>, f64)| {
+        let names: Vec<&str> = parts.iter().filter_map(|part| NAMES.get(*part).copied()).collect();
+        match names.as_slice() {
+            [one] => format!("{one} on CPU {}", numbers(list)),
+            [first @ .., last] => {
+                let names = format!("{} and {last}", first.join(", "));
+                format!("{names} share CPU {}, of which they used {}", numbers(list), percent(*used))
+            }
+            [] => String::new(),
+        }
+    };
+    is_shared.then(|| sets.iter().map(said).collect::<Vec<_>>().join("; "))
+}
+
+/// A better way to share out these CPUs, where those of two are full: whoever used most there gets CPUs alone, if what the other two use
+/// has room together. The error says why no way works; nothing is to be changed where nobody is in another's way.
+pub fn better(now: &Cpus, allowed: &[usize], signals: &Signals) -> Result<Option<Cpus>, String> {
+    let used = used(signals);
+    let crowded = sets(now, used).into_iter().filter(|(_, parts, sum)| parts.len() > 1 && *sum >= FULL);
+    let Some((_, parts, sum)) = crowded.max_by(|one, other| one.2.total_cmp(&other.2)) else { return Ok(None) };
+    let of = |part: usize| used.get(part).copied().unwrap_or(0.0);
+    let names =
+        |parts: &[usize]| parts.iter().filter_map(|part| NAMES.get(*part).copied()).collect::<Vec<_>>().join(" and ");
+    let crowd = format!("{} used {} of the CPUs that they share", names(&parts), percent(sum));
+    let ([first, rest @ ..], Some(alone)) =
+        (allowed, parts.iter().copied().max_by(|one, other| of(*one).total_cmp(&of(*other))))
+    else {
+        return Ok(None);
+    };
+    if rest.is_empty() {
+        return Err(format!(
+            "{crowd}, and there is one CPU alone: no other way to share it out works (weir load from another machine)"
+        ));
+    }
+    let others: Vec<usize> = (0..NAMES.len()).filter(|part| *part != alone).collect();
+    // With CPUs of its own the first answers more, and the others have more to do: as much more as it gets.
+    let gain = (1.0 / of(alone).max(0.1)).clamp(1.0, 2.0);
+    let together: f64 = others.iter().map(|part| of(*part)).sum::<f64>() * gain;
+    if together > ROOM {
+        return Err(format!(
+            "{crowd}; with {} alone, {} would use {} of the other: no way to share out {} CPUs works (fewer --connections, a lower --rate, or weir load from another machine)",
+            names(&[alone]),
+            names(&others),
+            percent(together),
+            allowed.len()
+        ));
+    }
+    let mut lists = [vec![*first], vec![*first], vec![*first]];
+    if let Some(own) = lists.get_mut(alone) {
+        *own = rest.to_vec();
+    }
+    let [edge, client, origin] = lists;
+    let other = Cpus { edge, client, origin };
+    Ok((other != *now).then_some(other))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// What edge, application and generator used.
+    fn using(edge: f64, app: f64, load: f64) -> Signals {
+        let mut signals = Signals::quiet();
+        for (process, cpu) in signals.processes.iter_mut().zip([edge, app, load]) {
+            process.cpu = cpu;
+        }
+        signals
+    }
+
+    #[test]
+    fn who_shares_a_cpu_is_named() {
+        let two = Cpus::of(&[0, 1]);
+        assert_eq!(
+            in_words(&two, &using(0.5, 0.3, 0.2)).unwrap(),
+            "edge on CPU 0; load generator and application share CPU 1, of which they used 50 %"
+        );
+        assert_eq!(in_words(&Cpus::of(&[0, 1, 2]), &using(0.5, 0.3, 0.2)), None);
+    }
+
+    #[test]
+    fn a_full_application_gets_a_cpu_and_the_others_share() {
+        let two = Cpus::of(&[0, 1]);
+        let chosen = better(&two, &[0, 1], &using(0.1, 0.85, 0.12)).unwrap().unwrap();
+        assert_eq!((chosen.origin, chosen.edge, chosen.client), (vec![1], vec![0], vec![0]));
+        // A generator that needs most has its own.
+        let chosen = better(&two, &[0, 1], &using(0.2, 0.2, 0.75)).unwrap().unwrap();
+        assert_eq!((chosen.client, chosen.edge, chosen.origin), (vec![1], vec![0], vec![0]));
+    }
+
+    #[test]
+    fn nobody_in_the_way_changes_nothing_and_no_way_is_said() {
+        let two = Cpus::of(&[0, 1]);
+        assert_eq!(better(&two, &[0, 1], &using(0.98, 0.3, 0.3)), Ok(None), "the edge has its CPU alone");
+        let why = better(&two, &[0, 1], &using(0.9, 0.6, 0.4)).unwrap_err();
+        assert!(why.contains("no way to share out 2 CPUs works"), "{why}");
+        assert!(better(&Cpus::of(&[3]), &[3], &using(0.4, 0.4, 0.2)).unwrap_err().contains("one CPU alone"));
+    }
+}

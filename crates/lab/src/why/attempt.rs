@@ -1,0 +1,355 @@
+//! A remedy is a hypothesis until it is tried: the recommended line in a copy of the configuration, in turns with the original.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::remedy::{self, Made};
+use super::rule::percent;
+use super::run::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
+use super::say::Facts;
+use super::signals::Signals;
+use super::widen;
+use crate::ask::{Ask, Load};
+use crate::metric::{self, digits};
+use crate::schedule::{Arm, blocks};
+use crate::stats;
+
+/// Pairs of blocks: fewer than 6 have no exact interval at 95 %; more than 8 take longer than what is asked is worth.
+const PAIRS: (usize, usize) = (6, 8);
+/// What a block takes beside its load: its processes start and end.
+const START: Duration = Duration::from_millis(1500);
+
+/// Beyond this a change is said without its figure.
+const TENFOLD: f64 = 9.0;
+
+/// Whether a remedy is tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trying {
+    /// How long it may take; nothing is tried in no time.
+    pub budget: Duration,
+    /// However long it takes.
+    pub is_asked: bool,
+}
+
+/// The copy of the configuration, for whoever wants to look, or to compare again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Copied {
+    /// Its file.
+    pub file: PathBuf,
+    /// The directives that differ.
+    pub names: Vec<String>,
+    /// It has to stand beside the original, whose paths begin there.
+    pub is_beside: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tried {
+    /// `helps`, `does not help`, `makes it worse`, `not shown to help`, `cannot be tried`, `not tried`.
+    pub name: String,
+    /// The sentence.
+    pub text: String,
+    /// The figure before and after, of each pair.
+    pub pairs: Vec<(f64, f64)>,
+}
+
+impl Tried {
+    fn without(name: &str, why: impl AsRef<str>) -> Tried {
+        Tried { name: name.to_owned(), text: format!("{name}: {}", why.as_ref()), pairs: Vec::new() }
+    }
+}
+
+/// What a try is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Measure {
+    /// Good answers a second: more is better.
+    Answers,
+    /// A quantile of the latency, by its place in [`super::signals::Load::ms`]; less is better.
+    Latency(&'static str, usize),
+}
+
+impl Trying {
+    /// How many pairs of blocks there are time for; none is why not.
+    fn pairs(self, ask: &Ask) -> Result<usize, String> {
+        let one = 2 * (ask.length() + ask.warm_up + START);
+        let fit = (self.budget.as_secs_f64() / one.as_secs_f64().max(1e-3)) as usize;
+        if fit >= PAIRS.0 || self.is_asked {
+            return Ok(fit.clamp(PAIRS.0, PAIRS.1));
+        }
+        let (takes, budget) = ((one * PAIRS.0 as u32).as_secs_f64(), self.budget.as_secs_f64());
+        Err(format!(
+            "{} pairs of blocks take {takes:.0} s, and there are {budget:.0} (--try-budget); --try asks for it anyway",
+            PAIRS.0
+        ))
+    }
+
+    /// What is said of it before the first block.
+    pub fn outlook(self, ask: &Ask) -> String {
+        match self.pairs(ask) {
+            Ok(pairs) => {
+                let time = 2 * (ask.length() + ask.warm_up + START) * pairs as u32;
+                format!(
+                    "The remedy, if it is a line of the file, is tried in {pairs} pairs of blocks: about {:.0} s more",
+                    time.as_secs_f64()
+                )
+            }
+            Err(_) if self.budget.is_zero() => "The remedy is not tried (--try)".to_owned(),
+            Err(why) => format!("The remedy is not tried: {why}"),
+        }
+    }
+
+    /// Blocks at most.
+    pub fn blocks_max(self, ask: &Ask) -> usize {
+        self.pairs(ask).map_or(0, |pairs| 2 * pairs)
+    }
+}
+
+impl Lab<'_> {
+    /// Writes the copy with the remedy of a finding, and compares it with the original.
+    pub(super) fn attempt(&mut self, facts: &mut Facts, lead: usize) -> Result<(), Ended> {
+        let Some(found) = facts.findings.get(lead).map(|finding| finding.found.clone()) else { return Ok(()) };
+        let (knob, expect) = (found.knob, found.expect);
+        let made = match remedy::made(&knob, &self.it.side.tree) {
+            Ok(made) => made,
+            Err(why) => {
+                facts.tried = Some(Tried::without("cannot be tried", why));
+                return Ok(());
+            }
+        };
+        let copied = copy(&made, &self.it.store, &self.id).map_err(Ended::Broken)?;
+        facts.copied = Some(copied.clone());
+        facts.tried = Some(match self.compare(facts, &expect, &made, &copied) {
+            Ok(tried) => tried,
+            // What is known stays known.
+            Err(Ended::Stopped) => Tried::without("not tried", "stopped before its end"),
+            Err(Ended::Broken(why)) => Tried::without("cannot be tried", why.lines().next().unwrap_or_default()),
+        });
+        Ok(())
+    }
+
+    fn compare(&mut self, facts: &Facts, expect: &str, made: &Made, copied: &Copied) -> Result<Tried, Ended> {
+        if made.names().iter().any(|name| name == "gzip") && facts.full.load.accepts_gzip == Some(false) {
+            let why = "the load does not ask for what is compressed: -H \"Accept-Encoding: gzip\"";
+            return Ok(Tried::without("cannot be tried", why));
+        }
+        if !self.it.ask.is_isolated && copied.is_beside {
+            return Ok(Tried::without(
+                "cannot be tried",
+                "without root, a copy has to stand beside the file, whose paths begin there",
+            ));
+        }
+        let measure = match measure(facts, expect) {
+            Ok(measure) => measure,
+            Err(why) => return Ok(Tried::without("cannot be tried", why)),
+        };
+        let pairs = match self.it.trying.pairs(&self.it.ask) {
+            Ok(pairs) => pairs,
+            Err(_) if self.it.trying.budget.is_zero() => return Ok(Tried::without("not tried", "--try tries it")),
+            Err(why) => return Ok(Tried::without("not tried", why)),
+        };
+        let load = self.it.ask.load.clone();
+        let mut found = vec![(0.0, 0.0); pairs];
+        for place in blocks(self.it.seed, pairs) {
+            let after = place.arm == Arm::After;
+            let what = if after { "trying the remedy" } else { "as it is" };
+            self.tell.progress(place.index, 2 * pairs, what);
+            let Some(signals) = self.tried(&load, after.then_some((made, copied)))? else {
+                return Ok(Tried::without("not tried", "blocks were spoiled: the load generator, or other work"));
+            };
+            if let Some(pair) = found.get_mut(place.pair) {
+                let value = figure(measure, &signals);
+                if after { pair.1 = value } else { pair.0 = value }
+            }
+        }
+        let offered = match &load {
+            Load::Path { rate, .. } => *rate,
+            Load::Script { .. } => None,
+        };
+        Ok(judged(measure, found, offered))
+    }
+
+    /// A block of the original, or of the copy; `None` where three in a row were spoiled.
+    fn tried(&mut self, load: &Load, with: Option<(&Made, &Copied)>) -> Result<Option<Signals>, Ended> {
+        for _ in 0..=AGAIN_MAX {
+            let (mut spec, dir) = self.spec(load)?;
+            match with {
+                Some((made, _)) if self.it.ask.is_isolated => {
+                    spec.overlays = write_overlays(&dir, &made.files).map_err(Ended::Broken)?;
+                }
+                Some((_, copied)) => {
+                    let edge = spec.edge.clone();
+                    let own = spec.processes.iter_mut().filter(|process| process.name == edge);
+                    let original = self.it.side.file.display().to_string();
+                    own.flat_map(|process| process.argv.iter_mut()).filter(|word| **word == original).for_each(
+                        |word| {
+                            *word = copied.file.display().to_string();
+                        },
+                    );
+                }
+                None => {}
+            }
+            let signals = self.block(&spec, load)?;
+            if gate(&signals).is_none() {
+                return Ok(Some(signals));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Writes the copy beside the runs.
+fn copy(made: &Made, store: &Path, id: &str) -> Result<Copied, String> {
+    let file = store.join(format!("{id}.after.conf"));
+    let file = std::path::absolute(&file).unwrap_or(file);
+    let written = fs::create_dir_all(store).and_then(|()| fs::write(&file, made.text()));
+    written.map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(Copied { file, names: made.names(), is_beside: !made.is_movable() })
+}
+
+/// What the try looks at: what is at its end has to answer more; what is not has to answer sooner.
+fn measure(facts: &Facts, expect: &str) -> Result<Measure, String> {
+    // What shortens the tail is not seen in the median.
+    let is_tail = ["tail", "longest", "p99"].iter().any(|word| expect.contains(word));
+    if facts.is_saturated || facts.full.load.is_closed {
+        return Ok(Measure::Answers);
+    }
+    let requests = facts.full.load.sent;
+    [("p95", 2), ("p50", 1)]
+        .into_iter()
+        .filter(|(key, _)| *key != "p50" || !is_tail)
+        .find(|(key, _)| metric::of(key).is_some_and(|metric| requests >= metric.requests_min))
+        .map(|(key, at)| Measure::Latency(key, at))
+        .ok_or_else(|| {
+            format!("{requests} requests in a block are too few to see a difference in latency: a longer --block")
+        })
+}
+
+fn figure(measure: Measure, signals: &Signals) -> f64 {
+    match measure {
+        Measure::Answers => signals.goodput(),
+        Measure::Latency(_, at) => signals.load.ms.get(at).copied().unwrap_or(0.0),
+    }
+}
+
+/// What the pairs say: the exact 95 % interval of the change, and one of four words.
+fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tried {
+    let (name, unit, sign, needed) = match measure {
+        Measure::Answers => ("good answers", "/s", 1.0, widen::needed(&pairs, offered)),
+        Measure::Latency(key, _) => (key, " ms", -1.0, metric::of(key).map_or(0.05, |metric| metric.threshold)),
+    };
+    let logs: Vec<f64> = pairs.iter().map(|(before, after)| (after.max(1e-3) / before.max(1e-3)).ln()).collect();
+    let Some(interval) = stats::interval(&logs, 0.95) else {
+        return Tried { pairs, ..Tried::without("not shown to help", "too few pairs") };
+    };
+    let part = |log: f64| log.exp_m1();
+    let value = stats::hodges_lehmann(&logs);
+    // For the better is positive.
+    let (one, other) = (sign * interval.low, sign * interval.high);
+    let (low, high) = (one.min(other), one.max(other));
+    let bound = needed.ln_1p();
+    let word = match () {
+        () if low > 0.0 && sign * value >= bound => "helps",
+        () if high < 0.0 && -sign * value >= bound => "makes it worse",
+        () if high < bound.max(f64::MIN_POSITIVE) || (low > -bound && high < bound) => "does not help",
+        () => "not shown to help",
+    };
+    let middle = |of: fn(&(f64, f64)) -> f64| digits(stats::median(&pairs.iter().map(of).collect::<Vec<_>>()));
+    let signed = |log: f64| match part(log) {
+        // Beside next to nothing a part says nothing: the figures follow.
+        part if part > TENFOLD => "more than tenfold".to_owned(),
+        part => format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part.abs())),
+    };
+    let text = format!(
+        "{word}: {name} {} [{}, {}], from {} to {}{unit}, {} pairs of blocks",
+        signed(value),
+        signed(interval.low),
+        signed(interval.high),
+        middle(|pair| pair.0),
+        middle(|pair| pair.1),
+        pairs.len()
+    );
+    Tried { name: word.to_owned(), text, pairs }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::stats::chance::normal;
+
+    fn pairs(before: f64, after: f64, noise: f64, seed: u64) -> Vec<(f64, f64)> {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut block = |mean: f64| mean * (noise * normal(&mut rng)).exp();
+        (0..8).map(|_| (block(before), block(after))).collect()
+    }
+
+    #[test]
+    fn a_try_says_one_of_four_words() {
+        let of = |measure, after: f64, noise| judged(measure, pairs(190.0, after, noise, 3), None).name;
+        assert_eq!(of(Measure::Answers, 240.0, 0.01), "helps");
+        assert_eq!(of(Measure::Answers, 190.0, 0.005), "does not help");
+        assert_eq!(of(Measure::Answers, 150.0, 0.01), "makes it worse");
+        assert_eq!(of(Measure::Answers, 200.0, 0.30), "not shown to help");
+        assert_eq!(of(Measure::Latency("p50", 1), 120.0, 0.01), "helps");
+        assert_eq!(of(Measure::Latency("p50", 1), 240.0, 0.01), "makes it worse");
+        let text = judged(Measure::Answers, pairs(100.0, 110.0, 0.0, 1), None).text;
+        assert_eq!(text, "helps: good answers +10 % [+10 %, +10 %], from 100 to 110/s, 8 pairs of blocks");
+    }
+
+    #[test]
+    fn more_than_nothing_has_no_per_cent() {
+        let text = judged(Measure::Answers, vec![(0.0, 200.0); 8], None).text;
+        let tenfold = "more than tenfold";
+        assert_eq!(
+            text,
+            format!("helps: good answers {tenfold} [{tenfold}, {tenfold}], from 0 to 200/s, 8 pairs of blocks")
+        );
+    }
+
+    /// What does nothing is said to help about as rarely as an interval of 95 % lets it.
+    #[test]
+    fn what_does_nothing_is_not_said_to_help() {
+        let helps = |seed| judged(Measure::Answers, pairs(190.0, 190.0, 0.03, seed), None).name == "helps";
+        let wrong = (0..400).filter(|seed| helps(*seed)).count();
+        assert!(wrong <= 20, "{wrong} of 400");
+    }
+
+    #[test]
+    fn few_failures_can_be_mended() {
+        let few: Vec<(f64, f64)> = vec![(995.0, 1000.0); 8];
+        assert_eq!(judged(Measure::Answers, few.clone(), Some(1000.0)).name, "helps");
+        assert_eq!(judged(Measure::Answers, few, None).name, "does not help", "half a per cent of a closed loop");
+    }
+
+    #[test]
+    fn the_time_it_takes_is_said_and_kept_to() {
+        let ask = |seconds| Ask {
+            block: Duration::from_secs(seconds),
+            warm_up: Duration::from_secs(1),
+            ..crate::ask::tests::ask()
+        };
+        let trying = Trying { budget: Duration::from_secs(180), is_asked: false };
+        assert_eq!((trying.pairs(&ask(8)), trying.blocks_max(&ask(8))), (Ok(8), 16));
+        assert!(trying.outlook(&ask(8)).contains("8 pairs of blocks: about 168 s more"), "{}", trying.outlook(&ask(8)));
+        let why = trying.pairs(&ask(30)).unwrap_err();
+        assert_eq!(why, "6 pairs of blocks take 390 s, and there are 180 (--try-budget); --try asks for it anyway");
+        assert_eq!(Trying { is_asked: true, ..trying }.pairs(&ask(30)), Ok(6));
+        assert_eq!(Trying::default().outlook(&ask(8)), "The remedy is not tried (--try)");
+    }
+
+    #[test]
+    fn what_is_not_full_has_to_answer_sooner() {
+        let mut facts = Facts { full: Signals::quiet(), is_saturated: true, ..Facts::default() };
+        assert_eq!(measure(&facts, "x"), Ok(Measure::Answers));
+        facts.is_saturated = false;
+        assert_eq!(measure(&facts, "x"), Ok(Measure::Latency("p95", 2)));
+        facts.full.load.sent = 600;
+        assert_eq!(measure(&facts, "x"), Ok(Measure::Latency("p50", 1)));
+        assert!(measure(&facts, "the tail shortens").is_err(), "the median says nothing of a tail");
+        facts.full.load.sent = 60;
+        assert!(measure(&facts, "x").is_err());
+    }
+}
