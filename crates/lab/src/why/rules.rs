@@ -7,6 +7,7 @@ mod limits;
 mod load;
 mod network;
 mod upstream;
+pub(super) mod waits;
 
 use super::rule::{Found, Rule, Segment};
 use super::signals::Signals;
@@ -16,7 +17,7 @@ pub const FINDINGS_MAX: usize = 3;
 
 /// Every rule, family by family.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [limits::RULES, cpu::RULES, inside::RULES, upstream::RULES, cache::RULES, network::RULES, load::RULES]
+    [limits::RULES, cpu::RULES, inside::RULES, upstream::RULES, cache::RULES, network::RULES, load::RULES, waits::RULES]
         .into_iter()
         .flatten()
 }

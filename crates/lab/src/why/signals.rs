@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::watch::edge::{Cache, Peer};
+use crate::watch::inside::Inside;
 
 /// Everything that was seen of one block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,8 @@ pub struct Signals {
     pub pools: Vec<Pool>,
     /// What processes told of themselves when they were asked.
     pub told: Vec<Told>,
+    /// Where threads waited, if that was asked for.
+    pub inside: Option<Inside>,
 }
 
 /// A pool of an application.
@@ -479,6 +482,7 @@ impl Signals {
             wrote: BTreeMap::new(),
             pools: Vec::new(),
             told: Vec::new(),
+            inside: None,
         }
     }
 }
