@@ -379,6 +379,10 @@ pub struct WhyArgs {
     /// redis=:password@127.0.0.1:6379; or node. Those that listen in the stack are found by themselves; may be repeated
     #[arg(long = "probe", value_name = "KIND=WHERE", value_parser = weir_lab::watch::probe::Wanted::of, help_heading = "Stack")]
     pub probes: Vec<weir_lab::watch::probe::Wanted>,
+    /// Where the threads of applications and of what they ask wait: for which lock, which peer, a disk, a CPU. By programs in the
+    /// kernel (root, BTF, x86-64); by /proc where it takes none, or with --inside=proc. What was used is said
+    #[arg(long, value_name = "WAY", num_args = 0..=1, require_equals = true, default_missing_value = "auto", value_parser = inside, help_heading = "Stack")]
+    pub inside: Option<weir_lab::watch::inside::Way>,
     /// A pool of the application that an environment variable says the size of: it is set, and --prove squeezes it; may be repeated
     #[arg(long = "pool", value_name = "[PROCESS:]VARIABLE=SIZE", value_parser = pool, help_heading = "Stack")]
     pub pools: Vec<weir_lab::why::signals::Pool>,
@@ -430,6 +434,14 @@ fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, String> {
         return Err(wrong());
     }
     Ok(weir_lab::why::signals::Pool { process: process.to_owned(), variable: variable.to_owned(), size })
+}
+
+fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, String> {
+    match text {
+        "auto" => Ok(weir_lab::watch::inside::Way::Auto),
+        "proc" => Ok(weir_lab::watch::inside::Way::Proc),
+        _ => Err("--inside alone, --inside=auto or --inside=proc".to_owned()),
+    }
 }
 
 fn slo(text: &str) -> Result<(&'static str, Duration), String> {

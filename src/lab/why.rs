@@ -53,6 +53,7 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
         seed: args.stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64),
         inject: args.inject.as_deref().map_or(Ok(Value::Null), injected)?,
         probes: args.probes.clone(),
+        inside: args.inside.unwrap_or_default(),
         pools: args.pools.clone(),
         is_korean: language == Language::Korean,
         lab,

@@ -3,6 +3,7 @@
 //! ```text
 //!   keeper ── Watcher ──► /proc of every process and network   (meter::host)
 //!                    ├──► the edge's own account: weir's API, or stub_status and a private log   (edge, sink)
+//!                    ├──► where their threads wait, if asked: programs in the kernel, or /proc   (inside)
 //!                    ├──► programs behind it that tell something of themselves, each half second   (probe)
 //!                    └──► what the edge logged   (errors)
 //! ```
@@ -12,6 +13,7 @@
 
 pub mod edge;
 pub mod errors;
+pub mod inside;
 pub mod probe;
 pub mod sink;
 pub mod tap;
@@ -69,6 +71,8 @@ pub struct Plan {
     pub dir: PathBuf,
     /// Programs that are asked beside those that are found.
     pub probes: Vec<probe::Wanted>,
+    /// Whether and how it is looked at where threads wait.
+    pub inside: inside::Way,
     /// Of what was seen only the limits are told, each beside the most that was used of it.
     pub is_summed: bool,
 }
@@ -95,6 +99,8 @@ pub struct Watched {
     pub turned_away: BTreeMap<String, BTreeMap<String, u64>>,
     /// What could not be read, a sentence each: what these would have counted is not known, and not zero.
     pub unread: Vec<String>,
+    /// Where threads waited.
+    pub inside: Option<inside::Inside>,
 }
 
 /// What `ss` and the kernel tell of a host beside the ticks.
@@ -120,6 +126,7 @@ pub struct Watcher {
     listens: BTreeMap<String, BTreeSet<String>>,
     drops_before: BTreeMap<String, BTreeMap<String, u64>>,
     asker: probe::Asker,
+    follower: Option<inside::Follower>,
 }
 
 impl Watcher {
@@ -127,6 +134,7 @@ impl Watcher {
     pub fn start(plan: &Plan, targets: Vec<Target>, sink: Option<sink::Sink>) -> std::io::Result<Watcher> {
         let listens = listens_of(&targets);
         let drops_before = hosts_of(&targets).into_iter().map(|host| (host.clone(), facts_of(&host).drops)).collect();
+        let follower = inside::Follower::start(plan.inside, &targets)?;
         let start = clock::precise();
         let asker = probe::Asker::start(probe::find(&targets, &plan.probes, &plan.dir), start)?;
         let targets = Arc::new(Mutex::new(targets));
@@ -162,7 +170,7 @@ impl Watcher {
             let _ = tell.send(ticks);
         })?;
         let said_before = std::fs::metadata(&plan.log).map_or(0, |file| file.len());
-        Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before, listens, drops_before, asker })
+        Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before, listens, drops_before, asker, follower })
     }
 
     /// One more to look at, from now on.
@@ -173,6 +181,7 @@ impl Watcher {
     /// Looks once more, and ends.
     pub fn end(self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
+        let inside = self.follower.and_then(inside::Follower::end);
         let ticks = self.ticks.recv().unwrap_or_default();
         let told = self.asker.end();
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,6 +193,7 @@ impl Watcher {
         }
         watched.listens = self.listens;
         watched.told = told;
+        watched.inside = inside;
         for target in targets.iter().filter(|target| !target.is_edge && !self.plan.dir.as_os_str().is_empty()) {
             let (lines, unread) = errors::count(&self.plan.dir.join(format!("{}.err", target.name)), 0);
             watched.unread.extend(unread.map(|why| format!("what {} wrote: {why}", target.name)));

@@ -42,9 +42,9 @@ impl Instant {
         self.ns_since(earlier) / NS_PER_US
     }
 
-    /// Nanoseconds of the monotonic clock.
+    /// Nanoseconds of the monotonic clock, `CLOCK_MONOTONIC`: what the kernel's own programs read.
     #[inline]
-    pub(crate) fn ns(self) -> u64 {
+    pub fn ns(self) -> u64 {
         self.0.get()
     }
 

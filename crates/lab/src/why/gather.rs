@@ -134,6 +134,7 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
         wrote: watched.wrote,
         pools: known.pools.to_vec(),
         told: told::summed(&watched.told),
+        inside: watched.inside,
     })
 }
 

@@ -9,6 +9,7 @@ mod load;
 mod network;
 mod policy;
 mod upstream;
+pub(super) mod waits;
 
 use super::rule::{Found, Rule, Segment, Tier};
 use super::signals::Signals;
@@ -28,6 +29,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         cache::RULES,
         network::RULES,
         load::RULES,
+        waits::RULES,
     ]
     .into_iter()
     .flatten()

@@ -25,6 +25,7 @@ use crate::experiment::{Places, Sent, Variant, What};
 use crate::metric::digits;
 use crate::stack::{self, Failed, HUB, Place, Spec};
 use crate::store;
+use crate::watch::inside::Way;
 use crate::watch::probe::{Wanted, node};
 use crate::watch::{Plan, tap};
 
@@ -74,6 +75,8 @@ pub struct Why {
     pub inject: Value,
     /// Programs that are asked beside those that are found.
     pub probes: Vec<Wanted>,
+    /// Whether and how it is looked at where threads wait.
+    pub inside: Way,
     /// Pools of applications, by the environment variables that say their sizes.
     pub pools: Vec<Pool>,
     /// What comes of it is printed in Korean.
@@ -350,6 +353,7 @@ impl Lab<'_> {
             if let Some(plan) = &mut spec.watch {
                 plan.dir = dir.clone();
                 plan.probes = self.it.probes.clone();
+                plan.inside = self.it.inside;
             }
             if self.it.probes.iter().any(|probe| probe.kind == "node") {
                 let env = node::prepare(&dir).map_err(Ended::Broken)?;

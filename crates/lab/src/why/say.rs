@@ -10,7 +10,7 @@ use super::korean;
 use super::prove::{Elasticity, Proof};
 use super::quiet;
 use super::rule::{Segment, Squeeze, Tier, percent};
-use super::rules::Finding;
+use super::rules::{Finding, waits};
 use super::run::{Why, finding_json, segment_ms};
 use super::signals::{Role, Signals};
 use super::told;
@@ -109,6 +109,7 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "ruled_out": ruled_out(facts),
         "unproved": facts.unproved,
         "relaxed": relaxed(facts),
+        "inside": waits::lines(&facts.full),
         "unread": unread(facts),
         "unrest": quiet::unrest(&facts.full),
         "next": next_limit(facts, named),
@@ -190,10 +191,15 @@ fn where_it_went(facts: &Facts) -> String {
     let (segment, ms) = grown.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((Segment::Outside, 0.0));
     let than = if facts.half.is_some() { " more than at half the load" } else { "" };
     let look = match segment {
-        Segment::Wait | Segment::Connect => {
-            "; what the application does meanwhile is not seen from here: its own metrics, or a profiler"
-        }
-        Segment::Outside | Segment::Edge | Segment::Body => "",
+        Segment::Wait | Segment::Connect => match waits::leading(&facts.full) {
+            Some(waits) => format!("; {waits}"),
+            None if facts.full.inside.is_some() => String::new(),
+            None => {
+                "; what the application does meanwhile is not seen from here: --inside, its own metrics, or a profiler"
+                    .to_owned()
+            }
+        },
+        Segment::Outside | Segment::Edge | Segment::Body => String::new(),
     };
     format!(
         "{} ms{than} in the segment \"{}\", {} of requests failed{look}",
@@ -366,6 +372,13 @@ pub fn text(run: &Value) -> String {
     for other in findings.iter().filter(|finding| Some(*finding) != lead) {
         let text = |name: &str| other[name].as_str().unwrap_or_default();
         line("also", &say(&format!("{}   (rule {})", text("subject"), text("rule"))));
+    }
+    let is_said = |told: &Value| {
+        let evidence = lead.and_then(|lead| lead["evidence"].as_array());
+        evidence.is_some_and(|evidence| evidence.iter().any(|pair| pair[1] == *told))
+    };
+    for told in run["inside"].as_array().into_iter().flatten().filter(|told| !is_said(told)) {
+        line("inside", &word(told));
     }
     line("CPUs", &word(&run["cpus"]));
     line("not proved", &word(&run["unproved"]));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::good::Good;
 use super::policies::Policy;
 use crate::watch::edge::{Acted, Cache, Peer};
+use crate::watch::inside::Inside;
 
 /// Everything that was seen of one block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +37,8 @@ pub struct Signals {
     pub told: Vec<Told>,
     /// What could not be read, a sentence each. Its counts stand at nothing here, and are not known.
     pub unread: Vec<String>,
+    /// Where threads waited, if that was asked for.
+    pub inside: Option<Inside>,
 }
 
 /// A pool of an application.
@@ -534,6 +537,7 @@ impl Signals {
             pools: Vec::new(),
             told: Vec::new(),
             unread: Vec::new(),
+            inside: None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! means "no limit known", never an error: we also run on kernels without cgroups.
 
 mod cpu;
+mod ends;
 mod limits;
 mod listen;
 mod machine;
@@ -20,6 +21,7 @@ mod tree;
 mod unit;
 
 pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under};
+pub use ends::{Ends, ends_of};
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use listen::listens_of;
 pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under, worked};

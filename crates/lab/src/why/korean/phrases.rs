@@ -31,6 +31,7 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("grew", "늘어난 곳"),
     ("handshakes", "핸드셰이크"),
     ("heap", "힙"),
+    ("inside", "앱 안"),
     ("kept", "유지"),
     ("killed", "강제 종료"),
     ("knee", "한계점"),
@@ -108,14 +109,64 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "부하가 절반일 때보다 \"{2}\" 구간에서 {1} ms 더 걸림, 요청 중 {3} 실패",
     ),
     (
-        "{} ms more than at half the load in the segment \"{}\", {} of requests failed; what the application does meanwhile is not seen from here: its own metrics, or a profiler",
-        "부하가 절반일 때보다 \"{2}\" 구간에서 {1} ms 더 걸림, 요청 중 {3} 실패; 그동안 앱이 무엇을 하는지는 여기서 보이지 않음: 앱의 지표나 프로파일러",
+        "{} ms more than at half the load in the segment \"{}\", {} of requests failed; what the application does meanwhile is not seen from here: --inside, its own metrics, or a profiler",
+        "부하가 절반일 때보다 \"{2}\" 구간에서 {1} ms 더 걸림, 요청 중 {3} 실패; 그동안 앱이 무엇을 하는지는 여기서 보이지 않음: --inside, 앱의 지표나 프로파일러",
     ),
     ("{} ms in the segment \"{}\", {} of requests failed", "\"{2}\" 구간에서 {1} ms, 요청 중 {3} 실패"),
     (
-        "{} ms in the segment \"{}\", {} of requests failed; what the application does meanwhile is not seen from here: its own metrics, or a profiler",
-        "\"{2}\" 구간에서 {1} ms, 요청 중 {3} 실패; 그동안 앱이 무엇을 하는지는 여기서 보이지 않음: 앱의 지표나 프로파일러",
+        "{} ms in the segment \"{}\", {} of requests failed; what the application does meanwhile is not seen from here: --inside, its own metrics, or a profiler",
+        "\"{2}\" 구간에서 {1} ms, 요청 중 {3} 실패; 그동안 앱이 무엇을 하는지는 여기서 보이지 않음: --inside, 앱의 지표나 프로파일러",
     ),
+    (
+        "{} ms more than at half the load in the segment \"{}\", {} of requests failed; {}",
+        "부하가 절반일 때보다 \"{2}\" 구간에서 {1} ms 더 걸림, 요청 중 {3} 실패; {4}",
+    ),
+    ("{} ms in the segment \"{}\", {} of requests failed; {}", "\"{2}\" 구간에서 {1} ms, 요청 중 {3} 실패; {4}"),
+    (
+        "requests in {} wait {} of their time for {}, over {} connections",
+        "{1}의 요청이 시간의 {2} 동안 {3}의 응답을 기다림, 연결 {4}개",
+    ),
+    ("threads of {} wait {} of the time for {}", "{1}의 스레드가 시간의 {2} 동안 {3} 기다림"),
+    ("a lock", "잠금을"),
+    ("a disk", "디스크를"),
+    ("a CPU", "CPU를"),
+    ("a lock, or for work: /proc does not tell the two apart", "잠금 또는 할 일을(/proc으로는 둘을 구별할 수 없음)"),
+    ("a time to pass", "정해진 시간이 지나기를"),
+    ("a child's end", "자식 프로세스의 종료를"),
+    (
+        "by programs in the kernel (eBPF), which saw every wait, for {} s",
+        "커널의 프로그램(eBPF)으로 {1}초 동안 모든 대기를 봄",
+    ),
+    (
+        "by programs in the kernel (eBPF), for {} s, without connections: {}",
+        "커널의 프로그램(eBPF)으로 {1}초 동안 봄, 연결은 보지 못함: {2}",
+    ),
+    (
+        "by /proc, 50 times a second for {} s, which misses what is short: {}",
+        "/proc을 {1}초 동안 매초 50번 봄, 짧은 대기는 놓침: {2}",
+    ),
+    ("{} waits did not fit into the kernel's tables", "대기 {1}건이 커널의 표에 들어가지 못함"),
+    (
+        "threads of {}: {} of {} at requests on the average: ran {}, for a CPU {}, a lock {}, a peer {}, a disk {}, other {}",
+        "{1}의 스레드: {3}개 중 평균 {2}개가 요청을 처리: 실행 {4}, CPU 대기 {5}, 잠금 {6}, 상대 {7}, 디스크 {8}, 기타 {9}",
+    ),
+    (
+        "threads of {}: {} of {} not idle on the average: ran {}, for a CPU {}, a lock {}, a peer {}, a disk {}, other {}",
+        "{1}의 스레드: {3}개 중 평균 {2}개가 쉬지 않음: 실행 {4}, CPU 대기 {5}, 잠금 {6}, 상대 {7}, 디스크 {8}, 기타 {9}",
+    ),
+    (
+        "locks of {}: {}: {} threads, {} waiting on the average, {} ms each time",
+        "{1}의 잠금: {2}: 스레드 {3}개, 평균 {4}개가 기다림, 매번 {5} ms",
+    ),
+    (
+        "from {} to {}: {} connections, {} threads waiting on the average",
+        "{1}에서 {2}(으)로: 연결 {3}개, 평균 {4}개의 스레드가 기다림",
+    ),
+    (
+        "from {} to {}: {} connections, {} requests in flight on the average, {} ms each, {} at most",
+        "{1}에서 {2}(으)로: 연결 {3}개, 응답을 기다리는 요청 평균 {4}개, 매번 {5} ms, 최대 {6} ms",
+    ),
+    ("in {}: {} requests of clients on the average", "{1} 안: 클라이언트의 요청 평균 {2}개"),
     ("before and in the edge's own work", "엣지 앞과 엣지 자체의 작업"),
     ("held by the edge", "엣지가 붙잡은 시간"),
     ("connecting to the upstream", "업스트림에 연결"),
@@ -990,6 +1041,36 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "upstream … { hash $remote_addr consistent; }   (또는 ip_hash나 쿠키; 또는 transports: [\"websocket\"])",
     ),
     ("no session is unknown", "모르는 세션이 없음"),
+    // B60, B61, B62
+    (
+        "threads of an application wait for a lock while they have requests (`--inside`)",
+        "앱의 스레드가 요청을 처리하는 동안 잠금을 기다림(`--inside`)",
+    ),
+    ("application {}: a lock that its threads wait for", "앱 {1}: 스레드가 기다리는 잠금"),
+    (
+        "less work under the lock, or a lock for each part of what it protects; more threads do not help",
+        "잠금을 잡고 하는 일을 줄이거나, 보호하는 것을 나누어 잠금을 따로 두기; 스레드를 늘려도 도움이 되지 않음",
+    ),
+    ("answers a second grow as the time under the lock shrinks", "잠금을 잡는 시간이 줄어드는 만큼 초당 응답이 늘어남"),
+    (
+        "the connections of an application to one that it asks are all in use, and more requests are in it (`--inside`)",
+        "앱이 묻는 곳으로 가는 연결이 모두 쓰이고, 앱 안의 요청은 그보다 많음(`--inside`)",
+    ),
+    ("application {}: its connections to {}", "앱 {1}: {2}(으)로 가는 연결"),
+    (
+        "a pool of {} connections to {}, as far as that takes them",
+        "{2}(으)로 가는 연결 {1}개의 풀, 그쪽이 받아들이는 만큼",
+    ),
+    (
+        "requests in an application wait for one that it asks, and connections to it are free (`--inside`)",
+        "앱 안의 요청이 앱이 묻는 곳을 기다리고, 그곳으로 가는 연결은 남음(`--inside`)",
+    ),
+    ("application {}: what it asks at {}", "앱 {1}: 앱이 묻는 {2}"),
+    (
+        "what {} does for each request, and how many requests to it one of a client takes",
+        "{1}이(가) 요청마다 하는 일, 그리고 클라이언트의 요청 하나에 드는 {1}(으)로의 요청 수 줄이기",
+    ),
+    ("the wait for the application falls by what {} is faster", "{1}이(가) 빨라지는 만큼 앱을 기다리는 시간이 줄어듦"),
     // B38
     (
         "a closed loop sent nothing while all stood still: its percentiles leave out who would have waited",

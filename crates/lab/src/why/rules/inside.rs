@@ -106,12 +106,12 @@ fn redis(s: &mut Signals, cpu: f64) {
 }
 
 /// What of a request's time is spent waiting for the application.
-fn wait_share(s: &Signals) -> f64 {
+pub(super) fn wait_share(s: &Signals) -> f64 {
     (s.step_ms("wait") + s.step_ms("connect")) / s.load.ms[0].max(1e-9)
 }
 
 /// The pool of an application that the lab was told the size of: what it squeezes.
-fn squeezed(s: &Signals, found: Found, process: &str) -> Found {
+pub(super) fn squeezed(s: &Signals, found: Found, process: &str) -> Found {
     match s.pools.iter().find(|pool| pool.process == process) {
         Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
         None => found,
@@ -185,16 +185,16 @@ fn little(s: &Signals) -> Option<Found> {
 }
 
 /// A pool for so many at once, and a fifth.
-fn wanted(inside: f64) -> u64 {
+pub(super) fn wanted(inside: f64) -> u64 {
     (inside * 1.2).ceil().max(1.0) as u64
 }
 
-fn cpu_of(s: &Signals, process: &str) -> String {
+pub(super) fn cpu_of(s: &Signals, process: &str) -> String {
     let used = s.processes.iter().find(|known| known.name == process).map_or(0.0, |app| app.usage());
     format!("its CPUs were {} used: it waits, it does not work", percent(used))
 }
 
-fn wait(s: &Signals) -> String {
+pub(super) fn wait(s: &Signals) -> String {
     format!("{} ms of a request's {} ms are spent waiting for it", digits(s.step_ms("wait")), digits(s.load.ms[0]))
 }
 

@@ -1,0 +1,330 @@
+//! Where the threads of applications wait, where that was looked at (`--inside`): for a lock, for connections that are all in use, for
+//! one that is slow; and the sentences in which it is told when no rule speaks.
+
+use super::inside::{cpu_of, squeezed, wait, wait_share, wanted};
+use crate::metric::digits;
+use crate::watch::inside::{Inside, Kind, Lock, Peer, Waits};
+use crate::why::rule::{Found, Rule, Segment, Tier, percent};
+use crate::why::signals::{Role, Signals};
+
+/// Of the time at requests, what has to be spent at one thing.
+const MOST: f64 = 0.5;
+/// Threads that have to be at requests on the average.
+const BUSY: f64 = 0.5;
+/// Of a request's time, what has to be spent waiting for the application.
+const WAIT_SHARE: f64 = 0.6;
+/// Connections so much in use are in use all the time.
+const IN_USE: f64 = 0.85;
+/// Answers for each connection from which on it is one that is kept.
+const KEPT: u64 = 4;
+/// Requests in an application for each connection of its, from which on they wait for one.
+const CROWDED: f64 = 1.3;
+/// Sentences that are told.
+const LINES_MAX: usize = 12;
+/// Threads at work from which on a process is told of.
+const TOLD: f64 = 0.01;
+
+/// The rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "B60",
+        says: "threads of an application wait for a lock while they have requests (`--inside`)",
+        tier: Tier::Rest,
+        check: lock,
+        fires: |s| seen(s, &[(Kind::Lock, 0.93), (Kind::Ran, 0.07)], None, (900, 12.0)),
+        // As many threads wait, for requests.
+        silent: |s| seen(s, &[(Kind::Ran, 0.9), (Kind::Lock, 0.1)], None, (900, 0.4)),
+    },
+    Rule {
+        id: "B61",
+        says: "the connections of an application to one that it asks are all in use, and more requests are in it (`--inside`)",
+        tier: Tier::Rest,
+        check: connections,
+        fires: |s| seen(s, &[(Kind::Lock, 0.9), (Kind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0)),
+        // As many requests, each with a connection of its own.
+        silent: |s| seen(s, &[(Kind::Ran, 0.6), (Kind::Peer, 0.4)], Some((40, 12.0)), (80, 30.0)),
+    },
+    Rule {
+        id: "B62",
+        says: "requests in an application wait for one that it asks, and connections to it are free (`--inside`)",
+        tier: Tier::Rest,
+        check: slow,
+        fires: |s| seen(s, &[(Kind::Peer, 0.95), (Kind::Ran, 0.05)], Some((40, 28.5)), (300, 30.0)),
+        silent: |s| seen(s, &[(Kind::Ran, 0.9), (Kind::Peer, 0.1)], Some((40, 3.0)), (300, 30.0)),
+    },
+];
+
+fn seen(s: &mut Signals, shares: &[(Kind, f64)], peer: Option<(u64, f64)>, clients: (u64, f64)) {
+    s.load.ms[0] = 40.0;
+    s.edge.steps.insert("wait".into(), (2000, 76_000_000));
+    let made = |(connections, in_flight): (u64, f64)| Peer {
+        at: "10.0.0.3:5432".into(),
+        connections,
+        in_flight,
+        waiting: in_flight,
+        answers: 400,
+        ms: 50.0,
+        most_ms: 61.0,
+        ..Peer::default()
+    };
+    let busy = clients.1;
+    let share = |wanted| shares.iter().find(|(kind, _)| *kind == wanted).map_or(0.0, |(_, share)| *share);
+    let lock =
+        Lock { at: "futex 0x7f00".into(), threads: 12, waiting: busy * share(Kind::Lock), ms: 41.0, ..Lock::default() };
+    let waits = Waits {
+        process: "app".into(),
+        threads: 32,
+        is_of_requests: true,
+        busy,
+        shares: shares.iter().copied().collect(),
+        locks: vec![lock],
+        peers: peer.map(made).into_iter().collect(),
+        clients: Some(clients),
+        ..Waits::default()
+    };
+    s.inside = Some(Inside { is_traced: true, seconds: 10.0, processes: vec![waits], ..Inside::default() });
+}
+
+/// Applications whose requests wait for them, and where their threads were.
+fn waiting(s: &Signals) -> impl Iterator<Item = &Waits> {
+    let is_waited_for = wait_share(s) >= WAIT_SHARE;
+    let all = s.inside.iter().filter(move |_| is_waited_for).flat_map(|inside| inside.processes.iter());
+    all.filter(|waits| s.apps().any(|app| app.name == waits.process))
+}
+
+fn lock(s: &Signals) -> Option<Found> {
+    if connections(s).is_some() {
+        return None;
+    }
+    let (waits, lock) = waiting(s).find_map(|waits| {
+        let share = waits.shares.get(&Kind::Lock).copied().unwrap_or(0.0);
+        let lock = waits.locks.first()?;
+        (share >= MOST && waits.busy >= BUSY && lock.waiting >= BUSY * MOST).then_some((waits, lock))
+    })?;
+    let share = waits.shares.get(&Kind::Lock).copied().unwrap_or(0.0);
+    let found = Found::new(format!("application {}: a lock that its threads wait for", waits.process), share)
+        .with("locks", told_lock(&waits.process, lock))
+        .with("threads", told_shares(waits))
+        .with("cpu", cpu_of(s, &waits.process))
+        .with("wait", wait(s))
+        .slows(&[Segment::Wait]);
+    Some(found.knob(
+        "less work under the lock, or a lock for each part of what it protects; more threads do not help",
+        "answers a second grow as the time under the lock shrinks",
+    ))
+}
+
+fn connections(s: &Signals) -> Option<Found> {
+    let (waits, peer, inside) = waiting(s).find_map(|waits| {
+        let (_, inside) = waits.clients?;
+        let full = |peer: &&Peer| {
+            let all = peer.connections as f64;
+            peer.connections > 0
+                && peer.answers >= KEPT * peer.connections
+                && peer.in_flight >= IN_USE * all
+                && inside >= CROWDED * all
+        };
+        Some((waits, waits.peers.iter().find(full)?, inside))
+    })?;
+    let subject = format!("application {}: its connections to {}", waits.process, peer.at);
+    let found = Found::new(subject, peer.in_flight / peer.connections.max(1) as f64)
+        .with("connections", told_peer(&waits.process, peer))
+        .with("requests", told_clients(&waits.process, inside))
+        .with("cpu", cpu_of(s, &waits.process))
+        .with("wait", wait(s))
+        .slows(&[Segment::Wait]);
+    Some(squeezed(s, found, &waits.process).knob(
+        format!("a pool of {} connections to {}, as far as that takes them", wanted(inside), peer.at),
+        "answers a second grow with the pool, until what is behind it is at its end",
+    ))
+}
+
+fn slow(s: &Signals) -> Option<Found> {
+    if connections(s).is_some() {
+        return None;
+    }
+    let (waits, peer, share) = waiting(s).find_map(|waits| {
+        let peer = waits.peers.first()?;
+        let share = peer_share(waits, peer);
+        (share >= MOST && peer.in_flight >= BUSY).then_some((waits, peer, share))
+    })?;
+    let subject = format!("application {}: what it asks at {}", waits.process, peer.at);
+    let found = Found::new(subject, share)
+        .with("connections", told_peer(&waits.process, peer))
+        .with("threads", told_shares(waits))
+        .with("cpu", cpu_of(s, &waits.process))
+        .with("wait", wait(s))
+        .slows(&[Segment::Wait]);
+    Some(found.knob(
+        format!("what {} does for each request, and how many requests to it one of a client takes", peer.at),
+        format!("the wait for the application falls by what {} is faster", peer.at),
+    ))
+}
+
+/// What of its requests' time an application waits for a peer: by its threads, or by what passes on its connections.
+fn peer_share(waits: &Waits, peer: &Peer) -> f64 {
+    let by_threads = waits.shares.get(&Kind::Peer).copied().unwrap_or(0.0);
+    if waits.is_of_requests {
+        let all: f64 = waits.peers.iter().map(|peer| peer.waiting).sum();
+        return if all > 0.0 { by_threads * peer.waiting / all } else { by_threads };
+    }
+    match waits.clients {
+        Some((_, inside)) if inside > 0.0 => (peer.in_flight / inside).min(1.0),
+        _ => by_threads,
+    }
+}
+
+/// In a sentence, what the application that is waited for waits for itself.
+pub fn leading(s: &Signals) -> Option<String> {
+    let inside = s.inside.as_ref()?;
+    let of_apps = inside.processes.iter().filter(|waits| s.apps().any(|app| app.name == waits.process));
+    let mut all: Vec<(f64, String)> = Vec::new();
+    for waits in of_apps {
+        let name = &waits.process;
+        if let Some(peer) = waits.peers.first() {
+            let share = peer_share(waits, peer);
+            let text = format!(
+                "requests in {name} wait {} of their time for {}, over {} connections",
+                percent(share),
+                peer.at,
+                peer.connections
+            );
+            all.push((share, text));
+        }
+        let kinds = [
+            (Kind::Lock, "a lock"),
+            (Kind::Disk, "a disk"),
+            (Kind::Queue, "a CPU"),
+            (Kind::Parked, "a lock, or for work: /proc does not tell the two apart"),
+            (Kind::Sleep, "a time to pass"),
+            (Kind::Child, "a child's end"),
+        ];
+        for (kind, what) in kinds {
+            let share = waits.shares.get(&kind).copied().unwrap_or(0.0);
+            all.push((share, format!("threads of {name} wait {} of the time for {what}", percent(share))));
+        }
+    }
+    let (share, text) = all.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (share >= 0.2).then_some(text)
+}
+
+/// Everything that was seen, a sentence each.
+pub fn lines(s: &Signals) -> Vec<String> {
+    let Some(inside) = &s.inside else { return Vec::new() };
+    let seconds = digits(inside.seconds);
+    let mut lines = vec![match (inside.is_traced, &inside.why) {
+        (true, None) => format!("by programs in the kernel (eBPF), which saw every wait, for {seconds} s"),
+        (true, Some(why)) => format!("by programs in the kernel (eBPF), for {seconds} s, without connections: {why}"),
+        (false, why) => {
+            let why = why.as_deref().unwrap_or("no program in the kernel");
+            format!("by /proc, 50 times a second for {seconds} s, which misses what is short: {why}")
+        }
+    }];
+    if inside.lost > 0 {
+        lines.push(format!("{} waits did not fit into the kernel's tables", inside.lost));
+    }
+    let is_edges = |waits: &&Waits| s.processes.iter().any(|one| one.name == waits.process && one.role == Role::Edge);
+    let is_told = |waits: &&Waits| waits.busy >= TOLD || waits.clients.is_some_and(|(_, inside)| inside >= TOLD);
+    for waits in inside.processes.iter().filter(|waits| !is_edges(waits)).filter(is_told) {
+        let name = &waits.process;
+        lines.push(told_shares(waits));
+        lines.extend(waits.clients.filter(|(count, _)| *count > 0).map(|(_, inside)| told_clients(name, inside)));
+        let is_told = |lock: &&Lock| lock.waiting >= TOLD;
+        lines.extend(waits.locks.iter().filter(is_told).take(2).map(|lock| told_lock(name, lock)));
+        if waits.shares.contains_key(&Kind::Parked) {
+            lines.extend(waits.parked.iter().take(2).map(|lock| told_lock(name, lock)));
+        }
+        lines
+            .extend(waits.peers.iter().filter(|peer| peer.in_flight >= TOLD).take(3).map(|peer| told_peer(name, peer)));
+    }
+    lines.truncate(LINES_MAX);
+    lines
+}
+
+fn told_shares(waits: &Waits) -> String {
+    let share = |kind| waits.shares.get(&kind).copied().unwrap_or(0.0);
+    let named = [Kind::Ran, Kind::Queue, Kind::Lock, Kind::Peer, Kind::Disk];
+    let [ran, queue, lock, peer, disk] = named.map(|kind| percent(share(kind)));
+    // What is left of sums of parts is not quite nothing.
+    let other = 1.0 - named.iter().map(|kind| share(*kind)).sum::<f64>();
+    let other = percent(if other < 1e-4 { 0.0 } else { other });
+    let what = if waits.is_of_requests { "at requests" } else { "not idle" };
+    format!(
+        "threads of {}: {} of {} {what} on the average: ran {ran}, for a CPU {queue}, a lock {lock}, a peer {peer}, a disk {disk}, other {other}",
+        waits.process,
+        digits(waits.busy),
+        waits.threads,
+    )
+}
+
+fn told_lock(process: &str, lock: &Lock) -> String {
+    format!(
+        "locks of {process}: {}: {} threads, {} waiting on the average, {} ms each time",
+        lock.at,
+        lock.threads,
+        digits(lock.waiting),
+        digits(lock.ms)
+    )
+}
+
+fn told_peer(process: &str, peer: &Peer) -> String {
+    if peer.answers == 0 {
+        return format!(
+            "from {process} to {}: {} connections, {} threads waiting on the average",
+            peer.at,
+            peer.connections,
+            digits(peer.waiting)
+        );
+    }
+    format!(
+        "from {process} to {}: {} connections, {} requests in flight on the average, {} ms each, {} at most",
+        peer.at,
+        peer.connections,
+        digits(peer.in_flight),
+        digits(peer.ms),
+        digits(peer.most_ms)
+    )
+}
+
+fn told_clients(process: &str, inside: f64) -> String {
+    format!("in {process}: {} requests of clients on the average", digits(inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_no_rule_speaks_the_longest_wait_is_told() {
+        let mut s = Signals::quiet();
+        assert_eq!((leading(&s), lines(&s)), (None, Vec::new()));
+        seen(&mut s, &[(Kind::Disk, 0.8), (Kind::Ran, 0.2)], None, (10, 3.0));
+        assert_eq!(leading(&s).as_deref(), Some("threads of app wait 80 % of the time for a disk"));
+        seen(&mut s, &[(Kind::Lock, 0.9), (Kind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0));
+        assert_eq!(leading(&s).as_deref(), Some("threads of app wait 90 % of the time for a lock"));
+        let told = lines(&s);
+        assert!(told[0].starts_with("by programs in the kernel (eBPF)"), "{told:?}");
+        let peer = "from app to 10.0.0.3:5432: 2 connections, 1.97 requests in flight on the average, 50.0 ms each, 61.0 at most";
+        assert!(told.iter().any(|line| line == peer), "{told:?}");
+        // An event loop: its threads say nothing, its connections do.
+        if let Some(waits) = s.inside.as_mut().and_then(|inside| inside.processes.first_mut()) {
+            waits.is_of_requests = false;
+            waits.shares = [(Kind::Ran, 1.0)].into();
+            waits.clients = Some((80, 1.97));
+        }
+        let text = "requests in app wait 100 % of their time for 10.0.0.3:5432, over 2 connections";
+        assert_eq!(leading(&s).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn the_way_and_why_it_was_no_better_are_told() {
+        let mut s = Signals::quiet();
+        s.inside = Some(Inside { why: Some("the kernel refused the maps".into()), seconds: 2.0, ..Inside::default() });
+        assert_eq!(
+            lines(&s),
+            ["by /proc, 50 times a second for 2.00 s, which misses what is short: the kernel refused the maps"]
+        );
+        s.inside = Some(Inside { is_traced: true, why: Some("x".into()), lost: 7, ..Inside::default() });
+        assert!(lines(&s)[0].ends_with("without connections: x") && lines(&s)[1].starts_with("7 waits did not fit"));
+    }
+}
