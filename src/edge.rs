@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use weir_conf::Level;
+use weir_conf::{Level, Problem, Tree};
 use weir_edge::build::Paths;
 use weir_edge::control::{self, Loaded, Origin, Running};
 use weir_edge::dash::place;
@@ -66,7 +66,8 @@ fn print_version(flags: &Flags) {
         eprint!("{}", flags::HELP);
     }
     if flags.version_long {
-        // certbot and nginx's suite read `built with OpenSSL X.Y.Z ` to learn what TLS can do: rustls does it as that version would.
+        // certbot and nginx's suite read `built with OpenSSL X.Y.Z ` to learn what TLS can do: rustls does it as that version
+        // would. certbot freezes its options below 1.0.2l, or without such a line.
         eprintln!(
             "built by rustc\nbuilt with OpenSSL 3.0.0 (compatible; TLS by rustls)\nTLS SNI support enabled\nconfigure arguments: {}",
             weir_edge::modules::configure_arguments()
@@ -110,12 +111,15 @@ fn origin(flags: &Flags) -> Origin {
     }
 }
 
-/// Prints what is wrong: nginx's line first, then the place and the remedy; nginx's line goes to the log of `-e` too.
+/// Prints what is wrong.
 fn print_problems(loaded: &Loaded) {
-    for problem in &loaded.problems {
-        eprint!("{}", weir_conf::render(problem, &loaded.tree, "nginx"));
-        log::note(control::level_of(problem), format_args!("{}", problem.sentence(&loaded.tree)));
-    }
+    loaded.problems.iter().for_each(|problem| print_problem(problem, &loaded.tree));
+}
+
+/// nginx's line first, then the place and the remedy; nginx's line goes to the log of `-e` too.
+fn print_problem(problem: &Problem, tree: &Tree) {
+    eprint!("{}", weir_conf::render(problem, tree, "nginx"));
+    log::note(control::level_of(problem), format_args!("{}", problem.sentence(tree)));
 }
 
 /// `-t` and `-T`.
@@ -128,17 +132,21 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
     }
     print_problems(&loaded);
     let fails = loaded.conf.is_none();
-    let opened = match &loaded.conf {
-        Some(conf) => log::open_all(conf).and_then(|()| dashboard::open(conf)),
-        None => Ok(()),
+    let unopened = loaded.conf.as_ref().and_then(|conf| log::first_unopened(conf, &loaded.tree));
+    let opened = match (&unopened, &loaded.conf) {
+        (None, Some(conf)) => dashboard::open(conf),
+        (Some(_), _) | (_, None) => Ok(()),
     };
+    if let Some(problem) = &unopened {
+        print_problem(problem, &loaded.tree);
+    }
     if let Err(message) = &opened {
         log::global(log::Level::Emerg, format_args!("{message}"));
     }
     if !fails && !flags.quiet {
         eprintln!("nginx: the configuration file {file} syntax is ok");
     }
-    if fails || opened.is_err() {
+    if fails || unopened.is_some() || opened.is_err() {
         eprintln!("nginx: configuration file {file} test failed");
         return ExitCode::from(1);
     }
@@ -195,12 +203,19 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
     let claimed = if is_nginx || inherited.is_some() { None } else { place::claim() };
     origin.dashboard = inherited.or_else(|| claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp()));
     let loaded = control::load(&origin, &Disk, 1);
-    print_problems(&loaded);
+    // The process that went into the background reads the file again; its warnings are told already.
+    if loaded.conf.is_none() || !process::is_background() {
+        print_problems(&loaded);
+    }
     let Some(conf) = loaded.conf else {
         // The problems are the message.
         debug_assert!(loaded.problems.iter().any(|problem| matches!(problem.level, Level::Emerg)));
         std::process::exit(1);
     };
+    if let Some(problem) = log::first_unopened(&conf, &loaded.tree) {
+        print_problem(&problem, &loaded.tree);
+        std::process::exit(1);
+    }
     let ready = if conf.main.process.daemon && !process::is_successor() {
         match process::daemonise().map_err(|error| format!("daemon failed {}", log::Os(&error)))? {
             Daemon::Started(code) => std::process::exit(code),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::parse::parse;
 use crate::problem::{Level, Problem};
-use crate::tree::{Comment, Source, Statement, Tree, Word};
+use crate::tree::{At, Comment, Source, Statement, Tree, Word};
 
 /// The payload for a loaded configuration and its problems, without comments.
 ///
@@ -28,8 +28,7 @@ fn payload(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bool, has
     let mut errors = Vec::new();
     let mut config = Vec::new();
     for (index, source) in tree.files.iter().enumerate() {
-        let of_file = |problem: &&&Problem| problem.at.is_some_and(|at| at.file as usize == index);
-        let found: Vec<&Problem> = refusals.iter().filter(of_file).copied().collect();
+        let found: Vec<Problem> = refusals.iter().flat_map(|problem| of_file(problem, index)).collect();
         errors.extend(found.iter().map(|problem| error_of(problem, tree, Some(&source.name))));
         let file = u32::try_from(index).unwrap_or(u32::MAX);
         let parsed = parse(&source.bytes, file, opaque);
@@ -48,6 +47,13 @@ fn payload(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bool, has
     }
     let status = if errors.is_empty() { "ok" } else { "failed" };
     json!({"status": status, "errors": errors, "config": config})
+}
+
+/// The problem once for each of its places in the file of this index.
+fn of_file(problem: &Problem, index: usize) -> impl Iterator<Item = Problem> {
+    let is_here = move |at: &&At| at.file as usize == index;
+    let at_place = |at: &At| Problem { at: Some(*at), also: Vec::new(), ..problem.clone() };
+    problem.at.iter().chain(&problem.also).filter(is_here).map(at_place)
 }
 
 fn error_of(problem: &Problem, tree: &Tree, file: Option<&str>) -> Value {

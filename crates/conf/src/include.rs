@@ -64,10 +64,11 @@ pub fn load_with_globals(
     }
     match loader.source(main) {
         Ok(file) => root.extend(loader.statements_of(file, 0)),
-        Err(what) => loader.problems.push(Problem { level: crate::Level::Emerg, what, at: None, todo: None }),
+        Err(what) => loader.problems.push(Problem::nowhere(crate::Level::Emerg, what)),
     }
     let Loader { mut tree, mut problems, .. } = loader;
     tree.root = root;
+    tree.is_partial = problems.iter().any(|problem| problem.level == crate::Level::Emerg);
     sort_as_read(&mut problems, &tree);
     (tree, problems)
 }

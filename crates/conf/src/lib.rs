@@ -29,5 +29,5 @@ pub use lex::{PARAMETER_BYTES_MAX, PROBLEMS_MAX};
 pub use memory::MemoryFiles;
 pub use parse::{BLOCK_DEPTH_MAX, Parsed, parse};
 pub use print::{lay_out, print, quote};
-pub use problem::{Level, Problem, did_you_mean, render, sort_as_read};
+pub use problem::{Level, Problem, did_you_mean, places, render, sort_as_read};
 pub use tree::{At, Comment, Include, Source, Span, Statement, Tree, Word};

@@ -33,19 +33,32 @@ pub struct Problem {
     pub what: String,
     /// Where; `None` when nginx names no place (the main file cannot be opened).
     pub at: Option<At>,
+    /// The other places of the file that the same is wrong with.
+    pub also: Vec<At>,
     /// What to do, a remedy a line; a first line `did you mean …` is shown beside the caret.
     pub todo: Option<String>,
 }
 
 impl Problem {
+    /// A problem without a place, or whose place is not known yet.
+    pub fn nowhere(level: Level, what: impl Into<String>) -> Problem {
+        Problem { level, what: what.into(), at: None, also: Vec::new(), todo: None }
+    }
+
+    /// The same problem at this place.
+    #[must_use]
+    pub fn at(self, at: Option<At>) -> Problem {
+        Problem { at, ..self }
+    }
+
     /// A problem that refuses the configuration.
     pub fn emerg(what: String, at: At) -> Problem {
-        Problem { level: Level::Emerg, what, at: Some(at), todo: None }
+        Problem::nowhere(Level::Emerg, what).at(Some(at))
     }
 
     /// A problem that leaves the configuration usable.
     pub fn warn(what: String, at: At) -> Problem {
-        Problem { level: Level::Warn, what, at: Some(at), todo: None }
+        Problem::nowhere(Level::Warn, what).at(Some(at))
     }
 
     /// The same problem with a remedy added.
@@ -68,6 +81,23 @@ impl Problem {
         }
         format!("{} in {}:{}", self.what, source.name, at.line)
     }
+}
+
+/// Lines that a list of places names; the others are counted.
+const PLACES_MAX: usize = 3;
+
+/// `FILE:1, FILE:2, FILE:3 and 7 more`: the first lines and the number of the others; empty without a place.
+pub fn places(all: &[At], tree: &Tree) -> String {
+    let mut lines: Vec<&At> = Vec::new();
+    for at in all {
+        if lines.last().is_none_or(|last| (last.file, last.line) != (at.file, at.line)) {
+            lines.push(at);
+        }
+    }
+    let name = |at: &&At| tree.source(at).map(|source| format!("{}:{}", source.name, at.line));
+    let named: Vec<String> = lines.iter().take(PLACES_MAX).filter_map(name).collect();
+    let rest = lines.len().saturating_sub(PLACES_MAX);
+    if rest == 0 { named.join(", ") } else { format!("{} and {rest} more", named.join(", ")) }
 }
 
 /// The text for a terminal: nginx's line, the excerpt, the remedies; every line ends in `\n`.
@@ -249,6 +279,18 @@ mod tests {
         let expected =
             "weir: [warn] no \"b\" in f:7\n    2 | \tb c;\n      | \t^ did you mean \"bb\"?\n      = or keep nginx\n";
         assert_eq!(render(&problem, &tree, "weir"), expected);
+    }
+
+    #[test]
+    fn the_first_places_are_named_and_the_others_counted() {
+        let source = |name: &str| Source { name: name.to_owned(), ..Source::default() };
+        let tree = Tree { files: vec![source("/a"), source("/b")], ..Tree::default() };
+        let at = |file, line| At { file, line, ..At::default() };
+        let all = [at(0, 1), at(0, 2), at(1, 3), at(1, 4), at(1, 4), at(1, 5)];
+        assert_eq!(places(&all[..1], &tree), "/a:1");
+        assert_eq!(places(&all[..3], &tree), "/a:1, /a:2, /b:3");
+        assert_eq!(places(&all, &tree), "/a:1, /a:2, /b:3 and 2 more");
+        assert_eq!(places(&[], &tree), "");
     }
 
     #[test]

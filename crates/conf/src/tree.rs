@@ -177,6 +177,8 @@ pub struct Tree {
     pub root: Vec<Statement>,
     /// What each `include` brought in, in reading order.
     pub includes: Vec<Include>,
+    /// Whether something of it could not be read: a file is missing, or a line is no statement.
+    pub is_partial: bool,
 }
 
 impl Tree {

@@ -3,12 +3,18 @@
 //! Families write into the innermost block through `Build`. Nothing here touches the OS; names are
 //! resolved by a function passed in. Every problem of the file is kept, not only the first.
 
-use std::collections::HashMap;
+mod absent;
+mod lost;
+
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
-use weir_conf::{At, Level, Problem, Statement};
+use weir_conf::{At, Problem, Span, Statement, Tree};
 
+use self::absent::Absent;
+use self::lost::Lost;
+pub use self::lost::Need;
 use crate::directive::{self, Contexts, Directive, Refusal};
 use crate::family::{Declared, FAMILIES, Settings};
 use crate::nginx_only;
@@ -72,6 +78,8 @@ pub struct Scope {
     pub children: Vec<Scope>,
     /// Where it opens.
     pub at: At,
+    /// The statements read in it, in order; once it is finished, also those of blocks around it that it inherits.
+    pub written: Vec<(&'static str, At)>,
     seen: Vec<&'static str>,
 }
 
@@ -86,8 +94,26 @@ impl Scope {
             handler: None,
             children: Vec::new(),
             at,
+            written: Vec::new(),
             seen: Vec::new(),
         }
+    }
+
+    /// Takes over what is not written in it from the block around it.
+    pub fn inherit(&mut self, outer: &Scope) {
+        self.settings.inherit(&outer.settings);
+        let own = self.written.len();
+        for (name, at) in &outer.written {
+            if !self.written.iter().take(own).any(|(known, _)| known == name) {
+                self.written.push((name, *at));
+            }
+        }
+    }
+
+    /// Where the statement of this directive with this number stands, from 0; the block's own place if there is none.
+    pub fn place(&self, directive: &str, number: usize) -> At {
+        let mut places = self.written.iter().filter(|(name, _)| *name == directive);
+        places.nth(number).map_or(self.at, |(_, at)| *at)
     }
 }
 
@@ -107,6 +133,12 @@ pub struct Build<'r> {
     at: At,
     /// The directives without effect met so far.
     idle: Vec<&'static str>,
+    /// The directives that weir does not have.
+    absent: Absent,
+    /// What refused statements would have given.
+    lost: Lost,
+    /// The statements whose blocks are being read, without what stands in them.
+    open: Vec<Statement>,
     /// `pcre_jit`: patterns become machine code.
     pub jit: bool,
 }
@@ -134,6 +166,9 @@ impl<'r> Build<'r> {
             scopes: vec![Scope::new(Kind::Plain, directive::MAIN, At::default())],
             at: At::default(),
             idle: Vec::new(),
+            absent: Absent::default(),
+            lost: Lost::default(),
+            open: Vec::new(),
             jit: true,
         }
     }
@@ -143,6 +178,7 @@ impl<'r> Build<'r> {
         // nginx: `pcre_jit` holds for the whole file, wherever it stands.
         self.jit =
             !statements.iter().any(|s| s.name.text == "pcre_jit" && s.args.iter().any(|word| word.text == "off"));
+        self.absent = Absent::of(statements);
         self.apply_all(statements);
         let root = self.scopes.pop().unwrap_or_else(|| Scope::new(Kind::Plain, directive::MAIN, At::default()));
         (self, root)
@@ -155,8 +191,10 @@ impl<'r> Build<'r> {
         }
         let opened = self.at;
         self.scopes.push(scope);
+        self.open.push(head_of(statement));
         self.apply_all(statement.block.as_deref().unwrap_or_default());
-        self.at = opened;
+        self.open.pop();
+        self.stand(opened);
         match self.scopes.pop() {
             Some(scope) => Ok(scope),
             None => Err(Refusal::whole("unbalanced blocks")),
@@ -193,6 +231,12 @@ impl<'r> Build<'r> {
         self.at
     }
 
+    /// From here on problems stand at this place.
+    pub fn stand(&mut self, at: At) {
+        self.at = at;
+        self.names.here = at;
+    }
+
     /// Notes that `name` was written in this block; `false` when it was before.
     pub fn first_time(&mut self, name: &'static str) -> bool {
         let seen = &mut self.scope().seen;
@@ -222,19 +266,56 @@ impl<'r> Build<'r> {
     /// Keeps a refusal as a problem at the statement being read.
     pub fn refuse(&mut self, name: &str, refusal: Refusal) {
         let at = self.at;
-        self.refuse_at(name, refusal, Some(at));
+        self.refuse_at(name, refusal, at);
     }
 
-    /// Keeps a refusal as a problem at some place, or at none.
-    pub fn refuse_at(&mut self, name: &str, refusal: Refusal, at: Option<At>) {
+    /// Keeps a refusal as a problem of a block that is read: at the statement that it is about, or where the block opens.
+    pub fn refuse_in(&mut self, scope: &Scope, name: &str, refusal: Refusal) {
+        let at = refusal.place.map_or(scope.at, |(directive, number)| scope.place(directive, number));
+        self.refuse_at(name, refusal, at);
+    }
+
+    /// Keeps a refusal as a problem at some place.
+    pub fn refuse_at(&mut self, name: &str, refusal: Refusal, at: At) {
         let what =
             if refusal.about_directive { format!("\"{name}\" directive {}", refusal.what) } else { refusal.what };
-        self.problems.push(Problem { level: Level::Emerg, what, at, todo: refusal.todo });
+        let problem = Problem { todo: refusal.todo, ..Problem::emerg(what, at) };
+        match refusal.need {
+            Some(need) => self.lost.wait(need, problem),
+            None => self.problems.push(problem),
+        }
+    }
+
+    /// Whether a statement that was refused would have declared this; see [`Refusal::needs`].
+    pub fn has_lost(&self, directive: &str, name: &str) -> bool {
+        self.lost.gives(&Need::new(directive, name))
+    }
+
+    /// Notes that what the block declares is not whole, though the block is read.
+    pub fn lose(&mut self, statement: &Statement) {
+        self.lost.note_head(statement);
+    }
+
+    /// All problems, once the file is read whole: those that follow from another are left out, and what is told of one
+    /// statement is told once. `unknown` are the variables that nothing defines.
+    pub(crate) fn settle(&mut self, unknown: Vec<Unknown>, tree: &Tree) -> Vec<Problem> {
+        if tree.is_partial {
+            self.lost.lose_all();
+        }
+        let mut problems = std::mem::take(&mut self.problems);
+        problems.extend(std::mem::take(&mut self.absent).told(tree));
+        problems.extend(self.lost.settled());
+        let own = unknown.into_iter().filter(|unknown| !self.lost.gives_variable(&unknown.name));
+        problems.extend(own.map(|unknown| unknown.problem(tree)));
+        // A block inside another inherits what is wrong with it.
+        let mut told = HashSet::new();
+        problems.retain(|problem| told.insert((problem.what.clone(), problem.at)));
+        problems
     }
 
     /// Keeps a warning at the statement being read.
     pub fn warn(&mut self, what: impl Into<String>, todo: Option<String>) {
-        self.problems.push(Problem { level: Level::Warn, what: what.into(), at: Some(self.at), todo });
+        self.problems.push(Problem { todo, ..Problem::warn(what.into(), self.at) });
     }
 
     /// Says, once in a configuration, that a directive has no effect.
@@ -247,21 +328,100 @@ impl<'r> Build<'r> {
 
     fn apply_all(&mut self, statements: &[Statement]) {
         for statement in statements {
-            self.at = statement.at;
+            self.stand(statement.at);
             if let Err(refusal) = self.apply(statement) {
-                self.at = statement.at;
+                self.stand(statement.at);
+                self.note_refused(statement);
                 self.refuse(&statement.name.text, refusal);
             }
         }
     }
 
     fn apply(&mut self, statement: &Statement) -> Result<(), Refusal> {
-        let name = statement.name.text.as_str();
-        match directive(name, self.context()) {
-            Some(directive) => directive::apply(self, directive, statement),
-            None => Err(unknown(name, self.context())),
+        let (name, context) = (statement.name.text.as_str(), self.context());
+        if let Some(directive) = directive(name, context) {
+            return directive::apply(self, directive, statement);
+        }
+        let is_accepted = match nginx_only::lookup(name) {
+            Some(entry) => self.absent.note(entry, statement, context)?,
+            None => {
+                self.absent.note_unknown(statement, &meant(name, context));
+                false
+            }
+        };
+        if !is_accepted {
+            self.note_refused(statement);
+        }
+        Ok(())
+    }
+
+    /// Notes what a refused statement would have given, and that the blocks around it are not whole.
+    fn note_refused(&mut self, statement: &Statement) {
+        self.lost.note(statement);
+        for open in &self.open {
+            self.lost.note_head(open);
         }
     }
+}
+
+impl Build<'_> {
+    /// A variable that is read at `at` and that nothing defines, with the known name that is nearest.
+    pub(crate) fn unknown(&self, name: String, at: At) -> Unknown {
+        let built_in = FAMILIES.iter().flat_map(|family| family.variables).map(|variable| variable.name);
+        let known = built_in.filter(|name| !name.ends_with('_')).chain(self.names.defined());
+        let meant = weir_conf::did_you_mean(&name, known).map(str::to_owned);
+        Unknown { name, at, meant }
+    }
+}
+
+/// A statement without its block.
+fn head_of(statement: &Statement) -> Statement {
+    Statement {
+        name: statement.name.clone(),
+        args: statement.args.clone(),
+        block: None,
+        at: statement.at,
+        end: statement.end,
+    }
+}
+
+/// A variable that is read and that nothing defines.
+pub struct Unknown {
+    /// Its name, lower case.
+    pub name: String,
+    /// The statement that reads it first.
+    pub at: At,
+    /// A known name that is near.
+    pub meant: Option<String>,
+}
+
+impl Unknown {
+    fn problem(self, tree: &Tree) -> Problem {
+        let Unknown { name, at, meant } = self;
+        let problem = Problem::emerg(format!("unknown \"{name}\" variable"), narrowed(at, &name, tree));
+        match (nginx_only::variable_module(&name), meant) {
+            (Some(module), _) => problem.todo(&format!("it is a variable of nginx's {module}, which weir does not have")),
+            (None, Some(meant)) => problem.todo(&format!("did you mean \"{meant}\"?")),
+            (None, None) => problem,
+        }
+    }
+}
+
+/// The place of `$name` or `${name}` in a statement, if its text has it.
+fn narrowed(at: At, name: &str, tree: &Tree) -> At {
+    let text = tree.bytes(&at).to_ascii_lowercase();
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    for (start, _) in text.iter().enumerate().filter(|(_, byte)| **byte == b'$') {
+        let rest = text.get(start + 1..).unwrap_or_default();
+        let (braces, bare) = rest.strip_prefix(b"{").map_or((0, rest), |bare| (2, bare));
+        let length = bare.iter().take_while(|byte| is_name(byte)).count();
+        if bare.get(..length) == Some(name.as_bytes()) {
+            let start = at.span.start + start as u32;
+            let span = Span { start, end: start + (1 + braces + length) as u32 };
+            return At { span, ..at };
+        }
+    }
+    at
 }
 
 /// The directive of this name: the one that may stand in such a block, or else the first of those that may not.
@@ -271,21 +431,18 @@ pub(crate) fn directive(name: &str, context: Contexts) -> Option<&'static Direct
     fitting.or(candidates.first()).copied()
 }
 
-/// The two kinds of "no such directive": nginx has it and weir does not, or nobody has it.
-fn unknown(name: &str, context: Contexts) -> Refusal {
-    if let Some(entry) = nginx_only::lookup(name) {
-        return Refusal::whole(format!("\"{name}\" is an nginx directive that weir does not have"))
-            .todo(entry.remedy());
-    }
+/// Whether weir has a directive of this name, wherever it may stand.
+fn is_known(name: &str) -> bool {
+    BY_NAME.contains_key(name)
+}
+
+/// `did you mean "…"?` for a name that nobody has; empty if none is near.
+fn meant(name: &str, context: Contexts) -> String {
     let here = BY_NAME
         .iter()
         .filter(|(_, directives)| directives.iter().any(|directive| directive.contexts.meets(context)))
         .map(|(name, _)| *name);
-    let refusal = Refusal::whole(format!("unknown directive \"{name}\""));
-    match weir_conf::did_you_mean(name, here) {
-        Some(close) => refusal.todo(format!("did you mean \"{close}\"?")),
-        None => refusal,
-    }
+    weir_conf::did_you_mean(name, here).map_or(String::new(), |close| format!("did you mean \"{close}\"?"))
 }
 
 /// The row that a family has for a built-in variable, prefixes included.

@@ -19,7 +19,7 @@ use crate::family::live;
 use crate::family::location::{Methods, Pattern};
 use crate::family::rewrite::Rule;
 use crate::family::server::{Draft, ListenDraft};
-use crate::family::{Declared, FAMILIES, RESPONSE_ORDER, Settings, Values};
+use crate::family::{Declared, FAMILIES, RESPONSE_ORDER, Values};
 use crate::phase::{Enter, Phase};
 use crate::regex::Regex;
 use crate::route::{Listen, Places, Socket};
@@ -158,7 +158,7 @@ pub fn compile(tree: &Tree, paths: Paths, resolve: Resolve<'_>, generation: u32)
     let (build, root) = Build::new(paths, resolve).read(&tree.root);
     let mut compiler = Compiler { build, servers: Vec::new(), locations: Vec::new(), drafts: Vec::new() };
     let main = compiler.blocks(root);
-    compiler.finish(main, generation)
+    compiler.finish(main, generation, tree)
 }
 
 struct Compiler<'r> {
@@ -177,11 +177,11 @@ impl Compiler<'_> {
         let children = std::mem::take(&mut root.children);
         let mut main = root.settings.clone();
         for mut child in children {
-            child.settings.inherit(&root.settings);
+            child.inherit(&root);
             if child.context == directive::HTTP {
                 self.finish_scope(&mut child);
                 for server in std::mem::take(&mut child.children) {
-                    self.server(server, &child.settings);
+                    self.server(server, &child);
                 }
             }
             // What `events` and `http` set about the process counts for the process.
@@ -191,6 +191,7 @@ impl Compiler<'_> {
     }
 
     fn finish_scope(&mut self, scope: &mut Scope) {
+        self.build.stand(scope.at);
         for family in FAMILIES {
             if let Some(finish) = family.finish {
                 finish(&mut self.build, scope);
@@ -198,10 +199,10 @@ impl Compiler<'_> {
         }
     }
 
-    fn server(&mut self, mut scope: Scope, outer: &Settings) {
+    fn server(&mut self, mut scope: Scope, outer: &Scope) {
         let Kind::Server(draft) = std::mem::replace(&mut scope.kind, Kind::Plain) else { return };
         let Draft { listens, names } = draft;
-        scope.settings.inherit(outer);
+        scope.inherit(outer);
         self.finish_scope(&mut scope);
         let id = ServerId(self.servers.len() as u32);
         let name = names.first().map(|name| name.shown.clone()).unwrap_or_default();
@@ -263,7 +264,7 @@ impl Compiler<'_> {
         let mut limit_except = None;
         let mut inner_ids = Vec::new();
         for mut child in std::mem::take(&mut scope.children) {
-            child.settings.inherit(&scope.settings);
+            child.inherit(&scope);
             match std::mem::replace(&mut child.kind, Kind::Plain) {
                 Kind::Location(pattern) => {
                     self.finish_scope(&mut child);
@@ -347,7 +348,7 @@ impl Compiler<'_> {
             }
         };
         if let Some(name) = duplicate {
-            self.build.refuse_at("location", Refusal::whole(format!("duplicate location \"{name}\"")), Some(at));
+            self.build.refuse_at("location", Refusal::whole(format!("duplicate location \"{name}\"")), at);
         }
     }
 
@@ -380,30 +381,24 @@ impl Compiler<'_> {
         }
         for at in lone {
             let what = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
-            self.build.refuse_at("listen", Refusal::whole(what), Some(at));
+            self.build.refuse_at("listen", Refusal::whole(what).needs("ssl_certificate", ""), at);
         }
     }
 
-    fn finish(mut self, main: Values, generation: u32) -> (Option<Conf>, Vec<Problem>) {
+    fn finish(mut self, main: Values, generation: u32, tree: &Tree) -> (Option<Conf>, Vec<Problem>) {
         let drafts = std::mem::take(&mut self.drafts);
         health::settle(&mut self.build, &self.servers, &self.locations);
         let (sockets, listens) = crate::route::listens(&mut self.build, &drafts);
         let places_fixed = sockets.len() + 1;
         self.require_certificates(&listens, &drafts);
-        let Build { names, declared, mut problems, paths, .. } = self.build;
+        let (definitions, unknown) = self.build.names.bind(build::built_in);
+        let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
+        let problems = self.build.settle(unknown, tree);
+        let Build { names, declared, paths, .. } = self.build;
         if !names.any(plain::reads_answer) {
             for location in &mut self.locations {
                 location.has_ready_heads = plain::is_possible(location, &names);
             }
-        }
-        let (definitions, unknown) = names.bind(build::built_in);
-        for name in unknown {
-            problems.push(Problem {
-                level: weir_conf::Level::Emerg,
-                what: format!("unknown \"{name}\" variable"),
-                at: None,
-                todo: None,
-            });
         }
         let fails = problems.iter().any(|problem| matches!(problem.level, weir_conf::Level::Emerg));
         let conf = Conf {

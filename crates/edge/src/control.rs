@@ -76,18 +76,19 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
         conf.stands_beside(address);
     }
     problems.extend(found);
-    if problems.is_empty() && conf.as_ref().is_some_and(|conf| !conf.main.process.events) {
-        problems.push(Problem {
-            level: Gravity::Emerg,
-            what: "no \"events\" section in configuration".to_owned(),
-            at: None,
-            todo: Some("add: events { }".to_owned()),
-        });
+    if conf.as_ref().is_some_and(|conf| !conf.main.process.events) && !problems.iter().any(is_grave) {
+        let last = tree.root.last().map(|statement| statement.end);
+        let problem = Problem::nowhere(Gravity::Emerg, "no \"events\" section in configuration").at(last);
+        problems.push(problem.todo("add: events { }"));
     }
-    problems.extend(conf.as_ref().and_then(oversized_table));
+    problems.extend(conf.as_ref().and_then(|conf| oversized_table(conf, &tree)));
     weir_conf::sort_as_read(&mut problems, &tree);
-    let fails = problems.iter().any(|problem| matches!(problem.level, Gravity::Emerg));
+    let fails = problems.iter().any(is_grave);
     Loaded { tree, problems, conf: conf.filter(|_| !fails), dashboard }
+}
+
+fn is_grave(problem: &Problem) -> bool {
+    matches!(problem.level, Gravity::Emerg)
 }
 
 /// The level at which the error log hears of a problem.
@@ -172,14 +173,14 @@ fn fit_tables(conf: &mut Conf, workers: usize) {
 }
 
 /// nginx warns of a table that the limit on open files cannot serve; where the file raises that limit, the raised one counts.
-fn oversized_table(conf: &Conf) -> Option<Problem> {
+fn oversized_table(conf: &Conf, tree: &Tree) -> Option<Problem> {
     let (written, files) =
         (conf.main.process.connections?, conf.main.process.nofile.unwrap_or_else(process::nofile_hard));
-    (written as u64 > files).then(|| Problem {
-        level: Gravity::Warn,
-        what: format!("{written} worker_connections exceed open file resource limit: {files}"),
-        at: None,
-        todo: Some("raise the limit on open files of the service, or lower worker_connections".to_owned()),
+    let statement = tree.named("events").find_map(|events| events.named("worker_connections").last());
+    (written as u64 > files).then(|| {
+        let what = format!("{written} worker_connections exceed open file resource limit: {files}");
+        let problem = Problem::nowhere(Gravity::Warn, what).at(statement.map(|statement| statement.at));
+        problem.todo("raise the limit on open files of the service, or lower worker_connections")
     })
 }
 

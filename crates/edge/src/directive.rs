@@ -8,7 +8,7 @@ use std::fmt;
 
 use weir_conf::Statement;
 
-use crate::build::Build;
+use crate::build::{Build, Need};
 
 /// The kinds of block a directive may stand in, as a bit set (nginx: `NGX_HTTP_LOC_CONF` and friends).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -188,22 +188,40 @@ pub struct Refusal {
     pub about_directive: bool,
     /// What to write instead.
     pub todo: Option<String>,
+    /// What is missing, where the problem may only follow from a statement that was refused.
+    pub need: Option<Need>,
+    /// Where, if not at the statement or block that is read: which statement of this directive, from 0.
+    pub place: Option<(&'static str, usize)>,
 }
 
 impl Refusal {
     /// nginx's `"NAME" directive WHAT`, for messages such as `invalid value`.
     pub fn directive(what: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), about_directive: true, todo: None }
+        Refusal { what: what.into(), about_directive: true, todo: None, need: None, place: None }
     }
 
     /// A message that stands by itself.
     pub fn whole(what: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), about_directive: false, todo: None }
+        Refusal { what: what.into(), about_directive: false, todo: None, need: None, place: None }
     }
 
     /// Adds the remedy.
     pub fn todo(mut self, todo: impl Into<String>) -> Refusal {
         self.todo = Some(todo.into());
+        self
+    }
+
+    /// Says what is missing: what a statement of `directive` would declare under `name` (empty: whatever its name).
+    ///
+    /// The problem is not told where such a statement was refused.
+    pub fn needs(mut self, directive: &str, name: &str) -> Refusal {
+        self.need = Some(Need::new(directive, name));
+        self
+    }
+
+    /// Points at the statement of `directive` with this number, from 0, in the block or those around it.
+    pub fn about(mut self, directive: &'static str, number: usize) -> Refusal {
+        self.place = Some((directive, number));
         self
     }
 }
@@ -233,6 +251,7 @@ pub(crate) fn apply(
     if !directive.many && !build.first_time(name) {
         return Err(Refusal::directive("is duplicate"));
     }
+    build.scope().written.push((name, statement.at));
     (directive.set)(build, statement)?;
     if directive.is_idle_in(statement) {
         build.warn_idle(directive);

@@ -9,7 +9,7 @@
 
 use std::net::IpAddr;
 
-use weir_conf::{At, Level as Gravity, Problem};
+use weir_conf::{At, Problem};
 use weir_net::{diag, process};
 use weir_wire::Known;
 
@@ -235,8 +235,7 @@ pub fn warn(b: &mut Build<'_>, scope: &Scope, door: Deed, at: At) {
         // Without a token it is open to this machine alone.
         Deed::Look => return,
     };
-    let problem = Problem { level: Gravity::Warn, what: what.to_owned(), at: Some(at), todo: Some(todo.to_owned()) };
-    b.problems.push(problem);
+    b.problems.push(Problem::warn(what.to_owned(), at).todo(todo));
 }
 
 /// Whether a password is asked for: a realm that is not `off`, and a file to look it up in.

@@ -18,6 +18,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
+use weir_conf::{Problem, Statement, Tree};
 use weir_meter::Step;
 use weir_wire::Known;
 
@@ -157,6 +158,9 @@ pub fn open_default(path: &Path) {
                 Ok(()) => Some(file),
                 Err(what) => {
                     global(Level::Alert, format_args!("could not open error log file: {what}"));
+                    if let Some(directory) = file.missing_directory() {
+                        stderr(format!("      = mkdir -p {directory}, or start with: -e stderr\n").as_bytes());
+                    }
                     None
                 }
             }
@@ -194,8 +198,36 @@ pub(crate) fn standard() -> Option<Arc<LogFile>> {
 ///
 /// Nothing is undone on failure: files opened for a configuration that is dropped close with it.
 pub fn open_all(conf: &Conf) -> Result<(), String> {
-    let errors = conf.declared.error_log.files.iter();
-    errors.chain(&conf.declared.log.files).try_for_each(|file| file.open())
+    all_files(conf).try_for_each(|(_, file)| file.open())
+}
+
+/// The first log file that cannot be opened, as a problem of the configuration: nginx's words, the line that names the
+/// file if one does, and what to do where its directory is missing.
+pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
+    all_files(conf).find_map(|(directive, file)| {
+        let what = file.open().err()?;
+        let names_it = |statement: &Statement| {
+            let name = statement.text(0);
+            let path = if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", conf.paths.prefix) };
+            statement.name.text == directive && path == file.path()
+        };
+        let problem = Problem::nowhere(weir_conf::Level::Emerg, what).at(first(&tree.root, &names_it).map(|found| found.at));
+        let Some(directory) = file.missing_directory() else { return Some(problem) };
+        let otherwise = if directive == "access_log" { "access_log off;" } else { "error_log stderr;" };
+        Some(problem.todo(&format!("mkdir -p {directory}, or write: {otherwise}")))
+    })
+}
+
+fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)> {
+    let errors = conf.declared.error_log.files.iter().map(|file| ("error_log", file));
+    errors.chain(conf.declared.log.files.iter().map(|file| ("access_log", file)))
+}
+
+/// The first statement that is the one looked for, blocks included, which nest no deeper than the reader of files allows.
+fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -> Option<&'t Statement> {
+    statements.iter().find_map(|statement| {
+        if is_one(statement) { Some(statement) } else { first(statement.children(), is_one) }
+    })
 }
 
 /// Writes what the buffers of access logs hold back: the last thing before the process ends.

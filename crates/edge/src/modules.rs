@@ -40,8 +40,8 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
 /// The `configure arguments` of `-V`.
 pub fn configure_arguments() -> String {
     let has = |name: &str| FAMILIES.iter().any(|family| family.name == name);
-    // As nginx does when it was built with a name of its own; `server_tokens build` shows it.
-    let mut words = vec!["--build=weir".to_owned()];
+    // As nginx does when it was built with a name of its own: `server_tokens build` shows the same.
+    let mut words = vec![format!("--build={}", crate::respond::BUILD)];
     let with = WITH
         .iter()
         .filter(|module| {

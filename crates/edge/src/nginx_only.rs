@@ -76,6 +76,27 @@ pub fn lookup(name: &str) -> Option<&'static Entry> {
     data::ENTRIES.get(index)
 }
 
+/// The module whose variable this is; `None` where weir has the variable, or nginx has none of that name.
+pub fn variable_module(name: &str) -> Option<&'static str> {
+    let has = |(names, _): &&(&[&str], &str)| {
+        names.iter().any(|known| *known == name || (known.ends_with('_') && name.starts_with(known)))
+    };
+    VARIABLES.iter().find(has).map(|(_, module)| *module)
+}
+
+/// The variables of nginx 1.31.5 that weir does not have, by module; a name that ends in `_` is a beginning.
+#[rustfmt::skip]
+static VARIABLES: &[(&[&str], &str)] = &[
+    (&["ancient_browser", "modern_browser", "msie"], "ngx_http_browser_module"),
+    (&["date_gmt", "date_local"], "ngx_http_ssi_filter_module"),
+    (&["fastcgi_path_info", "fastcgi_script_name"], "ngx_http_fastcgi_module"),
+    (&["geoip_"], "ngx_http_geoip_module"),
+    (&["http3"], "ngx_http_v3_module"),
+    (&["secure_link", "secure_link_expires"], "ngx_http_secure_link_module"),
+    (&["ssl_ech_outer_server_name", "ssl_ech_status"], "ngx_http_ssl_module"),
+    (&["uid_got", "uid_reset", "uid_set"], "ngx_http_userid_filter_module"),
+];
+
 /// Every known name, sorted: candidates for `did you mean`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     data::ENTRIES.iter().map(|entry| entry.name)
@@ -103,7 +124,7 @@ impl Rule {
 
 use Rule::{Module, Name, Names};
 
-const NO_COUNTERPART: &str = "weir has no counterpart: keep nginx for this server or location";
+const NO_COUNTERPART: &str = "weir has no counterpart: keep nginx for it on a port of its own, and proxy_pass there";
 const NOTHING_TO_TUNE: &str = "it tunes how nginx itself works inside, which weir does not share: remove the line";
 const AT_THE_ORIGIN: &str = "let the origin answer with the final body, or keep nginx for this location";
 const COMPUTE: &str = "compute the value with map, set or rewrite where that is enough, let the \
@@ -113,9 +134,9 @@ const TLS_IN_FRONT: &str = "remove it if what it asks for is the default anyway,
 const FIND_THE_CLIENT_S_PLACE: &str =
     "choose by address with geo, which needs no database, or keep nginx for this server";
 const WATCH: &str = "watch weir's own live status instead: remove the line";
-const JWT: &str = "let the application, or an auth_request to it, check the token, or keep NGINX Plus";
-const FASTCGI: &str = "give the FastCGI application an HTTP server of its own and use proxy_pass, \
-                       or keep nginx for this location";
+const JWT: &str = "let the application, or a proxy for logins in front of it, check the token, or keep NGINX Plus";
+const FASTCGI: &str = "php-fpm speaks no HTTP: run FrankenPHP, Apache or nginx beside it on 127.0.0.1:8080, and write \
+                       proxy_pass http://127.0.0.1:8080; here";
 const UWSGI: &str = "let uWSGI speak HTTP (its http-socket option) and use proxy_pass, or keep \
                      nginx for this location";
 const SCGI: &str = "let the SCGI application speak HTTP and use proxy_pass, or keep nginx for \
@@ -161,6 +182,7 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_ssi"), "assemble the page at the origin, or keep nginx for this location"),
     (Module("ngx_http_sub_filter"), AT_THE_ORIGIN),
     (Module("ngx_http_addition_filter"), AT_THE_ORIGIN),
+    (Module("ngx_http_auth_request"), "put the login proxy in the way (proxy_pass to oauth2-proxy --upstream, say), or keep nginx for it on a port of its own"),
     (Module("ngx_http_charset_filter"), "name the charset in the origin's Content-Type; bodies are not recoded: keep nginx for that"),
     (Module("ngx_http_gunzip"), "proxy_set_header Accept-Encoding \"\" asks the origin for plain bodies"),
     (Module("ngx_http_geoip"), FIND_THE_CLIENT_S_PLACE),
@@ -207,8 +229,8 @@ static REMEDIES: &[(Rule, &str)] = &[
     // NGINX Plus.
     (Names("auth_jwt"), JWT),
     (Name("auth_require"), JWT),
-    (Names("auth_oidc"), "let the application, or an auth_request to a login proxy, sign users in, or keep NGINX Plus"),
-    (Name("oidc_provider"), "let the application, or an auth_request to a login proxy, sign users in, or keep NGINX Plus"),
+    (Names("auth_oidc"), "let the application, or a proxy for logins in front of it, sign users in, or keep NGINX Plus"),
+    (Name("oidc_provider"), "let the application, or a proxy for logins in front of it, sign users in, or keep NGINX Plus"),
     (Names("zone_sync"), "weir's instances share no state: keep NGINX Plus, or send one key to one instance with hash"),
     (Names("status"), WATCH),
     (Name("api"), WATCH),

@@ -120,6 +120,10 @@ const READ_WRAPPED: u64 = 48 << 10;
 /// The version of nginx whose directives weir reads; `$nginx_version` and `nginx -v` tell it to programs.
 pub const VERSION: &str = crate::nginx_version!();
 
+/// The build that `server_tokens build` adds in parentheses and `-V` gives as `--build=`: the nginx whose directives
+/// weir reads.
+pub const BUILD: &str = concat!("nginx/", crate::nginx_version!());
+
 /// Sends the response that stands in the exchange. `source` is where the body of `Body::Origin` comes from.
 /// Gives a status when a filter refused the response: then nothing was sent, and the status is to be answered.
 pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<Source>) -> Result<Option<u16>, Gone> {

@@ -265,7 +265,7 @@ pub(crate) fn listens(build: &mut Build<'_>, drafts: &[Drafted]) -> (Vec<Socket>
                             build.refuse_at(
                                 "listen",
                                 Refusal::whole(format!("a duplicate default server for {shown}")),
-                                Some(draft.at),
+                                draft.at,
                             );
                         }
                         explicit_default[index] = true;
@@ -278,7 +278,7 @@ pub(crate) fn listens(build: &mut Build<'_>, drafts: &[Drafted]) -> (Vec<Socket>
                             build.refuse_at(
                                 "listen",
                                 Refusal::whole(format!("duplicate listen options for {shown}")),
-                                Some(draft.at),
+                                draft.at,
                             );
                         }
                         options[index] = (draft.options.clone(), draft.binds, true);

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use weir_conf::At;
+
 use crate::directive::Refusal;
 use crate::exchange::Exchange;
 
@@ -72,7 +74,10 @@ pub struct Names {
     ids: HashMap<String, VariableId>,
     names: Vec<String>,
     definitions: Vec<Option<Definition>>,
-    used: Vec<bool>,
+    /// Where each is read first.
+    used: Vec<Option<At>>,
+    /// Where the statement being read stands.
+    pub here: At,
 }
 
 impl Names {
@@ -85,7 +90,7 @@ impl Names {
         let id = VariableId(self.names.len() as u32);
         self.names.push(name.clone());
         self.definitions.push(None);
-        self.used.push(false);
+        self.used.push(None);
         self.ids.insert(name, id);
         id
     }
@@ -93,8 +98,8 @@ impl Names {
     /// As `intern`, for a place that reads the value: such a name must be defined in the end.
     pub fn read(&mut self, name: &str) -> VariableId {
         let id = self.intern(name);
-        if let Some(used) = self.used.get_mut(id.0 as usize) {
-            *used = true;
+        if let Some(used @ None) = self.used.get_mut(id.0 as usize) {
+            *used = Some(self.here);
         }
         id
     }
@@ -136,18 +141,24 @@ impl Names {
         self.names.iter().any(|name| is_one(name))
     }
 
-    /// Binds every name; those that nothing defines are given back.
-    pub fn bind(self, families: impl Fn(&str) -> Option<Definition>) -> (Vec<Definition>, Vec<String>) {
+    /// Binds every name; those that nothing defines are given back, with the place that reads them first.
+    pub fn bind(&self, families: impl Fn(&str) -> Option<Definition>) -> (Vec<Definition>, Vec<(String, At)>) {
         let mut unknown = Vec::new();
         let mut bound = Vec::with_capacity(self.names.len());
-        for ((name, definition), used) in self.names.into_iter().zip(self.definitions).zip(self.used) {
-            let definition = definition.or_else(|| families(&name));
-            if definition.is_none() && used {
-                unknown.push(name);
+        for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&self.used) {
+            let definition = definition.clone().or_else(|| families(name));
+            if let (None, Some(at)) = (&definition, used) {
+                unknown.push((name.clone(), *at));
             }
             bound.push(definition.unwrap_or(Definition::Slot));
         }
         (bound, unknown)
+    }
+
+    /// The names that the file itself defines.
+    pub fn defined(&self) -> impl Iterator<Item = &str> {
+        let all = self.names.iter().zip(&self.definitions);
+        all.filter(|(_, definition)| definition.is_some()).map(|(name, _)| name.as_str())
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
 use weir_net::{Instant, Lease, buffer, clock};
 
 use crate::build::Build;
@@ -72,9 +72,12 @@ pub fn parameter(word: &str) -> Option<Result<(String, u64), Refusal>> {
 }
 
 /// Refuses a use of a zone that no directive declares, in nginx's words.
-pub fn refuse_undeclared(b: &mut Build<'_>, directive: &str, name: &str) {
-    let what = format!("zero size shared memory zone \"{name}\"");
-    b.refuse_at(directive, Refusal::whole(what).todo(format!("declare it with {directive}_zone in http")), None);
+pub fn refuse_undeclared(b: &mut Build<'_>, (directive, at): (&str, At), name: &str) {
+    let declares = format!("{directive}_zone");
+    let refusal = Refusal::whole(format!("zero size shared memory zone \"{name}\""))
+        .todo(format!("declare it with {declares} in http"))
+        .needs(&declares, name);
+    b.refuse_at(directive, refusal, at);
 }
 
 impl<T, P> Zones<T, P> {

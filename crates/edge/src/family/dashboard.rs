@@ -251,8 +251,9 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let strange: Vec<_> = strange.filter(|(name, _)| !is_known(name)).collect();
     for (name, at) in strange {
         let refusal = Refusal::whole(format!("upstream \"{name}\" not found in \"dashboard_upstream_log\" directive"))
-            .todo("the name of an upstream block, what proxy_pass names, or ADDRESS:PORT of a server");
-        b.refuse_at("dashboard_upstream_log", refusal, Some(at));
+            .todo("the name of an upstream block, what proxy_pass names, or ADDRESS:PORT of a server")
+            .needs("upstream", &name);
+        b.refuse_at("dashboard_upstream_log", refusal, at);
     }
 }
 

@@ -77,10 +77,12 @@ fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         _ => declarable(statement.text(0))?,
     };
     for line in statement.children() {
+        b.stand(line.at);
         if let Err(refusal) = geo.line(b, line) {
-            b.refuse_at("geo", refusal, Some(line.at));
+            b.refuse_at("geo", refusal, line.at);
         }
     }
+    b.stand(statement.at);
     if let Table::Networks(networks) = &mut geo.table {
         networks.sort();
     }

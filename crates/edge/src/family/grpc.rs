@@ -74,10 +74,13 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
 }
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    proxy::compile(b, &mut scope.settings.grpc, "grpc_pass", scope.at, true);
+    let at = scope.place("grpc_pass", 0);
+    proxy::compile(b, &mut scope.settings.grpc, "grpc_pass", at, true);
+    let mut settings = std::mem::take(&mut scope.settings.grpc_ssl);
     if let Some(Some(pass)) = &scope.settings.grpc.pass {
-        proxy_ssl::compile_block(b, &mut scope.settings.grpc_ssl, (pass, true), "grpc_pass", scope.at);
+        proxy_ssl::compile_block(b, &mut settings, (pass, true), "grpc_pass", scope);
     }
+    scope.settings.grpc_ssl = settings;
 }
 
 /// The settings with what nginx fixes for gRPC: nothing waits to be complete, neither way.

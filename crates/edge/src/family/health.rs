@@ -249,7 +249,7 @@ pub fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
                     let _ = check.placed.set(placed);
                 }
                 Ok(None) => {}
-                Err(refusal) => b.refuse_at("health_check", refusal, Some(check.at)),
+                Err(refusal) => b.refuse_at("health_check", refusal, check.at),
             }
         }
     }
@@ -263,7 +263,8 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
     let pass = location.values.proxy.pass.as_ref().filter(|_| location.handler.is_some());
     let Some(pass) = pass else {
         return Err(Refusal::directive("needs \"proxy_pass\" or \"grpc_pass\" in the same location")
-            .todo("write proxy_pass http://GROUP; beside it, GROUP being an upstream with a zone"));
+            .todo("write proxy_pass http://GROUP; beside it, GROUP being an upstream with a zone")
+            .needs(if check.grpc.is_some() { "grpc_pass" } else { "proxy_pass" }, ""));
     };
     if check.grpc.is_some() && !pass.is_grpc {
         return Err(Refusal::whole("\"type=grpc\" requires \"grpc_pass\"").todo("write grpc_pass in place of proxy_pass, or leave type=grpc out"));
@@ -275,7 +276,8 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
     let Some(group) = pass.group else { return Ok(None) };
     let Some(upstream) = b.declared.upstream.groups.get(group) else { return Ok(None) };
     let Some(live) = &upstream.live else {
-        let refusal = Refusal::directive(format!("requires upstream \"{}\" to be in shared memory", upstream.name));
+        let refusal = Refusal::directive(format!("requires upstream \"{}\" to be in shared memory", upstream.name))
+            .needs("upstream", &upstream.name);
         return Err(refusal.todo(if upstream.is_implicit {
             "write upstream GROUP { zone GROUP 64k; server …; } and proxy_pass http://GROUP;"
         } else {
@@ -286,7 +288,7 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
         None => None,
         Some(name) => match b.declared.health.found(name) {
             Some(tests) => Some(tests),
-            None => return Err(Refusal::whole(format!("match \"{name}\" is not found")).todo(format!("add in http: match {name} {{ status 200; }}"))),
+            None => return Err(Refusal::whole(format!("match \"{name}\" is not found")).todo(format!("add in http: match {name} {{ status 200; }}")).needs("match", name)),
         },
     };
     // A server's locations have numbers from that of its own level on.

@@ -107,14 +107,16 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 /// Finds the zones, which may stand after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_conn").map(|(_, at)| *at).collect();
     let Some(limits) = &mut scope.settings.limit_conn.limits else { return };
     if limits.iter().all(|limit| limit.zone.is_some()) {
         return;
     }
-    for limit in Arc::make_mut(limits) {
+    for (number, limit) in Arc::make_mut(limits).iter_mut().enumerate() {
         limit.zone = b.declared.limit_conn.find(&limit.name);
         if limit.zone.is_none() {
-            zone::refuse_undeclared(b, "limit_conn", &limit.name);
+            let at = places.get(number).copied().unwrap_or(scope.at);
+            zone::refuse_undeclared(b, ("limit_conn", at), &limit.name);
         }
     }
 }

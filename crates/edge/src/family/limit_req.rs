@@ -139,14 +139,16 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 /// Finds the zones, which may stand after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_req").map(|(_, at)| *at).collect();
     let Some(limits) = &mut scope.settings.limit_req.limits else { return };
     if limits.iter().all(|limit| limit.zone.is_some()) {
         return;
     }
-    for limit in Arc::make_mut(limits) {
+    for (number, limit) in Arc::make_mut(limits).iter_mut().enumerate() {
         limit.zone = b.declared.limit_req.find(&limit.name);
         if limit.zone.is_none() {
-            zone::refuse_undeclared(b, "limit_req", &limit.name);
+            let at = places.get(number).copied().unwrap_or(scope.at);
+            zone::refuse_undeclared(b, ("limit_req", at), &limit.name);
         }
     }
 }

@@ -193,7 +193,8 @@ fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
     }
     if !name.eq_ignore_ascii_case("combined") {
         return Err(Refusal::whole(format!("unknown log format \"{name}\""))
-            .todo("define it by log_format above this line"));
+            .todo("define it by log_format above this line")
+            .needs("log_format", name));
     }
     let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, &mut b.names)?);
     b.declared

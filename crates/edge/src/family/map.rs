@@ -49,10 +49,12 @@ fn map(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = declarable(statement.text(1))?;
     let mut map = Map { source, ..Map::default() };
     for line in statement.children() {
+        b.stand(line.at);
         if let Err(refusal) = map.line(b, line) {
-            b.refuse_at("map", refusal, Some(line.at));
+            b.refuse_at("map", refusal, line.at);
         }
     }
+    b.stand(statement.at);
     let argument = Argument { name: name.clone(), index: b.declared.map.len() as u32 };
     let definition = if map.volatile { Definition::Computed(get, argument) } else { Definition::Cached(get, argument) };
     b.names.define(&name, definition);

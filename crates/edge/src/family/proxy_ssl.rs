@@ -10,7 +10,7 @@ pub mod handshake;
 
 use std::sync::Arc;
 
-use weir_conf::{At, Statement};
+use weir_conf::Statement;
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revocation_lists};
 use weir_wire::Version;
@@ -271,9 +271,12 @@ impl Written {
 }
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let Some(Some(pass)) = &scope.settings.proxy.pass else { return };
-    let is_h2 = scope.settings.proxy.version == Some(Version::Http2);
-    compile_block(b, &mut scope.settings.proxy_ssl, (pass, is_h2), "proxy_pass", scope.at);
+    let mut settings = std::mem::take(&mut scope.settings.proxy_ssl);
+    if let Some(Some(pass)) = &scope.settings.proxy.pass {
+        let is_h2 = scope.settings.proxy.version == Some(Version::Http2);
+        compile_block(b, &mut settings, (pass, is_h2), "proxy_pass", scope);
+    }
+    scope.settings.proxy_ssl = settings;
 }
 
 /// Compiles a block that passes requests over TLS, or may.
@@ -281,8 +284,8 @@ pub(crate) fn compile_block(
     b: &mut Build<'_>,
     settings: &mut Settings,
     (pass, is_h2): (&Pass, bool),
-    directive: &str,
-    at: At,
+    directive: &'static str,
+    scope: &Scope,
 ) {
     if !pass.is_tls && pass.template.is_none() {
         return;
@@ -298,7 +301,12 @@ pub(crate) fn compile_block(
                 let Some((_, tls)) = b.declared.proxy_ssl.made.last() else { return };
                 tls.clone()
             }
-            Err(refusal) => return b.refuse_at(directive, refusal, Some(at)),
+            Err(refusal) => {
+                let (about, number) = refusal.place.unwrap_or((directive, 0));
+                // The same settings go by names of their own where the protocol is gRPC.
+                let about = if directive == "grpc_pass" { about.replacen("proxy_", "grpc_", 1) } else { about.to_owned() };
+                return b.refuse_at(directive, refusal, scope.place(&about, number));
+            }
         },
     };
     let party = fixed_party(&values, pass, &tls).map(|party| {
@@ -334,7 +342,9 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
         (Some(b""), _) => client,
         (_, None) => {
             let certificate = &values.certificate.1;
-            return Err(Refusal::whole(format!("no \"proxy_ssl_certificate_key\" is defined for certificate \"{certificate}\"")));
+            return Err(Refusal::whole(format!("no \"proxy_ssl_certificate_key\" is defined for certificate \"{certificate}\""))
+                .needs("proxy_ssl_certificate_key", "")
+                .about("proxy_ssl_certificate", 0));
         }
         (Some(_), Some((key, name))) if key.literal().is_some() => show(b, values, &client, &values.certificate.1, name)?,
         _ => client,
@@ -354,27 +364,34 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
 
 fn show(b: &Build<'_>, values: &Values, client: &Client, certificate: &str, key: &str) -> Result<Client, Refusal> {
     let pair = certificate::load(&b.paths.conf_prefix, (certificate, key), &values.passwords);
-    pair.map(|pair| client.showing(&pair)).map_err(Refusal::whole)
+    let about = |words: String| {
+        let is_key = words.contains("key \"") || words.contains("PrivateKey(");
+        let directive = if is_key { "proxy_ssl_certificate_key" } else { "proxy_ssl_certificate" };
+        Refusal::whole(words).about(directive, 0)
+    };
+    pair.map(|pair| client.showing(&pair)).map_err(about)
 }
 
 fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
     let name = &values.trusted_certificate;
     if name.is_empty() {
         return Err(Refusal::whole("no proxy_ssl_trusted_certificate for proxy_ssl_verify")
-            .todo("name a file, such as the system's own: proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt"));
+            .todo("name a file, such as the system's own: proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt")
+            .about("proxy_ssl_verify", 0));
     }
-    let text = read(b, "SSL_CTX_load_verify_locations()", name)?;
+    const FILE: &str = "proxy_ssl_trusted_certificate";
+    let text = read(b, "SSL_CTX_load_verify_locations()", name).map_err(|refusal| refusal.about(FILE, 0))?;
     let bad = |doing: &str, name: &str, why: &str| Refusal::whole(format!("{doing}(\"{name}\") failed (SSL: {why})"));
     let unreadable = "a certificate cannot be read".to_owned();
     let mut trust = certificates(&text)
         .and_then(|all| if all.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(all) })
         .and_then(|all| Trust::new(all).ok_or(unreadable))
-        .map_err(|why| bad("SSL_CTX_load_verify_locations", name, &why))?;
+        .map_err(|why| bad("SSL_CTX_load_verify_locations", name, &why).about(FILE, 0))?;
     if !values.crl.is_empty() {
-        let text = read(b, "X509_LOOKUP_load_file()", &values.crl)?;
-        let lists = revocation_lists(&text).map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why))?;
+        let text = read(b, "X509_LOOKUP_load_file()", &values.crl).map_err(|refusal| refusal.about("proxy_ssl_crl", 0))?;
+        let lists = revocation_lists(&text).map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why).about("proxy_ssl_crl", 0))?;
         if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
-            return Err(bad("X509_LOOKUP_load_file", &values.crl, "no list of revoked certificates that can be read"));
+            return Err(bad("X509_LOOKUP_load_file", &values.crl, "no list of revoked certificates that can be read").about("proxy_ssl_crl", 0));
         }
     }
     Ok(trust)

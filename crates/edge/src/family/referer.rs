@@ -117,7 +117,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
     settings.valid = Some(Some(Arc::new(valid)));
     if let Some(words) = refusal {
-        b.refuse_at("valid_referers", Refusal::whole(words), None);
+        b.refuse_in(scope, "valid_referers", Refusal::whole(words).about("valid_referers", 0));
     }
 }
 

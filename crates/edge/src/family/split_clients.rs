@@ -44,7 +44,7 @@ fn split(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     for line in statement.children() {
         match share(line) {
             Ok(share) => shares.push(share),
-            Err(refusal) => b.refuse_at("split_clients", refusal, Some(line.at)),
+            Err(refusal) => b.refuse_at("split_clients", refusal, line.at),
         }
     }
     let parts = parts(shares)?;

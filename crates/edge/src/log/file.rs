@@ -52,6 +52,12 @@ impl LogFile {
         &self.path
     }
 
+    /// The directory it would be in, where that is not there.
+    pub fn missing_directory(&self) -> Option<&str> {
+        let (directory, _) = self.path.rsplit_once('/')?;
+        (!directory.is_empty() && !std::path::Path::new(directory).exists()).then_some(directory)
+    }
+
     /// Opens it unless it is open; the error is nginx's `open() "PATH" failed (13: Permission denied)`.
     pub fn open(&self) -> Result<(), String> {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);

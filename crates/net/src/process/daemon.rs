@@ -62,6 +62,11 @@ impl Ready {
     }
 }
 
+/// Whether this is the second process, which went into the background or is about to.
+pub fn is_background() -> bool {
+    is_second()
+}
+
 /// Makes standard error a copy of `file`, as nginx does with the error log, so
 /// that even the last words of a crash are found.
 pub fn redirect_stderr(file: &File) -> io::Result<()> {

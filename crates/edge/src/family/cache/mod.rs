@@ -395,10 +395,13 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     *number = b.declared.cache.find(name.as_bytes());
     if number.is_none() {
         let refusal = Refusal::whole(format!("\"proxy_cache\" zone \"{name}\" is unknown"));
-        let refusal = refusal.todo(format!("declare it: proxy_cache_path PATH keys_zone={name}:10m; in http"));
+        let refusal = refusal
+            .todo(format!("declare it: proxy_cache_path PATH keys_zone={name}:10m; in http"))
+            .needs("proxy_cache_path", name)
+            .about("proxy_cache", 0);
         // nginx says it at the end of the block; a second place that inherits the name would say it again.
         *number = Some(usize::MAX);
-        b.refuse_at("proxy_cache", refusal, Some(scope.at));
+        b.refuse_in(scope, "proxy_cache", refusal);
     }
 }
 

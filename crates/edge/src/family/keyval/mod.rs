@@ -10,7 +10,7 @@ mod state;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
 use weir_net::{buffer, clock};
 
 use crate::build::{Build, Scope};
@@ -63,6 +63,8 @@ struct Lookup {
     key: Template,
     zone_name: String,
     zone: usize,
+    /// Where it stands.
+    at: At,
 }
 
 /// nginx: "the maximum timeout value is limited to 24 days".
@@ -123,7 +125,7 @@ fn keyval(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let zone_name = zone_name.ok_or_else(|| Refusal::whole(format!("invalid parameter \"{word}\"")))?.to_owned();
     let argument = Argument { name: name.clone(), index: b.declared.keyval.lookups.len() as u32 };
     b.names.define(&name, Definition::Cached(get, argument));
-    b.declared.keyval.lookups.push(Lookup { key, zone_name, zone: usize::MAX });
+    b.declared.keyval.lookups.push(Lookup { key, zone_name, zone: usize::MAX, at: b.at() });
     Ok(())
 }
 
@@ -136,7 +138,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     for lookup in &mut lookups {
         match b.declared.keyval.zones.iter().position(|zone| zone.name == lookup.zone_name) {
             Some(number) => lookup.zone = number,
-            None => zone::refuse_undeclared(b, "keyval", &lookup.zone_name),
+            None => zone::refuse_undeclared(b, ("keyval", lookup.at), &lookup.zone_name),
         }
     }
     b.declared.keyval.lookups = lookups;

@@ -34,7 +34,8 @@ pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut draft = Draft::default();
     for line in statement.children() {
         if let Err(refusal) = draft.line(b, line) {
-            b.refuse_at("otel_exporter", refusal, Some(line.at));
+            b.lose(statement);
+            b.refuse_at("otel_exporter", refusal, line.at);
         }
     }
     let Some(endpoint) = draft.endpoint else {

@@ -135,8 +135,10 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     settings.is_active = Some(records || has_context);
     if trace.is_some() && b.declared.otel.settings.is_none() && !std::mem::replace(&mut b.declared.otel.is_missing_said, true) {
         let refusal = Refusal::whole("\"otel_exporter\" block is missing")
-            .todo("say in http where spans go: otel_exporter { endpoint HOST:4317; }");
-        b.refuse_at("otel_trace", refusal, Some(scope.at));
+            .todo("say in http where spans go: otel_exporter { endpoint HOST:4317; }")
+            .needs("otel_exporter", "")
+            .about("otel_trace", 0);
+        b.refuse_in(scope, "otel_trace", refusal);
     }
     if scope.context == HTTP {
         b.declared.otel.settle();

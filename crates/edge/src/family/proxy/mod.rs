@@ -465,6 +465,7 @@ pub fn parse_bind(text: &[u8]) -> Option<SocketAddr> {
 
 /// Compiles a block: the group behind `proxy_pass`, the request's fields, the hidden fields.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let (at, trailers_at) = (scope.place("proxy_pass", 0), scope.place("proxy_pass_trailers", 0));
     let proxy = &mut scope.settings.proxy;
     if proxy.redirect.is_none() {
         proxy.redirect = proxy.pass.as_ref().and_then(|pass| rewrite::implied(pass.as_deref()?));
@@ -475,9 +476,9 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     {
         let refusal = Refusal::directive("is not supported here: of HTTP/1.1 upstreams weir passes no trailer fields on")
             .todo("write proxy_http_version 2 for an upstream that speaks it, or proxy_pass_trailers off for this location");
-        b.refuse_at("proxy_pass_trailers", refusal, Some(scope.at));
+        b.refuse_at("proxy_pass_trailers", refusal, trailers_at);
     }
-    compile(b, proxy, "proxy_pass", scope.at, false);
+    compile(b, proxy, "proxy_pass", at, false);
 }
 
 /// What is compiled of a block whatever the family is.
@@ -488,7 +489,7 @@ pub(crate) fn compile(b: &mut Build<'_>, settings: &mut Settings, directive: &st
     {
         match group_of(b, pass) {
             Ok(group) => Arc::make_mut(pass).group = Some(group),
-            Err(refusal) => b.refuse_at(directive, refusal, Some(at)),
+            Err(refusal) => b.refuse_at(directive, refusal, at),
         }
     }
     let empty = Vec::new();
@@ -515,7 +516,7 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
     if let Some(group) = b.declared.upstream.find_implicit(&name) {
         return Ok(group);
     }
-    let addresses = upstream::resolve(b, &name, 80)?;
+    let addresses = upstream::resolve(b, &name, 80).map_err(|refusal| refusal.needs("upstream", host))?;
     let upstream = Upstream::implicit(&name, &addresses).map_err(|error| Refusal::whole(error.to_string()))?;
     b.declared.upstream.groups.push(Arc::new(upstream));
     Ok(b.declared.upstream.groups.len() - 1)

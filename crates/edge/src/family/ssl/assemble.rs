@@ -7,7 +7,7 @@ use weir_net::tls::{
     subject_der,
 };
 
-use super::certificate::{self, CertificateCache, Named, Source, Watch};
+use super::certificate::{self, CertificateCache, Half, Named, Source, Watch};
 use super::stapling::{self, Stapler};
 use super::status::{self, Checks};
 use super::{Settings, Values, Verify, command, files, sessions};
@@ -134,16 +134,20 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != SERVER {
         return;
     }
-    match assemble(b, &scope.settings.ssl, &scope.settings.resolver) {
+    // Warnings of certificates that cannot be stapled stand where stapling is asked for.
+    b.stand(scope.place("ssl_stapling", 0));
+    let assembled = assemble(b, &scope.settings.ssl, &scope.settings.resolver);
+    b.stand(scope.at);
+    match assembled {
         Ok(tls) => scope.settings.ssl.tls = Some(tls.map(Arc::new)),
-        Err(refusal) => b.refuse_at("ssl_certificate", refusal, Some(scope.at)),
+        Err(refusal) => b.refuse_in(scope, "ssl_certificate", refusal),
     }
 }
 
 fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Settings) -> Result<Option<ServerTls>, Refusal> {
     let mut settings = settings.clone();
-    for (name, value) in settings.commands.clone().unwrap_or_default() {
-        command::apply(b, &mut settings, &name, &value)?;
+    for (number, (name, value)) in settings.commands.clone().unwrap_or_default().iter().enumerate() {
+        command::apply(b, &mut settings, name, value).map_err(|refusal| refusal.about("ssl_conf_command", number))?;
     }
     let values = settings.values();
     let Some(last) = values.certificates.last() else { return Ok(None) };
@@ -152,7 +156,9 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
         return Err(Refusal::whole(format!(
             "no \"ssl_certificate_key\" is defined for certificate \"{}\"",
             lone.shown
-        )));
+        ))
+        .about("ssl_certificate", values.keys.len())
+        .needs("ssl_certificate_key", ""));
     }
     let asks = values.verify != Verify::Off;
     if asks
@@ -160,7 +166,8 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
         && values.client_authorities.is_empty()
         && values.authorities.is_empty()
     {
-        return Err(Refusal::whole("no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client"));
+        let what = "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client";
+        return Err(Refusal::whole(what).about("ssl_verify_client", 0));
     }
     let sources: Vec<_> = values.certificates.iter().cloned().zip(values.keys.iter().cloned()).collect();
     let is_fixed = sources.iter().all(|(certificate, key)| certificate.fixed().is_some() && key.fixed().is_some());
@@ -168,14 +175,16 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
         "" => None,
         name => {
             let read = files::read(b, name);
-            Some(read.map_err(|(path, error)| Refusal::whole(format!("BIO_new_file(\"{path}\") failed {error}")))?)
+            Some(read.map_err(|(path, error)| {
+                Refusal::whole(format!("BIO_new_file(\"{path}\") failed {error}")).about("ssl_stapling_file", 0)
+            })?)
         }
     };
     let staple_bytes = staple_bytes.map(|bytes| bytes.to_vec());
     let mut pairs = Vec::new();
     if is_fixed {
-        for (certificate, key) in &sources {
-            pairs.push(read_pair(b, (&certificate.shown, &key.shown), &values.passwords)?);
+        for (number, (certificate, key)) in sources.iter().enumerate() {
+            pairs.push(read_pair(b, number, (&certificate.shown, &key.shown), &values.passwords)?);
         }
         pairs = staple(pairs, staple_bytes.as_ref());
     }
@@ -184,7 +193,7 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
         staplers = stapling::staplers(b, &values, &pairs, resolver);
         pairs = stapling::stapled(pairs, &staplers);
     }
-    let checks = status::checks(b, &values, resolver)?;
+    let checks = status::checks(b, &values, resolver).map_err(|refusal| refusal.about("ssl_ocsp", 0))?;
     let (trust, hints) = trust(b, &values)?;
     let context = context(&values, &pairs, &sources, &hints);
     let speakers = speakers(&values, &pairs, asks.then_some(hints), context)?;
@@ -214,36 +223,46 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
     }))
 }
 
-fn read_pair(b: &mut Build<'_>, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, Refusal> {
-    let mut text = |what: &str, name: &str| match Named::of(name) {
+fn read_pair(b: &mut Build<'_>, number: usize, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, Refusal> {
+    let mut text = |half: Half, name: &str| match Named::of(name) {
         Named::Text(text) => Ok(Arc::new(text.to_vec())),
         Named::File(name) => files::read(b, name).map_err(|(path, error)| {
-            Refusal::whole(format!("cannot load {what} \"{path}\": BIO_new_file() failed {error}"))
+            let what = format!("cannot load {} \"{path}\": BIO_new_file() failed {error}", half.words());
+            Refusal::whole(what).about(half.directive(), number)
         }),
     };
-    let texts = (text("certificate", names.0)?, text("certificate key", names.1)?);
-    certificate::pair(names, (&texts.0, &texts.1), passwords).map_err(Refusal::whole)
+    let texts = (text(Half::Certificate, names.0)?, text(Half::Key, names.1)?);
+    certificate::pair(names, (&texts.0, &texts.1), passwords)
+        .map_err(|(half, words)| Refusal::whole(words).about(half.directive(), number))
 }
 
 /// Whom a server trusts, and of whom it tells clients.
 fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Refusal> {
-    let told = authorities(b, &values.client_authorities)?;
+    let of = |directive| move |refusal: Refusal| refusal.about(directive, 0);
+    let told = authorities(b, &values.client_authorities).map_err(of("ssl_client_certificate"))?;
     let mut hints: Vec<Vec<u8>> = Vec::new();
     for hint in told.iter().filter_map(|der| subject_der(der)) {
         if !hints.contains(&hint) {
             hints.push(hint);
         }
     }
-    let all = told.into_iter().chain(authorities(b, &values.authorities)?);
-    let mut trust = Trust::new(all).ok_or_else(|| Refusal::whole("a trusted certificate cannot be read"))?;
+    let trusted = authorities(b, &values.authorities).map_err(of("ssl_trusted_certificate"))?;
+    let unreadable = || {
+        let is_told = values.authorities.is_empty();
+        let directive = if is_told { "ssl_client_certificate" } else { "ssl_trusted_certificate" };
+        Refusal::whole("a trusted certificate cannot be read").about(directive, 0)
+    };
+    let mut trust = Trust::new(told.into_iter().chain(trusted)).ok_or_else(unreadable)?;
     if !values.revoked.is_empty() {
         let text = files::read(b, &values.revoked)
-            .map_err(|(path, error)| Refusal::whole(format!("X509_LOOKUP_load_file(\"{path}\") failed {error}")))?;
+            .map_err(|(path, error)| Refusal::whole(format!("X509_LOOKUP_load_file(\"{path}\") failed {error}")))
+            .map_err(of("ssl_crl"))?;
         let bad = || {
             Refusal::whole(format!(
                 "X509_LOOKUP_load_file(\"{}\") failed (no list of revoked certificates in it)",
                 values.revoked
             ))
+            .about("ssl_crl", 0)
         };
         let lists = revocation_lists(&text).map_err(|_| bad())?;
         if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
@@ -319,7 +338,7 @@ fn speakers(
         compresses: values.compresses,
     };
     let http1 = Server::new(&options).map_err(|tls::Unusable(why)| {
-        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})"))
+        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})")).about("ssl_protocols", 0)
     })?;
     // Streams could not tell which of them came early, and `$ssl_early_data` is what makes early data safe.
     Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http1 })

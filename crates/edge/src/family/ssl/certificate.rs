@@ -77,21 +77,53 @@ impl<'n> Named<'n> {
 }
 
 /// Puts certificate and key together; the error is a sentence of nginx's kind.
-pub fn pair(names: (&str, &str), texts: (&[u8], &[u8]), passwords: &[Vec<u8>]) -> Result<KeyPair, String> {
+pub fn pair(names: (&str, &str), texts: (&[u8], &[u8]), passwords: &[Vec<u8>]) -> Result<KeyPair, (Half, String)> {
     let shown = |name: &str| if name.starts_with("data:") { "data:...".to_owned() } else { name.to_owned() };
     KeyPair::read(texts.0, texts.1, passwords).map_err(|error| match error {
-        KeyError::Certificate(why) => {
-            format!("cannot load certificate \"{}\": PEM_read_bio_X509_AUX() failed ({why})", shown(names.0))
-        }
-        KeyError::Key(why) => {
-            format!("cannot load certificate key \"{}\": PEM_read_bio_PrivateKey() failed ({why})", shown(names.1))
-        }
-        KeyError::Mismatch => format!(
-            "SSL_CTX_use_PrivateKey(\"{}\") failed (key values mismatch with certificate \"{}\")",
-            shown(names.1),
-            shown(names.0)
+        KeyError::Certificate(why) => (
+            Half::Certificate,
+            format!("cannot load certificate \"{}\": PEM_read_bio_X509_AUX() failed ({why})", shown(names.0)),
+        ),
+        KeyError::Key(why) => (
+            Half::Key,
+            format!("cannot load certificate key \"{}\": PEM_read_bio_PrivateKey() failed ({why})", shown(names.1)),
+        ),
+        KeyError::Mismatch => (
+            Half::Key,
+            format!(
+                "SSL_CTX_use_PrivateKey(\"{}\") failed (key values mismatch with certificate \"{}\")",
+                shown(names.1),
+                shown(names.0)
+            ),
         ),
     })
+}
+
+/// A half of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// The certificate.
+    Certificate,
+    /// Its key.
+    Key,
+}
+
+impl Half {
+    /// nginx's words for it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Half::Certificate => "certificate",
+            Half::Key => "certificate key",
+        }
+    }
+
+    /// The directive that names it for clients.
+    pub fn directive(self) -> &'static str {
+        match self {
+            Half::Certificate => "ssl_certificate",
+            Half::Key => "ssl_certificate_key",
+        }
+    }
 }
 
 /// Reads certificate and key by name, now.
@@ -109,7 +141,7 @@ fn read(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<(
     let texts = (text("certificate", names.0)?, text("certificate key", names.1)?);
     // In the label of PKCS #8, and in the header of the older kind.
     let is_encrypted = texts.1.windows(9).any(|window| window == b"ENCRYPTED");
-    Ok((pair(names, (&texts.0, &texts.1), passwords)?, is_encrypted))
+    Ok((pair(names, (&texts.0, &texts.1), passwords).map_err(|(_, words)| words)?, is_encrypted))
 }
 
 /// `ssl_certificate_cache`: pairs by their names, shared by workers. The one not used for longest goes first. As in

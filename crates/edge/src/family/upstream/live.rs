@@ -36,6 +36,7 @@ use super::group::{Group, GroupError, MAX_PEERS};
 use super::peer::Peer;
 use super::pool_policy::PoolPolicy;
 use super::{Declared, Upstream, parse_address};
+use weir_conf::At;
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::dns::{Place, Servers};
@@ -62,6 +63,8 @@ pub struct Frame {
     pub budget: Arc<Budget>,
     /// The name of its `zone`.
     pub zone: Option<String>,
+    /// Where its block stands.
+    pub at: At,
 }
 
 /// A group whose peers change.
@@ -254,8 +257,9 @@ pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
             None if has_names() => {
                 let name = &live.frame.name;
                 let refusal = Refusal::whole(format!("no resolver defined to resolve names at run time in upstream \"{name}\""))
-                    .todo("name one in http or in the upstream: resolver 127.0.0.53;");
-                b.refuse_at("upstream", refusal, None);
+                    .todo("name one in http or in the upstream: resolver 127.0.0.53;")
+                    .needs("resolver", "");
+                b.refuse_at("upstream", refusal, live.frame.at);
             }
             None => {}
         }

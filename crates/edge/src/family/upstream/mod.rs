@@ -137,7 +137,7 @@ impl Upstream {
 
     /// These peers in this frame.
     fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
-        let Frame { name, policy: _, pooling, hash_key, sticky, budget, zone } = frame;
+        let Frame { name, policy: _, pooling, hash_key, sticky, budget, zone, at: _ } = frame;
         let (is_implicit, pool_ids, live) = (false, None, None);
         Upstream { name, group, addresses, budget, pooling, hash_key, sticky, zone, is_implicit, pool_ids, live }
     }
@@ -181,12 +181,11 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if b.declared.upstream.find(&name).is_some() {
         return Err(Refusal::whole(format!("duplicate upstream \"{name}\"")));
     }
-    let problems = b.problems.len();
     let scope = b.block(Scope::new(Kind::Plain, UPSTREAM, b.at()), statement)?;
     let settings = scope.settings.upstream;
     let has_state = settings.state.is_some();
     if !has_state && settings.servers.as_ref().is_none_or(Vec::is_empty) && settings.named.as_ref().is_none_or(Vec::is_empty) {
-        if b.problems.len() > problems {
+        if b.has_lost("upstream", &name) {
             return Ok(()); // the servers are wrong, not absent
         }
         return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;"));
@@ -209,7 +208,7 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if let Some(sticky) = &sticky {
         b.declared.sticky.belongs(sticky, &name);
     }
-    let frame = Frame { name, policy, pooling, hash_key, sticky, budget: Arc::default(), zone };
+    let frame = Frame { name, policy, pooling, hash_key, sticky, budget: Arc::default(), zone, at: b.at() };
     let built = if frame.zone.is_some() {
         let resolver = scope.settings.resolver;
         let members = Members::new(values.servers, values.named);

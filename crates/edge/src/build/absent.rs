@@ -1,0 +1,214 @@
+//! Directives that weir does not have: met while a file is read, and told in one message a module.
+//!
+//! A protocol to the origin is a module here. Where no location passes requests to one, the directives that only
+//! configure it change nothing, and are accepted.
+
+use std::collections::{HashMap, HashSet};
+
+use weir_conf::{At, Problem, Statement, Tree};
+
+use crate::directive::{Contexts, Refusal};
+use crate::nginx_only::{Entry, Origin};
+
+/// A protocol to the origin, as its directives name it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Protocol {
+    /// What the names of all its directives begin with.
+    prefix: &'static str,
+    /// The directive that makes a location use it.
+    pass: &'static str,
+    /// Its name for a reader.
+    shown: &'static str,
+}
+
+/// The protocols that nginx passes requests on by.
+static PROTOCOLS: [Protocol; 7] = [
+    Protocol { prefix: "fastcgi_", pass: "fastcgi_pass", shown: "FastCGI" },
+    Protocol { prefix: "uwsgi_", pass: "uwsgi_pass", shown: "uwsgi" },
+    Protocol { prefix: "scgi_", pass: "scgi_pass", shown: "SCGI" },
+    Protocol { prefix: "memcached_", pass: "memcached_pass", shown: "memcached" },
+    Protocol { prefix: "grpc_", pass: "grpc_pass", shown: "gRPC" },
+    Protocol { prefix: "proxy_", pass: "proxy_pass", shown: "proxy" },
+    Protocol { prefix: "tunnel_", pass: "tunnel_pass", shown: "tunnel" },
+];
+
+/// Modules whose directives have little to do with one another.
+const MIXED: [&str; 4] = ["nginx", "ngx_http_core_module", "ngx_stream_core_module", "ngx_mail_core_module"];
+
+/// Remedies that one message names; a module has seldom more than two.
+const REMEDIES_MAX: usize = 6;
+
+/// What directives are told together.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Subject {
+    /// All of a protocol that a location uses.
+    Spoken(&'static Protocol),
+    /// All of a protocol that no location uses: they have no effect.
+    Unspoken(&'static Protocol),
+    /// All of a module.
+    Module(&'static str),
+    /// Those of NGINX Plus that have the same remedy.
+    Plus(&'static str),
+    /// One by its name: of a mixed module, or of nobody.
+    Name(String),
+}
+
+/// Directives that are told together.
+struct Group {
+    subject: Subject,
+    /// The first problem: nginx's words, its place, and the remedy.
+    first: Problem,
+    /// All places, the first included, in reading order.
+    places: Vec<At>,
+    /// What to do instead, each with the first directive that it is for.
+    remedies: Vec<(String, String)>,
+}
+
+/// The directives that weir does not have, as far as a file was read.
+#[derive(Default)]
+pub(super) struct Absent {
+    groups: Vec<Group>,
+    numbers: HashMap<Subject, usize>,
+    /// The protocols that some location of the file uses.
+    spoken: HashSet<&'static str>,
+}
+
+impl Absent {
+    /// Nothing met yet in the file of these statements.
+    pub(super) fn of(statements: &[Statement]) -> Absent {
+        let mut absent = Absent::default();
+        absent.look_for_passes(statements);
+        absent
+    }
+
+    /// Notes which protocols are used. Blocks nest no deeper than the reader of files allows.
+    fn look_for_passes(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            let name = statement.name.text.as_str();
+            if let Some(protocol) = PROTOCOLS.iter().find(|protocol| protocol.pass == name) {
+                self.spoken.insert(protocol.pass);
+            }
+            // These two have proxies of their own.
+            if name != "stream" && name != "mail" {
+                self.look_for_passes(statement.children());
+            }
+        }
+    }
+
+    /// Notes a directive that nginx or a module for it has. `Ok(false)` when it is refused, `Ok(true)` when it is accepted
+    /// without effect, and an error when it would be wrong in nginx too.
+    pub(super) fn note(
+        &mut self,
+        entry: &'static Entry,
+        statement: &Statement,
+        context: Contexts,
+    ) -> Result<bool, Refusal> {
+        let name = entry.name;
+        let protocol = PROTOCOLS.iter().find(|protocol| name.starts_with(protocol.prefix));
+        let unspoken = protocol.filter(|protocol| !self.spoken.contains(protocol.pass));
+        if let Some(protocol) = unspoken.filter(|_| entry.origin() != Origin::SeparateModule) {
+            check(entry, statement, context)?;
+            let what = format!(
+                "the \"{}*\" directives have no effect: no location has \"{}\"",
+                protocol.prefix, protocol.pass
+            );
+            self.add(Subject::Unspoken(protocol), Problem::warn(what, statement.at), statement, "the lines may stay");
+            return Ok(true);
+        }
+        let module = entry.modules.split(", ").next().unwrap_or_default();
+        let subject = match (protocol, entry.origin()) {
+            (Some(protocol), _) => Subject::Spoken(protocol),
+            (None, Origin::Commercial) => Subject::Plus(entry.remedy()),
+            (None, Origin::Nginx | Origin::SeparateModule) if !MIXED.contains(&module) => Subject::Module(module),
+            (None, Origin::Nginx | Origin::SeparateModule | Origin::Removed) => Subject::Name(name.to_owned()),
+        };
+        let what = format!("\"{name}\" is an nginx directive that weir does not have");
+        self.add(subject, Problem::emerg(what, statement.at), statement, entry.remedy());
+        Ok(false)
+    }
+
+    /// Notes a directive that nobody has; `todo` is what was meant, if that is known.
+    pub(super) fn note_unknown(&mut self, statement: &Statement, todo: &str) {
+        let name = &statement.name.text;
+        let problem = Problem::emerg(format!("unknown directive \"{name}\""), statement.at);
+        self.add(Subject::Name(name.clone()), problem, statement, todo);
+    }
+
+    fn add(&mut self, subject: Subject, problem: Problem, statement: &Statement, remedy: &str) {
+        let number = *self.numbers.entry(subject.clone()).or_insert(self.groups.len());
+        if number == self.groups.len() {
+            self.groups.push(Group { subject, first: problem, places: Vec::new(), remedies: Vec::new() });
+        }
+        let Some(group) = self.groups.get_mut(number) else { return };
+        group.places.push(statement.at);
+        if !remedy.is_empty() && !group.remedies.iter().any(|(_, known)| known == remedy) {
+            group.remedies.push((statement.name.text.clone(), remedy.to_owned()));
+        }
+    }
+
+    /// One problem for each subject.
+    pub(super) fn told(self, tree: &Tree) -> impl Iterator<Item = Problem> {
+        self.groups.into_iter().map(|group| group.told(tree))
+    }
+}
+
+/// What nginx would say of a directive that is accepted without effect.
+fn check(entry: &Entry, statement: &Statement, context: Contexts) -> Result<(), Refusal> {
+    let name = entry.name;
+    if !entry.is_allowed_in(&context.to_string()) {
+        return Err(Refusal::whole(format!("\"{name}\" directive is not allowed here"))
+            .todo(format!("it belongs in: {}", entry.contexts)));
+    }
+    if statement.is_block() {
+        return Err(Refusal::whole(format!("directive \"{name}\" is not terminated by \";\"")));
+    }
+    if statement.args.is_empty() {
+        return Err(Refusal::whole(format!("invalid number of arguments in \"{name}\" directive")));
+    }
+    Ok(())
+}
+
+impl Group {
+    fn told(self, tree: &Tree) -> Problem {
+        // A file that is included twice says the same twice.
+        let mut known = HashSet::new();
+        let places: Vec<At> = self.places.into_iter().filter(|at| known.insert(*at)).collect();
+        let (count, also) = (places.len(), places.get(1..).unwrap_or_default().to_vec());
+        let mut problem = self.first;
+        if !also.is_empty() {
+            let files: HashSet<u32> = places.iter().map(|at| at.file).collect();
+            let files = match files.len() {
+                1 => String::new(),
+                files => format!(" in {files} files"),
+            };
+            let label = self.subject.label();
+            problem = problem.todo(&format!("{label}: {count} directives{files}, also in {}", weir_conf::places(&also, tree)));
+        }
+        match self.remedies.as_slice() {
+            [(_, only)] => problem = problem.todo(only),
+            several => {
+                for (name, remedy) in several.iter().take(REMEDIES_MAX) {
+                    problem = problem.todo(&format!("{name}: {remedy}"));
+                }
+            }
+        }
+        Problem { also, ..problem }
+    }
+}
+
+impl Subject {
+    /// Its name for a reader.
+    fn label(&self) -> String {
+        match self {
+            Subject::Spoken(protocol) | Subject::Unspoken(protocol) => protocol.shown.to_owned(),
+            Subject::Module(module) => {
+                let short = module.strip_prefix("separate module ").unwrap_or(module);
+                let short = short.strip_prefix("ngx_http_").or(short.strip_prefix("ngx_")).unwrap_or(short);
+                let short = short.strip_suffix("_module").unwrap_or(short);
+                short.strip_suffix("_filter").unwrap_or(short).to_owned()
+            }
+            Subject::Plus(_) => "NGINX Plus".to_owned(),
+            Subject::Name(name) => name.clone(),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What the file would have if none of its statements had been refused.
+//!
+//! A problem that may follow only from a refused statement (a variable that it would have defined, a group whose server
+//! is wrong) is not told: the cause is, and once that is mended the rest shows.
+
+use std::collections::HashSet;
+
+use weir_conf::{Problem, Statement};
+
+use crate::nginx_only;
+
+/// What a problem says is missing: the directive that declares it, and its name; an empty name is any.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Need {
+    /// The directive.
+    pub directive: String,
+    /// What it declares.
+    pub name: String,
+}
+
+impl Need {
+    /// What `directive` declares under this name.
+    pub fn new(directive: &str, name: &str) -> Need {
+        Need { directive: directive.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// What refused statements would have given.
+#[derive(Default)]
+pub(super) struct Lost {
+    given: HashSet<Need>,
+    /// Names of variables, lower case, without `$`.
+    variables: HashSet<String>,
+    /// Modules of which a directive was refused.
+    modules: HashSet<&'static str>,
+    /// Part of the file could not be read: anything may be missing.
+    all: bool,
+    /// Problems that count only if they do not follow from another.
+    waiting: Vec<(Need, Problem)>,
+}
+
+impl Lost {
+    /// Notes that part of the file could not be read.
+    pub(super) fn lose_all(&mut self) {
+        self.all = true;
+    }
+
+    /// Notes a refused statement and all that stands in it.
+    pub(super) fn note(&mut self, statement: &Statement) {
+        self.note_head(statement);
+        self.note_variables(statement);
+        for inner in statement.children() {
+            self.note(inner);
+        }
+    }
+
+    /// Notes that what this statement declares is not whole.
+    pub(super) fn note_head(&mut self, statement: &Statement) {
+        let directive = statement.name.text.as_str();
+        self.given.insert(Need::new(directive, ""));
+        for word in &statement.args {
+            self.given.insert(Need::new(directive, &word.text));
+            // `zone=NAME:SIZE`, `keys_zone=NAME:SIZE`.
+            if let Some((key, value)) = word.text.split_once('=')
+                && key.ends_with("zone")
+            {
+                self.given.insert(Need::new(directive, value.split(':').next().unwrap_or_default()));
+            }
+        }
+        if let Some(entry) = nginx_only::lookup(directive) {
+            self.modules.extend(entry.modules.split(", "));
+        }
+    }
+
+    /// Notes the variables that the statement would have defined.
+    fn note_variables(&mut self, statement: &Statement) {
+        let words = || statement.args.iter().map(|word| word.text.as_str());
+        match statement.name.text.as_str() {
+            "set" | "auth_request_set" | "js_set" | "perl_set" => self.variables.extend(words().next().and_then(variable)),
+            "map" | "split_clients" | "geo" => self.variables.extend(words().last().and_then(variable)),
+            "keyval" => self.variables.extend(words().nth(1).and_then(variable)),
+            name if super::is_known(name) => {}
+            // Of a directive that weir does not know any variable may be its own, and a line of its block names one first.
+            name => self.variables.extend(std::iter::once(name).chain(words()).filter_map(variable)),
+        }
+        for pattern in words() {
+            self.variables.extend(group_names(pattern));
+        }
+    }
+
+    /// Whether a refused statement would have given this.
+    pub(super) fn gives(&self, need: &Need) -> bool {
+        self.all || self.given.contains(need)
+    }
+
+    /// Whether a refused statement, or the module of one, would have defined this variable.
+    pub(super) fn gives_variable(&self, name: &str) -> bool {
+        let of_module = nginx_only::variable_module(name).is_some_and(|module| self.modules.contains(module));
+        // Modules that are not nginx's name their variables after themselves.
+        let first = name.split_once('_').map_or("", |(first, _)| first);
+        let is_its_own = |module: &&str| module.strip_prefix("separate module ").is_some_and(|name| name.contains(first));
+        let of_separate = !first.is_empty() && self.modules.iter().any(is_its_own);
+        self.all || self.variables.contains(name) || of_module || of_separate
+    }
+
+    /// Keeps a problem until it is known whether it follows from another.
+    pub(super) fn wait(&mut self, need: Need, problem: Problem) {
+        self.waiting.push((need, problem));
+    }
+
+    /// The problems that waited and follow from no other.
+    pub(super) fn settled(&mut self) -> Vec<Problem> {
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_iter().filter(|(need, _)| !self.gives(need)).map(|(_, problem)| problem).collect()
+    }
+}
+
+/// The name of a variable, when the word is one and nothing else.
+fn variable(word: &str) -> Option<String> {
+    let name = word.strip_prefix('$')?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then(|| name.to_ascii_lowercase())
+}
+
+/// The named groups of a pattern: `(?<name>…)`, `(?P<name>…)`, `(?'name'…)`.
+fn group_names(pattern: &str) -> impl Iterator<Item = String> {
+    pattern.split("(?").skip(1).filter_map(|rest| {
+        let rest = rest.strip_prefix('P').unwrap_or(rest);
+        let end = match rest.bytes().next()? {
+            b'<' => '>',
+            b'\'' => '\'',
+            _ => return None,
+        };
+        let (name, _) = rest.get(1..)?.split_once(end)?;
+        // `(?<=` and `(?<!` look behind.
+        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then(|| name.to_ascii_lowercase())
+    })
+}
