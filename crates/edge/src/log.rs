@@ -211,7 +211,8 @@ pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
             let path = if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", conf.paths.prefix) };
             statement.name.text == directive && path == file.path()
         };
-        let problem = Problem::nowhere(weir_conf::Level::Emerg, what).at(first(&tree.root, &names_it).map(|found| found.at));
+        let problem =
+            Problem::nowhere(weir_conf::Level::Emerg, what).at(first(&tree.root, &names_it).map(|found| found.at));
         let Some(directory) = file.missing_directory() else { return Some(problem) };
         let otherwise = if directive == "access_log" { "access_log off;" } else { "error_log stderr;" };
         Some(problem.todo(&format!("mkdir -p {directory}, or write: {otherwise}")))
@@ -225,9 +226,11 @@ fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)>
 
 /// The first statement that is the one looked for, blocks included, which nest no deeper than the reader of files allows.
 fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -> Option<&'t Statement> {
-    statements.iter().find_map(|statement| {
-        if is_one(statement) { Some(statement) } else { first(statement.children(), is_one) }
-    })
+    statements.iter().find_map(
+        |statement| {
+            if is_one(statement) { Some(statement) } else { first(statement.children(), is_one) }
+        },
+    )
 }
 
 /// Writes what the buffers of access logs hold back: the last thing before the process ends.

@@ -182,7 +182,8 @@ impl Group {
                 files => format!(" in {files} files"),
             };
             let label = self.subject.label();
-            problem = problem.todo(&format!("{label}: {count} directives{files}, also in {}", weir_conf::places(&also, tree)));
+            problem = problem
+                .todo(&format!("{label}: {count} directives{files}, also in {}", weir_conf::places(&also, tree)));
         }
         match self.remedies.as_slice() {
             [(_, only)] => problem = problem.todo(only),

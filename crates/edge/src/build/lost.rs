@@ -76,7 +76,9 @@ impl Lost {
     fn note_variables(&mut self, statement: &Statement) {
         let words = || statement.args.iter().map(|word| word.text.as_str());
         match statement.name.text.as_str() {
-            "set" | "auth_request_set" | "js_set" | "perl_set" => self.variables.extend(words().next().and_then(variable)),
+            "set" | "auth_request_set" | "js_set" | "perl_set" => {
+                self.variables.extend(words().next().and_then(variable))
+            }
             "map" | "split_clients" | "geo" => self.variables.extend(words().last().and_then(variable)),
             "keyval" => self.variables.extend(words().nth(1).and_then(variable)),
             name if super::is_known(name) => {}
@@ -98,7 +100,8 @@ impl Lost {
         let of_module = nginx_only::variable_module(name).is_some_and(|module| self.modules.contains(module));
         // Modules that are not nginx's name their variables after themselves.
         let first = name.split_once('_').map_or("", |(first, _)| first);
-        let is_its_own = |module: &&str| module.strip_prefix("separate module ").is_some_and(|name| name.contains(first));
+        let is_its_own =
+            |module: &&str| module.strip_prefix("separate module ").is_some_and(|name| name.contains(first));
         let of_separate = !first.is_empty() && self.modules.iter().any(is_its_own);
         self.all || self.variables.contains(name) || of_module || of_separate
     }
