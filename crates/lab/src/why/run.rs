@@ -593,6 +593,7 @@ impl Why {
             seed: 1,
             inject: Value::Null,
             probes: Vec::new(),
+            inside: Way::default(),
             pools: Vec::new(),
             is_korean: false,
             lab: None,

@@ -189,6 +189,11 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("servers of the upstream", "업스트림의 서버"),
     ("next limit: CPU of {} at about {}/s", "다음 한계: 초당 약 {2}건에서 {1}의 CPU"),
     ("nothing was changed: your files are as they were", "아무것도 바꾸지 않음: 파일은 그대로임"),
+    (
+        "{}: they are in each other's way, and the CPUs are as you said (--edge-cpus, --client-cpus, --origin-cpus)",
+        "{1}: 서로 방해하지만, CPU는 지정하신 그대로 씁니다 (--edge-cpus, --client-cpus, --origin-cpus)",
+    ),
+    ("{}; chosen, because the first way was full", "{1}; 처음 배정이 가득 차서 이렇게 정했습니다"),
     ("helps: {}", "도움이 됨: {1}"),
     ("does not help: {}", "도움이 되지 않음: {1}"),
     ("makes it worse: {}", "나빠짐: {1}"),
