@@ -283,8 +283,7 @@ pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result
 
 /// The fields of a load's requests; one without a name is refused as `weir load` refuses it.
 pub(super) fn headers(args: &SentArgs) -> Result<Vec<String>, String> {
-    let wrong =
-        args.headers.iter().find(|field| !field.split_once(':').is_some_and(|(name, _)| !name.trim().is_empty()));
+    let wrong = args.headers.iter().find(|field| field.split_once(':').is_none_or(|(name, _)| name.trim().is_empty()));
     wrong.map_or(Ok(args.headers.clone()), |field| Err(format!("-H {field}: \"Name: value\"")))
 }
 
