@@ -407,17 +407,35 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
                 seen.iter().filter(|(_, tick)| tick.has_sockets).map(|(_, tick)| tick.asking_names as f64).sum::<f64>()
                     / looks;
             host.questions = questions(&seen);
-            let seconds = (to.0.saturating_sub(from.0)).max(1) as f64 / 1000.0;
-            let bits = to.1.devices.iter().filter_map(|(device, now)| {
-                let then = from.1.devices.get(device)?;
-                Some(now.0.saturating_sub(then.0).max(now.1.saturating_sub(then.1)) as f64 * 8.0 / seconds)
-            });
+            let bits = to.1.devices.keys().map(|device| carried(&seen, device));
             host.link_bits = bits.fold(0.0, f64::max);
             let rate = spec.hosts.iter().find(|known| known.name == name).and_then(|known| known.rate_kbit);
             host.link_max = rate.map(|kbit| kbit as f64 * 1000.0);
             Some(host)
         })
         .collect()
+}
+
+/// Intervals between looks that are enough to tell what a link carries.
+const INTERVALS_MIN: usize = 4;
+
+/// Bits a second that a device carried one way, whichever was more, while anything moved: the looks before the load and after it, and
+/// the two intervals in which it began and ended, say nothing about what the link carries.
+fn carried(seen: &[(u64, &HostTick)], device: &str) -> f64 {
+    let counts: Vec<(u64, (u64, u64))> =
+        seen.iter().filter_map(|(at, tick)| tick.devices.get(device).map(|count| (*at, *count))).collect();
+    let grew = |pair: &[(u64, (u64, u64))]| pair.first().zip(pair.last()).is_some_and(|(then, now)| then.1 != now.1);
+    let moving = |pair: &&[(u64, (u64, u64))]| grew(pair);
+    let first = counts.windows(2).position(|pair| grew(pair)).unwrap_or(0);
+    let last = counts.len().saturating_sub(1 + counts.windows(2).rev().take_while(|pair| !moving(pair)).count());
+    let (from, to) =
+        if last.saturating_sub(first) >= INTERVALS_MIN + 2 { (first + 1, last - 1) } else { (first, last) };
+    let (Some((at, then)), Some((end, now))) = (counts.get(from), counts.get(to)) else { return 0.0 };
+    let seconds = end.saturating_sub(*at) as f64 / 1000.0;
+    if seconds <= 0.0 {
+        return 0.0;
+    }
+    now.0.saturating_sub(then.0).max(now.1.saturating_sub(then.1)) as f64 * 8.0 / seconds
 }
 
 /// How many may wait at an address. `ss` writes `*` for a socket of both families, which the kernel's table has as `[::]`.
@@ -599,6 +617,23 @@ mod tests {
         assert_eq!(conf(&tree(&format!("{named} }} }}")), false).passed, None);
         assert_eq!(found.timeouts["proxy_read_timeout"], 500);
         assert!(!conf(&tree("http { proxy_http_version 1.1; }"), false).can_keep);
+    }
+
+    #[test]
+    fn what_a_link_carries_is_judged_while_it_is_loaded() {
+        // Ten looks, four a second: three before the load, and one after; 125 kB in each whole interval are 4 Mbit/s.
+        let bytes = [0, 0, 0, 60_000, 185_000, 310_000, 435_000, 560_000, 685_000, 700_000, 700_000];
+        let ticks: Vec<HostTick> = bytes
+            .iter()
+            .map(|sent| HostTick { devices: [("eth0".to_owned(), (*sent / 10, *sent))].into(), ..HostTick::default() })
+            .collect();
+        let seen: Vec<(u64, &HostTick)> =
+            ticks.iter().enumerate().map(|(number, tick)| (number as u64 * 250, tick)).collect();
+        assert!((carried(&seen, "eth0") - 4e6).abs() < 1.0, "{}", carried(&seen, "eth0"));
+        assert_eq!(carried(&seen, "eth1"), 0.0);
+        // Too few looks to leave any out.
+        assert!((carried(&seen[2..6], "eth0") - 310_000.0 * 8.0 / 0.75).abs() < 1.0);
+        assert_eq!(carried(&seen[..2], "eth0"), 0.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
-use crate::why::signals::{Process, Signals, Told};
+use crate::why::signals::{Process, Role, Signals, Told};
 
 /// A pool so full is full.
 const POOL_FULL: f64 = 0.95;
@@ -96,7 +96,7 @@ fn told(kind: &str, process: &str, levels: &[(&str, f64)]) -> Told {
 fn redis(s: &mut Signals, cpu: f64) {
     s.processes.push(Process {
         name: "cache".into(),
-        role: crate::why::signals::Role::Beside,
+        role: Role::Beside,
         cpu,
         cpus: 1.0,
         pinned: vec![1],
@@ -287,10 +287,16 @@ fn store(s: &Signals) -> Option<Found> {
     ))
 }
 
+/// Whether the servers of the upstream can share anything: they are one process, or somebody behind them is asked. Processes apart
+/// that ask nobody wait each for something of its own.
+fn have_something_in_common(s: &Signals) -> bool {
+    s.apps().count() == 1 || (s.apps().count() > 1 && s.servers().any(|one| one.role == Role::Beside))
+}
+
 fn shared(s: &Signals) -> Option<Found> {
     let servers = s.conf.servers.len();
     let is_idle = |process: &Process| process.usage() < WAITS && process.wanted() < WAITS && process.throttled < 0.05;
-    if servers < 2 || wait_share(s) < WAIT_SHARE || !s.servers().all(is_idle) || s.apps().next().is_none() {
+    if servers < 2 || wait_share(s) < WAIT_SHARE || !s.servers().all(is_idle) || !have_something_in_common(s) {
         return None;
     }
     let busiest = s.servers().map(Process::usage).fold(0.0, f64::max);
@@ -307,4 +313,26 @@ fn shared(s: &Signals) -> Option<Found> {
         "measure what they share (database, Redis, a lock, a network) before a server more: --probe, --pool, --prove",
         "with --prove: a server less costs nothing where they share what limits",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+    use crate::why::rules;
+
+    /// Two processes apart with a pool each share nothing that is to be seen; a server that both ask is something.
+    #[test]
+    fn servers_that_have_nothing_in_common_share_nothing() {
+        let rule = rules::all().find(|rule| rule.id == "B26").unwrap();
+        let mut s = Signals::quiet();
+        (rule.fires)(&mut s);
+        let other = Process { name: "two".into(), ..s.processes[1].clone() };
+        s.processes.push(other);
+        assert_eq!((rule.check)(&s), None);
+        redis(&mut s, 0.1);
+        s.processes.last_mut().unwrap().listens = ["10.0.0.9:7000".to_owned()].into();
+        s.hosts[0].held.insert("10.0.0.9:7000".into(), (2, 0));
+        assert!((rule.check)(&s).is_some());
+    }
 }

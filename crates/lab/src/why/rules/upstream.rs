@@ -130,7 +130,7 @@ fn inert(s: &Signals) -> Option<Found> {
     if share < INERT || size == 0 || s.edge.tries < 50 || s.conf.can_keep {
         return None;
     }
-    let found = Found::new("edge → upstream: connections are not kept", share)
+    let found = Found::new("edge → upstream: connections are not kept", share * beside_what_is_full(s))
         .with(
             "connections",
             format!(
@@ -168,7 +168,7 @@ fn small(s: &Signals) -> Option<Found> {
         return None;
     }
     let wanted = (s.load.connections.max(in_flight.ceil() as u64) as f64 * 1.2).ceil();
-    let found = Found::new("edge → upstream: the pool of kept connections", share)
+    let found = Found::new("edge → upstream: the pool of kept connections", share * beside_what_is_full(s))
         .with(
             "connections",
             format!(
@@ -185,6 +185,16 @@ fn small(s: &Signals) -> Option<Found> {
         None => pool(s, wanted as u64),
     };
     Some(found.knob(knob, "new connections a request → below 0.05"))
+}
+
+/// An application that is full has this part left of what the edge wastes on connections to it.
+const BESIDE_FULL: f64 = 0.3;
+
+/// What waste of the edge's weighs where an application is full and the edge is not: it costs something, and limits nothing.
+fn beside_what_is_full(s: &Signals) -> f64 {
+    let is_full = |app: &crate::why::signals::Process| app.usage() >= 0.9 || app.wanted() >= 0.95;
+    let has_room = s.edge_process().is_some_and(|edge| edge.usage() < 0.7);
+    if has_room && s.apps().any(is_full) { BESIDE_FULL } else { 1.0 }
 }
 
 /// What gives the edge a pool of so many connections. Only an `upstream` block has one: a `proxy_pass` to an address keeps none.
@@ -239,7 +249,9 @@ fn one_bad(s: &Signals) -> Option<Found> {
     }
     let (name, bad, tries, others) = worst(s)?;
     let no_live = s.said("no_live");
-    let dead = bad >= 3 && bad > others * 4;
+    // What the edge itself lacks, it lacks towards whoever is asked next.
+    let own = ["no_file", "no_port"].iter().map(|what| s.said(what).max(s.edge_errors(what))).sum::<u64>();
+    let dead = bad >= 3 && bad > others * 4 && own * 2 < bad;
     let header = |peer: &crate::watch::edge::Peer| peer.header.1 as f64 / 1000.0 / peer.header.0.max(1) as f64;
     let slow = s
         .edge
@@ -380,7 +392,36 @@ fn dual(s: &Signals) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
+    use crate::watch::edge::Peer;
+    use crate::why::rules;
+
+    /// An nginx without a pool in front of an application whose CPU is full: the connections are waste, and not the limit.
+    #[test]
+    fn waste_beside_an_application_that_is_full_comes_second() {
+        let mut s = Signals::quiet();
+        (rule("B03").fires)(&mut s);
+        assert_eq!(rules::find(&s, None)[0].rule.id, "B03");
+        (rule("B20").fires)(&mut s);
+        let found: Vec<&str> = rules::find(&s, None).iter().map(|finding| finding.rule.id).collect();
+        assert!(found[0] == "B20" && found.contains(&"B03"), "{found:?}");
+    }
+
+    /// An edge without descriptors fails towards whichever server it would ask, which is no fault of that server.
+    #[test]
+    fn a_server_is_not_blamed_for_what_the_edge_lacks() {
+        let mut s = Signals::quiet();
+        let peer = |bad| Peer { requests: 1000, bad, ..Peer::default() };
+        s.edge.peers = [("a:1".to_owned(), peer(900)), ("b:1".to_owned(), peer(3))].into();
+        assert!((rule("B27").check)(&s).is_some());
+        s.said.insert("no_file".into(), 880);
+        assert_eq!((rule("B27").check)(&s), None);
+    }
+
+    fn rule(id: &str) -> &'static Rule {
+        rules::all().find(|rule| rule.id == id).unwrap()
+    }
 
     /// `keepalive` is a directive of an `upstream` block, and of nothing else.
     #[test]
