@@ -215,11 +215,6 @@ mod tests {
         "does not help",
         "not shown to help",
         // Progress, and commands: the same in every language.
-        "without root: the edge's own account and its log are not seen, and nothing can be squeezed",
-        "A block that is spoiled is run again, up to {} times. {}",
-        "The remedy, if it is a line of the file, is tried in {} pairs of blocks: about {} s more",
-        "The remedy is not tried (--try)",
-        "The remedy is not tried: {}",
         "giving more",
         "trying the remedy",
         "two on one CPU were in each other's way: the load again, with other CPUs",
