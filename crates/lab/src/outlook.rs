@@ -4,57 +4,54 @@ use std::time::Duration;
 
 use crate::ask::{Ask, Load};
 use crate::metric::Metric;
-use crate::said::{Said, say};
+use crate::said::{Said, Text, say};
+use crate::texts;
 
 /// Requests below which one is more than a per cent, which is what counts as not answered.
 const WHY_REQUESTS_MIN: f64 = 100.0;
 
 /// Why no block of this length can answer, where that is known: a rate and a length are enough to know it.
 pub fn too_few(ask: &Ask, metric: &Metric) -> Option<Said> {
+    few(ask, metric, texts::TOO_FEW_AT_RATE)
+}
+
+/// As [`too_few`], in a text that says what to do instead.
+fn few(ask: &Ask, metric: &Metric, text: Text) -> Option<Said> {
     let Load::Path { rate: Some(rate), .. } = ask.load else { return None };
     let needed = metric.requests_min as f64;
-    let requests = rate * ask.length().as_secs_f64();
+    let seconds = ask.length().as_secs_f64();
+    let requests = rate * seconds;
     (requests < needed).then(|| {
-        say!(
-            TOO_FEW_AT_RATE,
-            metric.key,
-            needed,
-            rate,
-            ask.length().as_secs_f64(),
-            format!("{requests:.0}"),
-            (needed / rate).ceil(),
-            (needed / ask.length().as_secs_f64().max(1e-3)).ceil(),
-        )
+        text.with(&[
+            metric.key.into(),
+            needed.into(),
+            rate.into(),
+            seconds.into(),
+            format!("{requests:.0}").into(),
+            (needed / rate).ceil().into(),
+            (needed / seconds.max(1e-3)).ceil().into(),
+        ])
     })
 }
 
 /// What is to be known of `weir lab why` before its first block, a line each: whether its blocks hold enough requests. The error is
 /// that they cannot answer: for the quantile of its objective, or for a proof.
-pub fn of_why(ask: &Ask, quantile: Option<&str>, is_proving: bool) -> Result<Vec<String>, String> {
-    if let Some(why) = quantile.and_then(crate::metric::of).and_then(|metric| too_few(ask, metric)) {
-        return Err(why.replace("or another --metric", "or a lower quantile of --slo"));
+pub fn of_why(ask: &Ask, quantile: Option<&str>, is_proving: bool) -> Result<Vec<Said>, Said> {
+    let of_objective = |metric: &Metric| few(ask, metric, texts::TOO_FEW_FOR_OBJECTIVE);
+    if let Some(why) = quantile.and_then(crate::metric::of).and_then(of_objective) {
+        return Err(why);
     }
     let Load::Path { rate: Some(rate), .. } = ask.load else {
-        return Ok(vec!["How many requests a block holds, the first will tell: the load has no rate".to_owned()]);
+        return Ok(vec![say!(FIRST_BLOCK_TELLS)]);
     };
     let (seconds, least) = (ask.length().as_secs_f64(), WHY_REQUESTS_MIN);
     let requests = rate * seconds;
-    let longer = |requests: f64| (least / requests.max(1e-9) * seconds).ceil();
+    let longer = |requests: f64| format!("{:.0}", (least / requests.max(1e-9) * seconds).ceil());
     if is_proving && requests < least {
-        return Err(format!(
-            "--prove: a block of {seconds} s at --rate {rate} holds {requests:.0} requests, of which one is more than a per cent: --block {:.0}s",
-            longer(requests)
-        ));
+        return Err(say!(TOO_FEW_TO_PROVE, seconds, rate, format!("{requests:.0}"), longer(requests)));
     }
     let half = requests / 2.0;
-    Ok(if half < least {
-        vec![format!(
-            "Half of the load is {half:.0} requests in a block, of which one is more than a per cent: --block {:.0}s tells more",
-            longer(half)
-        )]
-    } else {
-        Vec::new()
-    })
+    Ok(if half < least { vec![say!(HALF_HAS_FEW, format!("{half:.0}"), longer(half))] } else { Vec::new() })
 }
 
 /// How long so many blocks take, the least and the most of them; starting the processes comes on top.
@@ -82,6 +79,8 @@ fn time(time: Duration) -> Said {
 
 #[cfg(test)]
 mod tests {
+    use weir_conf::language::Language;
+
     use super::*;
     use crate::metric;
 
@@ -100,7 +99,16 @@ mod tests {
             "--prove: a block of 4 s at --rate 20 holds 80 requests, of which one is more than a per cent: --block 5s"
         );
         assert!(of(Some(20.0), 4, None, false).is_ok_and(|lines| lines.len() == 1 && lines[0].contains("40 requests")));
-        assert!(of(Some(60.0), 8, Some("p95"), false).is_err_and(|why| why.contains("a lower quantile of --slo")));
+        let why = of(Some(60.0), 8, Some("p95"), false).err().unwrap_or_default();
+        assert_eq!(
+            why,
+            "p95 needs 2000 requests in a block, and --rate 60 for 8 s gives 480: --block 34s, --rate 250, or a lower quantile of --slo"
+        );
+        assert!(
+            why.say(Language::Korean).ends_with("--slo에 더 낮은 분위수를 쓰세요"),
+            "{}",
+            why.say(Language::Korean)
+        );
         assert!(of(None, 8, Some("p95"), true).is_ok_and(|lines| lines[0].contains("the first will tell")));
     }
 

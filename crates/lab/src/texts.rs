@@ -77,6 +77,10 @@ texts! {
     // Of blocks.
     TOO_FEW_REQUESTS: "{0} needs {1} requests in a block and one had {2}: longer blocks (--block), more load, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 {2}건뿐인 블록이 있습니다: 블록을 늘리거나(--block), 부하를 늘리거나, 다른 --metric을 쓰세요";
     TOO_FEW_AT_RATE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: --block {5}s, --rate {6}, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 다른 --metric을 쓰세요";
+    TOO_FEW_FOR_OBJECTIVE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: --block {5}s, --rate {6}, or a lower quantile of --slo", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 --slo에 더 낮은 분위수를 쓰세요";
+    TOO_FEW_TO_PROVE: "--prove: a block of {0} s at --rate {1} holds {2} requests, of which one is more than a per cent: --block {3}s", "--prove: --rate {1}로 {0}초인 블록의 요청은 {2}건이어서 1건이 1 %를 넘습니다: --block {3}s로 늘리세요";
+    HALF_HAS_FEW: "Half of the load is {0} requests in a block, of which one is more than a per cent: --block {1}s tells more", "절반의 부하는 블록마다 요청이 {0}건이어서 1건이 1 %를 넘습니다: --block {1}s로 늘리면 더 정확합니다";
+    FIRST_BLOCK_TELLS: "How many requests a block holds, the first will tell: the load has no rate", "블록의 요청 수는 첫 블록에서 알 수 있습니다: 부하에 정해진 속도가 없습니다";
     SATURATED: "load generator saturated (core {0} %)", "부하 생성기가 포화되었습니다 (코어 {0} %)";
     LOAD_LIMIT: "load generator: {0}", "부하 생성기가 한도에 이르렀습니다 (가장 바쁜 코어 {1} %, 100건 중 1건은 {2} ms 이상 늦게 시작)";
     RAN_OUT: "load generator ran out: {0}", "부하 생성기의 자원이 부족합니다: {0}";
@@ -103,6 +107,11 @@ texts! {
     TAKES_FROM_TO: "Takes about {0} to {1}: {2} to {3} blocks of {4} s and {5} s of warm-up", "예상 소요 시간: 약 {0}~{1} (블록 {2}~{3}개, 각각 {4}초와 워밍업 {5}초)";
     SECONDS: "{0} s", "{0}초";
     MINUTES: "{0} min", "{0}분";
+    RUN_AGAIN: "A block that is spoiled is run again, up to {0} times. {1}", "쓸 수 없는 블록은 {0}번까지 다시 실행합니다. {1}";
+    TRIES_REMEDY: "The remedy, if it is a line of the file, is tried in {0} pairs of blocks: about {1} s more", "제안하는 변경이 파일의 줄이면 블록 쌍 {0}개로 시험합니다: 약 {1}초 더 걸립니다";
+    TRIES_NOTHING: "The remedy is not tried (--try)", "제안하는 변경을 시험하지 않습니다 (--try)";
+    TRIES_NOTHING_AS: "The remedy is not tried: {0}", "제안하는 변경을 시험하지 않습니다: {0}";
+    NO_ROOT: "without root: the edge's own account and its log are not seen, and nothing can be squeezed", "root 권한 없음: 엣지의 집계와 로그를 볼 수 없고, 아무것도 조여 볼 수 없습니다";
     EXPECTED_NONE: "Expected: no difference: {0}", "예상: 차이 없음: {0}";
     PAIR: "pair {0} {1}", "{0}번째 쌍 {1}";
     ROUND: "round {0} of {1}, {2}", "{1}라운드 중 {0}번째, {2}";

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::korean;
 use super::remedy::{self, Made};
 use super::rule::percent;
 use super::run::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
@@ -14,6 +15,7 @@ use super::signals::Signals;
 use super::widen;
 use crate::ask::{Ask, Load};
 use crate::metric::{self, digits};
+use crate::said::{Said, say};
 use crate::schedule::{Arm, blocks};
 use crate::stats;
 
@@ -87,17 +89,14 @@ impl Trying {
     }
 
     /// What is said of it before the first block.
-    pub fn outlook(self, ask: &Ask) -> String {
+    pub fn outlook(self, ask: &Ask) -> Said {
         match self.pairs(ask) {
             Ok(pairs) => {
                 let time = 2 * (ask.length() + ask.warm_up + START) * pairs as u32;
-                format!(
-                    "The remedy, if it is a line of the file, is tried in {pairs} pairs of blocks: about {:.0} s more",
-                    time.as_secs_f64()
-                )
+                say!(TRIES_REMEDY, pairs, format!("{:.0}", time.as_secs_f64()))
             }
-            Err(_) if self.budget.is_zero() => "The remedy is not tried (--try)".to_owned(),
-            Err(why) => format!("The remedy is not tried: {why}"),
+            Err(_) if self.budget.is_zero() => say!(TRIES_NOTHING),
+            Err(why) => say!(TRIES_NOTHING_AS, Said::of_both(why.as_str(), korean::or_as_it_is(&why))),
         }
     }
 
@@ -277,6 +276,8 @@ fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tri
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use weir_conf::language::Language;
+
     use super::*;
     use crate::stats::chance::normal;
 
@@ -334,6 +335,8 @@ mod tests {
         let trying = Trying { budget: Duration::from_secs(180), is_asked: false };
         assert_eq!((trying.pairs(&ask(8)), trying.blocks_max(&ask(8))), (Ok(8), 16));
         assert!(trying.outlook(&ask(8)).contains("8 pairs of blocks: about 168 s more"), "{}", trying.outlook(&ask(8)));
+        let korean = trying.outlook(&ask(30)).say(Language::Korean).to_owned();
+        assert!(korean.starts_with("제안하는 변경을 시험하지 않습니다: 블록 쌍 6개에 390초"), "{korean}");
         let why = trying.pairs(&ask(30)).unwrap_err();
         assert_eq!(why, "6 pairs of blocks take 390 s, and there are 180 (--try-budget); --try asks for it anyway");
         assert_eq!(Trying { is_asked: true, ..trying }.pairs(&ask(30)), Ok(6));

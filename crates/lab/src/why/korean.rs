@@ -3,7 +3,7 @@
 
 mod phrases;
 
-use phrases::{LABELS, PHRASES};
+use phrases::{LABELS, NAMES, PHRASES};
 
 /// Longer texts are not looked up.
 const TEXT_MAX: usize = 4096;
@@ -43,9 +43,9 @@ pub fn padded(label: &str, columns: usize) -> String {
     format!("{label}{}", " ".repeat(columns.saturating_sub(width)))
 }
 
-/// Letters before the first hole.
+/// Letters before the first hole; none of a name, which is itself in a hole of the sentence that it begins.
 fn begins(phrase: &str) -> usize {
-    phrase.find("{}").unwrap_or(phrase.len())
+    if NAMES.contains(&phrase) { 0 } else { phrase.find("{}").unwrap_or(phrase.len()) }
 }
 
 /// What stands in the holes of a phrase, if a text is of its form.
@@ -94,12 +94,18 @@ mod tests {
         ("rules/network.rs", include_str!("rules/network.rs")),
         ("rules/policy.rs", include_str!("rules/policy.rs")),
         ("rules/upstream.rs", include_str!("rules/upstream.rs")),
+        ("rules/waits.rs", include_str!("rules/waits.rs")),
+        ("assign.rs", include_str!("assign.rs")),
+        ("attempt.rs", include_str!("attempt.rs")),
         ("prove.rs", include_str!("prove.rs")),
+        ("proving.rs", include_str!("proving.rs")),
         ("quiet.rs", include_str!("quiet.rs")),
+        ("remedy.rs", include_str!("remedy.rs")),
         ("run.rs", include_str!("run.rs")),
         ("say.rs", include_str!("say.rs")),
         ("told.rs", include_str!("told.rs")),
         ("unread.rs", include_str!("unread.rs")),
+        ("widen.rs", include_str!("widen.rs")),
         ("../watch.rs", include_str!("../watch.rs")),
         ("../watch/errors.rs", include_str!("../watch/errors.rs")),
     ];
@@ -160,6 +166,25 @@ mod tests {
         ("this machine's host took", "this machine's host took 20 % of the CPUs (at most 2 %)"),
         ("{} {} % of the CPUs (at most {} %)", "other work used 20 % of the CPUs (at most 5 %)"),
         ("{} with 504: {}", "3 of 9 (33 %) with 504: it did not take the connection"),
+        (
+            "at requests",
+            "threads of app: 2 of 8 at requests on the average: ran 9 %, for a CPU 1 %, a lock 90 %, a peer 0 %, a disk 0 %, other 0 %",
+        ),
+        (
+            "not idle",
+            "threads of app: 2 of 8 not idle on the average: ran 9 %, for a CPU 1 %, a lock 90 %, a peer 0 %, a disk 0 %, other 0 %",
+        ),
+        (
+            "threads of {}: {} of {} {} on the average: ran {}, for a CPU {}, a lock {}, a peer {}, a disk {}, other {}",
+            "threads of app: 2 of 8 not idle on the average: ran 9 %, for a CPU 1 %, a lock 90 %, a peer 0 %, a disk 0 %, other 0 %",
+        ),
+        ("{} on CPU {}", "edge on CPU 0; load generator and application share CPU 1, of which they used 64 %"),
+        ("{} and {}", "load generator and application share CPU 1, of which they used 64 %"),
+        ("good answers", "helps: good answers +10 % [+9 %, +11 %], from 100 to 110/s, 8 pairs of blocks"),
+        (
+            "{}: {} {} [{}, {}], from {} to {}{}, {} pairs of blocks",
+            "makes it worse: p95 +10 % [+9 %, +11 %], from 100 to 110 ms, 8 pairs of blocks",
+        ),
     ];
 
     /// Nobody reads these in a report: keys, what programs log, lines while it runs, errors of a lab that cannot be made.
@@ -179,14 +204,19 @@ mod tests {
         "Invalid status",
         "websocket error",
         "xhr poll error",
-        "without root: the edge's own account and its log are not seen, and nothing can be squeezed",
         "the load as asked",
         "half of it",
         "half of it, once more",
         "as it is",
         "squeezing: {}",
+        "cannot be tried",
+        "not tried",
+        "makes it worse",
+        "does not help",
+        "not shown to help",
         // Progress, and commands: the same in every language.
-        "A block that is spoiled is run again, up to {} times. {}",
+        "giving more",
+        "trying the remedy",
         "two on one CPU were in each other's way: the load again, with other CPUs",
         "they are in each other's way, and the CPUs are as you said (--edge-cpus, --client-cpus, --origin-cpus)",
         "the load as asked, with other CPUs",
@@ -205,6 +235,9 @@ mod tests {
         "{}: {}/s answered, {} failed, p95 {} ms",
         "{}: again: {}",
         "a lab without a stack",
+        "futex 0x7f00",
+        "upstream {} {{} }",
+        "proxy_pass http://{}{}",
         "--pool: there is no process {}",
         "what was injected: {}",
         "nobody to watch the block: {}",
@@ -394,6 +427,71 @@ mod tests {
         );
     }
 
+    /// Sentences of several parts, whose parts are names that this program gives, numbers, and each other.
+    #[test]
+    fn what_is_made_of_parts_is_said_whole() {
+        let shared = "load generator and application share CPU 1, of which they used 64 %";
+        let crowd = "edge and load generator and application used 97 % of the CPUs that they share";
+        for (en, ko) in [
+            (format!("edge on CPU 0; {shared}"), "엣지: CPU 0; 부하 생성기와 앱: CPU 1 함께 사용, 그 사용률 64 %"),
+            (
+                format!("edge on CPU 0; {shared}; chosen, because the first way was full"),
+                "엣지: CPU 0; 부하 생성기와 앱: CPU 1 함께 사용, 그 사용률 64 %; 처음 배정이 가득 차서 이렇게 정했습니다",
+            ),
+            (
+                "edge and application share CPU 0, of which they used 9 %; load generator on CPU 1,2".to_owned(),
+                "엣지와 앱: CPU 0 함께 사용, 그 사용률 9 %; 부하 생성기: CPU 1,2",
+            ),
+            (
+                format!(
+                    "{crowd}, and there is one CPU alone: no other way to share it out works (weir load from another machine)"
+                ),
+                "엣지와 부하 생성기와 앱: 함께 쓰는 CPU의 사용률 97 %, CPU가 하나뿐이라 달리 나눌 방법이 없음 (다른 머신에서 weir load)",
+            ),
+            (
+                "cannot be tried: this file has no upstream block that it could be about".to_owned(),
+                "시험할 수 없음: 이 파일에는 이것을 적용할 upstream 블록이(가) 없음",
+            ),
+            (
+                "helps: good answers more than tenfold [+9 %, more than tenfold], from 0 to 200/s, 8 pairs of blocks"
+                    .to_owned(),
+                "도움이 됨: 성공 응답 10배 초과 [+9 %, 10배 초과], 초당 0건에서 200건으로, 블록 쌍 8개",
+            ),
+            (
+                "CPU of app from 1 to 1.5: answers tenfold and more [40 %, tenfold and]".to_owned(),
+                "app의 CPU 1에서 1.5(으)로: 응답 10배 이상 증가 [40 %, 10배 이상]",
+            ),
+            (
+                "link of app from 1 to 2: answers 9 % more [8 %, 10 %]; CPU of edge that app leaves from 1 to 2: answers 5 % more [4 %, 6 %]"
+                    .to_owned(),
+                "app의 링크 1에서 2(으)로: 응답 9 % 증가 [8 %, 10 %]; app이(가) 남긴 엣지의 CPU 1에서 2(으)로: 응답 5 % 증가 [4 %, 6 %]",
+            ),
+            (
+                "pool of app (POOL_SIZE) may matter too: elasticity up to 0.31".to_owned(),
+                "app의 풀 (POOL_SIZE)도 영향을 줄 수 있음: 탄력도 최대 0.31",
+            ),
+            (
+                "it shrinks with CPU of app and local ports of edge, of which nothing else says that it is full".to_owned(),
+                "app의 CPU, 엣지의 로컬 포트에 따라 줄지만, 그것이 가득 찼다는 다른 증거가 없음",
+            ),
+            ("link of app 97 %".to_owned(), "app의 링크 97 %"),
+            (
+                "the other CPU has no room: 97 % is used, by app and the load generator".to_owned(),
+                "다른 CPU에 여유가 없음: app, 부하 생성기이(가) 97 % 사용",
+            ),
+        ] {
+            assert_eq!(say(&en).as_deref(), Some(ko));
+        }
+    }
+
+    #[test]
+    fn the_glossary_is_kept() {
+        let others = || weir_conf::language::GLOSSARY.iter().flat_map(|(_, others)| *others).chain([&"부하 발생기"]);
+        let all = PHRASES.iter().chain(LABELS).map(|(_, ko)| *ko);
+        let wrong: Vec<&str> = all.filter(|ko| others().any(|other| ko.contains(*other))).collect();
+        assert_eq!(wrong, Vec::<&str>::new());
+    }
+
     #[test]
     fn each_phrase_is_there_once_and_fills_its_holes() {
         for (number, (en, ko)) in PHRASES.iter().enumerate() {
@@ -402,6 +500,8 @@ mod tests {
             assert!((1..=count).all(|hole| ko.contains(&format!("{{{hole}}}"))), "{ko}");
             assert!(!ko.contains(&format!("{{{}}}", count + 1)), "{ko}");
         }
+        let is_there = |name: &&&str| PHRASES.iter().any(|(en, _)| en == *name);
+        assert_eq!(NAMES.iter().filter(is_there).count(), NAMES.len());
     }
 
     #[test]

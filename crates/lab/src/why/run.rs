@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use weir_conf::language::Language;
 
 use super::assign;
 use super::attempt::Trying;
@@ -23,6 +24,7 @@ use crate::capacity::Objective;
 use crate::experiment::run::{Own, spec_of};
 use crate::experiment::{Places, Sent, Variant, What};
 use crate::metric::digits;
+use crate::said::{Said, say};
 use crate::stack::{self, Failed, HUB, Place, Spec};
 use crate::store;
 use crate::watch::inside::Way;
@@ -126,21 +128,26 @@ pub(super) struct Lab<'a> {
     cpus: Option<Cpus>,
 }
 
+/// What is to be known before the first block, a line each: whether blocks hold enough requests, and how long so many may take. The
+/// error is that they cannot answer, in the user's language.
+fn outlook(it: &Why, most: usize, language: Language) -> Result<Vec<Said>, String> {
+    let quantile = it.objective.map(|objective| objective.quantile);
+    let known = crate::outlook::of_why(&it.ask, quantile, it.is_proving);
+    let mut lines = known.map_err(|why| why.say(language).to_owned())?;
+    lines.push(crate::outlook::duration(&it.ask, (2, most)));
+    lines.push(say!(RUN_AGAIN, AGAIN_MAX, it.trying.outlook(&it.ask)));
+    Ok(lines)
+}
+
 /// Runs it, and gives the run as it is kept. The error is for the user.
 pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
-    stack::sweep().iter().for_each(|line| tell.line(line));
+    stack::sweep().iter().for_each(|line| tell.tell(line));
     if !it.ask.is_isolated {
-        tell.line("without root: the edge's own account and its log are not seen, and nothing can be squeezed");
+        tell.tell(&say!(NO_ROOT));
     }
     let proving = if it.is_proving { proving::blocks_max(it.rounds) } else { 0 };
-    let quantile = it.objective.map(|objective| objective.quantile);
-    crate::outlook::of_why(&it.ask, quantile, it.is_proving)?.iter().for_each(|line| tell.line(line));
     let most = 2 + STEPS_MAX + proving + it.trying.blocks_max(&it.ask);
-    tell.line(&crate::outlook::duration(&it.ask, (2, most)));
-    tell.line(&format!(
-        "A block that is spoiled is run again, up to {AGAIN_MAX} times. {}",
-        it.trying.outlook(&it.ask)
-    ));
+    outlook(it, most, tell.language())?.iter().for_each(|line| tell.tell(line));
     let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
     let mut lab = Lab { it, stack, place: Place::new()?, blocks: 0, stop, tell, id: id.clone(), cpus: None };
@@ -605,6 +612,21 @@ impl Why {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn what_is_known_beforehand_is_in_the_language_of_the_run() {
+        let it = Why::of_tests();
+        let lines = outlook(&it, 8, Language::Korean).unwrap();
+        let is_korean = |text: &str| text.chars().any(|c| ('가'..='힣').contains(&c));
+        for line in &lines {
+            assert!(is_korean(line.say(Language::Korean)) && !is_korean(line.en()), "{line:?}");
+        }
+        assert!(lines.iter().any(|line| line.say(Language::Korean).starts_with("예상 소요 시간: 약 ")), "{lines:?}");
+        let few = Load::Path { path: "/".to_owned(), connections: 8, rate: Some(1.0) };
+        let it = Why { ask: Ask { load: few, ..it.ask }, is_proving: true, ..Why::of_tests() };
+        assert!(outlook(&it, 8, Language::Korean).is_err_and(|why| why.contains("1건이 1 %를 넘습니다")));
+        assert!(outlook(&it, 8, Language::English).is_err_and(|why| why.contains("more than a per cent")));
+    }
 
     #[test]
     fn a_client_that_is_held_back_ends_it() {

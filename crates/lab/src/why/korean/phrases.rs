@@ -78,6 +78,17 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("workers", "워커"),
 ];
 
+/// Those of the sentences that name what is squeezed. Other sentences begin with such a name as with any other.
+pub(super) const NAMES: &[&str] = &[
+    "CPU of {}",
+    "CPU of {} that {} leaves",
+    "local ports of {}",
+    "descriptors of {}",
+    "link of {}",
+    "link of {} {}",
+    "pool of {} ({})",
+];
+
 /// Sentences: the English, and the Korean.
 pub(super) const PHRASES: &[(&str, &str)] = &[
     (
@@ -145,6 +156,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "by /proc, 50 times a second for {} s, which misses what is short: {}",
         "/proc을 {1}초 동안 매초 50번 봄, 짧은 대기는 놓침: {2}",
     ),
+    ("no program in the kernel", "커널에 넣은 프로그램이 없음"),
     ("{} waits did not fit into the kernel's tables", "대기 {1}건이 커널의 표에 들어가지 못함"),
     (
         "threads of {}: {} of {} at requests on the average: ran {}, for a CPU {}, a lock {}, a peer {}, a disk {}, other {}",
@@ -176,10 +188,11 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("accept queues {} of {}", "수락 대기열 {2} 중 {1}"),
     ("ports {} of {}", "포트 {2} 중 {1}"),
     ("edge files {} of {}", "엣지 파일 {2} 중 {1}"),
-    ("connection table {} of {}", "연결 표 {2} 중 {1}"),
+    ("connection table {} of {}", "연결 테이블 {2} 중 {1}"),
     ("link of {} {}", "{1}의 링크 {2}"),
     ("{} from {} to {}: elasticity {}", "{1} {2}에서 {3}(으)로: 탄력도 {4}"),
     ("{} from {} to {}: answers {} more [{}, {}]", "{1} {2}에서 {3}(으)로: 응답 {4} 증가 [{5}, {6}]"),
+    ("{} from {} to {}: answers {} more [{}, {}]; {}", "{1} {2}에서 {3}(으)로: 응답 {4} 증가 [{5}, {6}]; {7}"),
     ("CPU of {}", "{1}의 CPU"),
     ("CPU of {} that {} leaves", "{2}이(가) 남긴 {1}의 CPU"),
     ("local ports of {}", "{1}의 로컬 포트"),
@@ -194,6 +207,25 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "{1}: 서로 방해하지만, CPU는 지정하신 그대로 씁니다 (--edge-cpus, --client-cpus, --origin-cpus)",
     ),
     ("{}; chosen, because the first way was full", "{1}; 처음 배정이 가득 차서 이렇게 정했습니다"),
+    ("{} on CPU {}; {} share CPU {}, of which they used {}", "{1}: CPU {2}; {3}: CPU {4} 함께 사용, 그 사용률 {5}"),
+    ("{} share CPU {}, of which they used {}; {} on CPU {}", "{1}: CPU {2} 함께 사용, 그 사용률 {3}; {4}: CPU {5}"),
+    ("{} share CPU {}, of which they used {}", "{1}: CPU {2} 함께 사용, 그 사용률 {3}"),
+    ("{} used {} of the CPUs that they share", "{1}: 함께 쓰는 CPU의 사용률 {2}"),
+    (
+        "{}, and there is one CPU alone: no other way to share it out works (weir load from another machine)",
+        "{1}, CPU가 하나뿐이라 달리 나눌 방법이 없음 (다른 머신에서 weir load)",
+    ),
+    (
+        "{}; with {} alone, {} would use {} of the other: no way to share out {} CPUs works (fewer --connections, a lower --rate, or weir load from another machine)",
+        "{1}; CPU를 나누어 한쪽을 {2}만 쓰면, 나머지({3})가 다른 쪽의 {4}을(를) 쓰게 됨: CPU {5}개로는 나눌 방법이 없음 (--connections 줄이기, --rate 낮추기, 또는 다른 머신에서 weir load)",
+    ),
+    ("edge", "엣지"),
+    ("application", "앱"),
+    ("edge and load generator", "엣지와 부하 생성기"),
+    ("edge and application", "엣지와 앱"),
+    ("load generator and application", "부하 생성기와 앱"),
+    ("edge, load generator and application", "엣지, 부하 생성기와 앱"),
+    ("edge and load generator and application", "엣지와 부하 생성기와 앱"),
     ("helps: {}", "도움이 됨: {1}"),
     ("does not help: {}", "도움이 되지 않음: {1}"),
     ("makes it worse: {}", "나빠짐: {1}"),
@@ -208,6 +240,32 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("it is no line of this file", "이 파일의 줄이 아님"),
     ("the file says that already", "파일에 이미 있음"),
     ("--try tries it", "--try를 쓰면 시험함"),
+    (
+        "{} pairs of blocks take {} s, and there are {} (--try-budget); --try asks for it anyway",
+        "블록 쌍 {1}개에 {2}초가 걸리는데, 시간은 {3}초까지임 (--try-budget); --try를 쓰면 그래도 시험함",
+    ),
+    (
+        "the load does not ask for what is compressed: -H \"Accept-Encoding: gzip\"",
+        "부하가 압축된 응답을 요청하지 않음: -H \"Accept-Encoding: gzip\"",
+    ),
+    (
+        "without root, a copy has to stand beside the file, whose paths begin there",
+        "root가 아니면 사본이 파일 옆에 있어야 함: 파일의 상대 경로가 그곳에서 시작함",
+    ),
+    ("blocks were spoiled: the load generator, or other work", "블록을 쓸 수 없음: 부하 생성기나 다른 작업 때문"),
+    (
+        "{} requests in a block are too few to see a difference in latency: a longer --block",
+        "블록에 요청이 {1}건뿐이어서 지연의 차이를 볼 수 없음: --block을 길게",
+    ),
+    ("too few pairs", "쌍이 부족함"),
+    ("more than tenfold", "10배 초과"),
+    ("tenfold and", "10배 이상"),
+    ("the copy cannot be read: {}", "사본을 읽을 수 없음: {1}"),
+    ("this file has no {} that it could be about", "이 파일에는 이것을 적용할 {1}이(가) 없음"),
+    ("upstream block", "upstream 블록"),
+    ("{} is no line that a lab knows a place for", "랩은 {1} 줄을 어디에 넣을지 모름"),
+    ("this file has an upstream {} already", "이 파일에 upstream {1}이(가) 이미 있음"),
+    ("this file has no http block", "이 파일에 http 블록이 없음"),
     ("answers shrink with it, and more of it could not be given: {}", "줄이면 응답도 줄지만, 더 줄 수가 없음: {1}"),
     (
         "answers shrink with it, but giving more of it changed nothing: {}",
@@ -223,10 +281,25 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "{1}은(는) 스레드 하나로 계산하므로 CPU를 하나만 씀",
     ),
     ("the other CPU has no room: {} is used, by {}", "다른 CPU에 여유가 없음: {2}이(가) {1} 사용"),
+    ("the other CPU has no room: {} is used, by {} and {}", "다른 CPU에 여유가 없음: {2}, {3}이(가) {1} 사용"),
+    (
+        "the other CPU has no room: {} is used, by {} and {} and {}",
+        "다른 CPU에 여유가 없음: {2}, {3}, {4}이(가) {1} 사용",
+    ),
+    ("the load generator", "부하 생성기"),
+    (
+        "one of {}'s workers does all of the work, which uses one CPU and no second",
+        "{1}의 워커 하나가 일을 모두 하므로 CPU를 하나만 씀",
+    ),
+    ("it was given already: its neighbour had less", "같은 CPU의 다른 프로세스를 줄일 때 이미 더 주었음"),
+    ("a lab has no server more to give", "랩에는 더 줄 서버가 없음"),
+    ("{} ports are all that an address has", "주소 하나가 가질 수 있는 포트는 {1}개가 전부임"),
+    ("it is not watched", "관찰하지 않는 프로세스임"),
+    ("it was not tried", "시험하지 않았음"),
     ("none of the suspects can be squeezed by a lab", "랩이 줄여 볼 수 있는 용의자가 없음"),
     (
         "blocks of the proof were spoiled: the load generator, or other work",
-        "증명 블록을 쓸 수 없음: 부하 발생기나 다른 작업 때문",
+        "증명 블록을 쓸 수 없음: 부하 생성기나 다른 작업 때문",
     ),
     (
         "there was nothing else to squeeze, and so nothing it could be told from",
@@ -241,15 +314,19 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "it shrinks with {}, of which nothing else says that it is full",
         "{1}에 따라 줄지만, 그것이 가득 찼다는 다른 증거가 없음",
     ),
+    (
+        "it shrinks with {} and {}, of which nothing else says that it is full",
+        "{1}, {2}에 따라 줄지만, 그것이 가득 찼다는 다른 증거가 없음",
+    ),
     ("stopped before its end", "끝나기 전에 멈춤"),
     (
         "load generator held back by its CPU quota in {} of its periods",
-        "부하 발생기가 CPU 할당량 때문에 주기의 {1}에서 멈춤",
+        "부하 생성기가 CPU 쿼터 때문에 주기의 {1}에서 멈춤",
     ),
     ("not one request was sent", "요청을 하나도 보내지 못함"),
-    ("load generator saturated (core {})", "부하 발생기가 포화됨 (코어 {1})"),
-    ("load generator: {}", "부하 발생기: {1}"),
-    ("load generator ran out: {}", "부하 발생기의 자원이 바닥남: {1}"),
+    ("load generator saturated (core {})", "부하 생성기가 포화됨 (코어 {1})"),
+    ("load generator: {}", "부하 생성기: {1}"),
+    ("load generator ran out: {}", "부하 생성기의 자원이 바닥남: {1}"),
     // Parts that many share.
     ("{} of {} ({})", "{2} 중 {1} ({3})"),
     (
@@ -260,7 +337,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("its CPUs were {} used: it waits, it does not work", "CPU 사용률 {1}: 일하지 않고 기다림"),
     ("{} ms of a request's {} ms are spent waiting for it", "요청 하나의 {2} ms 중 {1} ms를 기다리는 데 씀"),
     ("application {}", "앱 {1}"),
-    ("load generator", "부하 발생기"),
+    ("load generator", "부하 생성기"),
     ("its CPUs were {} used", "CPU 사용률 {1}"),
     ("{} CPUs used", "CPU {1}개 사용"),
     // What was not quiet, not read, and what a policy did.
@@ -279,7 +356,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "연결 {1}개가 {2}의 가득 찬 대기열을 만남 (ListenOverflows)",
     ),
     ("the block: nobody looked at it", "블록: 아무도 관찰하지 않음"),
-    ("the load generator's CPU", "부하 발생기의 CPU"),
+    ("the load generator's CPU", "부하 생성기의 CPU"),
     ("other work on this machine", "이 기기의 다른 작업"),
     ("pressure: the kernel does not tell it (PSI)", "압박: 커널이 알려 주지 않음 (PSI)"),
     ("the machine's CPUs", "기기의 CPU"),
@@ -297,7 +374,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "how long {} waited for a CPU: the kernel does not tell it (schedstat)",
         "{1}이(가) CPU를 기다린 시간: 커널이 알려 주지 않음 (schedstat)",
     ),
-    ("how often the quota of {} was used up", "{1}의 할당량이 바닥난 횟수"),
+    ("how often the quota of {} was used up", "{1}의 쿼터가 바닥난 횟수"),
     ("the edge's limit of open files", "엣지의 열린 파일 한도"),
     ("what the edge logged: {}", "엣지의 로그: {1}"),
     ("what {} wrote: {}", "{1}이(가) 쓴 것: {2}"),
@@ -308,11 +385,11 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("it was not asked", "물어보지 않음"),
     (
         "the load generator's CPU was {} busy: what else ran there, the origin perhaps, made requests wait",
-        "부하 발생기의 CPU가 {1} 바쁨: 거기서 실행된 다른 것(오리진일 수 있음)이 요청을 기다리게 함",
+        "부하 생성기의 CPU가 {1} 바쁨: 거기서 실행된 다른 것(오리진일 수 있음)이 요청을 기다리게 함",
     ),
     (
         "load generator late: one arrival in a hundred by {} ms",
-        "부하 발생기가 늦음: 백 번에 한 번은 {1} ms 늦게 시작함",
+        "부하 생성기가 늦음: 백 번에 한 번은 {1} ms 늦게 시작함",
     ),
     ("other work used {} of the CPUs (at most {})", "다른 작업이 CPU의 {1} 사용 (최대 {2})"),
     ("this machine's host took {} of the CPUs (at most {})", "이 기기의 호스트가 CPU의 {1}을(를) 가져감 (최대 {2})"),
@@ -499,7 +576,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "요청당 새 연결 → 0.02 미만, 이런 오류는 사라짐",
     ),
     // B05 to B11
-    ("the edge's connection table was full", "엣지의 연결 표가 가득 참"),
+    ("the edge's connection table was full", "엣지의 연결 테이블이 가득 참"),
     ("edge: worker_connections", "엣지: worker_connections"),
     (
         "{} connections found no slot (\"worker_connections are not enough\")",
@@ -624,15 +701,15 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "the tail shortens: nobody waits for a worker that waits",
         "꼬리 지연이 짧아짐: 기다리는 워커를 기다리는 일이 없음",
     ),
-    ("a CPU quota is used up", "CPU 할당량을 다 씀"),
-    ("{}: its CPU quota", "{1}: CPU 할당량"),
+    ("a CPU quota is used up", "CPU 쿼터를 다 씀"),
+    ("{}: its CPU quota", "{1}: CPU 쿼터"),
     ("in {} of its periods it had to wait for the next one", "주기의 {1}에서 다음 주기를 기다려야 했음"),
     ("{} CPUs used of the {} that its group may use", "그룹이 쓸 수 있는 CPU {2}개 중 {1}개 사용"),
     (
         "a larger quota for {} (cpu.max, CPUQuota=, docker --cpus)",
-        "{1}에 더 큰 할당량 (cpu.max, CPUQuota=, docker --cpus)",
+        "{1}에 더 큰 쿼터 (cpu.max, CPUQuota=, docker --cpus)",
     ),
-    ("answers a second grow with the quota, until the next limit", "다음 한계까지 초당 응답이 할당량과 함께 늚"),
+    ("answers a second grow with the quota, until the next limit", "다음 한계까지 초당 응답이 쿼터와 함께 늚"),
     (
         "CPU was taken away in the middle: credits ran out, or the host took it",
         "도중에 CPU를 빼앗김: 크레딧이 바닥났거나 호스트가 가져감",
