@@ -281,7 +281,7 @@ impl<'r> Build<'r> {
             if refusal.about_directive { format!("\"{name}\" directive {}", refusal.what) } else { refusal.what };
         let problem = Problem { todo: refusal.todo, ..Problem::emerg(what, at) };
         match refusal.need {
-            Some(need) => self.lost.wait(need, problem),
+            Some(need) => self.lost.wait(*need, problem),
             None => self.problems.push(problem),
         }
     }
@@ -474,6 +474,20 @@ mod tests {
             assert_eq!(problems, []);
             let (build, _) = Build::new(Paths::default(), &|_| Ok(Vec::new())).read(&tree.root);
             assert_eq!(build.jit, jit, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_pointed_at_by_its_whole_name() {
+        for (text, shown) in [
+            ("return 200 \"$hostname ${host}x\";", "${host}"),
+            ("return 200 $hosts$HOST;", "$HOST"),
+            ("return 200 $;", "return 200 $"),
+        ] {
+            let files = weir_conf::MemoryFiles::new().with("/nginx.conf", text);
+            let (tree, _) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
+            let at = narrowed(tree.root[0].at, "host", &tree);
+            assert_eq!(tree.bytes(&at), shown.as_bytes(), "{text}");
         }
     }
 }

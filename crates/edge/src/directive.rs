@@ -189,7 +189,7 @@ pub struct Refusal {
     /// What to write instead.
     pub todo: Option<String>,
     /// What is missing, where the problem may only follow from a statement that was refused.
-    pub need: Option<Need>,
+    pub need: Option<Box<Need>>,
     /// Where, if not at the statement or block that is read: which statement of this directive, from 0.
     pub place: Option<(&'static str, usize)>,
 }
@@ -215,7 +215,7 @@ impl Refusal {
     ///
     /// The problem is not told where such a statement was refused.
     pub fn needs(mut self, directive: &str, name: &str) -> Refusal {
-        self.need = Some(Need::new(directive, name));
+        self.need = Some(Box::new(Need::new(directive, name)));
         self
     }
 

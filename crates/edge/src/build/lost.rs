@@ -79,7 +79,7 @@ impl Lost {
             "set" | "auth_request_set" | "js_set" | "perl_set" => {
                 self.variables.extend(words().next().and_then(variable))
             }
-            "map" | "split_clients" | "geo" => self.variables.extend(words().last().and_then(variable)),
+            "map" | "split_clients" | "geo" => self.variables.extend(words().next_back().and_then(variable)),
             "keyval" => self.variables.extend(words().nth(1).and_then(variable)),
             name if super::is_known(name) => {}
             // Of a directive that weir does not know any variable may be its own, and a line of its block names one first.
@@ -138,4 +138,45 @@ fn group_names(pattern: &str) -> impl Iterator<Item = String> {
         // `(?<=` and `(?<!` look behind.
         name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then(|| name.to_ascii_lowercase())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_statement_gives_its_names_and_no_other() {
+        for (text, gives, lacks) in [
+            ("set $a $b;", "a", "b"),
+            ("map $a $b { default $c; }", "b", "a"),
+            ("geo $a;", "a", "b"),
+            ("keyval $a $b zone=z;", "b", "a"),
+            ("auth_request_set $A $b;", "a", "b"),
+            ("geoip2 /x { $geoip2_code source=$ip country; }", "geoip2_code", "ip"),
+            ("location ~ ^/(?<tail>.*) { set $inside 1; return 200 $read; }", "tail", "read"),
+            ("location ~ ^/(?<tail>.*) { set $inside 1; return 200 $read; }", "inside", "read"),
+            ("rewrite ^/(?P<one>a)(?<=b)$ /;", "one", "b"),
+            ("secure_link $arg_md5;", "secure_link_expires", "uid_got"),
+            ("brotli on;", "brotli_ratio", "gzip_ratio"),
+        ] {
+            let mut lost = Lost::default();
+            let parsed = weir_conf::parse(text.as_bytes(), 0, &|_| false);
+            parsed.statements.iter().for_each(|statement| lost.note(statement));
+            assert!(lost.gives_variable(gives), "{text}: ${gives}");
+            assert!(!lost.gives_variable(lacks), "{text}: ${lacks}");
+        }
+    }
+
+    #[test]
+    fn zones_are_known_by_their_names() {
+        let mut lost = Lost::default();
+        let parsed =
+            weir_conf::parse(b"limit_req_zone $a zone=one:x; proxy_cache_path /p keys_zone=two:1m;", 0, &|_| false);
+        parsed.statements.iter().for_each(|statement| lost.note(statement));
+        assert!(lost.gives(&Need::new("limit_req_zone", "one")) && lost.gives(&Need::new("limit_req_zone", "")));
+        assert!(lost.gives(&Need::new("proxy_cache_path", "two")));
+        assert!(!lost.gives(&Need::new("limit_req_zone", "two")) && !lost.gives(&Need::new("limit_conn_zone", "")));
+        lost.lose_all();
+        assert!(lost.gives(&Need::new("limit_conn_zone", "three")));
+    }
 }
