@@ -171,16 +171,7 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
     }
     let sources: Vec<_> = values.certificates.iter().cloned().zip(values.keys.iter().cloned()).collect();
     let is_fixed = sources.iter().all(|(certificate, key)| certificate.fixed().is_some() && key.fixed().is_some());
-    let staple_bytes = match values.staple.as_str() {
-        "" => None,
-        name => {
-            let read = files::read(b, name);
-            Some(read.map_err(|(path, error)| {
-                Refusal::whole(format!("BIO_new_file(\"{path}\") failed {error}")).about("ssl_stapling_file", 0)
-            })?)
-        }
-    };
-    let staple_bytes = staple_bytes.map(|bytes| bytes.to_vec());
+    let staple_bytes = staple_file(b, &values.staple)?;
     let mut pairs = Vec::new();
     if is_fixed {
         for (number, (certificate, key)) in sources.iter().enumerate() {
@@ -221,6 +212,17 @@ fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Setting
         takes_early: values.early_data,
         context,
     }))
+}
+
+/// The response of `ssl_stapling_file`, if one is named.
+fn staple_file(b: &mut Build<'_>, name: &str) -> Result<Option<Vec<u8>>, Refusal> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let read = files::read(b, name).map_err(|(path, error)| {
+        Refusal::whole(format!("BIO_new_file(\"{path}\") failed {error}")).about("ssl_stapling_file", 0)
+    });
+    read.map(|bytes| Some(bytes.to_vec()))
 }
 
 fn read_pair(b: &mut Build<'_>, number: usize, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, Refusal> {
