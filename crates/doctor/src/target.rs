@@ -192,7 +192,6 @@ mod tests {
         let build = |arguments: &str| {
             Build::read(&format!("nginx version: nginx/1.29.5\nconfigure arguments: {arguments}\n")).unwrap()
         };
-        assert_eq!(Target::of(&build("--with-threads --build=weir")), Target::Weir);
         assert_eq!(Target::of(&build("--with-threads")).to_string(), "nginx 1.29.5");
         // Whatever of its name is in the first line tells weir, too.
         for line in ["nginx/1.31.5 (weir 0.1.0)", "nginx/1.31.5 (weir/0.1.0)", "weir/0.1.0 (nginx/1.31.5)"] {

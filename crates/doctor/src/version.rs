@@ -32,7 +32,7 @@ impl fmt::Display for Version {
 pub struct Build {
     /// Its version.
     pub version: Version,
-    /// Whether it says that it is weir: in the line of the version, or by `--build=weir`.
+    /// Whether the line of the version names weir.
     pub is_weir: bool,
     /// The `configure` arguments, `--with-http_ssl_module` and so on.
     pub arguments: Vec<String>,
@@ -42,12 +42,11 @@ impl Build {
     /// Reads the output of `nginx -V`; `None` when it is something else.
     pub fn read(text: &str) -> Option<Build> {
         let version = text.lines().find_map(|line| line.strip_prefix("nginx version: "))?;
-        let says_weir = version.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "weir");
+        let is_weir = version.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "weir");
         let number = version.split_once("nginx/").or_else(|| version.split_once('/'));
         let version = Version::read(number.map_or(version, |(_, number)| number))?;
         let arguments = text.lines().find_map(|line| line.strip_prefix("configure arguments:")).unwrap_or_default();
         let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-        let is_weir = says_weir || arguments.iter().any(|argument| argument == "--build=weir");
         Some(Build { version, is_weir, arguments })
     }
 
