@@ -41,10 +41,17 @@ impl Bench {
     /// Runs one script; the error is what a reader needs: why, the script's log, the edge's log.
     pub fn script(&self, path: &Path) -> Result<(), String> {
         let tmp = self.scratch.join(self.next_run.fetch_add(1, Ordering::Relaxed).to_string());
-        std::fs::create_dir_all(&tmp).expect("script folder");
-        let output = self.varnishtest(path, &tmp).output().map_err(|e| format!("varnishtest (apt: varnish): {e}"))?;
+        std::fs::create_dir_all(tmp.join("room")).expect("script folder");
+        let text = std::fs::read_to_string(path).expect("script is readable");
+        // By its own name, which varnishtest prints.
+        let script = tmp.join(path.file_name().expect("a script's name"));
+        std::fs::write(&script, strict(&text)).expect("script is written");
+        let output = self
+            .varnishtest(&script, &tmp.join("room"))
+            .output()
+            .map_err(|e| format!("varnishtest (apt: varnish): {e}"))?;
         let log = String::from_utf8_lossy(&output.stdout);
-        let room = script_room(&tmp);
+        let room = script_room(&tmp.join("room"));
         let ended = room.as_deref().map_or(Ok(()), end_edges);
         let verdict = match output.status.code() {
             Some(0) => ended.and_then(|()| room.as_deref().map_or(Ok(()), quiet_log)),
@@ -79,6 +86,15 @@ impl Bench {
         command.arg(script);
         command
     }
+}
+
+/// The script, in whose `shell` blocks each command counts: varnishtest asks for the status of the last one alone.
+fn strict(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix("shell {") {
+        Some(rest) => format!("shell {{set -e; {rest}\n"),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
 }
 
 impl Drop for Bench {
