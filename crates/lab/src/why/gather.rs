@@ -426,7 +426,7 @@ fn carried(seen: &[(u64, &HostTick)], device: &str) -> f64 {
         seen.iter().filter_map(|(at, tick)| tick.devices.get(device).map(|count| (*at, *count))).collect();
     let grew = |pair: &[(u64, (u64, u64))]| pair.first().zip(pair.last()).is_some_and(|(then, now)| then.1 != now.1);
     let moving = |pair: &&[(u64, (u64, u64))]| grew(pair);
-    let first = counts.windows(2).position(|pair| grew(pair)).unwrap_or(0);
+    let first = counts.windows(2).position(grew).unwrap_or(0);
     let last = counts.len().saturating_sub(1 + counts.windows(2).rev().take_while(|pair| !moving(pair)).count());
     let (from, to) =
         if last.saturating_sub(first) >= INTERVALS_MIN + 2 { (first + 1, last - 1) } else { (first, last) };
