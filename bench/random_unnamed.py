@@ -43,9 +43,8 @@ def app_errors(draft: Draft) -> None:
     """An application that fails for some, and nobody tries again."""
     draft.stages.append(["errors", draft.one(0.1, 0.3)])
     draft.load = ["-R", str(draft.between(60, 100)), "-c", "16"]
-    draft.unnamed()
-    # That all servers share it would be a guess.
-    draft.truth = Truth(has_rule=False)
+    # That the application itself says 503 is all that is to be seen, and P08 says so.
+    draft.truth = Truth(has_rule=False, rules=frozenset({"P08"}))
 
 
 def slow_backend(draft: Draft) -> None:

@@ -46,6 +46,16 @@ pub struct Finding {
     pub score: f64,
 }
 
+/// Waste of this degree or less costs something, and is not what limits.
+pub(super) const MINOR: f64 = 0.3;
+
+impl Finding {
+    /// Whether it may be what limits: waste that costs little is told, and never suspected.
+    pub fn may_limit(&self) -> bool {
+        self.rule.tier != Tier::Waste || self.found.degree > MINOR
+    }
+}
+
 /// What the rules find. `grew` is which part of the way took longer from half the load to this one, in shares; without it, time
 /// weighs nothing.
 pub fn find(signals: &Signals, grew: Option<&[(Segment, f64)]>) -> Vec<Finding> {

@@ -175,10 +175,10 @@ fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
             format!("UNATTRIBUTED  no suspect matters when it is squeezed; {}", where_it_went(facts)),
             None,
         ),
-        Some(Proof::Unclear(_)) | None if !facts.findings.is_empty() => {
-            ("SUSPECTED", format!("SUSPECTED  {}{}", of(0), elasticity(0)), Some(0))
-        }
-        Some(Proof::Unclear(_)) | None => ("UNATTRIBUTED", format!("UNATTRIBUTED  {}", where_it_went(facts)), None),
+        Some(Proof::Unclear(_)) | None => match facts.findings.iter().position(Finding::may_limit) {
+            Some(at) => ("SUSPECTED", format!("SUSPECTED  {}{}", of(at), elasticity(at)), Some(at)),
+            None => ("UNATTRIBUTED", format!("UNATTRIBUTED  {}", where_it_went(facts)), None),
+        },
     }
 }
 

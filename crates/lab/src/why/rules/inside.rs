@@ -70,11 +70,13 @@ pub const RULES: &[Rule] = &[
             s.conf.servers = vec!["one:1".into(), "two:1".into()];
             s.load.ms[0] = 40.0;
             s.edge.steps.insert("wait".into(), (2000, 76_000_000));
+            asked(s);
         },
         // One of them is full.
         silent: |s| {
             s.conf.servers = vec!["one:1".into(), "two:1".into()];
             s.load.ms[0] = 40.0;
+            asked(s);
             s.edge.steps.insert("wait".into(), (2000, 76_000_000));
             s.processes[1].cpu = 0.9;
             s.processes[1].threads = vec![(0.9, 0.05)];
@@ -102,6 +104,17 @@ fn redis(s: &mut Signals, cpu: f64) {
         pinned: vec![1],
         threads: vec![(cpu, 0.01)],
         ..Process::default()
+    });
+}
+
+/// A server that the applications ask.
+fn asked(s: &mut Signals) {
+    redis(s, 0.1);
+    s.processes.iter_mut().filter(|one| one.role == Role::Beside).for_each(|one| {
+        one.listens = ["10.0.0.9:7000".to_owned()].into();
+    });
+    s.hosts.iter_mut().for_each(|host| {
+        host.held.insert("10.0.0.9:7000".into(), (2, 0));
     });
 }
 
@@ -287,10 +300,10 @@ fn store(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// Whether the servers of the upstream can share anything: they are one process, or somebody behind them is asked. Processes apart
-/// that ask nobody wait each for something of its own.
+/// Whether somebody behind the servers of the upstream is asked. Servers that ask nobody wait each for something of its own, or for
+/// something that nobody sees from here.
 fn have_something_in_common(s: &Signals) -> bool {
-    s.apps().count() == 1 || (s.apps().count() > 1 && s.servers().any(|one| one.role == Role::Beside))
+    s.servers().any(|one| one.role == Role::Beside)
 }
 
 fn shared(s: &Signals) -> Option<Found> {
@@ -321,18 +334,14 @@ mod tests {
     use super::*;
     use crate::why::rules;
 
-    /// Two processes apart with a pool each share nothing that is to be seen; a server that both ask is something.
+    /// Servers that ask nobody share nothing that is to be seen.
     #[test]
     fn servers_that_have_nothing_in_common_share_nothing() {
         let rule = rules::all().find(|rule| rule.id == "B26").unwrap();
         let mut s = Signals::quiet();
         (rule.fires)(&mut s);
-        let other = Process { name: "two".into(), ..s.processes[1].clone() };
-        s.processes.push(other);
-        assert_eq!((rule.check)(&s), None);
-        redis(&mut s, 0.1);
-        s.processes.last_mut().unwrap().listens = ["10.0.0.9:7000".to_owned()].into();
-        s.hosts[0].held.insert("10.0.0.9:7000".into(), (2, 0));
         assert!((rule.check)(&s).is_some());
+        s.processes.retain(|process| process.role != Role::Beside);
+        assert_eq!((rule.check)(&s), None);
     }
 }

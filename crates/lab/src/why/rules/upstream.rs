@@ -1,5 +1,6 @@
 //! Between the edge and what it asks: connections that are not kept, servers that fail, time that runs out.
 
+use super::MINOR;
 use super::cache::stampede;
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
@@ -130,7 +131,7 @@ fn inert(s: &Signals) -> Option<Found> {
     if share < INERT || size == 0 || s.edge.tries < 50 || s.conf.can_keep {
         return None;
     }
-    let found = Found::new("edge → upstream: connections are not kept", share * beside_what_is_full(s))
+    let found = Found::new("edge → upstream: connections are not kept", share * weight_of_connecting(s))
         .with(
             "connections",
             format!(
@@ -168,7 +169,7 @@ fn small(s: &Signals) -> Option<Found> {
         return None;
     }
     let wanted = (s.load.connections.max(in_flight.ceil() as u64) as f64 * 1.2).ceil();
-    let found = Found::new("edge → upstream: the pool of kept connections", share * beside_what_is_full(s))
+    let found = Found::new("edge → upstream: the pool of kept connections", share * weight_of_connecting(s))
         .with(
             "connections",
             format!(
@@ -187,14 +188,16 @@ fn small(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, "new connections a request → below 0.05"))
 }
 
-/// An application that is full has this part left of what the edge wastes on connections to it.
-const BESIDE_FULL: f64 = 0.3;
+/// Of a request's time, what connecting has to take before it may be what a load waits for.
+const CONNECT_SHARE: f64 = 0.1;
 
-/// What waste of the edge's weighs where an application is full and the edge is not: it costs something, and limits nothing.
-fn beside_what_is_full(s: &Signals) -> f64 {
+/// What waste of the edge's weighs: less where the edge has room, and an application is full or connecting takes next to no time. It
+/// costs something then, and limits nothing.
+fn weight_of_connecting(s: &Signals) -> f64 {
     let is_full = |app: &crate::why::signals::Process| app.usage() >= 0.9 || app.wanted() >= 0.95;
     let has_room = s.edge_process().is_some_and(|edge| edge.usage() < 0.7);
-    if has_room && s.apps().any(is_full) { BESIDE_FULL } else { 1.0 }
+    let takes_time = s.step_ms("connect") >= CONNECT_SHARE * s.load.ms[0];
+    if has_room && (s.apps().any(is_full) || !takes_time) { MINOR } else { 1.0 }
 }
 
 /// What gives the edge a pool of so many connections. Only an `upstream` block has one: a `proxy_pass` to an address keeps none.
@@ -406,6 +409,16 @@ mod tests {
         (rule("B20").fires)(&mut s);
         let found: Vec<&str> = rules::find(&s, None).iter().map(|finding| finding.rule.id).collect();
         assert!(found[0] == "B20" && found.contains(&"B03"), "{found:?}");
+    }
+
+    /// Connections that are opened for each request cost little where the application is what takes the time.
+    #[test]
+    fn waste_limits_nothing_where_connecting_takes_no_time() {
+        let mut s = Signals::quiet();
+        (rule("B03").fires)(&mut s);
+        assert!(!rules::find(&s, None)[0].may_limit());
+        s.edge.steps.insert("connect".into(), (2000, 2_000_000));
+        assert!(rules::find(&s, None)[0].may_limit());
     }
 
     /// An edge without descriptors fails towards whichever server it would ask, which is no fault of that server.
