@@ -36,7 +36,8 @@ def bucket_refuses(draft: Draft) -> None:
     draft.stages.append(["bucket", round(draft.capacity, 1), "refuse"])
     draft.capacity *= draft.local()
     draft.over("rate")
-    draft.unnamed()
+    # P08: the application itself says 429.
+    draft.unnamed("P08")
 
 
 def app_errors(draft: Draft) -> None:

@@ -48,14 +48,11 @@ impl Bench {
             command.arg("--store").arg(&store).current_dir(&self.0).stdin(Stdio::null());
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-            // A copy of the configuration may stand beside the run.
-            let is_run = |file: &std::io::Result<fs::DirEntry>| {
-                file.as_ref().is_ok_and(|file| file.path().extension().is_some_and(|kind| kind == "json"))
-            };
-            let Some(Ok(file)) = fs::read_dir(&store).ok().and_then(|mut files| files.find(is_run)) else {
-                panic!("nothing was kept: {said}");
-            };
-            let run: Value = serde_json::from_str(&fs::read_to_string(file.path()).unwrap()).unwrap();
+            // A copy of the configuration may stand beside the run, and runs of the same test before it; a name is a time.
+            let files = fs::read_dir(&store).into_iter().flatten().flatten().map(|file| file.path());
+            let run = files.filter(|path| path.extension().is_some_and(|kind| kind == "json")).max();
+            let Some(path) = run else { panic!("nothing was kept: {said}") };
+            let run: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
             let is_done = is_spoiled || run["verdict"]["name"] != "no verdict";
             last = (run, said);
             if is_done {
