@@ -135,7 +135,7 @@ pub struct Build<'r> {
     idle: Vec<&'static str>,
     /// The directives that weir does not have.
     absent: Absent,
-    /// What refused statements would have given.
+    /// The names that refused statements would have declared.
     lost: Lost,
     /// The statements whose blocks are being read, without what stands in them.
     open: Vec<Statement>,

@@ -193,6 +193,9 @@ impl Watcher {
         }
         watched.listens = self.listens;
         watched.told = told;
+        if inside.is_none() && self.plan.inside != inside::Way::Off {
+            watched.unread.push("where threads waited (--inside): it was not told in time".to_owned());
+        }
         watched.inside = inside;
         for target in targets.iter().filter(|target| !target.is_edge && !self.plan.dir.as_os_str().is_empty()) {
             let (lines, unread) = errors::count(&self.plan.dir.join(format!("{}.err", target.name)), 0);

@@ -13,7 +13,7 @@ use crate::nginx_only::{Entry, Origin};
 /// A protocol to the origin, as its directives name it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Protocol {
-    /// What the names of all its directives begin with.
+    /// The beginning of the name of each of its directives.
     prefix: &'static str,
     /// The directive that makes a location use it.
     pass: &'static str,
@@ -38,7 +38,7 @@ const MIXED: [&str; 4] = ["nginx", "ngx_http_core_module", "ngx_stream_core_modu
 /// Remedies that one message names; a module has seldom more than two.
 const REMEDIES_MAX: usize = 6;
 
-/// What directives are told together.
+/// The directives that one message covers.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Subject {
     /// All of a protocol that a location uses.
@@ -60,7 +60,7 @@ struct Group {
     first: Problem,
     /// All places, the first included, in reading order.
     places: Vec<At>,
-    /// What to do instead, each with the first directive that it is for.
+    /// The remedies, each with the first directive that it is for.
     remedies: Vec<(String, String)>,
 }
 

@@ -25,7 +25,7 @@ impl Need {
     }
 }
 
-/// What refused statements would have given.
+/// The names that refused statements would have declared.
 #[derive(Default)]
 pub(super) struct Lost {
     given: HashSet<Need>,

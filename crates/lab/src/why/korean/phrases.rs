@@ -360,6 +360,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("other work on this machine", "이 기기의 다른 작업"),
     ("pressure: the kernel does not tell it (PSI)", "압박: 커널이 알려 주지 않음 (PSI)"),
     ("the machine's CPUs", "기기의 CPU"),
+    ("where threads waited (--inside): it was not told in time", "스레드가 기다린 곳 (--inside): 제때 알려지지 않음"),
     ("the edge's account cannot be read: {}", "엣지의 집계를 읽을 수 없음: {1}"),
     ("the edge's account: it answered {} of {} looks", "엣지의 집계: {2}번 물어 {1}번 답함"),
     (
