@@ -25,6 +25,7 @@ import argparse
 import collections
 import concurrent.futures
 import json
+import math
 import pathlib
 import random
 import shutil
@@ -34,7 +35,7 @@ import threading
 import time
 from typing import Any, Iterable
 
-from random_kinds import KINDS
+from random_kinds import HEALTHY_KINDS, KINDS
 from random_stack import HEALTHY, POLICY, UNATTRIBUTED, Kind, Stack, Truth, compose
 from stacks import NGINX, pages, run
 
@@ -50,10 +51,16 @@ WORDS = (*PROOFS, "SUSPECTED", POLICY, UNATTRIBUTED, HEALTHY, "no verdict")
 EDGES = {"nginx": "n", "weir": "w"}
 # What a block of a closed loop may differ from the capacity that was computed.
 NEAR = (0.55, 1.4)
+# Requests a block holds at least: `--prove` refuses one of which a request is more than a per cent.
+REQUESTS_LEAST = 110
 
 
-def chosen(seed: int, kinds: list[Kind], edges: list[str]) -> tuple[Kind, str]:
-    """Kind and edge of a seed: as many seeds in turn as there are pairs have each of them once, a kind of weight w w times."""
+def chosen(seed: int, kinds: list[Kind], edges: list[str], is_half: bool = False) -> tuple[Kind, str]:
+    """Kind and edge of a seed: as many seeds in turn as there are pairs have each of them once, a kind of weight w w times. By halves,
+    an even seed has no fault and an odd one has one."""
+    if is_half:
+        kinds = [kind for kind in kinds if (kind in HEALTHY_KINDS) == (seed % 2 == 0)]
+        seed //= 2
     pairs = [(kind, edge) for kind in kinds for edge in edges if EDGES[edge] in kind.edges for _ in range(kind.weight)]
     turn, at = divmod(seed, len(pairs))
     random.Random(f"{turn} {len(pairs)}").shuffle(pairs)
@@ -84,7 +91,8 @@ def classify(truth: Truth, word: str, rule: str | None) -> str:
 def is_bound(truth: Truth, capacity: float | None, signals: dict[str, Any]) -> bool:
     """Whether the load met what it was to meet, by what the load generator itself counted of the block as asked."""
     load, seconds = signals["load"], max(signals["seconds"], 1e-9)
-    good = sum(count for status, count in load["statuses"].items() if int(status) < 400) or load["answered"]
+    statuses = load["statuses"]
+    good = sum(count for status, count in statuses.items() if int(status) < 400) if statuses else load["answered"]
     failed = 1 - good / max(load["sent"], 1)
     reached = good / (load["offered"] * load["length_s"]) if load["offered"] else None
     if truth.is_healthy:
@@ -101,15 +109,29 @@ def is_late(capacity: float | None, load: dict[str, Any], seconds: float) -> boo
     return capacity is None or load["answered"] / seconds <= 1.15 * capacity
 
 
+def block_of(stack: Stack, block: str) -> str:
+    """How long a block of this stack measures: as asked, and longer where its rate is low."""
+    if "-R" in stack.load:
+        least = math.ceil(REQUESTS_LEAST / float(stack.load[stack.load.index("-R") + 1]))
+        return block if seconds_of(block) >= least else f"{least}s"
+    return block
+
+
+def seconds_of(time: str) -> float:
+    """A time like 3s or 1500ms."""
+    return float(time[:-2]) / 1000 if time.endswith("ms") else float(time.removesuffix("s"))
+
+
 def tried(stack: Stack, weir: str, store: pathlib.Path, options: argparse.Namespace) -> dict[str, Any]:
     """One row: a stack, what was said of it, and what that is worth."""
     where = store / f"{stack.seed}-{stack.kind}-{stack.edge}"
     where.mkdir(parents=True, exist_ok=True)
     extra = dict(stack.extra)
     if options.prove:
+        options = argparse.Namespace(**{**vars(options), "block": block_of(stack, options.block)})
         extra["flags"] = [*extra["flags"], "--rounds", str(options.rounds)]
     if "script" in extra:
-        extra["script"] = extra["script"].replace("@SECONDS@", str(max(1, round(float(options.block.rstrip("s"))))))
+        extra["script"] = extra["script"].replace("@SECONDS@", str(max(1, round(seconds_of(options.block)))))
     got = run(weir, where, stack.kind, EDGES[stack.edge], stack.text, stack.load, extra, options)
     row = {"seed": stack.seed, "kind": stack.kind, "edge": stack.edge, "notes": stack.notes, "load": " ".join(stack.load),
            "truth": said_of(stack.truth), "word": got["word"], "rule": got["rule"], "findings": got.get("findings", []), "text": got["text"],
@@ -206,6 +228,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--stacks", type=int, default=20, help="how many, of as many seeds from --seed on")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=24 * 60, help="none is begun after these")
+    parser.add_argument("--half", action="store_true", help="every second stack has no fault; else one of five")
     parser.add_argument("--only", default="", help="kinds, with commas between them")
     parser.add_argument("--edge", choices=[*EDGES, "both"], default="both")
     parser.add_argument("--prove", action="store_true")
@@ -237,11 +260,11 @@ def stacks_of(options: argparse.Namespace) -> list[Stack]:
         print(f"left out: nginx as the edge ({NGINX})")
         edges.remove("nginx")
     kinds = [kind for kind in kinds if kind not in lacking and any(EDGES[edge] in kind.edges for edge in edges)]
-    if not kinds:
+    if not kinds or options.half and len({kind in HEALTHY_KINDS for kind in kinds}) < 2:
         sys.exit("nothing is left to run")
     if options.list:
         return [compose(options.seed, kind, edge) for kind in kinds for edge in edges if EDGES[edge] in kind.edges]
-    picked = [(seed, *chosen(seed, kinds, edges)) for seed in range(options.seed, options.seed + options.stacks)]
+    picked = [(seed, *chosen(seed, kinds, edges, options.half)) for seed in range(options.seed, options.seed + options.stacks)]
     return [compose(seed, kind, edge) for seed, kind, edge in picked]
 
 

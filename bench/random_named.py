@@ -49,7 +49,7 @@ def healthy_full_disk(draft: Draft) -> None:
 
 def computing(draft: Draft) -> None:
     draft.location, draft.path = WORK_ONLY + " ", WORKED
-    draft.main, draft.is_tls = "worker_processes 1;", False
+    draft.main, draft.is_tls, draft.stages = "worker_processes 1;", False, []
     draft.load = ["-c", "8"]
 
 

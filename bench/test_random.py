@@ -26,6 +26,15 @@ def drawn(kinds):
 
 
 class Generator(unittest.TestCase):
+    def test_by_halves_every_second_stack_is_sound(self):
+        picked = [chosen(seed, KINDS, ["nginx", "weir"], is_half=True)[0] in HEALTHY_KINDS for seed in range(40)]
+        self.assertEqual(picked, [True, False] * 20)
+
+    def test_a_block_is_longer_where_the_rate_is_low(self):
+        def block(*load):
+            return random_faults.block_of(argparse.Namespace(load=list(load)), "1500ms")
+        self.assertEqual((block("-R", "20"), block("-R", "200"), block("-c", "8")), ("6s", "1500ms", "1500ms"))
+
     def test_a_seed_gives_the_same_stack_and_another_seed_another(self):
         for kind in KINDS:
             edge = EDGES[kind.edges[0]]
@@ -107,6 +116,7 @@ class Classes(unittest.TestCase):
         self.assertFalse(is_bound(RULED, 100, signals(300, 300, 150)))
         # What was refused was not answered, whatever its status.
         self.assertTrue(is_bound(RULED, 100, signals(300, 300, 150, statuses={"200": 200, "429": 100})))
+        self.assertTrue(is_bound(RULED, None, signals(300, 300, 150, statuses={"502": 300})))
         self.assertTrue(is_bound(RULED, 100, signals(210, 210, is_closed=True)))
         self.assertFalse(is_bound(RULED, 100, signals(60, 60, is_closed=True)))
         self.assertTrue(is_bound(SOUND, None, signals(100, 100, 50)))
