@@ -1,7 +1,7 @@
 //! Everything that must hold, in the order in which it fails cheapest.
 
 use crate::run::{cargo, run, run_tests};
-use crate::{end_to_end, labs, tidy};
+use crate::{end_to_end, format, labs, tidy};
 use std::path::Path;
 use std::process::Command;
 
@@ -12,7 +12,7 @@ const FUZZ_ROUNDS: &str = "300000";
 const STRICT: &str = "WEIR_CI";
 
 pub fn ci(root: &Path) -> Result<(), String> {
-    run(&mut cargo("fmt --all --check"))?;
+    format::format(root, true)?;
     tidy::tidy(root)?;
     run(&mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(root.join("tests/apps")))?;

@@ -6,6 +6,7 @@
 
 mod ci;
 mod end_to_end;
+mod format;
 mod labs;
 mod nginx_suite;
 mod run;
@@ -18,6 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci                   everything that must hold before a commit is done
+  fmt [--check]        every file in the house's format; `cargo fmt` misses modules that macros declare
   tidy                 the rules of the house: arrows, places, documents, words
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     let (command, rest) = arguments.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let done = match command {
         "ci" => ci::ci(&root()),
+        "fmt" => format::format(&root(), rest.iter().any(|word| word == "--check")),
         "tidy" => tidy::tidy(&root()),
         "vtc" => end_to_end::vtc(rest),
         "oracle" => end_to_end::oracle(rest),
