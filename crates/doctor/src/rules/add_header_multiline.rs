@@ -33,7 +33,14 @@ fn check(case: &Case<'_>, found: &mut Found) {
             _ => false,
         };
         if broken {
-            found.add(Finding::at(spot, said!("the value of {} goes over several lines", "{}의 값이 여러 줄에 걸쳐 있습니다", spot.arg(0).lines().next().unwrap_or_default())));
+            found.add(Finding::at(
+                spot,
+                said!(
+                    "the value of {} goes over several lines",
+                    "{}의 값이 여러 줄에 걸쳐 있습니다",
+                    spot.arg(0).lines().next().unwrap_or_default()
+                ),
+            ));
         }
     }
 }

@@ -7,7 +7,10 @@ pub static RULE: Rule = Rule {
     id: "equals_default",
     level: Level::Note,
     group: Group::NoEffect,
-    says: words("The value is the default: the line changes nothing", "기본값과 같아서 이 줄은 아무것도 바꾸지 않습니다"),
+    says: words(
+        "The value is the default: the line changes nothing",
+        "기본값과 같아서 이 줄은 아무것도 바꾸지 않습니다",
+    ),
     remedy: words(
         "Keep it if it documents an intention; do not expect a measurement to change.",
         "의도를 밝히려면 두어도 되지만, 측정값이 달라지리라 기대하지 마세요.",
@@ -27,7 +30,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         path.reverse();
         if let Some(why) = case.target.idle(spot.name(), &path) {
             let fix = edit::remove(case.tree(), spot.statement());
-            found.add(Finding::at(spot, said!("it has no effect in weir: {why}", "weir에서는 효과가 없습니다: {why}")).write(format!("# {};", spot.line())).fix(fix));
+            found.add(
+                Finding::at(spot, said!("it has no effect in weir: {why}", "weir에서는 효과가 없습니다: {why}"))
+                    .write(format!("# {};", spot.line()))
+                    .fix(fix),
+            );
             continue;
         }
         let Some(default) = defaults::lookup(spot.name()).filter(|default| default.is_for(spot)) else { continue };
@@ -41,7 +48,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let overrides = spot.scope().outer().and_then(|outer| outer.effective(spot.name())).is_some();
         if same && !overrides {
             let fix = edit::remove(case.tree(), spot.statement());
-            let what = said!("{} is what {} has without it: no effect to expect", "{}은(는) {}의 기본값이라 효과가 없습니다", spot.text(), case.target);
+            let what = said!(
+                "{} is what {} has without it: no effect to expect",
+                "{}은(는) {}의 기본값이라 효과가 없습니다",
+                spot.text(),
+                case.target
+            );
             found.add(Finding::at(spot, what).write(format!("# {};", spot.line())).fix(fix));
         }
     }
@@ -50,6 +62,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
         && case.facts.cpus_present == Some(1)
         && !case.is_weir()
     {
-        found.add(Finding::at(spot, said!("auto is 1 on this machine, which is the default", "이 머신에서는 auto가 기본값인 1입니다")));
+        found.add(Finding::at(
+            spot,
+            said!("auto is 1 on this machine, which is the default", "이 머신에서는 auto가 기본값인 1입니다"),
+        ));
     }
 }

@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "hash_without_default",
     level: Level::Note,
     group: Group::Safety,
-    says: words("A table without default: what is not in it becomes empty", "default가 없는 표: 목록에 없으면 빈 값이 됩니다"),
+    says: words(
+        "A table without default: what is not in it becomes empty",
+        "default가 없는 표: 목록에 없으면 빈 값이 됩니다",
+    ),
     remedy: words(
         "An empty value often means \"allowed\" or \"off\". Say what is meant with a `default` line.",
         "빈 값이 \"허용\"이나 \"꺼짐\"으로 읽히는 경우가 많습니다. `default` 줄로 뜻을 밝히세요.",
@@ -27,7 +30,14 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if !has_default && !is_switch && !covers_all {
             let variable = spot.args().last().unwrap_or_default();
             let fix = edit::insert_into(case.tree(), spot.statement(), "default \"\"");
-            found.add(Finding::at(spot, said!("{variable} is empty for what is not listed", "목록에 없으면 {variable}이(가) 비어 있습니다")).write("default \"\";").fix(fix));
+            found.add(
+                Finding::at(
+                    spot,
+                    said!("{variable} is empty for what is not listed", "목록에 없으면 {variable}이(가) 비어 있습니다"),
+                )
+                .write("default \"\";")
+                .fix(fix),
+            );
         }
     }
 }

@@ -25,8 +25,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
         // A bare CR ends a line for some clients; towards an origin only LF is taken as proof.
         let (text, breaks) = match spot.name() {
             "add_header" | "add_trailer" => (spot.arg(1), ByteSet::of(b"\r\n")),
-            "return" if matches!(spot.arg(0), "301" | "302" | "303" | "307" | "308") => (spot.arg(1), ByteSet::of(b"\r\n")),
-            "return" if spot.arg(1).is_empty() && spot.arg(0).starts_with(['h', '/', '$']) => (spot.arg(0), ByteSet::of(b"\r\n")),
+            "return" if matches!(spot.arg(0), "301" | "302" | "303" | "307" | "308") => {
+                (spot.arg(1), ByteSet::of(b"\r\n"))
+            }
+            "return" if spot.arg(1).is_empty() && spot.arg(0).starts_with(['h', '/', '$']) => {
+                (spot.arg(0), ByteSet::of(b"\r\n"))
+            }
             "rewrite" if is_redirect(spot) => (spot.arg(1), ByteSet::of(b"\r\n")),
             "proxy_pass" if !spot.is_in("stream") => (spot.arg(0), ByteSet::one(b'\n')),
             "proxy_set_header" | "fastcgi_param" | "grpc_set_header" if spot.name() == "proxy_set_header" => {
@@ -36,15 +40,22 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         for name in reach::variables(text) {
             // nginx escapes the captures of a rewrite that redirects.
-            let own_capture = spot.name() == "rewrite" && reach::pattern(spot).and_then(|pattern| pattern.tree()).is_some_and(|tree| {
-                name.parse().is_ok_and(|number| tree.group(number).is_some()) || tree.group_named(name).is_some()
-            });
+            let own_capture = spot.name() == "rewrite"
+                && reach::pattern(spot).and_then(|pattern| pattern.tree()).is_some_and(|tree| {
+                    name.parse().is_ok_and(|number| tree.group(number).is_some()) || tree.group_named(name).is_some()
+                });
             if own_capture {
                 continue;
             }
             let reach = reach::of_variable(name, spot);
             if reach.free && reach.bytes.meets(breaks) {
-                let mut finding = Finding::at(spot, said!("${name} may hold a line break that a client wrote", "${name}에 클라이언트가 쓴 줄바꿈이 들어갈 수 있습니다"));
+                let mut finding = Finding::at(
+                    spot,
+                    said!(
+                        "${name} may hold a line break that a client wrote",
+                        "${name}에 클라이언트가 쓴 줄바꿈이 들어갈 수 있습니다"
+                    ),
+                );
                 if matches!(name, "uri" | "document_uri") {
                     let line = spot.line().replace(&format!("${name}"), "$request_uri");
                     let fix = edit::replace(spot.statement(), &line);

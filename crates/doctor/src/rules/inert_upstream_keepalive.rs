@@ -44,7 +44,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
             (false, false) => vec!["proxy_http_version 1.1", "proxy_set_header Connection \"\""],
         };
         let lines: Vec<String> = missing.iter().map(|line| format!("{line};")).collect();
-        let what = said!("requests to \"{}\" open and close a connection each: keepalive {} has nothing to keep", "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. keepalive {}이(가) 유지할 연결이 없습니다", upstream.arg(0), upstream.inside().get("keepalive").map_or("", |spot| spot.arg(0)));
+        let what = said!(
+            "requests to \"{}\" open and close a connection each: keepalive {} has nothing to keep",
+            "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. keepalive {}이(가) 유지할 연결이 없습니다",
+            upstream.arg(0),
+            upstream.inside().get("keepalive").map_or("", |spot| spot.arg(0))
+        );
         let mut finding = Finding::at(pass, what).write(lines.join(" "));
         // Of an nginx that nobody named it is not known whether it is that old.
         let level = if case.facts.version_is_told.is_some() { RULE.level } else { Level::Risk };

@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "obsolete_directive",
     level: Level::Risk,
     group: Group::NoEffect,
-    says: words("This version of nginx ignores or refuses the directive", "이 nginx 버전은 이 지시어를 무시하거나 거부합니다"),
+    says: words(
+        "This version of nginx ignores or refuses the directive",
+        "이 nginx 버전은 이 지시어를 무시하거나 거부합니다",
+    ),
     remedy: words("Write what took its place.", "대신하는 지시어를 쓰세요."),
     source: "nginx CHANGES",
     check,
@@ -30,7 +33,9 @@ const OBSOLETE: [(&str, Version, bool, &str); 10] = [
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all().filter(|spot| !spot.is_in("mail") && !spot.is_in("stream")) {
-        let Some((name, since, refused, instead)) = OBSOLETE.iter().find(|(name, ..)| *name == spot.name()) else { continue };
+        let Some((name, since, refused, instead)) = OBSOLETE.iter().find(|(name, ..)| *name == spot.name()) else {
+            continue;
+        };
         if case.version >= *since {
             let (level, what) = if *refused {
                 (Level::Wrong, said!("{name} is refused since {since}", "{since}부터 {name}을(를) 거부합니다"))

@@ -39,9 +39,18 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         if normalises {
             let what = match path {
-                Some("") => said!("after \"rewrite ^ $request_uri\" the path is encoded a second time", "\"rewrite ^ $request_uri\" 뒤에 경로가 다시 인코딩됩니다"),
-                Some(path) => said!("the path {path} in proxy_pass makes nginx decode and rebuild the client's", "proxy_pass의 경로 {path} 때문에 nginx가 클라이언트의 경로를 디코딩해 다시 만듭니다"),
-                None => said!("the path behind the variable makes nginx rebuild the client's", "변수 뒤의 경로 때문에 nginx가 클라이언트의 경로를 다시 만듭니다"),
+                Some("") => said!(
+                    "after \"rewrite ^ $request_uri\" the path is encoded a second time",
+                    "\"rewrite ^ $request_uri\" 뒤에 경로가 다시 인코딩됩니다"
+                ),
+                Some(path) => said!(
+                    "the path {path} in proxy_pass makes nginx decode and rebuild the client's",
+                    "proxy_pass의 경로 {path} 때문에 nginx가 클라이언트의 경로를 디코딩해 다시 만듭니다"
+                ),
+                None => said!(
+                    "the path behind the variable makes nginx rebuild the client's",
+                    "변수 뒤의 경로 때문에 nginx가 클라이언트의 경로를 다시 만듭니다"
+                ),
             };
             found.add(Finding::at(spot, what));
         }

@@ -24,7 +24,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             continue;
         }
         if let Some(name) = chosen(spot.arg(0), spot, 0) {
-            found.add(Finding::at(spot, said!("${name} decides where the request goes", "${name}이(가) 요청을 보낼 곳을 정합니다")));
+            found.add(Finding::at(
+                spot,
+                said!("${name} decides where the request goes", "${name}이(가) 요청을 보낼 곳을 정합니다"),
+            ));
         }
     }
 }

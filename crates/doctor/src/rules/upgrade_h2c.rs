@@ -16,8 +16,12 @@ pub static RULE: Rule = Rule {
     ),
     source: "RFC 9110 §7.8; RFC 7540 §3.2; bishopfox.com, h2c smuggling (2020)",
     check,
-    fires: Example::conf("http { map $http_upgrade $connection_upgrade { default upgrade; '' ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }"),
-    silent: Example::conf("http { map $http_upgrade $connection_upgrade { websocket upgrade; default ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }"),
+    fires: Example::conf(
+        "http { map $http_upgrade $connection_upgrade { default upgrade; '' ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }",
+    ),
+    silent: Example::conf(
+        "http { map $http_upgrade $connection_upgrade { websocket upgrade; default ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -33,7 +37,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
         // One map serves many locations.
         if !told.iter().any(|known| known.is(culprit)) {
             told.push(culprit);
-            found.add(Finding::at(culprit, said!("\"Upgrade: h2c\" of a client is sent on with Connection: upgrade", "클라이언트의 \"Upgrade: h2c\"가 Connection: upgrade와 함께 오리진에 전달됩니다")));
+            found.add(Finding::at(
+                culprit,
+                said!(
+                    "\"Upgrade: h2c\" of a client is sent on with Connection: upgrade",
+                    "클라이언트의 \"Upgrade: h2c\"가 Connection: upgrade와 함께 오리진에 전달됩니다"
+                ),
+            ));
         }
     }
 }

@@ -23,12 +23,23 @@ pub type Declared = ();
 const PLACES: Contexts = HSL.or(LIMIT_EXCEPT);
 
 /// The family.
-pub static FAMILY: Family = Family::new("access", &[
-    Directive::new("allow", PLACES, ONE, "Allows access for an address, a network, unix sockets or all.",
-        |b, s| rule(b, s, false)).many(),
-    Directive::new("deny", PLACES, ONE, "Denies access for an address, a network, unix sockets or all.",
-        |b, s| rule(b, s, true)).many(),
-])
+pub static FAMILY: Family = Family::new(
+    "access",
+    &[
+        Directive::new(
+            "allow",
+            PLACES,
+            ONE,
+            "Allows access for an address, a network, unix sockets or all.",
+            |b, s| rule(b, s, false),
+        )
+        .many(),
+        Directive::new("deny", PLACES, ONE, "Denies access for an address, a network, unix sockets or all.", |b, s| {
+            rule(b, s, true)
+        })
+        .many(),
+    ],
+)
 .phase(Phase::Access, |location| !location.values.access.rules.is_empty(), enter);
 
 /// One `allow` or `deny`.

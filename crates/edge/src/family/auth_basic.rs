@@ -31,14 +31,27 @@ pub type Declared = ();
 const PLACES: Contexts = HSL.or(LIMIT_EXCEPT);
 
 /// The family.
-pub static FAMILY: Family = Family::new("auth_basic", &[
-    Directive::new("auth_basic", PLACES, ONE, "Asks for a name and a password; off for none.",
-        |b, s| { let realm = b.template(s.text(0))?; b.settings().auth_basic.realm = Some(Some(realm)); Ok(()) }).default("off"),
-    Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.",
-        |b, s| { let file = b.template(s.text(0))?; b.settings().auth_basic.user_file = Some(Some(file)); Ok(()) }),
-])
+pub static FAMILY: Family = Family::new(
+    "auth_basic",
+    &[
+        Directive::new("auth_basic", PLACES, ONE, "Asks for a name and a password; off for none.", |b, s| {
+            let realm = b.template(s.text(0))?;
+            b.settings().auth_basic.realm = Some(Some(realm));
+            Ok(())
+        })
+        .default("off"),
+        Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.", |b, s| {
+            let file = b.template(s.text(0))?;
+            b.settings().auth_basic.user_file = Some(Some(file));
+            Ok(())
+        }),
+    ],
+)
 .variables(&[Variable::without_answer("remote_user", |exchange, _, out| match credentials(exchange) {
-    Some((name, _)) => { out.extend_from_slice(&name); true }
+    Some((name, _)) => {
+        out.extend_from_slice(&name);
+        true
+    }
     None => false,
 })])
 .phase(Phase::Access, |location| asks(&location.values.auth_basic), enter);

@@ -45,20 +45,45 @@ pub enum Format {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("autoindex", &[
-    Directive::new("autoindex", HSL, Arity::Flag, "Lists directories that have no index file.",
-        |b, s| { b.settings().autoindex.enabled = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("autoindex_format", HSL, ONE, "The form of the list.",
-        |b, s| {
-            let formats = [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
+pub static FAMILY: Family = Family::new(
+    "autoindex",
+    &[
+        Directive::new("autoindex", HSL, Arity::Flag, "Lists directories that have no index file.", |b, s| {
+            b.settings().autoindex.enabled = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("off"),
+        Directive::new("autoindex_format", HSL, ONE, "The form of the list.", |b, s| {
+            let formats =
+                [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
             b.settings().autoindex.format = Some(value::choice(s, &formats)?);
             Ok(())
-        }).default("html"),
-    Directive::new("autoindex_localtime", HSL, Arity::Flag, "Shows times in HTML in the local zone instead of UTC.",
-        |b, s| { b.settings().autoindex.localtime = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("autoindex_exact_size", HSL, Arity::Flag, "Shows sizes in HTML in bytes instead of K, M and G.",
-        |b, s| { b.settings().autoindex.exact_size = Some(value::flag(s)?); Ok(()) }).default("on"),
-])
+        })
+        .default("html"),
+        Directive::new(
+            "autoindex_localtime",
+            HSL,
+            Arity::Flag,
+            "Shows times in HTML in the local zone instead of UTC.",
+            |b, s| {
+                b.settings().autoindex.localtime = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+        Directive::new(
+            "autoindex_exact_size",
+            HSL,
+            Arity::Flag,
+            "Shows sizes in HTML in bytes instead of K, M and G.",
+            |b, s| {
+                b.settings().autoindex.exact_size = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("on"),
+    ],
+)
 .phase(Phase::Content, |location| location.values.autoindex.enabled, answer);
 
 /// No more entries than this are listed: beyond it the list is of no use to anybody and would hold the worker.
@@ -177,7 +202,10 @@ fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entr
         }
         if list.len() >= ENTRIES_MAX {
             let shown = String::from_utf8_lossy(directory);
-            exchange.log(Level::Warn, format_args!("more than {ENTRIES_MAX} entries in \"{shown}\", the others are not listed"));
+            exchange.log(
+                Level::Warn,
+                format_args!("more than {ENTRIES_MAX} entries in \"{shown}\", the others are not listed"),
+            );
             break;
         }
         let file = found.path();
@@ -274,7 +302,8 @@ fn json(entries: &[Entry]) -> Vec<u8> {
         out.extend_from_slice(b"\r\n{ \"name\":\"");
         json_text(&entry.name, &mut out);
         let time = date::http_date(entry.modified);
-        let written = write!(out, "\", \"type\":\"{}\", \"mtime\":\"{}\"", entry.kind.word(), String::from_utf8_lossy(&time));
+        let written =
+            write!(out, "\", \"type\":\"{}\", \"mtime\":\"{}\"", entry.kind.word(), String::from_utf8_lossy(&time));
         debug_assert!(written.is_ok());
         if entry.kind == Kind::File {
             out.extend_from_slice(b", \"size\":");
@@ -340,10 +369,7 @@ mod tests {
     #[test]
     fn rows_line_up() {
         let file = row(&entry("a<b", Kind::File, 42), true);
-        assert_eq!(
-            file,
-            format!("<a href=\"a%3Cb\">a&lt;b</a>{} 06-Nov-1994 08:49 {:>19}\r\n", " ".repeat(47), 42)
-        );
+        assert_eq!(file, format!("<a href=\"a%3Cb\">a&lt;b</a>{} 06-Nov-1994 08:49 {:>19}\r\n", " ".repeat(47), 42));
         let directory = row(&entry("dir", Kind::Directory, 4096), false);
         assert_eq!(directory, format!("<a href=\"dir/\">dir/</a>{} 06-Nov-1994 08:49       -\r\n", " ".repeat(46)));
         let long = row(&entry(&"x".repeat(51), Kind::File, 1), true);

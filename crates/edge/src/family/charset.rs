@@ -32,13 +32,26 @@ const TYPES: &[&str] =
 const HSLI: Contexts = HSL.or(LOCATION_IF);
 
 /// The family.
-pub static FAMILY: Family = Family::new("charset", &[
-    Directive::new("charset", HSLI, ONE, "The character set named in Content-Type; off names none.", charset).default("off"),
-    Directive::new("charset_types", HSL, Arity::AtLeast(1), "The media types that get one besides text/html; * for all.", types)
-        .default("text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml").many(),
-    Directive::idle("override_charset", HSLI, Arity::Flag, "off",
-        "weir converts no character sets", |_, s| value::flag(s).map(drop)).default("off"),
-])
+pub static FAMILY: Family = Family::new(
+    "charset",
+    &[
+        Directive::new("charset", HSLI, ONE, "The character set named in Content-Type; off names none.", charset)
+            .default("off"),
+        Directive::new(
+            "charset_types",
+            HSL,
+            Arity::AtLeast(1),
+            "The media types that get one besides text/html; * for all.",
+            types,
+        )
+        .default("text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml")
+        .many(),
+        Directive::idle("override_charset", HSLI, Arity::Flag, "off", "weir converts no character sets", |_, s| {
+            value::flag(s).map(drop)
+        })
+        .default("off"),
+    ],
+)
 .filter(|location| location.values.charset.name.is_some(), filter)
 .fixed(|location, names| location.values.charset.name.as_ref().is_none_or(|name| plain::is_same(name, names)));
 
@@ -62,7 +75,8 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
     let settings = &exchange.location.values.charset;
     let content_type = &exchange.response.content_type;
-    if content_type.is_empty() || names_charset(content_type) || !media_types::is_listed(&settings.types, content_type) {
+    if content_type.is_empty() || names_charset(content_type) || !media_types::is_listed(&settings.types, content_type)
+    {
         return;
     }
     let Some(template) = &settings.name else { return };

@@ -339,7 +339,9 @@ mod tests {
 
     #[test]
     fn tokens_are_read_when_it_is_put_in_force() {
-        let (conf, _) = of_text("events {} http { dashboard_token env:WEIR_NO_SUCH; server { listen 1; location /w/ { dashboard; } } }");
+        let (conf, _) = of_text(
+            "events {} http { dashboard_token env:WEIR_NO_SUCH; server { listen 1; location /w/ { dashboard; } } }",
+        );
         let conf = conf.unwrap();
         assert!(open(&conf).unwrap_err().contains("WEIR_NO_SUCH"));
         assert!(conf.declared.dashboard.watched().is_none());
@@ -356,7 +358,9 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("weir-dashboard-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("day").display().to_string();
-        let with = format!("events {{}} http {{ dashboard_history {path}; server {{ listen 1; location /w/ {{ dashboard; }} }} }}");
+        let with = format!(
+            "events {{}} http {{ dashboard_history {path}; server {{ listen 1; location /w/ {{ dashboard; }} }} }}"
+        );
         let (before, _) = of_text(&with);
         let before = before.unwrap();
         assert!(open(&before).is_ok() && before.declared.dashboard.hall().keeps_day());

@@ -31,14 +31,17 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("early_hints", &[Directive::new(
+pub static FAMILY: Family = Family::new(
     "early_hints",
-    HSL,
-    Arity::AtLeast(1),
-    "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
-    early_hints,
-)
-.default("1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0 (nginx: 0)")]);
+    &[Directive::new(
+        "early_hints",
+        HSL,
+        Arity::AtLeast(1),
+        "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
+        early_hints,
+    )
+    .default("1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0 (nginx: 0)")],
+);
 
 fn early_hints(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let conditions: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
@@ -123,7 +126,10 @@ fn compose<'o>(status: u16, fields: impl Iterator<Item = (&'o [u8], &'o [u8], Op
 /// Sends it; gives how many bytes went out.
 async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<usize, Gone> {
     if exchange.is_for_its_client_alone() {
-        return conn.write_all(&mut [io::IoSlice::new(text)], exchange.location.values.core.send_timeout).await.map(|()| text.len());
+        return conn
+            .write_all(&mut [io::IoSlice::new(text)], exchange.location.values.core.send_timeout)
+            .await
+            .map(|()| text.len());
     }
     match conn.stream().try_write(text) {
         Ok(written) if written == text.len() => Ok(written),

@@ -29,11 +29,18 @@ pub struct Declared {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("error_log", &[
-    Directive::new("error_log", MAIN.or(HSL), Arity::AtLeast(1),
-        "Sets a log for errors: a file, stderr or a syslog server, and the least grave level it takes.", error_log)
-        .many().default("logs/error.log error"),
-])
+pub static FAMILY: Family = Family::new(
+    "error_log",
+    &[Directive::new(
+        "error_log",
+        MAIN.or(HSL),
+        Arity::AtLeast(1),
+        "Sets a log for errors: a file, stderr or a syslog server, and the least grave level it takes.",
+        error_log,
+    )
+    .many()
+    .default("logs/error.log error")],
+)
 .finish(finish);
 
 fn error_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -41,11 +48,7 @@ fn error_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let level = level(statement)?;
     let is_main = b.context() == MAIN;
     let settings = &mut b.settings().error_log;
-    let slot = if is_main {
-        &mut settings.main
-    } else {
-        &mut settings.sinks
-    };
+    let slot = if is_main { &mut settings.main } else { &mut settings.sinks };
     Arc::make_mut(slot.get_or_insert_default()).add(Sink { target, level });
     Ok(())
 }
@@ -55,10 +58,8 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
         return Ok(Target::Stderr);
     }
     if word.starts_with("memory:") {
-        return Err(Refusal::whole(
-            "error_log to \"memory:\" is not supported: weir has no debug log",
-        )
-        .todo("name a file, stderr or syslog:server=ADDRESS"));
+        return Err(Refusal::whole("error_log to \"memory:\" is not supported: weir has no debug log")
+            .todo("name a file, stderr or syslog:server=ADDRESS"));
     }
     if let Some(text) = word.strip_prefix("syslog:") {
         return Syslog::read(text, b.resolve).map(Target::Syslog);
@@ -76,15 +77,8 @@ pub(crate) fn declare(files: &mut Vec<Arc<LogFile>>, file: &Arc<LogFile>) {
 }
 
 /// `debug_http` and the like select parts of nginx's debug log; alone they let every level through.
-const DEBUG_PARTS: [&str; 7] = [
-    "debug_core",
-    "debug_alloc",
-    "debug_mutex",
-    "debug_event",
-    "debug_http",
-    "debug_mail",
-    "debug_stream",
-];
+const DEBUG_PARTS: [&str; 7] =
+    ["debug_core", "debug_alloc", "debug_mutex", "debug_event", "debug_http", "debug_mail", "debug_stream"];
 
 fn level(statement: &Statement) -> Result<Level, Refusal> {
     let mut level = None;
@@ -97,20 +91,12 @@ fn level(statement: &Statement) -> Result<Level, Refusal> {
             Some(known) => level = Some(known),
             None if DEBUG_PARTS.contains(&word) && level.is_none() => has_parts = true,
             None => {
-                return Err(
-                    Refusal::whole(format!("invalid log level \"{word}\"")).todo(format!(
-                        "one of: {}",
-                        Level::ALL.map(Level::name).join(", ")
-                    )),
-                );
+                return Err(Refusal::whole(format!("invalid log level \"{word}\""))
+                    .todo(format!("one of: {}", Level::ALL.map(Level::name).join(", "))));
             }
         }
     }
-    Ok(level.unwrap_or(if has_parts {
-        Level::Debug
-    } else {
-        Level::Error
-    }))
+    Ok(level.unwrap_or(if has_parts { Level::Debug } else { Level::Error }))
 }
 
 /// `http` takes the main level's logs when it has none; a main level without a file gets the default one.

@@ -32,13 +32,30 @@ pub struct Page {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("error_page", &[
-    Directive::new("error_page", HSL.or(LOCATION_IF), Arity::AtLeast(2),
-        "Defines the URI, named location or URL that answers for the given statuses.", error_page).many(),
-    Directive::new("recursive_error_pages", HSL.or(LOCATION_IF), Arity::Flag,
-        "Lets error pages have error pages of their own.",
-        |b, s| { b.settings().error_page.recursive = Some(value::flag(s)?); Ok(()) }).default("off"),
-]);
+pub static FAMILY: Family = Family::new(
+    "error_page",
+    &[
+        Directive::new(
+            "error_page",
+            HSL.or(LOCATION_IF),
+            Arity::AtLeast(2),
+            "Defines the URI, named location or URL that answers for the given statuses.",
+            error_page,
+        )
+        .many(),
+        Directive::new(
+            "recursive_error_pages",
+            HSL.or(LOCATION_IF),
+            Arity::Flag,
+            "Lets error pages have error pages of their own.",
+            |b, s| {
+                b.settings().error_page.recursive = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+    ],
+);
 
 fn error_page(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();

@@ -26,10 +26,18 @@ crate::settings! {}
 pub type Declared = Vec<Geo>;
 
 /// The family.
-pub static FAMILY: Family = Family::new("geo", &[
-    Directive::new("geo", HTTP, Arity::Between(1, 2), "Makes a variable whose value depends on a client's address.", geo)
-        .many().block(),
-]);
+pub static FAMILY: Family = Family::new(
+    "geo",
+    &[Directive::new(
+        "geo",
+        HTTP,
+        Arity::Between(1, 2),
+        "Makes a variable whose value depends on a client's address.",
+        geo,
+    )
+    .many()
+    .block()],
+);
 
 /// One `geo` block.
 #[derive(Default)]
@@ -70,7 +78,8 @@ fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = match statement.args.as_slice() {
         [source, name] => {
             let source = source.text.strip_prefix('$').filter(|name| !name.is_empty());
-            let source = source.ok_or_else(|| Refusal::whole(format!("invalid variable name \"{}\"", statement.text(0))))?;
+            let source =
+                source.ok_or_else(|| Refusal::whole(format!("invalid variable name \"{}\"", statement.text(0))))?;
             geo.source = Some(b.names.read(source));
             declarable(&name.text)?
         }
@@ -98,7 +107,9 @@ impl Geo {
         match (line.name.text.as_str(), line.args.as_slice()) {
             ("ranges", []) => {
                 if matches!(&self.table, Table::Networks(networks) if !networks.values.is_empty()) {
-                    return Err(Refusal::whole("the \"ranges\" directive must be the first directive inside \"geo\" block"));
+                    return Err(Refusal::whole(
+                        "the \"ranges\" directive must be the first directive inside \"geo\" block",
+                    ));
                 }
                 self.table = Table::Ranges { ranges: Ranges::default(), default: None };
             }
@@ -225,7 +236,8 @@ impl Networks {
 }
 
 fn network_of(b: &mut Build<'_>, text: &str) -> Result<Cidr, Refusal> {
-    let (network, has_low_bits) = Cidr::parse(text).ok_or_else(|| Refusal::whole(format!("invalid network \"{text}\"")))?;
+    let (network, has_low_bits) =
+        Cidr::parse(text).ok_or_else(|| Refusal::whole(format!("invalid network \"{text}\"")))?;
     if has_low_bits {
         b.warn(format!("low address bits of {text} are meaningless"), None);
     }
@@ -275,7 +287,9 @@ mod tests {
     #[test]
     fn the_longest_network_wins() {
         let mut networks = Networks::default();
-        for (value, network) in [Cidr::V4(0, 0), Cidr::V4(0x0a00_0000, 8), Cidr::V4(0x0a01_0000, 16)].into_iter().enumerate() {
+        for (value, network) in
+            [Cidr::V4(0, 0), Cidr::V4(0x0a00_0000, 8), Cidr::V4(0x0a01_0000, 16)].into_iter().enumerate()
+        {
             networks.values.insert(network, value as u32);
         }
         networks.sort();

@@ -22,10 +22,20 @@ pub use crate::family::proxy::{Settings, Values};
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("grpc", passing!(grpc, "grpc", [
-    Directive::new("grpc_pass", LOCATION.or(LOCATION_IF), ONE,
-        "Where gRPC requests of this location go: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// over TLS.", pass),
-]))
+pub static FAMILY: Family = Family::new(
+    "grpc",
+    passing!(
+        grpc,
+        "grpc",
+        [Directive::new(
+            "grpc_pass",
+            LOCATION.or(LOCATION_IF),
+            ONE,
+            "Where gRPC requests of this location go: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// over TLS.",
+            pass
+        ),]
+    ),
+)
 .variables(&[Variable::without_answer("grpc_internal_trailers", |ex, _, out| {
     let takes = proxy::request::takes_trailers(ex);
     if takes {

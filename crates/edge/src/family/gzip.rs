@@ -71,36 +71,74 @@ pub struct Disable {
 const HSLI: Contexts = HSL.or(LOCATION_IF);
 
 /// The family.
-pub static FAMILY: Family = Family::new("gzip", &[
-    Directive::new("gzip", HSLI, Arity::Flag, "Compresses responses.",
-        |b, s| { b.settings().gzip.enabled = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("gzip_types", HSL, Arity::AtLeast(1), "The media types compressed besides text/html; * for all.", types)
-        .default("text/html").many(),
-    Directive::new("gzip_min_length", HSL, ONE, "Bodies known to be shorter are left alone.",
-        |b, s| { b.settings().gzip.min_length = Some(value::size(s)?); Ok(()) }).default("20"),
-    Directive::new("gzip_comp_level", HSL, ONE, "From 1, fast, to 9, small.",
-        |b, s| { b.settings().gzip.level = Some(value::bounded(s, 1, 9)? as u32); Ok(()) }).default("1"),
-    Directive::new("gzip_http_version", HSL, ONE, "The lowest version of requests that get compressed answers.",
-        |b, s| {
-            let version = value::choice(s, &[("1.0", Version::Http10), ("1.1", Version::Http11)])?;
-            b.settings().gzip.version = Some(version);
+pub static FAMILY: Family = Family::new(
+    "gzip",
+    &[
+        Directive::new("gzip", HSLI, Arity::Flag, "Compresses responses.", |b, s| {
+            b.settings().gzip.enabled = Some(value::flag(s)?);
             Ok(())
-        }).default("1.1"),
-    Directive::new("gzip_proxied", HSL, Arity::AtLeast(1), "Which answers to proxies are compressed.", proxied).default("off"),
-    Directive::new("gzip_vary", HSL, Arity::Flag, "Tells caches that the answer depends on Accept-Encoding.",
-        |b, s| { b.settings().gzip.vary = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("gzip_disable", HSL, Arity::AtLeast(1), "User agents that get no compressed answers.", disable),
-    Directive::idle("gzip_buffers", HSL, TWO, "",
-        "weir manages this memory itself", |_, s| value::buffers(s).map(drop)),
-    Directive::idle("gzip_window", HSL, ONE, "",
-        "weir manages this memory itself", |_, s| value::size(s).map(drop)),
-    Directive::idle("gzip_hash", HSL, ONE, "",
-        "weir manages this memory itself", |_, s| value::size(s).map(drop)),
-    Directive::idle("postpone_gzipping", HSL, ONE, "",
-        "weir manages this memory itself", |_, s| value::size(s).map(drop)),
-    Directive::idle("gzip_no_buffer", HSL, Arity::Flag, "",
-        "weir manages this memory itself", |_, s| value::flag(s).map(drop)),
-])
+        })
+        .default("off"),
+        Directive::new(
+            "gzip_types",
+            HSL,
+            Arity::AtLeast(1),
+            "The media types compressed besides text/html; * for all.",
+            types,
+        )
+        .default("text/html")
+        .many(),
+        Directive::new("gzip_min_length", HSL, ONE, "Bodies known to be shorter are left alone.", |b, s| {
+            b.settings().gzip.min_length = Some(value::size(s)?);
+            Ok(())
+        })
+        .default("20"),
+        Directive::new("gzip_comp_level", HSL, ONE, "From 1, fast, to 9, small.", |b, s| {
+            b.settings().gzip.level = Some(value::bounded(s, 1, 9)? as u32);
+            Ok(())
+        })
+        .default("1"),
+        Directive::new(
+            "gzip_http_version",
+            HSL,
+            ONE,
+            "The lowest version of requests that get compressed answers.",
+            |b, s| {
+                let version = value::choice(s, &[("1.0", Version::Http10), ("1.1", Version::Http11)])?;
+                b.settings().gzip.version = Some(version);
+                Ok(())
+            },
+        )
+        .default("1.1"),
+        Directive::new("gzip_proxied", HSL, Arity::AtLeast(1), "Which answers to proxies are compressed.", proxied)
+            .default("off"),
+        Directive::new(
+            "gzip_vary",
+            HSL,
+            Arity::Flag,
+            "Tells caches that the answer depends on Accept-Encoding.",
+            |b, s| {
+                b.settings().gzip.vary = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+        Directive::new("gzip_disable", HSL, Arity::AtLeast(1), "User agents that get no compressed answers.", disable),
+        Directive::idle("gzip_buffers", HSL, TWO, "", "weir manages this memory itself", |_, s| {
+            value::buffers(s).map(drop)
+        }),
+        Directive::idle("gzip_window", HSL, ONE, "", "weir manages this memory itself", |_, s| {
+            value::size(s).map(drop)
+        }),
+        Directive::idle("gzip_hash", HSL, ONE, "", "weir manages this memory itself", |_, s| value::size(s).map(drop)),
+        Directive::idle("postpone_gzipping", HSL, ONE, "", "weir manages this memory itself", |_, s| {
+            value::size(s).map(drop)
+        }),
+        Directive::idle("gzip_no_buffer", HSL, Arity::Flag, "", "weir manages this memory itself", |_, s| {
+            value::flag(s).map(drop)
+        }),
+    ],
+)
 .variables(&[Variable::without_answer("gzip_ratio", ratio)])
 .filter(|location| location.values.gzip.enabled, filter)
 .fixed(|_, _| true);
@@ -486,7 +524,6 @@ mod tests {
         assert!(!is_msie6(b"Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1)"));
         assert!(!is_msie6(b"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT) Opera 7"));
     }
-
 
     #[test]
     fn the_ratio_is_rounded_to_hundredths() {

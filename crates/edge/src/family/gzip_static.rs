@@ -36,14 +36,21 @@ pub enum Use {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("gzip_static", &[
-    Directive::new("gzip_static", HSL, ONE, "Sends FILE.gz in place of FILE, to those who take it (on) or to all (always).",
+pub static FAMILY: Family = Family::new(
+    "gzip_static",
+    &[Directive::new(
+        "gzip_static",
+        HSL,
+        ONE,
+        "Sends FILE.gz in place of FILE, to those who take it (on) or to all (always).",
         |b, s| {
             let use_of = value::choice(s, &[("off", Use::Off), ("on", Use::On), ("always", Use::Always)])?;
             b.settings().gzip_static.use_of = Some(use_of);
             Ok(())
-        }).default("off"),
-])
+        },
+    )
+    .default("off")],
+)
 .phase(Phase::Content, |location| location.values.gzip_static.use_of != Use::Off, answer);
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {

@@ -117,20 +117,65 @@ pub enum Expires {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("headers", &[
-    Directive::new("expires", HSL.or(LOCATION_IF), Arity::Between(1, 2), "Sets Expires and Cache-Control.", expires)
+pub static FAMILY: Family = Family::new(
+    "headers",
+    &[
+        Directive::new(
+            "expires",
+            HSL.or(LOCATION_IF),
+            Arity::Between(1, 2),
+            "Sets Expires and Cache-Control.",
+            expires,
+        )
         .default("off"),
-    Directive::new("add_header", HSL.or(LOCATION_IF), Arity::Between(2, 3),
-        "Adds a field to successful responses and redirects, with \"always\" to all.",
-        |b, s| { let one = addition(b, s)?; b.settings().headers.headers.get_or_insert_default().push(one); Ok(()) }).many(),
-    Directive::new("add_trailer", HSL.or(LOCATION_IF), Arity::Between(2, 3),
-        "Adds a field after the body of chunked responses.",
-        |b, s| { let one = addition(b, s)?; b.settings().headers.trailers.get_or_insert_default().push(one); Ok(()) }).many(),
-    Directive::new("add_header_inherit", HSL.or(LOCATION_IF), ONE, "What a block takes of the add_header around it.",
-        |b, s| { b.settings().headers.headers_inherit = Some(value::choice(s, INHERIT)?); Ok(()) }).default("on"),
-    Directive::new("add_trailer_inherit", HSL.or(LOCATION_IF), ONE, "What a block takes of the add_trailer around it.",
-        |b, s| { b.settings().headers.trailers_inherit = Some(value::choice(s, INHERIT)?); Ok(()) }).default("on"),
-])
+        Directive::new(
+            "add_header",
+            HSL.or(LOCATION_IF),
+            Arity::Between(2, 3),
+            "Adds a field to successful responses and redirects, with \"always\" to all.",
+            |b, s| {
+                let one = addition(b, s)?;
+                b.settings().headers.headers.get_or_insert_default().push(one);
+                Ok(())
+            },
+        )
+        .many(),
+        Directive::new(
+            "add_trailer",
+            HSL.or(LOCATION_IF),
+            Arity::Between(2, 3),
+            "Adds a field after the body of chunked responses.",
+            |b, s| {
+                let one = addition(b, s)?;
+                b.settings().headers.trailers.get_or_insert_default().push(one);
+                Ok(())
+            },
+        )
+        .many(),
+        Directive::new(
+            "add_header_inherit",
+            HSL.or(LOCATION_IF),
+            ONE,
+            "What a block takes of the add_header around it.",
+            |b, s| {
+                b.settings().headers.headers_inherit = Some(value::choice(s, INHERIT)?);
+                Ok(())
+            },
+        )
+        .default("on"),
+        Directive::new(
+            "add_trailer_inherit",
+            HSL.or(LOCATION_IF),
+            ONE,
+            "What a block takes of the add_trailer around it.",
+            |b, s| {
+                b.settings().headers.trailers_inherit = Some(value::choice(s, INHERIT)?);
+                Ok(())
+            },
+        )
+        .default("on"),
+    ],
+)
 .filter(active, filter)
 .fixed(is_fixed);
 

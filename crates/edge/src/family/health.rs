@@ -163,7 +163,8 @@ fn health_check(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
         check.parameter(&word.text)?;
     }
     if check.grpc.is_some() && (check.uri != URI || check.match_name.is_some()) {
-        return Err(Refusal::whole("\"type=grpc\" is incompatible with \"uri\" and \"match\"").todo("leave them out: gRPC has its own call and its own answer"));
+        return Err(Refusal::whole("\"type=grpc\" is incompatible with \"uri\" and \"match\"")
+            .todo("leave them out: gRPC has its own call and its own answer"));
     }
     if check.persistent && !check.mandatory {
         return Err(Refusal::whole("\"persistent\" requires \"mandatory\"").todo("write: mandatory persistent"));
@@ -186,7 +187,11 @@ impl Check {
             "grpc_service" | "grpc_status" if call.is_none() => return Err(invalid().todo("write type=grpc before it")),
             "grpc_service" if !value.is_empty() => call.get_or_insert_default().service = value.to_owned(),
             "grpc_status" => call.get_or_insert_default().status = count()?.try_into().map_err(|_| invalid())?,
-            _ if call.is_some() => return Err(invalid().todo("type=grpc stands behind all others, grpc_service= and grpc_status= behind it")),
+            _ if call.is_some() => {
+                return Err(
+                    invalid().todo("type=grpc stands behind all others, grpc_service= and grpc_status= behind it")
+                );
+            }
             "mandatory" if name == text => self.mandatory = true,
             "persistent" if name == text => self.persistent = true,
             "interval" => {
@@ -198,7 +203,9 @@ impl Check {
             "jitter" => self.jitter = time()?,
             "fails" => self.fails = count()?,
             "passes" => self.passes = count()?,
-            "uri" if value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic()) => self.uri = value.to_owned(),
+            "uri" if value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                self.uri = value.to_owned()
+            }
             "uri" => return Err(invalid().todo("a URI begins with \"/\" and holds no spaces; others are written %20")),
             "port" => self.port = Some(count()?.try_into().map_err(|_| invalid())?),
             "match" if !value.is_empty() => self.match_name = Some(value.to_owned()),
@@ -267,7 +274,8 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
             .needs(if check.grpc.is_some() { "grpc_pass" } else { "proxy_pass" }, ""));
     };
     if check.grpc.is_some() && !pass.is_grpc {
-        return Err(Refusal::whole("\"type=grpc\" requires \"grpc_pass\"").todo("write grpc_pass in place of proxy_pass, or leave type=grpc out"));
+        return Err(Refusal::whole("\"type=grpc\" requires \"grpc_pass\"")
+            .todo("write grpc_pass in place of proxy_pass, or leave type=grpc out"));
     }
     if pass.template.is_some() {
         return Err(Refusal::directive("needs a \"proxy_pass\" without variables: it has to know its group")
@@ -288,7 +296,11 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
         None => None,
         Some(name) => match b.declared.health.found(name) {
             Some(tests) => Some(tests),
-            None => return Err(Refusal::whole(format!("match \"{name}\" is not found")).todo(format!("add in http: match {name} {{ status 200; }}")).needs("match", name)),
+            None => {
+                return Err(Refusal::whole(format!("match \"{name}\" is not found"))
+                    .todo(format!("add in http: match {name} {{ status 200; }}"))
+                    .needs("match", name));
+            }
         },
     };
     // A server's locations have numbers from that of its own level on.
@@ -319,7 +331,8 @@ mod tests_of_reading {
         assert!(problems.is_empty(), "{problems:?}");
         let conf = conf.unwrap();
         let placed: Vec<_> = conf.declared.health.checks.iter().filter_map(|check| check.placed.get()).collect();
-        let found: Vec<_> = placed.iter().map(|placed| (conf.location(placed.location).name.as_str(), placed.number)).collect();
+        let found: Vec<_> =
+            placed.iter().map(|placed| (conf.location(placed.location).name.as_str(), placed.number)).collect();
         assert_eq!(found, [("/", 0), ("/in", 1)]);
         assert_eq!(placed.iter().map(|placed| placed.tests.is_some()).collect::<Vec<_>>(), [true, false]);
         let views = placed[0].live.current().group.view(0);
@@ -330,11 +343,31 @@ mod tests_of_reading {
     fn what_is_wrong_is_named() {
         let bare = "server 10.0.0.1:80;";
         for (upstream, location, problem) in [
-            (bare, "proxy_pass http://u; health_check;", "\"health_check\" directive requires upstream \"u\" to be in shared memory"),
-            (bare, "proxy_pass http://10.0.0.1; health_check;", "\"health_check\" directive requires upstream \"10.0.0.1\" to be in shared memory"),
-            (ZONE, "health_check;", "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location"),
-            (ZONE, "proxy_pass http://u; location /a { health_check; }", "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location"),
-            (ZONE, "proxy_pass http://$host; health_check;", "\"health_check\" directive needs a \"proxy_pass\" without variables: it has to know its group"),
+            (
+                bare,
+                "proxy_pass http://u; health_check;",
+                "\"health_check\" directive requires upstream \"u\" to be in shared memory",
+            ),
+            (
+                bare,
+                "proxy_pass http://10.0.0.1; health_check;",
+                "\"health_check\" directive requires upstream \"10.0.0.1\" to be in shared memory",
+            ),
+            (
+                ZONE,
+                "health_check;",
+                "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location",
+            ),
+            (
+                ZONE,
+                "proxy_pass http://u; location /a { health_check; }",
+                "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location",
+            ),
+            (
+                ZONE,
+                "proxy_pass http://$host; health_check;",
+                "\"health_check\" directive needs a \"proxy_pass\" without variables: it has to know its group",
+            ),
             (ZONE, "proxy_pass http://u; health_check match=n;", "match \"n\" is not found"),
             (ZONE, "proxy_pass http://u; health_check persistent;", "\"persistent\" requires \"mandatory\""),
             (ZONE, "proxy_pass http://u; health_check interval=0;", "invalid parameter \"interval=0\""),
@@ -346,7 +379,11 @@ mod tests_of_reading {
             (ZONE, "proxy_pass http://u; health_check type=grpc;", "\"type=grpc\" requires \"grpc_pass\""),
             (ZONE, "grpc_pass u; health_check type=grpc fails=2;", "invalid parameter \"fails=2\""),
             (ZONE, "grpc_pass u; health_check grpc_status=12;", "invalid parameter \"grpc_status=12\""),
-            (ZONE, "grpc_pass u; health_check match=m type=grpc;", "\"type=grpc\" is incompatible with \"uri\" and \"match\""),
+            (
+                ZONE,
+                "grpc_pass u; health_check match=m type=grpc;",
+                "\"type=grpc\" is incompatible with \"uri\" and \"match\"",
+            ),
             (ZONE, "proxy_pass http://u; health_check colour=1;", "invalid parameter \"colour=1\""),
         ] {
             assert_eq!(read(upstream, location).1, [problem], "{location}");

@@ -26,10 +26,18 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("index", &[
-    Directive::new("index", HSL, Arity::AtLeast(1), "Names the files that answer for a directory, in order of preference.", index)
-        .many().default("index.html"),
-])
+pub static FAMILY: Family = Family::new(
+    "index",
+    &[Directive::new(
+        "index",
+        HSL,
+        Arity::AtLeast(1),
+        "Names the files that answer for a directory, in order of preference.",
+        index,
+    )
+    .many()
+    .default("index.html")],
+)
 .phase(Phase::Content, |_| true, answer);
 
 fn index(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -33,16 +33,29 @@ crate::settings! {
 pub type Declared = Zones<u32>;
 
 /// The family.
-pub static FAMILY: Family = Family::new("limit_conn", &[
-    Directive::new("limit_conn_zone", HTTP, TWO, "Makes a zone that counts requests in work for keys.", zone).many(),
-    Directive::new("limit_conn", HSL, TWO, "Limits the requests in work for a key of a zone.", limit).many(),
-    Directive::new("limit_conn_log_level", HSL, ONE, "The level of the log for refusals.",
-        |b, s| { b.settings().limit_conn.log_level = Some(value::choice(s, LOG_LEVELS)?); Ok(()) }).default("error"),
-    Directive::new("limit_conn_status", HSL, ONE, "The status of refused requests.",
-        |b, s| { b.settings().limit_conn.status = Some(value::bounded(s, 400, 599)? as u16); Ok(()) }).default("503"),
-    Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.",
-        |b, s| { b.settings().limit_conn.dry_run = Some(value::flag(s)?); Ok(()) }).default("off"),
-])
+pub static FAMILY: Family = Family::new(
+    "limit_conn",
+    &[
+        Directive::new("limit_conn_zone", HTTP, TWO, "Makes a zone that counts requests in work for keys.", zone)
+            .many(),
+        Directive::new("limit_conn", HSL, TWO, "Limits the requests in work for a key of a zone.", limit).many(),
+        Directive::new("limit_conn_log_level", HSL, ONE, "The level of the log for refusals.", |b, s| {
+            b.settings().limit_conn.log_level = Some(value::choice(s, LOG_LEVELS)?);
+            Ok(())
+        })
+        .default("error"),
+        Directive::new("limit_conn_status", HSL, ONE, "The status of refused requests.", |b, s| {
+            b.settings().limit_conn.status = Some(value::bounded(s, 400, 599)? as u16);
+            Ok(())
+        })
+        .default("503"),
+        Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.", |b, s| {
+            b.settings().limit_conn.dry_run = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("off"),
+    ],
+)
 .variables(&[Variable::without_answer("limit_conn_status", |exchange, _, out| {
     out.extend_from_slice(exchange.limit_conn_status.as_bytes());
     !exchange.limit_conn_status.is_empty()

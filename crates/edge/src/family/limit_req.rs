@@ -39,17 +39,48 @@ pub(crate) const LOG_LEVELS: &[(&str, Level)] =
     &[("info", Level::Info), ("notice", Level::Notice), ("warn", Level::Warn), ("error", Level::Error)];
 
 /// The family.
-pub static FAMILY: Family = Family::new("limit_req", &[
-    Directive::new("limit_req_zone", HTTP, Arity::exactly(3), "Makes a zone that holds the state of requests for keys.", zone)
+pub static FAMILY: Family = Family::new(
+    "limit_req",
+    &[
+        Directive::new(
+            "limit_req_zone",
+            HTTP,
+            Arity::exactly(3),
+            "Makes a zone that holds the state of requests for keys.",
+            zone,
+        )
         .many(),
-    Directive::new("limit_req", HSL, Arity::Between(1, 3), "Limits the rate of requests for the keys of a zone.", limit).many(),
-    Directive::new("limit_req_log_level", HSL, ONE, "The level of the log for refusals; delays are logged one lower.",
-        |b, s| { b.settings().limit_req.log_level = Some(value::choice(s, LOG_LEVELS)?); Ok(()) }).default("error"),
-    Directive::new("limit_req_status", HSL, ONE, "The status of refused requests.",
-        |b, s| { b.settings().limit_req.status = Some(value::bounded(s, 400, 599)? as u16); Ok(()) }).default("503"),
-    Directive::new("limit_req_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.",
-        |b, s| { b.settings().limit_req.dry_run = Some(value::flag(s)?); Ok(()) }).default("off"),
-])
+        Directive::new(
+            "limit_req",
+            HSL,
+            Arity::Between(1, 3),
+            "Limits the rate of requests for the keys of a zone.",
+            limit,
+        )
+        .many(),
+        Directive::new(
+            "limit_req_log_level",
+            HSL,
+            ONE,
+            "The level of the log for refusals; delays are logged one lower.",
+            |b, s| {
+                b.settings().limit_req.log_level = Some(value::choice(s, LOG_LEVELS)?);
+                Ok(())
+            },
+        )
+        .default("error"),
+        Directive::new("limit_req_status", HSL, ONE, "The status of refused requests.", |b, s| {
+            b.settings().limit_req.status = Some(value::bounded(s, 400, 599)? as u16);
+            Ok(())
+        })
+        .default("503"),
+        Directive::new("limit_req_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.", |b, s| {
+            b.settings().limit_req.dry_run = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("off"),
+    ],
+)
 .variables(&[Variable::without_answer("limit_req_status", |exchange, _, out| {
     out.extend_from_slice(exchange.limit_req_status.as_bytes());
     !exchange.limit_req_status.is_empty()
@@ -320,7 +351,9 @@ mod tests {
 
     #[test]
     fn rates_are_by_second_or_by_minute() {
-        for (text, rate) in [("1r/s", Some(1000)), ("30r/m", Some(500)), ("2", Some(2000)), ("0r/s", None), ("xr/s", None)] {
+        for (text, rate) in
+            [("1r/s", Some(1000)), ("30r/m", Some(500)), ("2", Some(2000)), ("0r/s", None), ("xr/s", None)]
+        {
             assert_eq!(rate_of(text), rate, "{text}");
         }
     }

@@ -75,7 +75,9 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let may_write = match statement.args.first().map(|word| word.text.as_str()) {
         None | Some("write=off") => false,
         Some("write=on") => true,
-        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write=on or write=off")),
+        Some(other) => {
+            return Err(Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write=on or write=off"));
+        }
     };
     let at = b.at();
     b.settings().live.may_write = Some(may_write);

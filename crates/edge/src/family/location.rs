@@ -20,15 +20,38 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("location", &[
-    Directive::new("location", SERVER.or(LOCATION), Arity::Between(1, 2),
-        "Sets configuration depending on a request URI.", location).many().block(),
-    Directive::new("internal", LOCATION, NONE,
-        "Only internal requests may use the location; others are answered 404.",
-        |b, _| { b.settings().location.internal = Some(true); Ok(()) }),
-    Directive::new("limit_except", LOCATION, Arity::AtLeast(1),
-        "Limits the methods allowed inside a location; allowing GET allows HEAD too.", limit_except).block(),
-]);
+pub static FAMILY: Family = Family::new(
+    "location",
+    &[
+        Directive::new(
+            "location",
+            SERVER.or(LOCATION),
+            Arity::Between(1, 2),
+            "Sets configuration depending on a request URI.",
+            location,
+        )
+        .many()
+        .block(),
+        Directive::new(
+            "internal",
+            LOCATION,
+            NONE,
+            "Only internal requests may use the location; others are answered 404.",
+            |b, _| {
+                b.settings().location.internal = Some(true);
+                Ok(())
+            },
+        ),
+        Directive::new(
+            "limit_except",
+            LOCATION,
+            Arity::AtLeast(1),
+            "Limits the methods allowed inside a location; allowing GET allows HEAD too.",
+            limit_except,
+        )
+        .block(),
+    ],
+);
 
 /// How a location is matched.
 #[derive(Clone)]
@@ -76,7 +99,19 @@ impl Methods {
 }
 
 const METHODS: &[&str] = &[
-    "GET", "HEAD", "POST", "PUT", "DELETE", "MKCOL", "COPY", "MOVE", "OPTIONS", "PROPFIND", "PROPPATCH", "LOCK", "UNLOCK",
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "DELETE",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "OPTIONS",
+    "PROPFIND",
+    "PROPPATCH",
+    "LOCK",
+    "UNLOCK",
     "PATCH",
 ];
 
@@ -127,12 +162,12 @@ fn nesting(b: &Build<'_>, pattern: &Pattern) -> Result<(), Refusal> {
     let Some(outer) = outer else { return Ok(()) };
     let (inner, around) = (pattern.text(), outer.text());
     match (outer, pattern) {
-        (Pattern::Exact(_), _) => Err(Refusal::whole(format!(
-            "location \"{inner}\" cannot be inside the exact location \"{around}\""
-        ))),
-        (Pattern::Named(_), _) => Err(Refusal::whole(format!(
-            "location \"{inner}\" cannot be inside the named location \"{around}\""
-        ))),
+        (Pattern::Exact(_), _) => {
+            Err(Refusal::whole(format!("location \"{inner}\" cannot be inside the exact location \"{around}\"")))
+        }
+        (Pattern::Named(_), _) => {
+            Err(Refusal::whole(format!("location \"{inner}\" cannot be inside the named location \"{around}\"")))
+        }
         (_, Pattern::Named(_)) => {
             Err(Refusal::whole(format!("named location \"{inner}\" can be on the server level only")))
         }
@@ -141,9 +176,10 @@ fn nesting(b: &Build<'_>, pattern: &Pattern) -> Result<(), Refusal> {
         {
             Err(Refusal::whole(format!("location \"{inner}\" is outside location \"{around}\"")))
         }
-        (Pattern::Prefix { .. } | Pattern::Regex(_), Pattern::Exact(_) | Pattern::Prefix { .. } | Pattern::Regex(_)) => {
-            Ok(())
-        }
+        (
+            Pattern::Prefix { .. } | Pattern::Regex(_),
+            Pattern::Exact(_) | Pattern::Prefix { .. } | Pattern::Regex(_),
+        ) => Ok(()),
     }
 }
 
@@ -164,4 +200,3 @@ fn limit_except(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
     b.scope().children.push(scope);
     Ok(())
 }
-

@@ -72,15 +72,31 @@ enum Target {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("log", &[
-    Directive::new("access_log", HSL.or(LOCATION_IF).or(LIMIT_EXCEPT), Arity::AtLeast(1),
-        "Sets a log for requests: a file, its format, whether it is buffered, and which requests it takes.", access_log)
-        .many().default("logs/access.log combined"),
-    Directive::new("log_format", HTTP, Arity::AtLeast(2), "Sets a log format.", log_format)
-        .many().default("combined \"...\""),
-    Directive::new("open_log_file_cache", HSL, Arity::Between(1, 4),
-        "Keeps files open whose names contain variables.", open_log_file_cache).default("off"),
-])
+pub static FAMILY: Family = Family::new(
+    "log",
+    &[
+        Directive::new(
+            "access_log",
+            HSL.or(LOCATION_IF).or(LIMIT_EXCEPT),
+            Arity::AtLeast(1),
+            "Sets a log for requests: a file, its format, whether it is buffered, and which requests it takes.",
+            access_log,
+        )
+        .many()
+        .default("logs/access.log combined"),
+        Directive::new("log_format", HTTP, Arity::AtLeast(2), "Sets a log format.", log_format)
+            .many()
+            .default("combined \"...\""),
+        Directive::new(
+            "open_log_file_cache",
+            HSL,
+            Arity::Between(1, 4),
+            "Keeps files open whose names contain variables.",
+            open_log_file_cache,
+        )
+        .default("off"),
+    ],
+)
 .log(log)
 .finish(finish);
 
@@ -97,23 +113,10 @@ const BUFFER_MAX: u64 = 64 << 20;
 
 fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0);
-    if name == "combined"
-        || b.declared
-            .log
-            .formats
-            .iter()
-            .any(|(known, _)| known == name)
-    {
-        return Err(Refusal::whole(format!(
-            "duplicate \"log_format\" name \"{name}\""
-        )));
+    if name == "combined" || b.declared.log.formats.iter().any(|(known, _)| known == name) {
+        return Err(Refusal::whole(format!("duplicate \"log_format\" name \"{name}\"")));
     }
-    let mut words: Vec<&str> = statement
-        .args
-        .iter()
-        .skip(1)
-        .map(|word| word.text.as_str())
-        .collect();
+    let mut words: Vec<&str> = statement.args.iter().skip(1).map(|word| word.text.as_str()).collect();
     let mut escape = Escape::Default;
     if let Some(kind) = words.first().and_then(|word| word.strip_prefix("escape=")) {
         escape = match kind {
@@ -121,48 +124,29 @@ fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             "json" => Escape::Json,
             "none" => Escape::None,
             other => {
-                return Err(Refusal::whole(format!(
-                    "unknown log format escaping \"{other}\""
-                )));
+                return Err(Refusal::whole(format!("unknown log format escaping \"{other}\"")));
             }
         };
         words.remove(0);
     }
     let format = Format::compile(&words, escape, &mut b.names)?;
-    b.declared
-        .log
-        .formats
-        .push((name.to_owned(), Arc::new(format)));
+    b.declared.log.formats.push((name.to_owned(), Arc::new(format)));
     Ok(())
 }
 
 fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if statement.text(0) == "off" {
         if let Some(word) = statement.args.get(1) {
-            return Err(Refusal::whole(format!(
-                "invalid parameter \"{}\"",
-                word.text
-            )));
+            return Err(Refusal::whole(format!("invalid parameter \"{}\"", word.text)));
         }
         b.settings().log.logs.get_or_insert_default().off = true;
         return Ok(());
     }
     let target = target(b, statement.text(0))?;
-    let format = format_of(
-        b,
-        statement
-            .args
-            .get(1)
-            .map_or("combined", |word| word.text.as_str()),
-    )?;
+    let format = format_of(b, statement.args.get(1).map_or("combined", |word| word.text.as_str()))?;
     let (asked, when) = parameters(b, statement)?;
     let buffer = buffer_of(b, statement.text(0), &target, asked)?;
-    let log = Arc::new(AccessLog {
-        target,
-        format,
-        when,
-        buffer,
-    });
+    let log = Arc::new(AccessLog { target, format, when, buffer });
     b.settings().log.logs.get_or_insert_default().list.push(log);
     Ok(())
 }
@@ -182,13 +166,7 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
 
 /// The format of that name; `combined` is compiled when it is first wanted.
 fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
-    if let Some((_, format)) = b
-        .declared
-        .log
-        .formats
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-    {
+    if let Some((_, format)) = b.declared.log.formats.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
         return Ok(format.clone());
     }
     if !name.eq_ignore_ascii_case("combined") {
@@ -197,51 +175,31 @@ fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
             .needs("log_format", name));
     }
     let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, &mut b.names)?);
-    b.declared
-        .log
-        .formats
-        .push(("combined".to_owned(), format.clone()));
+    b.declared.log.formats.push(("combined".to_owned(), format.clone()));
     Ok(format)
 }
 
-fn parameters(
-    b: &mut Build<'_>,
-    statement: &Statement,
-) -> Result<(Buffering, Option<Template>), Refusal> {
-    let mut asked = Buffering {
-        size: 0,
-        flush: None,
-        gzip: None,
-    };
+fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Option<Template>), Refusal> {
+    let mut asked = Buffering { size: 0, flush: None, gzip: None };
     let mut when = None;
     for word in statement.args.iter().skip(2).map(|word| word.text.as_str()) {
-        let (key, value) = word
-            .split_once('=')
-            .map_or((word, None), |(key, value)| (key, Some(value)));
+        let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
         match (key, value) {
             ("buffer", Some(text)) => {
                 let size = value::size_of(text).filter(|size| (1..=BUFFER_MAX).contains(size));
-                asked.size = size
-                    .ok_or_else(|| Refusal::whole(format!("invalid buffer size \"{text}\"")))?
-                    as usize;
+                asked.size = size.ok_or_else(|| Refusal::whole(format!("invalid buffer size \"{text}\"")))? as usize;
             }
             ("flush", Some(text)) => {
                 let time = value::time_of(text).filter(|time| *time > Duration::ZERO);
-                asked.flush = Some(
-                    time.ok_or_else(|| Refusal::whole(format!("invalid flush time \"{text}\"")))?,
-                );
+                asked.flush = Some(time.ok_or_else(|| Refusal::whole(format!("invalid flush time \"{text}\"")))?);
             }
             ("gzip", level) => {
                 if asked.size == 0 {
                     asked.size = GZIP_BUFFER as usize;
                 }
-                let level = level.map_or(Some(1), |text| {
-                    value::number(text).filter(|n| (1..=9).contains(n))
-                });
+                let level = level.map_or(Some(1), |text| value::number(text).filter(|n| (1..=9).contains(n)));
                 let shown = value.unwrap_or_default();
-                let level = level.ok_or_else(|| {
-                    Refusal::whole(format!("invalid compression level \"{shown}\""))
-                })?;
+                let level = level.ok_or_else(|| Refusal::whole(format!("invalid compression level \"{shown}\"")))?;
                 asked.gzip = Some(level as u32);
             }
             ("if", Some(text)) => when = Some(b.template(text)?),
@@ -252,32 +210,23 @@ fn parameters(
 }
 
 /// The buffer the log gets; all logs to one file share theirs and must agree on it.
-fn buffer_of(
-    b: &mut Build<'_>,
-    name: &str,
-    target: &Target,
-    asked: Buffering,
-) -> Result<Option<Arc<Buffer>>, Refusal> {
+fn buffer_of(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -> Result<Option<Arc<Buffer>>, Refusal> {
     if asked.size == 0 && asked.flush.is_some() {
-        return Err(Refusal::whole(format!(
-            "no buffer is defined for access_log \"{name}\""
-        )));
+        return Err(Refusal::whole(format!("no buffer is defined for access_log \"{name}\"")));
     }
     let file = match target {
         Target::File(file) => file,
         Target::Path(_) | Target::Syslog(_) if asked.size == 0 => return Ok(None),
         Target::Path(_) => {
-            return Err(Refusal::whole(
-                "buffered logs cannot have variables in name",
-            ));
+            return Err(Refusal::whole("buffered logs cannot have variables in name"));
         }
         Target::Syslog(_) => return Err(Refusal::whole("logs to syslog cannot be buffered")),
     };
     let buffers = &mut b.declared.log.buffers;
     match buffers.iter().find(|known| Arc::ptr_eq(&known.file, file)) {
-        Some(known) if asked.size > 0 && known.buffering != asked => Err(Refusal::whole(format!(
-            "access_log \"{name}\" already defined with conflicting parameters"
-        ))),
+        Some(known) if asked.size > 0 && known.buffering != asked => {
+            Err(Refusal::whole(format!("access_log \"{name}\" already defined with conflicting parameters")))
+        }
         Some(known) => Ok(Some(known.clone())),
         None if asked.size == 0 => Ok(None),
         None => {
@@ -292,11 +241,7 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
     let mut size = CacheSize::default();
     let mut off = false;
     for word in statement.args.iter().map(|word| word.text.as_str()) {
-        let invalid = || {
-            Refusal::whole(format!(
-                "invalid \"open_log_file_cache\" parameter \"{word}\""
-            ))
-        };
+        let invalid = || Refusal::whole(format!("invalid \"open_log_file_cache\" parameter \"{word}\""));
         match word.split_once('=') {
             Some(("max", text)) => size.max = value::number(text).ok_or_else(invalid)? as usize,
             Some(("inactive", text)) => size.inactive = value::time_of(text).ok_or_else(invalid)?,
@@ -307,9 +252,7 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
         }
     }
     if !off && size.max == 0 {
-        return Err(Refusal::whole(
-            "\"open_log_file_cache\" must have \"max\" parameter",
-        ));
+        return Err(Refusal::whole("\"open_log_file_cache\" must have \"max\" parameter"));
     }
     b.settings().log.cache = Some((!off).then_some(size));
     Ok(())
@@ -326,16 +269,8 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     match format_of(b, "combined") {
         Ok(format) => {
             let target = Target::File(file);
-            let log = AccessLog {
-                target,
-                format,
-                when: None,
-                buffer: None,
-            };
-            scope.settings.log.logs = Some(Logs {
-                off: false,
-                list: vec![Arc::new(log)],
-            });
+            let log = AccessLog { target, format, when: None, buffer: None };
+            scope.settings.log.logs = Some(Logs { off: false, list: vec![Arc::new(log)] });
         }
         Err(refusal) => b.refuse("access_log", refusal),
     }
@@ -349,11 +284,7 @@ fn log(exchange: &mut Exchange<'_>) {
         return;
     }
     for log in &logs.list {
-        if log
-            .when
-            .as_ref()
-            .is_none_or(|when| is_true(&when.text(exchange)))
-        {
+        if log.when.as_ref().is_none_or(|when| is_true(&when.text(exchange))) {
             write(exchange, log);
         }
     }
@@ -405,10 +336,7 @@ fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
     let guard = disable_symlinks::guard(exchange, &path);
     if let Err(error) = handles::write(&path, cache.as_ref(), guard, &line) {
         let shown = String::from_utf8_lossy(&path);
-        exchange.log(
-            Level::Crit,
-            format_args!("open() \"{shown}\" failed {}", Os(&error)),
-        );
+        exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
     }
 }
 
@@ -424,10 +352,7 @@ fn root_exists(exchange: &mut Exchange<'_>) -> bool {
         Err(failed) => failed.error,
     };
     let shown = String::from_utf8_lossy(&root);
-    exchange.log(
-        Level::Error,
-        format_args!("testing \"{shown}\" existence failed {}", Os(&error)),
-    );
+    exchange.log(Level::Error, format_args!("testing \"{shown}\" existence failed {}", Os(&error)));
     false
 }
 

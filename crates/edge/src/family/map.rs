@@ -22,13 +22,20 @@ crate::settings! {}
 pub type Declared = Vec<Map>;
 
 /// The family.
-pub static FAMILY: Family = Family::new("map", &[
-    Directive::new("map", HTTP, TWO, "Makes a variable whose value depends on another text.", map).many().block(),
-    Directive::new("map_hash_max_size", HTTP, ONE,
-        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("2048"),
-    Directive::new("map_hash_bucket_size", HTTP, ONE,
-        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("64"),
-]);
+pub static FAMILY: Family = Family::new(
+    "map",
+    &[
+        Directive::new("map", HTTP, TWO, "Makes a variable whose value depends on another text.", map).many().block(),
+        Directive::new("map_hash_max_size", HTTP, ONE, "Accepted: weir's tables size themselves", |_, s| {
+            value::first_number(s).map(drop)
+        })
+        .default("2048"),
+        Directive::new("map_hash_bucket_size", HTTP, ONE, "Accepted: weir's tables size themselves", |_, s| {
+            value::first_number(s).map(drop)
+        })
+        .default("64"),
+    ],
+);
 
 /// One `map` block.
 #[derive(Default)]

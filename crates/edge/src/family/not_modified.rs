@@ -8,8 +8,8 @@ use weir_wire::{Known, date};
 use crate::cache::condition::{self, Validators};
 use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::Exchange;
-use crate::family::cache::keep;
 use crate::family::Family;
+use crate::family::cache::keep;
 use crate::respond::Body;
 use crate::value;
 
@@ -33,14 +33,21 @@ pub enum Since {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("not_modified", &[
-    Directive::new("if_modified_since", HSL, ONE, "How the time of a response is compared with If-Modified-Since.",
+pub static FAMILY: Family = Family::new(
+    "not_modified",
+    &[Directive::new(
+        "if_modified_since",
+        HSL,
+        ONE,
+        "How the time of a response is compared with If-Modified-Since.",
         |b, s| {
             let since = value::choice(s, &[("off", Since::Off), ("exact", Since::Exact), ("before", Since::Before)])?;
             b.settings().not_modified.since = Some(Some(since));
             Ok(())
-        }).default("exact"),
-])
+        },
+    )
+    .default("exact")],
+)
 .filter(|_| true, filter)
 .fixed(|_, _| true);
 
@@ -50,10 +57,7 @@ fn filter(exchange: &mut Exchange<'_>) {
         return;
     }
     let condition = |known| {
-        matches!(
-            known,
-            Some(Known::IfModifiedSince | Known::IfUnmodifiedSince | Known::IfMatch | Known::IfNoneMatch)
-        )
+        matches!(known, Some(Known::IfModifiedSince | Known::IfUnmodifiedSince | Known::IfMatch | Known::IfNoneMatch))
     };
     // One pass settles the usual request, which has no condition.
     if !exchange.request.fields().iter().any(|field| condition(field.known)) {
@@ -117,7 +121,9 @@ fn judge(exchange: &Exchange<'_>) -> Verdict {
     if since.is_none() && none_match.is_none() {
         return Verdict::Send;
     }
-    if since.is_some_and(|text| is_modified(exchange.location.values.not_modified.since.unwrap_or(Since::Exact), text, modified)) {
+    if since.is_some_and(|text| {
+        is_modified(exchange.location.values.not_modified.since.unwrap_or(Since::Exact), text, modified)
+    }) {
         return Verdict::Send;
     }
     if none_match.is_some_and(|list| !matches(list, etag, true)) {

@@ -149,7 +149,9 @@ fn affinity(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
                 mask.bytes().rev().position(|b| b == b'1')
             })
             .collect();
-        Affinity::Cpus(cpus.ok_or_else(|| Refusal::whole(format!("invalid character in \"{}\" directive", statement.name.text)))?)
+        Affinity::Cpus(
+            cpus.ok_or_else(|| Refusal::whole(format!("invalid character in \"{}\" directive", statement.name.text)))?,
+        )
     };
     b.settings().process.affinity = Some(affinity);
     Ok(())

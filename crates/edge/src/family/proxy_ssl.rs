@@ -132,48 +132,161 @@ macro_rules! towards_origins {
         use $crate::family::ssl::{cache_of, passwords_of};
         use $crate::value;
         &[
-            Directive::new(concat!($prefix, "_session_reuse"), HSL, Arity::Flag, "Resumes TLS sessions with upstreams.",
-                |b, s| { b.settings().$family.session_reuse = Some(value::flag(s)?); Ok(()) }).default("on"),
-            Directive::new(concat!($prefix, "_protocols"), HSL, Arity::AtLeast(1), "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
-                |b, s| protocols(b, s, |all| &mut all.$family)).default("TLSv1.2 TLSv1.3"),
-            Directive::new(concat!($prefix, "_ciphers"), HSL, ONE, "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
-                |b, s| ciphers(b, s, |all| &mut all.$family)).default("DEFAULT"),
-            Directive::new(concat!($prefix, "_name"), HSL, ONE, "The name the upstream's certificate must be for, and that is sent to it.", |b, s| {
-                let template = b.template(s.text(0))?;
-                b.settings().$family.name = Some(Some((template, s.text(0).to_owned())));
-                Ok(())
-            }).default("$proxy_host"),
-            Directive::new(concat!($prefix, "_server_name"), HSL, Arity::Flag, "Sends the name to upstreams (SNI).",
-                |b, s| { b.settings().$family.server_name = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_verify"), HSL, Arity::Flag, "Checks the certificates of upstreams.",
-                |b, s| { b.settings().$family.verify = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_verify_depth"), HSL, ONE, "Authorities between an upstream's certificate and a trusted one, at most.", |b, s| {
-                b.settings().$family.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
-                Ok(())
-            }).default("1"),
-            Directive::new(concat!($prefix, "_trusted_certificate"), HSL, ONE, "File with the authorities that are trusted, PEM.",
-                |b, s| { b.settings().$family.trusted_certificate = Some(s.text(0).to_owned()); Ok(()) }),
-            Directive::new(concat!($prefix, "_crl"), HSL, ONE, "File with what the authorities revoked, PEM; one list for each authority.",
-                |b, s| { b.settings().$family.crl = Some(s.text(0).to_owned()); Ok(()) }),
-            Directive::new(concat!($prefix, "_certificate"), HSL, ONE, "File with the certificate shown to upstreams that ask, PEM; variables are allowed.", |b, s| {
-                let template = b.template(s.text(0))?;
-                b.settings().$family.certificate = Some((template, s.text(0).to_owned()));
-                Ok(())
-            }),
-            Directive::new(concat!($prefix, "_certificate_key"), HSL, ONE, "File with that certificate's key, PEM; variables are allowed.", |b, s| {
-                let template = b.template(s.text(0))?;
-                b.settings().$family.certificate_key = Some(Some((template, s.text(0).to_owned())));
-                Ok(())
-            }),
-            Directive::new(concat!($prefix, "_certificate_cache"), HSL, Arity::Between(1, 3),
+            Directive::new(
+                concat!($prefix, "_session_reuse"),
+                HSL,
+                Arity::Flag,
+                "Resumes TLS sessions with upstreams.",
+                |b, s| {
+                    b.settings().$family.session_reuse = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("on"),
+            Directive::new(
+                concat!($prefix, "_protocols"),
+                HSL,
+                Arity::AtLeast(1),
+                "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
+                |b, s| protocols(b, s, |all| &mut all.$family),
+            )
+            .default("TLSv1.2 TLSv1.3"),
+            Directive::new(
+                concat!($prefix, "_ciphers"),
+                HSL,
+                ONE,
+                "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
+                |b, s| ciphers(b, s, |all| &mut all.$family),
+            )
+            .default("DEFAULT"),
+            Directive::new(
+                concat!($prefix, "_name"),
+                HSL,
+                ONE,
+                "The name the upstream's certificate must be for, and that is sent to it.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    b.settings().$family.name = Some(Some((template, s.text(0).to_owned())));
+                    Ok(())
+                },
+            )
+            .default("$proxy_host"),
+            Directive::new(
+                concat!($prefix, "_server_name"),
+                HSL,
+                Arity::Flag,
+                "Sends the name to upstreams (SNI).",
+                |b, s| {
+                    b.settings().$family.server_name = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_verify"),
+                HSL,
+                Arity::Flag,
+                "Checks the certificates of upstreams.",
+                |b, s| {
+                    b.settings().$family.verify = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_verify_depth"),
+                HSL,
+                ONE,
+                "Authorities between an upstream's certificate and a trusted one, at most.",
+                |b, s| {
+                    b.settings().$family.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
+                    Ok(())
+                },
+            )
+            .default("1"),
+            Directive::new(
+                concat!($prefix, "_trusted_certificate"),
+                HSL,
+                ONE,
+                "File with the authorities that are trusted, PEM.",
+                |b, s| {
+                    b.settings().$family.trusted_certificate = Some(s.text(0).to_owned());
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_crl"),
+                HSL,
+                ONE,
+                "File with what the authorities revoked, PEM; one list for each authority.",
+                |b, s| {
+                    b.settings().$family.crl = Some(s.text(0).to_owned());
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate"),
+                HSL,
+                ONE,
+                "File with the certificate shown to upstreams that ask, PEM; variables are allowed.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    b.settings().$family.certificate = Some((template, s.text(0).to_owned()));
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate_key"),
+                HSL,
+                ONE,
+                "File with that certificate's key, PEM; variables are allowed.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    b.settings().$family.certificate_key = Some(Some((template, s.text(0).to_owned())));
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate_cache"),
+                HSL,
+                Arity::Between(1, 3),
                 "Keeps certificates and keys that variables name: off, or max=N [inactive=TIME] [valid=TIME].",
-                |b, s| { b.settings().$family.certificate_cache = Some(cache_of(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_password_file"), HSL, ONE, "File with the passwords of encrypted keys, one a line, tried in turn.",
-                |b, s| { let lines = passwords_of(b, s)?; b.settings().$family.passwords = Some(lines); Ok(()) }),
-            Directive::new(concat!($prefix, "_conf_command"), HSL, TWO, "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
-                |b, s| b.settings().$family.commands.get_or_insert_default().add(s.text(0), s.text(1))).many(),
-            Directive::new(concat!($prefix, "_key_log"), HSL, ONE, "File that the keys of connections to upstreams are written to, for Wireshark.",
-                |b, s| { let path = b.path(s.text(0)); b.settings().$family.key_log = Some(Some(path)); Ok(()) }),
+                |b, s| {
+                    b.settings().$family.certificate_cache = Some(cache_of(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_password_file"),
+                HSL,
+                ONE,
+                "File with the passwords of encrypted keys, one a line, tried in turn.",
+                |b, s| {
+                    let lines = passwords_of(b, s)?;
+                    b.settings().$family.passwords = Some(lines);
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_conf_command"),
+                HSL,
+                TWO,
+                "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
+                |b, s| b.settings().$family.commands.get_or_insert_default().add(s.text(0), s.text(1)),
+            )
+            .many(),
+            Directive::new(
+                concat!($prefix, "_key_log"),
+                HSL,
+                ONE,
+                "File that the keys of connections to upstreams are written to, for Wireshark.",
+                |b, s| {
+                    let path = b.path(s.text(0));
+                    b.settings().$family.key_log = Some(Some(path));
+                    Ok(())
+                },
+            ),
         ]
     }};
 }
@@ -197,11 +310,15 @@ pub(crate) fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Res
     let Some(chosen) = Protocols::of_words(words) else { return Ok(()) };
     if chosen.kept.is_empty() {
         let asked = chosen.left_out.join(" ");
-        return Err(Refusal::whole(format!("weir does not speak {asked}, which is not safe any more"))
-            .todo("write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put something in front of that upstream that speaks more"));
+        return Err(Refusal::whole(format!("weir does not speak {asked}, which is not safe any more")).todo(
+            "write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put something in front of that upstream that speaks more",
+        ));
     }
     if !chosen.left_out.is_empty() {
-        b.warn(format!("weir does not speak {}", chosen.left_out.join(" ")), Some("upstreams are spoken to by the rest of the list".to_owned()));
+        b.warn(
+            format!("weir does not speak {}", chosen.left_out.join(" ")),
+            Some("upstreams are spoken to by the rest of the list".to_owned()),
+        );
     }
     of(b.settings()).protocols = Some(chosen.kept);
     Ok(())
@@ -304,7 +421,8 @@ pub(crate) fn compile_block(
             Err(refusal) => {
                 let (about, number) = refusal.place.unwrap_or((directive, 0));
                 // The same settings go by names of their own where the protocol is gRPC.
-                let about = if directive == "grpc_pass" { about.replacen("proxy_", "grpc_", 1) } else { about.to_owned() };
+                let about =
+                    if directive == "grpc_pass" { about.replacen("proxy_", "grpc_", 1) } else { about.to_owned() };
                 return b.refuse_at(directive, refusal, scope.place(&about, number));
             }
         },
@@ -335,18 +453,24 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
         alpn: if is_h2 { vec![b"h2".to_vec()] } else { Vec::new() },
         key_log: values.key_log.as_ref().map(|path| Arc::new(KeyLogFile::new(path))),
     };
-    let client = Client::for_origins(options)
-        .map_err(|error| Refusal::whole(format!("no TLS can be spoken to upstreams: {error}")).todo("name suites that go with proxy_ssl_protocols"))?;
+    let client = Client::for_origins(options).map_err(|error| {
+        Refusal::whole(format!("no TLS can be spoken to upstreams: {error}"))
+            .todo("name suites that go with proxy_ssl_protocols")
+    })?;
     let written = values.certificate.0.literal();
     let client = match (written, &values.certificate_key) {
         (Some(b""), _) => client,
         (_, None) => {
             let certificate = &values.certificate.1;
-            return Err(Refusal::whole(format!("no \"proxy_ssl_certificate_key\" is defined for certificate \"{certificate}\""))
-                .needs("proxy_ssl_certificate_key", "")
-                .about("proxy_ssl_certificate", 0));
+            return Err(Refusal::whole(format!(
+                "no \"proxy_ssl_certificate_key\" is defined for certificate \"{certificate}\""
+            ))
+            .needs("proxy_ssl_certificate_key", "")
+            .about("proxy_ssl_certificate", 0));
         }
-        (Some(_), Some((key, name))) if key.literal().is_some() => show(b, values, &client, &values.certificate.1, name)?,
+        (Some(_), Some((key, name))) if key.literal().is_some() => {
+            show(b, values, &client, &values.certificate.1, name)?
+        }
         _ => client,
     };
     let client = match &values.commands.pair {
@@ -388,10 +512,13 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
         .and_then(|all| Trust::new(all).ok_or(unreadable))
         .map_err(|why| bad("SSL_CTX_load_verify_locations", name, &why).about(FILE, 0))?;
     if !values.crl.is_empty() {
-        let text = read(b, "X509_LOOKUP_load_file()", &values.crl).map_err(|refusal| refusal.about("proxy_ssl_crl", 0))?;
-        let lists = revocation_lists(&text).map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why).about("proxy_ssl_crl", 0))?;
+        let text =
+            read(b, "X509_LOOKUP_load_file()", &values.crl).map_err(|refusal| refusal.about("proxy_ssl_crl", 0))?;
+        let lists = revocation_lists(&text)
+            .map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why).about("proxy_ssl_crl", 0))?;
         if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
-            return Err(bad("X509_LOOKUP_load_file", &values.crl, "no list of revoked certificates that can be read").about("proxy_ssl_crl", 0));
+            return Err(bad("X509_LOOKUP_load_file", &values.crl, "no list of revoked certificates that can be read")
+                .about("proxy_ssl_crl", 0));
         }
     }
     Ok(trust)

@@ -26,10 +26,13 @@ pub type Declared = ();
 const RANGES_MAX: usize = 1024;
 
 /// The family.
-pub static FAMILY: Family = Family::new("range", &[
-    Directive::new("max_ranges", HSL, ONE, "How many ranges a request may ask for; 0 turns ranges off.",
-        |b, s| { b.settings().range.max = Some(Some(value::first_number(s)?)); Ok(()) }),
-])
+pub static FAMILY: Family = Family::new(
+    "range",
+    &[Directive::new("max_ranges", HSL, ONE, "How many ranges a request may ask for; 0 turns ranges off.", |b, s| {
+        b.settings().range.max = Some(Some(value::first_number(s)?));
+        Ok(())
+    })],
+)
 .filter(|location| location.values.range.max != Some(0), filter)
 .fixed(|_, _| true);
 
@@ -79,7 +82,8 @@ fn filter(exchange: &mut Exchange<'_>) {
 fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
     let (request, response) = (&exchange.request, &exchange.response);
     let Some(field) = request.field(Known::Range) else { return Asked::Whole };
-    let Some(set) = field.get(..6).filter(|unit| unit.eq_ignore_ascii_case(b"bytes=")).and_then(|_| field.get(6..)) else {
+    let Some(set) = field.get(..6).filter(|unit| unit.eq_ignore_ascii_case(b"bytes=")).and_then(|_| field.get(6..))
+    else {
         return Asked::Whole;
     };
     if set.is_empty() {
@@ -96,7 +100,11 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
         }
     }
     // A streamed or sliced body goes past once, so only one part of it can be cut out.
-    let max = if matches!(response.body, Body::Origin | Body::Sliced(_)) { Some(1) } else { exchange.location.values.range.max };
+    let max = if matches!(response.body, Body::Origin | Body::Sliced(_)) {
+        Some(1)
+    } else {
+        exchange.location.values.range.max
+    };
     parse(set, length, max)
 }
 
@@ -205,7 +213,8 @@ fn multiple(exchange: &mut Exchange<'_>, ranges: &[Range], length: u64) {
     let heads: Vec<Vec<u8>> = ranges
         .iter()
         .map(|Range { start, end }| {
-            format!("\r\n--{number:020}\r\n{kind}Content-Range: bytes {start}-{}/{length}\r\n\r\n", end - 1).into_bytes()
+            format!("\r\n--{number:020}\r\n{kind}Content-Range: bytes {start}-{}/{length}\r\n\r\n", end - 1)
+                .into_bytes()
         })
         .collect();
     let end = format!("\r\n--{number:020}--\r\n").into_bytes();
@@ -218,7 +227,8 @@ fn multiple(exchange: &mut Exchange<'_>, ranges: &[Range], length: u64) {
             let mut bytes = Vec::with_capacity(usize::try_from(bodies).unwrap_or(0) + extra + end.len());
             for (head, range) in heads.iter().zip(ranges) {
                 bytes.extend_from_slice(head);
-                let part = usize::try_from(range.start).unwrap_or(usize::MAX)..usize::try_from(range.end).unwrap_or(usize::MAX);
+                let part = usize::try_from(range.start).unwrap_or(usize::MAX)
+                    ..usize::try_from(range.end).unwrap_or(usize::MAX);
                 bytes.extend_from_slice(whole.get(part).unwrap_or_default());
             }
             bytes.extend_from_slice(&end);

@@ -43,11 +43,18 @@ pub enum Header {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("realip", &[
-    Directive::new("set_real_ip_from", HSL, ONE, "Trusts an address, a network, a host or unix sockets to tell the client's.",
-        from).many(),
-    Directive::new("real_ip_header", HSL, ONE, "Where a trusted proxy tells the client's address.",
-        |b, s| {
+pub static FAMILY: Family = Family::new(
+    "realip",
+    &[
+        Directive::new(
+            "set_real_ip_from",
+            HSL,
+            ONE,
+            "Trusts an address, a network, a host or unix sockets to tell the client's.",
+            from,
+        )
+        .many(),
+        Directive::new("real_ip_header", HSL, ONE, "Where a trusted proxy tells the client's address.", |b, s| {
             let header = match s.text(0) {
                 "X-Forwarded-For" => Header::ForwardedFor,
                 "proxy_protocol" => Header::ProxyProtocol,
@@ -55,10 +62,21 @@ pub static FAMILY: Family = Family::new("realip", &[
             };
             b.settings().realip.header = Some(header);
             Ok(())
-        }).default("X-Real-IP"),
-    Directive::new("real_ip_recursive", HSL, Arity::Flag, "Passes over all trusted addresses, not only the last.",
-        |b, s| { b.settings().realip.recursive = Some(value::flag(s)?); Ok(()) }).default("off"),
-])
+        })
+        .default("X-Real-IP"),
+        Directive::new(
+            "real_ip_recursive",
+            HSL,
+            Arity::Flag,
+            "Passes over all trusted addresses, not only the last.",
+            |b, s| {
+                b.settings().realip.recursive = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+    ],
+)
 .variables(&[
     Variable::without_answer("realip_remote_addr", |exchange, _, out| {
         server::address_text(&exchange.client.remote, out);
@@ -71,10 +89,14 @@ pub static FAMILY: Family = Family::new("realip", &[
         true
     }),
 ])
-.phase(Phase::Preaccess, |location| !location.values.realip.from.is_empty(), |exchange| {
-    listen_to_proxy(exchange);
-    Next::Continue
-});
+.phase(
+    Phase::Preaccess,
+    |location| !location.values.realip.from.is_empty(),
+    |exchange| {
+        listen_to_proxy(exchange);
+        Next::Continue
+    },
+);
 
 fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let text = statement.text(0);

@@ -29,14 +29,35 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("referer", &[
-    Directive::new("valid_referers", SERVER.or(LOCATION), Arity::AtLeast(1),
-        "Says which Referer fields leave $invalid_referer empty.", valid_referers).many(),
-    Directive::new("referer_hash_max_size", SERVER.or(LOCATION), ONE,
-        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("2048"),
-    Directive::new("referer_hash_bucket_size", SERVER.or(LOCATION), ONE,
-        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("64"),
-])
+pub static FAMILY: Family = Family::new(
+    "referer",
+    &[
+        Directive::new(
+            "valid_referers",
+            SERVER.or(LOCATION),
+            Arity::AtLeast(1),
+            "Says which Referer fields leave $invalid_referer empty.",
+            valid_referers,
+        )
+        .many(),
+        Directive::new(
+            "referer_hash_max_size",
+            SERVER.or(LOCATION),
+            ONE,
+            "Accepted: weir's tables size themselves",
+            |_, s| value::first_number(s).map(drop),
+        )
+        .default("2048"),
+        Directive::new(
+            "referer_hash_bucket_size",
+            SERVER.or(LOCATION),
+            ONE,
+            "Accepted: weir's tables size themselves",
+            |_, s| value::first_number(s).map(drop),
+        )
+        .default("64"),
+    ],
+)
 .variables(&[Variable::changeable("invalid_referer", invalid_referer, |_, _| {})])
 .finish(finish);
 
@@ -71,7 +92,9 @@ fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusa
         let word = word.text.as_str();
         let regex = match word.strip_prefix('~') {
             Some("") => return Err(Refusal::whole(format!("empty regex in \"{word}\""))),
-            Some(pattern) => Some(Regex::new(pattern, true, b.jit, |group| b.names.intern(group)).map_err(Refusal::whole)?),
+            Some(pattern) => {
+                Some(Regex::new(pattern, true, b.jit, |group| b.names.intern(group)).map_err(Refusal::whole)?)
+            }
             None => None,
         };
         let written = b.settings().referer.written.get_or_insert_default();

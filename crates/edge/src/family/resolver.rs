@@ -50,12 +50,29 @@ impl Declared {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("resolver", &[
-    Directive::new("resolver", HSL.or(UPSTREAM), Arity::AtLeast(1),
-        "Names the DNS servers that are asked while the edge serves: addresses, valid= ipv4= ipv6= status_zone=.", resolver),
-    Directive::new("resolver_timeout", HSL.or(UPSTREAM), ONE, "How long a name may take to be resolved.",
-        |b, s| { b.settings().resolver.timeout = Some(value::time(s)?); Ok(()) }).default("30s"),
-])
+pub static FAMILY: Family = Family::new(
+    "resolver",
+    &[
+        Directive::new(
+            "resolver",
+            HSL.or(UPSTREAM),
+            Arity::AtLeast(1),
+            "Names the DNS servers that are asked while the edge serves: addresses, valid= ipv4= ipv6= status_zone=.",
+            resolver,
+        ),
+        Directive::new(
+            "resolver_timeout",
+            HSL.or(UPSTREAM),
+            ONE,
+            "How long a name may take to be resolved.",
+            |b, s| {
+                b.settings().resolver.timeout = Some(value::time(s)?);
+                Ok(())
+            },
+        )
+        .default("30s"),
+    ],
+)
 .adopt(|new, old| {
     for zone in new.resolver.zones() {
         if let Some(old) = old.resolver.zones().into_iter().find(|old| old.name == zone.name) {
@@ -113,7 +130,8 @@ fn server(b: &Build<'_>, word: &str) -> Result<Vec<SocketAddr>, Refusal> {
     let addresses = upstream::resolve_in(b, word, 53, "resolver")?;
     let tcp: Vec<SocketAddr> = addresses.iter().filter_map(weir_net::Address::tcp).collect();
     if tcp.is_empty() {
-        return Err(Refusal::whole(format!("invalid address in resolver \"{word}\"")).todo("name servers are asked over UDP and TCP"));
+        return Err(Refusal::whole(format!("invalid address in resolver \"{word}\""))
+            .todo("name servers are asked over UDP and TCP"));
     }
     Ok(tcp)
 }
@@ -145,11 +163,26 @@ mod tests {
             ("resolver 127.0.0.1:0;", "invalid port in resolver \"127.0.0.1:0\""),
             ("resolver unix:/x;", "invalid address in resolver \"unix:/x\""),
             ("resolver 127.0.0.1; resolver 127.0.0.2;", "\"resolver\" directive is duplicate"),
-            ("upstream u { zone z 1m; server a.example resolve; }", "no resolver defined to resolve names at run time in upstream \"u\""),
-            ("resolver [::1]; upstream u { server a.example resolve; }", "resolving names at run time requires upstream \"u\" to be in shared memory"),
-            ("resolver [::1]; upstream u { zone z 1m; server a.example service=x; }", "service upstream \"a.example\" requires \"resolve\" parameter"),
-            ("resolver [::1]; upstream u { zone z 1m; server a.example:80 service=x resolve; }", "service upstream \"a.example:80\" may not have port"),
-            ("resolver [::1]; upstream u { zone z 1m; server 127.0.0.1 service=x resolve; }", "service upstream \"127.0.0.1\" requires domain name"),
+            (
+                "upstream u { zone z 1m; server a.example resolve; }",
+                "no resolver defined to resolve names at run time in upstream \"u\"",
+            ),
+            (
+                "resolver [::1]; upstream u { server a.example resolve; }",
+                "resolving names at run time requires upstream \"u\" to be in shared memory",
+            ),
+            (
+                "resolver [::1]; upstream u { zone z 1m; server a.example service=x; }",
+                "service upstream \"a.example\" requires \"resolve\" parameter",
+            ),
+            (
+                "resolver [::1]; upstream u { zone z 1m; server a.example:80 service=x resolve; }",
+                "service upstream \"a.example:80\" may not have port",
+            ),
+            (
+                "resolver [::1]; upstream u { zone z 1m; server 127.0.0.1 service=x resolve; }",
+                "service upstream \"127.0.0.1\" requires domain name",
+            ),
             ("resolver [::1]; upstream u { zone z 1m; server a.example service= resolve; }", "service is empty"),
         ] {
             assert_eq!(problems(line), [words], "{line}");

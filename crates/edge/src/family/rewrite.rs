@@ -12,7 +12,9 @@ use weir_conf::Statement;
 
 use crate::build::{Build, Kind, Scope};
 use crate::conf::LocationId;
-use crate::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, Refusal, SERVER, SERVER_IF, TWO};
+use crate::directive::{
+    Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, Refusal, SERVER, SERVER_IF, TWO,
+};
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, Family};
 use crate::log::Level;
@@ -119,22 +121,64 @@ pub type Declared = ();
 const RULES: Contexts = SERVER.or(SERVER_IF).or(LOCATION).or(LOCATION_IF);
 
 /// The family.
-pub static FAMILY: Family = Family::new("rewrite", &[
-    Directive::new("rewrite", RULES, Arity::Between(2, 3),
-        "Changes a URI that matches a regular expression.", rewrite).many(),
-    Directive::new("return", RULES, Arity::Between(1, 2),
-        "Stops processing and answers with a code, a text or a redirect.", return_).many(),
-    Directive::new("break", RULES, NONE, "Stops processing the current set of rewrite rules.",
-        |b, _| { b.scope().rules.push(Rule::Break); Ok(()) }).many(),
-    Directive::new("if", SERVER.or(LOCATION), Arity::AtLeast(1),
-        "Runs the rules inside, and in a location puts its settings in force, when a condition holds.", if_).many().block(),
-    Directive::new("set", RULES, TWO, "Sets a variable.", set).many(),
-    Directive::new("rewrite_log", RULES.or(HTTP), Arity::Flag, "Logs what rewrites do at the notice level.",
-        |b, s| { b.settings().rewrite.log = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("uninitialized_variable_warn", RULES.or(HTTP), Arity::Flag,
-        "Logs the use of variables that were never set.",
-        |b, s| { b.settings().rewrite.warn_uninitialized = Some(value::flag(s)?); Ok(()) }).default("on"),
-]);
+pub static FAMILY: Family = Family::new(
+    "rewrite",
+    &[
+        Directive::new(
+            "rewrite",
+            RULES,
+            Arity::Between(2, 3),
+            "Changes a URI that matches a regular expression.",
+            rewrite,
+        )
+        .many(),
+        Directive::new(
+            "return",
+            RULES,
+            Arity::Between(1, 2),
+            "Stops processing and answers with a code, a text or a redirect.",
+            return_,
+        )
+        .many(),
+        Directive::new("break", RULES, NONE, "Stops processing the current set of rewrite rules.", |b, _| {
+            b.scope().rules.push(Rule::Break);
+            Ok(())
+        })
+        .many(),
+        Directive::new(
+            "if",
+            SERVER.or(LOCATION),
+            Arity::AtLeast(1),
+            "Runs the rules inside, and in a location puts its settings in force, when a condition holds.",
+            if_,
+        )
+        .many()
+        .block(),
+        Directive::new("set", RULES, TWO, "Sets a variable.", set).many(),
+        Directive::new(
+            "rewrite_log",
+            RULES.or(HTTP),
+            Arity::Flag,
+            "Logs what rewrites do at the notice level.",
+            |b, s| {
+                b.settings().rewrite.log = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+        Directive::new(
+            "uninitialized_variable_warn",
+            RULES.or(HTTP),
+            Arity::Flag,
+            "Logs the use of variables that were never set.",
+            |b, s| {
+                b.settings().rewrite.warn_uninitialized = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("on"),
+    ],
+);
 
 fn rewrite(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (pattern, replacement) = (statement.text(0), statement.text(1));
@@ -338,7 +382,9 @@ mod tests {
 
     #[test]
     fn addresses_make_redirects() {
-        for (text, is) in [("http://a", true), ("https://a", true), ("$scheme://a", true), ("/http://", false), ("$scheme", true)] {
+        for (text, is) in
+            [("http://a", true), ("https://a", true), ("$scheme://a", true), ("/http://", false), ("$scheme", true)]
+        {
             assert_eq!(is_address(text), is, "{text}");
         }
     }

@@ -23,22 +23,56 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("server", &[
-    Directive::new("http", MAIN, NONE, "Holds the HTTP server directives.", http).block(),
-    Directive::new("server", HTTP, NONE, "Sets configuration for a virtual server.", server).many().block(),
-    Directive::new("listen", SERVER, Arity::AtLeast(1),
-        "Sets the address and port, or the unix socket, on which the server accepts requests.", listen).many().default("*:80"),
-    Directive::new("server_name", SERVER, Arity::AtLeast(1),
-        "Sets names of a virtual server: exact, with a wildcard at either end, or regular expressions.", server_name)
-        .many().default("\"\""),
-    Directive::new("server_name_in_redirect", HSL, Arity::Flag,
-        "Uses the first server_name in redirects instead of the Host field.",
-        |b, s| { b.settings().server.name_in_redirect = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("server_names_hash_bucket_size", HTTP, Arity::exactly(1),
-        "Accepted: weir's tables size themselves", |_, s| value::size(s).map(drop)),
-    Directive::new("server_names_hash_max_size", HTTP, Arity::exactly(1),
-        "Accepted: weir's tables size themselves", |_, s| value::size(s).map(drop)),
-]);
+pub static FAMILY: Family = Family::new(
+    "server",
+    &[
+        Directive::new("http", MAIN, NONE, "Holds the HTTP server directives.", http).block(),
+        Directive::new("server", HTTP, NONE, "Sets configuration for a virtual server.", server).many().block(),
+        Directive::new(
+            "listen",
+            SERVER,
+            Arity::AtLeast(1),
+            "Sets the address and port, or the unix socket, on which the server accepts requests.",
+            listen,
+        )
+        .many()
+        .default("*:80"),
+        Directive::new(
+            "server_name",
+            SERVER,
+            Arity::AtLeast(1),
+            "Sets names of a virtual server: exact, with a wildcard at either end, or regular expressions.",
+            server_name,
+        )
+        .many()
+        .default("\"\""),
+        Directive::new(
+            "server_name_in_redirect",
+            HSL,
+            Arity::Flag,
+            "Uses the first server_name in redirects instead of the Host field.",
+            |b, s| {
+                b.settings().server.name_in_redirect = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+        Directive::new(
+            "server_names_hash_bucket_size",
+            HTTP,
+            Arity::exactly(1),
+            "Accepted: weir's tables size themselves",
+            |_, s| value::size(s).map(drop),
+        ),
+        Directive::new(
+            "server_names_hash_max_size",
+            HTTP,
+            Arity::exactly(1),
+            "Accepted: weir's tables size themselves",
+            |_, s| value::size(s).map(drop),
+        ),
+    ],
+);
 
 /// A server's addresses and names while the file is read.
 #[derive(Default)]
@@ -170,7 +204,9 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn addresses(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() {
-            return Err(Refusal::whole(format!("no path in the unix domain socket in \"{text}\" of the \"listen\" directive")));
+            return Err(Refusal::whole(format!(
+                "no path in the unix domain socket in \"{text}\" of the \"listen\" directive"
+            )));
         }
         return Ok(vec![Address::Unix(path.into())]);
     }
@@ -233,17 +269,22 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
             is_socket_option = false;
         }
         ("bind", None) => {}
-        ("backlog", Some(n)) => options.backlog = value::number(n).filter(|n| *n > 0).and_then(|n| i32::try_from(n).ok()).ok_or_else(bad)?,
+        ("backlog", Some(n)) => {
+            options.backlog = value::number(n).filter(|n| *n > 0).and_then(|n| i32::try_from(n).ok()).ok_or_else(bad)?
+        }
         ("rcvbuf", Some(n)) => options.receive_buffer_bytes = value::size_of(n).ok_or_else(bad)? as usize,
         ("sndbuf", Some(n)) => options.send_buffer_bytes = value::size_of(n).ok_or_else(bad)? as usize,
-        ("fastopen", Some(n)) => options.fastopen = Some(value::number(n).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?),
+        ("fastopen", Some(n)) => {
+            options.fastopen = Some(value::number(n).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?)
+        }
         ("deferred", None) => options.deferred = true,
         ("reuseport", None) => options.reuseport = true,
         ("ipv6only", Some("on")) => options.ipv6only = Some(true),
         ("ipv6only", Some("off")) => options.ipv6only = Some(false),
-        ("so_keepalive", Some(text)) => options.keepalive = so_keepalive(text).ok_or_else(|| {
-            Refusal::whole(format!("invalid so_keepalive value: \"{text}\""))
-        })?,
+        ("so_keepalive", Some(text)) => {
+            options.keepalive =
+                so_keepalive(text).ok_or_else(|| Refusal::whole(format!("invalid so_keepalive value: \"{text}\"")))?
+        }
         ("proxy_protocol", None) => {
             draft.proxy_protocol = true;
             is_socket_option = false;
@@ -257,11 +298,15 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
             is_socket_option = false;
         }
         ("quic", None) => {
-            return Err(Refusal::whole(format!("the \"{key}\" parameter requires a module that weir does not have yet"))
-                .todo("remove this listener: clients fall back to HTTP/2 and HTTP/1.1 over TCP"));
+            return Err(Refusal::whole(format!(
+                "the \"{key}\" parameter requires a module that weir does not have yet"
+            ))
+            .todo("remove this listener: clients fall back to HTTP/2 and HTTP/1.1 over TCP"));
         }
         ("setfib" | "accept_filter", Some(_)) | ("multipath", None) => {
-            return Err(Refusal::whole(format!("\"{key}\" is not supported on this platform, ignored parameter \"{word}\"")));
+            return Err(Refusal::whole(format!(
+                "\"{key}\" is not supported on this platform, ignored parameter \"{word}\""
+            )));
         }
         _ => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
     }
@@ -342,7 +387,8 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
     } else {
         vec![NameKind::Exact(lower.clone())]
     };
-    let shown = if lower == "$hostname" { crate::log::hostname().to_owned() } else { lower.trim_start_matches('.').to_owned() };
+    let shown =
+        if lower == "$hostname" { crate::log::hostname().to_owned() } else { lower.trim_start_matches('.').to_owned() };
     Ok(Name { shown, kinds })
 }
 

@@ -42,8 +42,13 @@ pub type Declared = ();
 pub const SLICE_BYTES_MAX: u64 = 256 << 20;
 
 /// The family.
-pub static FAMILY: Family = Family::new("slice", &[
-    Directive::new("slice", HSL, ONE, "The size of the parts in which a large answer is asked for; 0 for the whole.",
+pub static FAMILY: Family = Family::new(
+    "slice",
+    &[Directive::new(
+        "slice",
+        HSL,
+        ONE,
+        "The size of the parts in which a large answer is asked for; 0 for the whole.",
         |b, s| {
             let size = value::size(s)?;
             if size > SLICE_BYTES_MAX {
@@ -51,8 +56,10 @@ pub static FAMILY: Family = Family::new("slice", &[
             }
             b.settings().slice.size = Some(size);
             Ok(())
-        }).default("0"),
-])
+        },
+    )
+    .default("0")],
+)
 .variables(&[Variable::without_answer("slice_range", |exchange, _, out| {
     let size = exchange.location.values.slice.size;
     if size == 0 {
@@ -252,7 +259,13 @@ fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes:
 }
 
 /// Fetches a further part, through the cache if there is one.
-async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, start: u64, length: u64, etag: &[u8]) -> Result<Lease, Gone> {
+async fn part(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    start: u64,
+    length: u64,
+    etag: &[u8],
+) -> Result<Lease, Gone> {
     let size = exchange.location.values.slice.size;
     let parts = Parts::of(
         exchange.request.head_alone(),

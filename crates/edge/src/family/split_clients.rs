@@ -18,9 +18,12 @@ crate::settings! {}
 pub type Declared = Vec<Split>;
 
 /// The family.
-pub static FAMILY: Family = Family::new("split_clients", &[
-    Directive::new("split_clients", HTTP, TWO, "Makes a variable that splits clients by percentages.", split).many().block(),
-]);
+pub static FAMILY: Family = Family::new(
+    "split_clients",
+    &[Directive::new("split_clients", HTTP, TWO, "Makes a variable that splits clients by percentages.", split)
+        .many()
+        .block()],
+);
 
 /// One `split_clients` block.
 pub struct Split {
@@ -149,9 +152,16 @@ mod tests {
 
     #[test]
     fn percentages_have_two_digits() {
-        for (text, value) in
-            [("50", Some(5000)), ("0.5", Some(50)), ("33.33", Some(3333)), ("1.234", None), ("", None), (".", None), ("x", None), (".5", Some(50))]
-        {
+        for (text, value) in [
+            ("50", Some(5000)),
+            ("0.5", Some(50)),
+            ("33.33", Some(3333)),
+            ("1.234", None),
+            ("", None),
+            (".", None),
+            ("x", None),
+            (".5", Some(50)),
+        ] {
             assert_eq!(hundredths(text), value, "{text:?}");
         }
     }

@@ -71,17 +71,29 @@ pub enum Alias {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("static_files", &[
-    Directive::new("root", HSL.or(LOCATION_IF), ONE, "The directory URIs are looked up in.", |b, s| root(b, s, false))
+pub static FAMILY: Family = Family::new(
+    "static_files",
+    &[
+        Directive::new("root", HSL.or(LOCATION_IF), ONE, "The directory URIs are looked up in.", |b, s| {
+            root(b, s, false)
+        })
         .default("html"),
-    Directive::new("alias", LOCATION, ONE, "The directory, or the file, that stands for the location.",
-        |b, s| root(b, s, true)),
-    Directive::new("types", HSL, NONE, "Maps file name extensions to media types.", types).block().many(),
-    Directive::new("default_type", HSL, ONE, "The media type of files whose extension is in no map.",
-        |b, s| { b.settings().static_files.default_type = Some(Arc::from(s.text(0))); Ok(()) }).default("text/plain"),
-    Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag of modification time and size.",
-        |b, s| { b.settings().static_files.etag = Some(value::flag(s)?); Ok(()) }).default("on"),
-])
+        Directive::new("alias", LOCATION, ONE, "The directory, or the file, that stands for the location.", |b, s| {
+            root(b, s, true)
+        }),
+        Directive::new("types", HSL, NONE, "Maps file name extensions to media types.", types).block().many(),
+        Directive::new("default_type", HSL, ONE, "The media type of files whose extension is in no map.", |b, s| {
+            b.settings().static_files.default_type = Some(Arc::from(s.text(0)));
+            Ok(())
+        })
+        .default("text/plain"),
+        Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag of modification time and size.", |b, s| {
+            b.settings().static_files.etag = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("on"),
+    ],
+)
 .variables(&[
     Variable::without_answer("document_root", document_root),
     Variable::without_answer("realpath_root", realpath_root),
@@ -94,7 +106,9 @@ fn root(b: &mut Build<'_>, statement: &Statement, is_alias: bool) -> Result<(), 
     let name = statement.name.text.as_str();
     if let Some(Some(earlier)) = &b.settings().static_files.root {
         let other = if earlier.alias == Alias::Off { "root" } else { "alias" };
-        return Err(Refusal::whole(format!("\"{name}\" directive is duplicate, \"{other}\" directive was specified earlier")));
+        return Err(Refusal::whole(format!(
+            "\"{name}\" directive is duplicate, \"{other}\" directive was specified earlier"
+        )));
     }
     let text = statement.text(0);
     for variable in ["document_root", "realpath_root"] {
@@ -177,10 +191,8 @@ pub fn path(exchange: &mut Exchange<'_>) -> Option<(Vec<u8>, usize)> {
     let alias = alias(exchange);
     if alias != Alias::Off && exchange.uri_changed {
         let name = &exchange.location.name;
-        exchange.log(
-            Level::Alert,
-            format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten"),
-        );
+        exchange
+            .log(Level::Alert, format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten"));
         return None;
     }
     let mut path = Vec::with_capacity(128);

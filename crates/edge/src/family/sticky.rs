@@ -135,7 +135,8 @@ fn variable(b: &mut Build<'_>, word: &str) -> Result<Template, Refusal> {
 
 fn cookie<'w>(b: &mut Build<'_>, mut words: impl Iterator<Item = &'w str>) -> Result<Sticky, Refusal> {
     let name = words.next().filter(|name| !name.is_empty());
-    let mut cookie = Cookie { name: name.ok_or_else(|| Refusal::directive("empty cookie name"))?.to_owned(), ..Cookie::default() };
+    let mut cookie =
+        Cookie { name: name.ok_or_else(|| Refusal::directive("empty cookie name"))?.to_owned(), ..Cookie::default() };
     for word in words {
         let (key, text) = word.split_once('=').map_or((word, None), |(key, text)| (key, Some(text)));
         let is_again = match (key, text) {
@@ -199,7 +200,8 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
             _ => return Err(Refusal::whole(format!("unknown parameter \"{word}\""))),
         }
     }
-    for (is_missing, key) in [(lookups.is_empty(), "lookup"), (creates.is_empty(), "create"), (place.is_none(), "zone")] {
+    for (is_missing, key) in [(lookups.is_empty(), "lookup"), (creates.is_empty(), "create"), (place.is_none(), "zone")]
+    {
         if is_missing {
             return Err(Refusal::directive(format!("\"{key}\" parameter is not specified")));
         }

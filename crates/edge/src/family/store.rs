@@ -43,11 +43,21 @@ pub enum Store {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("store", &[
-    Directive::new("proxy_store", HSL, ONE, "Saves answers as files: on, off, or the file's path.", store).default("off"),
-    Directive::new("proxy_store_access", HSL, Arity::Between(1, 3), "The rights of those files: user:rw group:r all:r.", access)
+pub static FAMILY: Family = Family::new(
+    "store",
+    &[
+        Directive::new("proxy_store", HSL, ONE, "Saves answers as files: on, off, or the file's path.", store)
+            .default("off"),
+        Directive::new(
+            "proxy_store_access",
+            HSL,
+            Arity::Between(1, 3),
+            "The rights of those files: user:rw group:r all:r.",
+            access,
+        )
         .default("user:rw"),
-]);
+    ],
+);
 
 fn store(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let store = match statement.text(0) {
@@ -181,8 +191,9 @@ mod tests {
             ("user:x", Err("invalid value \"user:x\"")),
             ("nobody:r", Err("invalid value \"nobody:r\"")),
         ] {
-            let (conf, said) =
-                of_text(&format!("events {{}} http {{ proxy_store_access {words}; server {{ listen 127.0.0.1:1; }} }}"));
+            let (conf, said) = of_text(&format!(
+                "events {{}} http {{ proxy_store_access {words}; server {{ listen 127.0.0.1:1; }} }}"
+            ));
             match mode {
                 Ok(mode) => assert_eq!(conf.unwrap().locations[0].values.store.access, mode, "{words}"),
                 Err(words) => assert_eq!(said, [words]),

@@ -47,10 +47,16 @@ enum Last {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("try_files", &[
-    Directive::new("try_files", SERVER.or(LOCATION), Arity::AtLeast(2),
-        "Uses the first file that exists; else goes to the last parameter: a URI, a named location or =code.", try_files),
-])
+pub static FAMILY: Family = Family::new(
+    "try_files",
+    &[Directive::new(
+        "try_files",
+        SERVER.or(LOCATION),
+        Arity::AtLeast(2),
+        "Uses the first file that exists; else goes to the last parameter: a URI, a named location or =code.",
+        try_files,
+    )],
+)
 .phase(Phase::Precontent, |location| location.values.try_files.tries.is_some(), answer)
 .finish(finish);
 
@@ -177,7 +183,9 @@ mod tests {
 
     #[test]
     fn codes_are_numbers_of_three_digits() {
-        for (last, expected) in [("=404", None), ("=1000", Some("invalid code \"=1000\"")), ("=", Some("invalid code \"=\""))] {
+        for (last, expected) in
+            [("=404", None), ("=1000", Some("invalid code \"=1000\"")), ("=", Some("invalid code \"=\""))]
+        {
             let (_, problems) = of_text(&format!("events {{}} http {{ server {{ try_files $uri {last}; }} }}"));
             assert_eq!(problems.first().map(String::as_str), expected, "{last}");
         }

@@ -24,9 +24,7 @@ pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
         list(&x.tries, out, |one, out| text(out, one.peer.as_bytes()))
     }),
     Variable::without_answer("upstream_status", |x, _, out| {
-        list(&x.tries, out, |one, out| {
-            one.status != 0 && decimal(out, u64::from(one.status))
-        })
+        list(&x.tries, out, |one, out| one.status != 0 && decimal(out, u64::from(one.status)))
     }),
     Variable::without_answer("upstream_connect_time", |x, _, out| {
         list(&x.tries, out, |one, out| time(one.connect_us.map(u64::from), out))
@@ -85,11 +83,7 @@ fn cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -
     let Some(origin) = &exchange.origin else {
         return false;
     };
-    let mut lines = origin
-        .head
-        .fields
-        .iter()
-        .filter(|field| field.known == Some(Known::SetCookie));
+    let mut lines = origin.head.fields.iter().filter(|field| field.known == Some(Known::SetCookie));
     lines
         .find_map(|field| set_cookie(field.value.of(&origin.bytes), argument.name.as_bytes()))
         .is_some_and(|value| text(out, value))
@@ -97,16 +91,7 @@ fn cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -
 
 /// Trailers are kept only where they are passed on (`proxy_pass_trailers`).
 fn trailer(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    joined(
-        exchange
-            .response
-            .trailers
-            .iter()
-            .map(|field| (field.name, field.value)),
-        &argument.name,
-        b", ",
-        out,
-    )
+    joined(exchange.response.trailers.iter().map(|field| (field.name, field.value)), &argument.name, b", ", out)
 }
 
 #[cfg(test)]
@@ -130,13 +115,8 @@ mod tests {
             attempt("unix:/s", 0, Some(1_003), true),
         ];
         let peers = shown(&tries, |one, out| text(out, one.peer.as_bytes()));
-        assert_eq!(
-            peers.as_deref(),
-            Some("127.0.0.1:81, 127.0.0.1:82 : unix:/s")
-        );
-        let status = shown(&tries, |one, out| {
-            one.status != 0 && decimal(out, u64::from(one.status))
-        });
+        assert_eq!(peers.as_deref(), Some("127.0.0.1:81, 127.0.0.1:82 : unix:/s"));
+        let status = shown(&tries, |one, out| one.status != 0 && decimal(out, u64::from(one.status)));
         assert_eq!(status.as_deref(), Some("502, 200 : -"));
         let times = shown(&tries, |one, out| time(one.header_us, out));
         assert_eq!(times.as_deref(), Some("-, 0.012 : 1.003"));

@@ -56,67 +56,37 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::without_answer("content_length", request::content_length),
     Variable::without_answer("content_type", fields::content_type),
     Variable::without_answer("pipe", request::pipe),
-    Variable::changeable(
-        "limit_rate",
-        |x, _, out| decimal(out, x.limit_rate.unwrap_or(0)),
-        request::set_limit_rate,
-    ),
+    Variable::changeable("limit_rate", |x, _, out| decimal(out, x.limit_rate.unwrap_or(0)), request::set_limit_rate),
     Variable::without_answer("status", status),
     Variable::without_answer("bytes_sent", |x, _, out| decimal(out, x.bytes_sent)),
     // nginx counts the framing of chunked bodies in, so this is not `Exchange::body_bytes_sent`.
     Variable::without_answer("body_bytes_sent", |x, _, out| {
         decimal(out, x.bytes_sent.saturating_sub(x.head_bytes_sent))
     }),
-    Variable::without_answer("server_name", |x, _, out| {
-        text(out, x.server.name.as_bytes())
-    }),
+    Variable::without_answer("server_name", |x, _, out| text(out, x.server.name.as_bytes())),
     Variable::without_answer("server_addr", connection::server_addr),
     Variable::without_answer("server_port", connection::server_port),
     Variable::without_answer("remote_port", connection::remote_port),
     Variable::without_answer("binary_remote_addr", connection::binary_remote_addr),
     Variable::without_answer("connection", |x, _, out| decimal(out, x.client.number)),
-    Variable::without_answer("connection_requests", |x, _, out| {
-        decimal(out, x.number_on_connection)
-    }),
+    Variable::without_answer("connection_requests", |x, _, out| decimal(out, x.number_on_connection)),
     Variable::without_answer("connection_time", |x, _, out| {
-        seconds(
-            out,
-            clock::now().saturating_duration_since(x.client.accepted),
-        )
+        seconds(out, clock::now().saturating_duration_since(x.client.accepted))
     }),
     Variable::without_answer("proxy_protocol_addr", connection::proxied_source_addr),
     Variable::without_answer("proxy_protocol_port", connection::proxied_source_port),
-    Variable::without_answer(
-        "proxy_protocol_server_addr",
-        connection::proxied_destination_addr,
-    ),
-    Variable::without_answer(
-        "proxy_protocol_server_port",
-        connection::proxied_destination_port,
-    ),
+    Variable::without_answer("proxy_protocol_server_addr", connection::proxied_destination_addr),
+    Variable::without_answer("proxy_protocol_server_port", connection::proxied_destination_port),
     Variable::without_answer("proxy_protocol_tlv_", connection::proxied_tlv),
-    Variable::without_answer("tcpinfo_rtt", |x, _, out| {
-        connection::tcp_info(x, out, |info| info.rtt_us)
-    }),
-    Variable::without_answer("tcpinfo_rttvar", |x, _, out| {
-        connection::tcp_info(x, out, |info| info.rttvar_us)
-    }),
-    Variable::without_answer("tcpinfo_snd_cwnd", |x, _, out| {
-        connection::tcp_info(x, out, |info| info.snd_cwnd)
-    }),
-    Variable::without_answer("tcpinfo_rcv_space", |x, _, out| {
-        connection::tcp_info(x, out, |info| info.rcv_space)
-    }),
+    Variable::without_answer("tcpinfo_rtt", |x, _, out| connection::tcp_info(x, out, |info| info.rtt_us)),
+    Variable::without_answer("tcpinfo_rttvar", |x, _, out| connection::tcp_info(x, out, |info| info.rttvar_us)),
+    Variable::without_answer("tcpinfo_snd_cwnd", |x, _, out| connection::tcp_info(x, out, |info| info.snd_cwnd)),
+    Variable::without_answer("tcpinfo_rcv_space", |x, _, out| connection::tcp_info(x, out, |info| info.rcv_space)),
     Variable::without_answer("hostname", |_, _, out| text(out, hostname().as_bytes())),
-    Variable::without_answer("pid", |_, _, out| {
-        decimal(out, u64::from(std::process::id()))
-    }),
+    Variable::without_answer("pid", |_, _, out| decimal(out, u64::from(std::process::id()))),
     Variable::without_answer("nginx_version", |_, _, out| text(out, VERSION.as_bytes())),
     Variable::without_answer("msec", |_, _, out| {
-        seconds(
-            out,
-            clock::wall().duration_since(UNIX_EPOCH).unwrap_or_default(),
-        )
+        seconds(out, clock::wall().duration_since(UNIX_EPOCH).unwrap_or_default())
     }),
     Variable::without_answer("time_local", |_, _, out| text(out, &time::common())),
     Variable::without_answer("time_iso8601", |_, _, out| text(out, &time::iso8601())),
@@ -130,10 +100,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("sent_http_location", fields::sent),
     Variable::new("sent_http_connection", fields::sent_connection),
     Variable::new("sent_http_keep_alive", fields::sent_keep_alive),
-    Variable::new(
-        "sent_http_transfer_encoding",
-        fields::sent_transfer_encoding,
-    ),
+    Variable::new("sent_http_transfer_encoding", fields::sent_transfer_encoding),
     Variable::new("sent_http_", fields::sent),
     Variable::new("sent_trailer_", fields::sent_trailer),
 ]);
@@ -145,8 +112,7 @@ pub(crate) fn scheme(client: &crate::exchange::Client) -> &'static [u8] {
 
 /// `$status`: three digits; `009` for an HTTP/0.9 request without a response, as in nginx.
 fn status(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    let is_old = exchange.request.version() == weir_wire::Version::Http09
-        && !exchange.request.line().is_empty();
+    let is_old = exchange.request.version() == weir_wire::Version::Http09 && !exchange.request.line().is_empty();
     let status = match exchange.response.status {
         0 if is_old => 9,
         status => status,
@@ -228,19 +194,10 @@ mod tests {
     #[test]
     fn addresses_are_written_as_nginx_writes_them() {
         for (address, shown) in [
-            (
-                SocketAddress::Tcp("127.0.0.1:80".parse().unwrap()),
-                "127.0.0.1",
-            ),
-            (
-                SocketAddress::Tcp("10.200.99.100:80".parse().unwrap()),
-                "10.200.99.100",
-            ),
+            (SocketAddress::Tcp("127.0.0.1:80".parse().unwrap()), "127.0.0.1"),
+            (SocketAddress::Tcp("10.200.99.100:80".parse().unwrap()), "10.200.99.100"),
             (SocketAddress::Tcp("[::1]:80".parse().unwrap()), "::1"),
-            (
-                SocketAddress::Tcp("[2001:db8::5]:80".parse().unwrap()),
-                "2001:db8::5",
-            ),
+            (SocketAddress::Tcp("[2001:db8::5]:80".parse().unwrap()), "2001:db8::5"),
             (SocketAddress::Unix("".into()), "unix:"),
             (SocketAddress::Unix("/run/s".into()), "unix:/run/s"),
         ] {
@@ -252,12 +209,7 @@ mod tests {
 
     #[test]
     fn times_have_three_decimals() {
-        for (millis, shown) in [
-            (0, "0.000"),
-            (7, "0.007"),
-            (1_234, "1.234"),
-            (60_050, "60.050"),
-        ] {
+        for (millis, shown) in [(0, "0.000"), (7, "0.007"), (1_234, "1.234"), (60_050, "60.050")] {
             let mut out = Vec::new();
             seconds(&mut out, Duration::from_millis(millis));
             assert_eq!(String::from_utf8_lossy(&out), shown);
@@ -266,9 +218,7 @@ mod tests {
 
     #[test]
     fn no_variable_is_defined_twice() {
-        let all = crate::family::FAMILIES
-            .iter()
-            .flat_map(|family| family.variables);
+        let all = crate::family::FAMILIES.iter().flat_map(|family| family.variables);
         let mut names: Vec<&str> = all.map(|variable| variable.name).collect();
         names.sort_unstable();
         let count = names.len();

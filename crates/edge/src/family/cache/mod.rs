@@ -28,11 +28,11 @@ use crate::cache::personal::ToldApart;
 use crate::cache::policy::{Ignored, Policy, UseStale, Valid};
 use crate::cache::store::Zone;
 use crate::conn::Conn;
-use crate::live::board::Leg;
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;
-use crate::family::{Family, slice};
 use crate::family::upstream::forward::{self, Answer};
+use crate::family::{Family, slice};
+use crate::live::board::Leg;
 use crate::phase::Outcome;
 use crate::value;
 use crate::variable::Template;
@@ -103,13 +103,14 @@ impl Declared {
     pub fn open(&self, temporary: impl Fn(usize) -> String, identity: Option<&Identity>) {
         self.zones.get_or_init(|| {
             let inherited = self.inherited.iter().cloned().chain(std::iter::repeat(None));
-            let opened = self.paths.iter().zip(inherited).enumerate().map(|(number, (path, inherited))| match inherited {
-                Some(opened) => {
-                    opened.zone.retune(path.tuning());
-                    opened
-                }
-                None => Opened::new(path.open(&temporary(number), identity)),
-            });
+            let opened =
+                self.paths.iter().zip(inherited).enumerate().map(|(number, (path, inherited))| match inherited {
+                    Some(opened) => {
+                        opened.zone.retune(path.tuning());
+                        opened
+                    }
+                    None => Opened::new(path.open(&temporary(number), identity)),
+                });
             opened.collect()
         });
     }
@@ -530,10 +531,7 @@ mod tests {
                 "invalid use_temp_path value \"use_temp_path=x\", it must be \"on\" or \"off\"",
             ),
             ("proxy_cache_path /c keys_zone=a:1m x=1;", "invalid parameter \"x=1\""),
-            (
-                "proxy_cache_path /c keys_zone=a:1m; proxy_cache_path /d keys_zone=a:1m;",
-                "duplicate zone \"a\"",
-            ),
+            ("proxy_cache_path /c keys_zone=a:1m; proxy_cache_path /d keys_zone=a:1m;", "duplicate zone \"a\""),
             ("proxy_cache b;", "\"proxy_cache\" zone \"b\" is unknown"),
             ("proxy_cache_valid 200 x;", "invalid time value \"x\""),
             ("proxy_cache_valid 99 1s;", "invalid status \"99\""),

@@ -224,14 +224,17 @@ mod tests {
         assert!(Variable::new("any", |_, _, _| true).reads_answer);
         assert!(has_ready_heads("none"));
         for variable in FAMILIES.iter().flat_map(|family| family.variables) {
-            let name = if variable.name.ends_with('_') { format!("{}x", variable.name) } else { variable.name.to_owned() };
+            let name =
+                if variable.name.ends_with('_') { format!("{}x", variable.name) } else { variable.name.to_owned() };
             assert_eq!(has_ready_heads(&format!("${name}")), !variable.reads_answer, "${name}");
         }
     }
 
     #[test]
     fn what_tells_of_fields_of_the_answer_reads_it() {
-        for name in ["sent_http_etag", "sent_trailer_x", "upstream_http_etag", "upstream_trailer_x", "upstream_cookie_a"] {
+        for name in
+            ["sent_http_etag", "sent_trailer_x", "upstream_http_etag", "upstream_trailer_x", "upstream_cookie_a"]
+        {
             assert!(reads_answer(name), "${name}");
         }
     }

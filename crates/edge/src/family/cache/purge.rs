@@ -34,7 +34,8 @@ pub fn answer(exchange: &mut Exchange<'_>, zone: &Zone) -> Answer {
             }
         }
         count => {
-            let what = format_args!("client names {count} tags to purge, {TAGS_MAX} at a time are taken: nothing purged");
+            let what =
+                format_args!("client names {count} tags to purge, {TAGS_MAX} at a time are taken: nothing purged");
             exchange.log(Level::Error, what);
             return Answer::Outcome(Outcome::Status(400));
         }

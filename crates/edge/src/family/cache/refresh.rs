@@ -16,8 +16,8 @@ use crate::cache::store::{Refreshed, Status};
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};
-use crate::family::{live, otel};
 use crate::family::upstream::forward;
+use crate::family::{live, otel};
 use crate::log::{self, Level};
 use crate::phase::Outcome;
 use crate::relay;
@@ -110,7 +110,8 @@ pub fn start(exchange: &mut Exchange<'_>, conn: &Conn, visit: Visit) -> bool {
 }
 
 async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
-    let Twin { worker, generation, server, location, request, slots, uri, args, flags, told_address, trace, visit } = twin;
+    let Twin { worker, generation, server, location, request, slots, uri, args, flags, told_address, trace, visit } =
+        twin;
     let conf = &*generation.conf;
     let client = conn.client.clone();
     let (now, wall_ms) = (clock::now(), clock::unix_ms());

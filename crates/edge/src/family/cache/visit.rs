@@ -71,7 +71,8 @@ impl Default for Key {
 impl Visit {
     /// Whether it is as new: most exchanges ask once, and making another costs more than looking.
     pub fn is_untouched(&self) -> bool {
-        let has_said = self.status.is_some() || self.reason.is_some() || self.zone.is_some() || self.invalidates.is_some();
+        let has_said =
+            self.status.is_some() || self.reason.is_some() || self.zone.is_some() || self.invalidates.is_some();
         let holds = self.old.is_some() || self.shown.is_some() || self.leader.is_some() || self.fill.is_some();
         let keeps = self.packing.is_some() || self.saving.is_some() || self.watch.is_some() || self.written.is_some();
         let asks = self.wants_whole || self.converts_head || self.revalidates;

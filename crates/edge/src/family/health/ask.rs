@@ -69,7 +69,8 @@ pub(super) async fn ask(
 ) -> Ended {
     let conf = &*generation.conf;
     let location = conf.location(placed.location);
-    let address = group.get().and_then(|upstream| upstream.addresses.get(peer)).map(|address| at_port(address, check.port));
+    let address =
+        group.get().and_then(|upstream| upstream.addresses.get(peer)).map(|address| at_port(address, check.port));
     let (Some(pass), Some(address)) = (&location.values.proxy.pass, address) else {
         return Ended::NotMade("no server to ask".to_owned());
     };
@@ -83,7 +84,8 @@ pub(super) async fn ask(
     let (path, args) = check.asked().split_once('?').unwrap_or((check.asked(), ""));
     let parts = Parts::of(request(check), SlotStore::default(), path.into(), args.into());
     let (now, wall_ms) = (clock::now(), clock::unix_ms());
-    let mut exchange = Exchange::new(conf, worker, generation, &client, conf.server(placed.server), parts, now, wall_ms);
+    let mut exchange =
+        Exchange::new(conf, worker, generation, &client, conf.server(placed.server), parts, now, wall_ms);
     exchange.location = location;
     exchange.body = RequestBody::Gone;
     let question = Question { check, placed, pass, group, peer, address };
@@ -124,10 +126,9 @@ async fn within_time(exchange: &mut Exchange<'_>, conn: &mut Conn, question: &Qu
     let mut asking = pin!(question.ask(exchange, conn, target));
     poll_fn(|context| match asking.as_mut().poll(context) {
         Poll::Ready(ended) => Poll::Ready(ended),
-        Poll::Pending => limit.poll_expired().map(|()| Ended::Failed {
-            why: Failure::TimedOut.to_string(),
-            doing: Step::ReadResponse.doing(),
-        }),
+        Poll::Pending => limit
+            .poll_expired()
+            .map(|()| Ended::Failed { why: Failure::TimedOut.to_string(), doing: Step::ReadResponse.doing() }),
     })
     .await
 }
@@ -249,7 +250,13 @@ impl Question<'_> {
     }
 
     /// The same of a gRPC call, whose status comes behind the body, or in place of one.
-    async fn judge_call(&self, exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>, call: &grpc::Call) -> Ended {
+    async fn judge_call(
+        &self,
+        exchange: &mut Exchange<'_>,
+        origin: &Origin,
+        link: Box<Link>,
+        call: &grpc::Call,
+    ) -> Ended {
         exchange.step = Step::ReadResponse;
         let mut body = buffer::lease(0);
         let trailers = match self.read(exchange, origin, link, &mut body).await {
@@ -259,7 +266,8 @@ impl Question<'_> {
         let is_status = |name: &[u8]| name.eq_ignore_ascii_case(b"grpc-status");
         let behind = trailers.iter().find(|field| is_status(field.name)).map(|field| field.value);
         let mut fields = origin.head.fields.iter();
-        let before = fields.find(|field| is_status(field.name.of(&origin.bytes))).map(|field| field.value.of(&origin.bytes));
+        let before =
+            fields.find(|field| is_status(field.name.of(&origin.bytes))).map(|field| field.value.of(&origin.bytes));
         match call.judge(origin.head.status, behind.or(before), &body) {
             Ok(()) => Ended::Passed,
             Err(why) => Ended::Failed { why, doing: "checking gRPC status" },
@@ -304,7 +312,9 @@ impl Question<'_> {
 /// Whether a failure says nothing of the peer.
 fn is_ours(failure: &Failure) -> bool {
     match failure {
-        Failure::Connect(error) => weir_net::is_out_of_files(error) || error.kind() == std::io::ErrorKind::AddrNotAvailable,
+        Failure::Connect(error) => {
+            weir_net::is_out_of_files(error) || error.kind() == std::io::ErrorKind::AddrNotAvailable
+        }
         Failure::Tls(Fault::Certificate(_)) | Failure::TableFull | Failure::Unsendable(_) => true,
         Failure::Tls(Fault::Handshake(_) | Fault::OtherName(_))
         | Failure::Send(_)

@@ -34,10 +34,13 @@ impl Call {
         if status != 200 {
             return Err(format!("status {status} is not one of gRPC"));
         }
-        let code = grpc_status.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse::<u16>().ok());
+        let code =
+            grpc_status.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse::<u16>().ok());
         match code {
             None => Err("the answer has no gRPC status".to_owned()),
-            Some(0) if grpc::message(body).and_then(|message| protobuf::first_number(1, message)) == Some(SERVING) => Ok(()),
+            Some(0) if grpc::message(body).and_then(|message| protobuf::first_number(1, message)) == Some(SERVING) => {
+                Ok(())
+            }
             Some(0) => Err("the service is not serving".to_owned()),
             Some(code) if code == self.status => Ok(()),
             Some(code) => Err(format!("gRPC status {code} is not one that passes")),

@@ -145,7 +145,9 @@ impl Test {
     /// Reads a variable of a `require` line.
     pub fn require(b: &mut Build<'_>, text: &str) -> Result<Test, Refusal> {
         if !text.starts_with('$') {
-            return Err(Refusal::whole(format!("invalid variable name \"{text}\"")).todo("a variable begins with \"$\""));
+            return Err(
+                Refusal::whole(format!("invalid variable name \"{text}\"")).todo("a variable begins with \"$\"")
+            );
         }
         Ok(Test(Kind::Require(b.template(text)?)))
     }
@@ -176,7 +178,9 @@ impl HeaderTest {
             Wanted::Value(wanted) => values.any(|value| value == &**wanted),
             Wanted::OtherValue(unwanted) => is_there && values.all(|value| value != &**unwanted),
             Wanted::Matching(regex) => values.any(|value| regex.is_match(value).unwrap_or(false)),
-            Wanted::NotMatching(regex) => is_there && values.all(|value| regex.is_match(value).is_ok_and(|matches| !matches)),
+            Wanted::NotMatching(regex) => {
+                is_there && values.all(|value| regex.is_match(value).is_ok_and(|matches| !matches))
+            }
         }
     }
 }
@@ -186,7 +190,8 @@ fn range(text: &str) -> Result<(u16, u16), Refusal> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     match (code(low), code(high)) {
         (Some(low), Some(high)) if low <= high => Ok((low, high)),
-        _ => Err(Refusal::whole(format!("invalid status \"{text}\"")).todo("write a code from 100 to 599, or a range such as 200-399")),
+        _ => Err(Refusal::whole(format!("invalid status \"{text}\""))
+            .todo("write a code from 100 to 599, or a range such as 200-399")),
     }
 }
 
@@ -261,9 +266,12 @@ mod tests {
 
     #[test]
     fn bodies() {
-        for (line, expected) in
-            [("body ~ \"Welcome .*!\";", true), ("body !~ maintenance;", true), ("body ~ bye;", false), ("body !~ ^Welcome;", false)]
-        {
+        for (line, expected) in [
+            ("body ~ \"Welcome .*!\";", true),
+            ("body !~ maintenance;", true),
+            ("body ~ bye;", false),
+            ("body !~ ^Welcome;", false),
+        ] {
             let read = read(line).unwrap();
             let is_met = matches!(&read.0[0].0, Kind::Body(test) if test.is_met(b"Welcome to nginx!"));
             assert_eq!((read.looks_at_body(), is_met), (true, expected), "{line}");

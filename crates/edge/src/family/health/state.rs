@@ -237,7 +237,10 @@ mod tests {
         assert_eq!(is_after(&persistent, false, &persistent), State::Unhealthy);
         assert_eq!(is_after(&rule("/", 1, 1), false, &rule("/", 2, 2)), State::Unhealthy);
         assert_eq!(is_after(&rule("/", 1, 1), false, &rule("/other", 1, 1)), State::Up);
-        assert_eq!(is_after(&mandatory, false, &Rule { asks: "/other".to_owned(), ..persistent.clone() }), State::Checking);
+        assert_eq!(
+            is_after(&mandatory, false, &Rule { asks: "/other".to_owned(), ..persistent.clone() }),
+            State::Checking
+        );
         let from_nothing = Health::follow(&health(&[persistent]), None);
         assert_eq!(from_nothing.shown().state, State::Up);
     }

@@ -158,7 +158,9 @@ impl Rounds {
                 say(Level::Warn, format_args!("peer is unhealthy while {doing}"));
             }
             Ended::Failed { why, doing } => say(Level::Info, format_args!("{why} while {doing}")),
-            Ended::Passed if turned == Some(State::Up) => say(Level::Notice, format_args!("peer is healthy while health checking")),
+            Ended::Passed if turned == Some(State::Up) => {
+                say(Level::Notice, format_args!("peer is healthy while health checking"))
+            }
             Ended::Passed => {}
         }
     }

@@ -150,7 +150,9 @@ fn change(body: &Value, done: &str) -> Result<Change, Refused> {
     };
     let expire = expire.map(|expire| {
         let milliseconds = expire.as_u64().filter(|milliseconds| *milliseconds > 0).map(Duration::from_millis);
-        milliseconds.filter(|time| *time <= TIMEOUT_MAX).ok_or_else(|| misformed("expire is milliseconds, 1 to 24 days"))
+        milliseconds
+            .filter(|time| *time <= TIMEOUT_MAX)
+            .ok_or_else(|| misformed("expire is milliseconds, 1 to 24 days"))
     });
     let expire = expire.transpose()?;
     if value.is_none() && expire.is_none() {

@@ -239,9 +239,16 @@ mod tests {
     #[test]
     fn the_longest_prefix_counts() {
         let pairs = of(Kind::Prefix, &["/a", "/a/b", "/a/bc/d", "/b", "z"]);
-        for (text, key) in
-            [("/a", "/a"), ("/a/b/c", "/a/b"), ("/a/bc/x", "/a/b"), ("/aa", "/a"), ("/", ""), ("/c", ""), ("", ""), ("zz", "z")]
-        {
+        for (text, key) in [
+            ("/a", "/a"),
+            ("/a/b/c", "/a/b"),
+            ("/a/bc/x", "/a/b"),
+            ("/aa", "/a"),
+            ("/", ""),
+            ("/c", ""),
+            ("", ""),
+            ("zz", "z"),
+        ] {
             assert_eq!(found(&pairs, text), key, "{text}");
         }
     }

@@ -87,7 +87,9 @@ mod tests {
         read(path, &mut pairs, 80).unwrap();
         let kept: Vec<_> = pairs.iter(0).map(|(key, pair)| (key.to_vec(), pair.clone())).collect();
         assert_eq!(kept, [(b"a\"\n".to_vec(), pair("é", None)), (b"b".to_vec(), pair("", Some(100)))]);
-        for (text, why) in [("[]", "invalid type"), ("{\"a\": 1}", "\"a\" has no value"), ("{\"\": \"v\"}", "invalid key")] {
+        for (text, why) in
+            [("[]", "invalid type"), ("{\"a\": 1}", "\"a\" has no value"), ("{\"\": \"v\"}", "invalid key")]
+        {
             std::fs::write(path, text).unwrap();
             let refusal = read(path, &mut pairs, 0).unwrap_err();
             assert!(refusal.what.contains(why), "{text}: {refusal:?}");

@@ -56,12 +56,8 @@ thread_local! {
 
 /// Writes what all buffers hold back.
 pub fn flush() {
-    let buffers: Vec<Arc<Buffer>> = BUFFERS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-        .filter_map(Weak::upgrade)
-        .collect();
+    let buffers: Vec<Arc<Buffer>> =
+        BUFFERS.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
     for buffer in buffers {
         buffer.flush();
     }
@@ -70,11 +66,7 @@ pub fn flush() {
 impl Buffer {
     /// An empty buffer.
     pub fn new(file: Arc<LogFile>, buffering: Buffering) -> Arc<Buffer> {
-        let buffer = Arc::new(Buffer {
-            file,
-            buffering,
-            held: Mutex::default(),
-        });
+        let buffer = Arc::new(Buffer { file, buffering, held: Mutex::default() });
         let mut buffers = BUFFERS.lock().unwrap_or_else(PoisonError::into_inner);
         buffers.retain(|known| known.strong_count() > 0);
         buffers.push(Arc::downgrade(&buffer));
@@ -139,8 +131,7 @@ impl Buffer {
         let Some(level) = self.buffering.gzip else {
             return Cow::Borrowed(bytes);
         };
-        let mut encoder =
-            GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::new(level));
+        let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::new(level));
         // Writing to memory does not fail.
         let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
         written.map_or(Cow::Borrowed(bytes), Cow::Owned)
@@ -221,9 +212,7 @@ mod tests {
         line(&log, "second\n");
         log.flush();
         let mut text = String::new();
-        flate2::read::MultiGzDecoder::new(written(&log).as_slice())
-            .read_to_string(&mut text)
-            .unwrap();
+        flate2::read::MultiGzDecoder::new(written(&log).as_slice()).read_to_string(&mut text).unwrap();
         assert_eq!(text, "first\nsecond\n");
         std::fs::remove_file(log.file.path()).unwrap();
     }

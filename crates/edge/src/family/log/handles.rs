@@ -27,12 +27,7 @@ pub struct CacheSize {
 
 impl Default for CacheSize {
     fn default() -> CacheSize {
-        CacheSize {
-            max: 0,
-            inactive: Duration::from_secs(10),
-            min_uses: 1,
-            valid: Duration::from_secs(60),
-        }
+        CacheSize { max: 0, inactive: Duration::from_secs(10), min_uses: 1, valid: Duration::from_secs(60) }
     }
 }
 
@@ -81,26 +76,14 @@ fn cached(path: &[u8], size: &CacheSize, guard: Guarded) -> io::Result<Arc<File>
         make_room(&mut known, size.max);
     }
     let kept = (uses >= size.min_uses).then(|| file.clone());
-    known.insert(
-        path.to_vec(),
-        Known {
-            file: kept,
-            guard,
-            uses,
-            opened,
-            used: now,
-        },
-    );
+    known.insert(path.to_vec(), Known { file: kept, guard, uses, opened, used: now });
     Ok(file)
 }
 
 /// Forgets what was used least recently until one more fits.
 fn make_room(known: &mut HashMap<Vec<u8>, Known>, max: usize) {
     while known.len() >= max.max(1) {
-        let oldest = known
-            .iter()
-            .min_by_key(|(_, entry)| entry.used)
-            .map(|(path, _)| path.clone());
+        let oldest = known.iter().min_by_key(|(_, entry)| entry.used).map(|(path, _)| path.clone());
         match oldest {
             Some(oldest) => known.remove(&oldest),
             None => return,
@@ -119,11 +102,7 @@ mod tests {
     fn only_files_used_often_enough_stay_open() {
         let path = std::env::temp_dir().join(format!("weir-handles-{}", std::process::id()));
         let bytes = path.as_os_str().as_bytes();
-        let size = CacheSize {
-            max: 1,
-            min_uses: 2,
-            ..CacheSize::default()
-        };
+        let size = CacheSize { max: 1, min_uses: 2, ..CacheSize::default() };
         let is_open = || known().get(bytes).is_some_and(|entry| entry.file.is_some());
         write(bytes, Some(&size), None, b"1\n").unwrap();
         assert!(!is_open());

@@ -58,19 +58,11 @@ pub fn flush() {
 impl Pending {
     /// Takes the lines for a file out, to be appended to; `None` when the file is not open.
     fn take(&mut self, file: &Arc<LogFile>) -> Option<Held> {
-        if let Some(at) = self
-            .held
-            .iter()
-            .position(|held| Arc::ptr_eq(&held.file, file))
-        {
+        if let Some(at) = self.held.iter().position(|held| Arc::ptr_eq(&held.file, file)) {
             return Some(self.held.swap_remove(at));
         }
         let handle = file.handle()?;
-        Some(Held {
-            file: file.clone(),
-            handle,
-            bytes: self.spare.pop().unwrap_or_default(),
-        })
+        Some(Held { file: file.clone(), handle, bytes: self.spare.pop().unwrap_or_default() })
     }
 
     fn put(&mut self, held: Held) {

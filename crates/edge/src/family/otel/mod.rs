@@ -133,7 +133,10 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let records = trace.is_some_and(|template| template.literal() != Some(b"off"));
     let has_context = settings.context.is_some_and(|context| context != Propagation::Ignore);
     settings.is_active = Some(records || has_context);
-    if trace.is_some() && b.declared.otel.settings.is_none() && !std::mem::replace(&mut b.declared.otel.is_missing_said, true) {
+    if trace.is_some()
+        && b.declared.otel.settings.is_none()
+        && !std::mem::replace(&mut b.declared.otel.is_missing_said, true)
+    {
         let refusal = Refusal::whole("\"otel_exporter\" block is missing")
             .todo("say in http where spans go: otel_exporter { endpoint HOST:4317; }")
             .needs("otel_exporter", "")
@@ -308,7 +311,8 @@ mod tests {
 
     #[test]
     fn a_location_without_traces_has_nothing_to_do() {
-        let text = "events {} http { otel_exporter { endpoint [::1]; } otel_trace on; otel_resource_attr service.name a;
+        let text =
+            "events {} http { otel_exporter { endpoint [::1]; } otel_trace on; otel_resource_attr service.name a;
             server { listen 1; location /on { } location /off { otel_trace off; }
                 location /in { otel_trace off; otel_trace_context extract; } location /var { otel_trace $arg_t; } } }";
         let (conf, said) = of_text(text);
@@ -328,7 +332,10 @@ mod tests {
             ("otel_trace on;", "\"otel_exporter\" block is missing"),
             ("otel_exporter { interval 1s; }", "\"otel_exporter\" requires \"endpoint\""),
             ("otel_exporter { endpoint a; endpoint b; }", "\"endpoint\" directive of \"otel_exporter\" is duplicate"),
-            ("otel_exporter { endpoint a b; }", "invalid number of arguments in \"endpoint\" directive of \"otel_exporter\""),
+            (
+                "otel_exporter { endpoint a b; }",
+                "invalid number of arguments in \"endpoint\" directive of \"otel_exporter\"",
+            ),
             ("otel_exporter { endpoint a; colour red; }", "unknown directive \"colour\" in \"otel_exporter\""),
             ("otel_exporter { endpoint a; batch_size 0; }", "batch_size"),
             ("otel_exporter { endpoint a; interval soon; }", "interval"),

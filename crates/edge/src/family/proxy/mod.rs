@@ -19,9 +19,9 @@ use weir_wire::{Known, Version};
 use crate::build::{Build, Kind, Scope};
 use crate::directive::{Contexts, LIMIT_EXCEPT, LOCATION, LOCATION_IF, Refusal};
 use crate::exchange::Exchange;
-use crate::family::{Family, grpc};
 use crate::family::upstream::retry::Conditions;
 use crate::family::upstream::{self, Upstream, split_host_port};
+use crate::family::{Family, grpc};
 use crate::phase::Next;
 use crate::value;
 use crate::variable::{Template, Variable};
@@ -319,7 +319,18 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let replaces = replaced_length(b);
     let pass = if url.contains('$') {
         let template = b.template(url)?;
-        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, is_tls: false, is_grpc: false, replaces: 0, group: None, default_redirect: None }
+        Pass {
+            url: url.to_owned(),
+            template: Some(template),
+            host: String::new(),
+            port: String::new(),
+            uri: None,
+            is_tls: false,
+            is_grpc: false,
+            replaces: 0,
+            group: None,
+            default_redirect: None,
+        }
     } else {
         let parsed = parse_url(url)?;
         if parsed.uri.is_some() && replaces.is_none() {
@@ -385,7 +396,9 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
             None => (rest, None),
         }
     };
-    let uri = uri.filter(|uri| !uri.is_empty()).map(|uri| if uri.starts_with('?') { format!("/{uri}") } else { uri.to_owned() });
+    let uri = uri
+        .filter(|uri| !uri.is_empty())
+        .map(|uri| if uri.starts_with('?') { format!("/{uri}") } else { uri.to_owned() });
     let (host, port) = if authority.starts_with("unix:") {
         ("localhost".to_owned(), String::new())
     } else {
@@ -400,7 +413,18 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
         return Err(Refusal::whole(format!("no host in upstream \"{rest}\"")));
     }
     let url = authority.to_owned();
-    Ok(Pass { url, template: None, host, port, uri, is_tls: secret.is_some(), is_grpc: false, replaces: 0, group: None, default_redirect: None })
+    Ok(Pass {
+        url,
+        template: None,
+        host,
+        port,
+        uri,
+        is_tls: secret.is_some(),
+        is_grpc: false,
+        replaces: 0,
+        group: None,
+        default_redirect: None,
+    })
 }
 
 pub(crate) fn strip<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
@@ -474,8 +498,12 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         && proxy.pass_trailers == Some(true)
         && proxy.version != Some(Version::Http2)
     {
-        let refusal = Refusal::directive("is not supported here: of HTTP/1.1 upstreams weir passes no trailer fields on")
-            .todo("write proxy_http_version 2 for an upstream that speaks it, or proxy_pass_trailers off for this location");
+        let refusal = Refusal::directive(
+            "is not supported here: of HTTP/1.1 upstreams weir passes no trailer fields on",
+        )
+        .todo(
+            "write proxy_http_version 2 for an upstream that speaks it, or proxy_pass_trailers off for this location",
+        );
         b.refuse_at("proxy_pass_trailers", refusal, trailers_at);
     }
     compile(b, proxy, "proxy_pass", at, false);
@@ -505,7 +533,8 @@ pub(crate) fn compile(b: &mut Build<'_>, settings: &mut Settings, directive: &st
 
 /// The number of the group that a written address means.
 fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
-    let (host, port) = if pass.url.starts_with("unix:") { (pass.url.as_str(), None) } else { split_host_port(&pass.url) };
+    let (host, port) =
+        if pass.url.starts_with("unix:") { (pass.url.as_str(), None) } else { split_host_port(&pass.url) };
     if let Some(group) = b.declared.upstream.find(host) {
         return match port {
             None => Ok(group),
@@ -521,4 +550,3 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
     b.declared.upstream.groups.push(Arc::new(upstream));
     Ok(b.declared.upstream.groups.len() - 1)
 }
-

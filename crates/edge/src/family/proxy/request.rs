@@ -133,7 +133,13 @@ pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
 }
 
 /// Composes line and fields into `out`.
-pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>, framing: BodyFraming, out: &mut Vec<u8>) {
+pub fn compose(
+    exchange: &mut Exchange<'_>,
+    pass: &Pass,
+    target: Option<&Target>,
+    framing: BodyFraming,
+    out: &mut Vec<u8>,
+) {
     let location = exchange.location;
     let proxy = &location.values.proxy;
     let plan = &proxy.plan;

@@ -132,7 +132,10 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
         if let Some(known) = field.known.filter(|known| known.is_first_in_response()) {
             if seen.contains(known) {
                 let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
-                exchange.log(Level::Warn, format_args!("upstream sent duplicate header line: \"{name}: {value}\", ignored"));
+                exchange.log(
+                    Level::Warn,
+                    format_args!("upstream sent duplicate header line: \"{name}: {value}\", ignored"),
+                );
                 continue;
             }
             seen.insert(known);

@@ -100,23 +100,13 @@ pub fn cookie_domain(b: &mut Build<'_>, statement: &Statement) -> Result<(), Ref
     let (from, to) = (statement.text(0), statement.text(1));
     // nginx: domains are compared without regard to case, so there is no `~*` beside `~`.
     let change = match from.strip_prefix('~') {
-        Some(pattern) => Change {
-            what: What::Regex(regex(b, pattern, true)?),
-            to: b.template(to)?,
-        },
+        Some(pattern) => Change { what: What::Regex(regex(b, pattern, true)?), to: b.template(to)? },
         None => {
             let from = b.template(from.strip_prefix('.').unwrap_or(from))?;
-            Change {
-                what: What::Domain(from),
-                to: b.template(to.strip_prefix('.').unwrap_or(to))?,
-            }
+            Change { what: What::Domain(from), to: b.template(to.strip_prefix('.').unwrap_or(to))? }
         }
     };
-    b.settings()
-        .proxy
-        .cookie_domain
-        .get_or_insert_default()
-        .push(change);
+    b.settings().proxy.cookie_domain.get_or_insert_default().push(change);
     Ok(())
 }
 
@@ -128,11 +118,7 @@ pub fn cookie_path(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
         return Ok(());
     }
     let change = prefix_change(b, statement)?;
-    b.settings()
-        .proxy
-        .cookie_path
-        .get_or_insert_default()
-        .push(change);
+    b.settings().proxy.cookie_path.get_or_insert_default().push(change);
     Ok(())
 }
 
@@ -148,11 +134,7 @@ pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
         Some(pattern) => CookieName::Regex(regex(b, pattern, true)?),
         None => CookieName::Text(b.template(name)?),
     };
-    let mut flags = CookieFlags {
-        cookie,
-        fixed: Flags::default(),
-        computed: Vec::new(),
-    };
+    let mut flags = CookieFlags { cookie, fixed: Flags::default(), computed: Vec::new() };
     for word in statement.args.iter().skip(1) {
         let template = b.template(&word.text)?;
         match template.literal() {
@@ -163,11 +145,7 @@ pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
             None => flags.computed.push(template),
         }
     }
-    b.settings()
-        .proxy
-        .cookie_flags
-        .get_or_insert_default()
-        .push(flags);
+    b.settings().proxy.cookie_flags.get_or_insert_default().push(flags);
     Ok(())
 }
 
@@ -191,11 +169,7 @@ pub fn implied(pass: &Pass) -> Option<Redirects> {
 /// The value of Location, or of Refresh (what follows its `url=`), changed; `None` when it stays as it is.
 ///
 /// Allocates only when something changes or the configuration's pattern holds variables.
-pub fn location(
-    exchange: &mut Exchange<'_>,
-    known: Option<Known>,
-    value: &[u8],
-) -> Option<Vec<u8>> {
+pub fn location(exchange: &mut Exchange<'_>, known: Option<Known>, value: &[u8]) -> Option<Vec<u8>> {
     let proxy = &exchange.location.values.proxy;
     let start = match known {
         Some(Known::Refresh) => url_in_refresh(value)?,
@@ -215,10 +189,7 @@ pub fn location(
 /// The value of Set-Cookie with domain, path and flags changed; `None` when it stays as it is.
 pub fn cookie(exchange: &mut Exchange<'_>, value: &[u8]) -> Option<Vec<u8>> {
     let proxy = &exchange.location.values.proxy;
-    if proxy.cookie_domain.is_empty()
-        && proxy.cookie_path.is_empty()
-        && proxy.cookie_flags.is_empty()
-    {
+    if proxy.cookie_domain.is_empty() && proxy.cookie_path.is_empty() && proxy.cookie_flags.is_empty() {
         return None;
     }
     let mut cookie = Cookie::parse(value)?;
@@ -298,37 +269,26 @@ fn prefix_change(b: &mut Build<'_>, statement: &Statement) -> Result<Change, Ref
         (None, Some(pattern)) => What::Regex(regex(b, pattern, false)?),
         (None, None) => What::Prefix(b.template(from)?),
     };
-    Ok(Change {
-        what,
-        to: b.template(statement.text(1))?,
-    })
+    Ok(Change { what, to: b.template(statement.text(1))? })
 }
 
 /// `proxy_redirect default`: the change that this block's `proxy_pass` implies.
 fn written_default(b: &mut Build<'_>) -> Result<Change, Refusal> {
     let Some(Some(pass)) = &b.settings().proxy.pass else {
-        return Err(Refusal::whole(
-            "\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive",
-        ));
+        return Err(Refusal::whole("\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive"));
     };
     default_change(pass).ok_or_else(|| {
-        Refusal::whole(
-            "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables",
-        )
+        Refusal::whole("\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables")
     })
 }
 
 fn default_change(pass: &Pass) -> Option<Change> {
     let (from, to) = pass.default_redirect.as_ref()?;
-    Some(Change {
-        what: What::Prefix(Template::fixed(from.as_str())),
-        to: Template::fixed(to.as_str()),
-    })
+    Some(Change { what: What::Prefix(Template::fixed(from.as_str())), to: Template::fixed(to.as_str()) })
 }
 
 fn regex(b: &mut Build<'_>, pattern: &str, caseless: bool) -> Result<SharedRegex, Refusal> {
-    let regex = b.regex(pattern, caseless)
-        .map_err(Refusal::whole)?;
+    let regex = b.regex(pattern, caseless).map_err(Refusal::whole)?;
     Ok(Arc::new(regex))
 }
 
@@ -346,19 +306,11 @@ fn warn_of_flag(b: &mut Build<'_>, word: &str) {
 /// Where the URL of a Refresh begins: after the first `url=`.
 fn url_in_refresh(value: &[u8]) -> Option<usize> {
     const MARK: &[u8] = b"url=";
-    value
-        .windows(MARK.len())
-        .position(|window| window.eq_ignore_ascii_case(MARK))
-        .map(|at| at + MARK.len())
+    value.windows(MARK.len()).position(|window| window.eq_ignore_ascii_case(MARK)).map(|at| at + MARK.len())
 }
 
 /// Makes the first change that fits `value` from `start` on; the whole value comes back.
-fn first_change(
-    exchange: &mut Exchange<'_>,
-    changes: &[Change],
-    value: &[u8],
-    start: usize,
-) -> Option<Vec<u8>> {
+fn first_change(exchange: &mut Exchange<'_>, changes: &[Change], value: &[u8], start: usize) -> Option<Vec<u8>> {
     let (before, subject) = value.split_at_checked(start)?;
     changes.iter().find_map(|change| {
         let (kept, rest) = change.what.fits(exchange, subject)?;
@@ -373,11 +325,7 @@ fn first_change(
 
 impl What {
     /// What stays before and after the part to replace; `None` when there is none. A regex sets the captures.
-    fn fits<'v>(
-        &self,
-        exchange: &mut Exchange<'_>,
-        subject: &'v [u8],
-    ) -> Option<(&'v [u8], &'v [u8])> {
+    fn fits<'v>(&self, exchange: &mut Exchange<'_>, subject: &'v [u8]) -> Option<(&'v [u8], &'v [u8])> {
         match self {
             What::Prefix(from) => {
                 let from = text_of(from, exchange);
@@ -454,10 +402,7 @@ mod tests {
 
     /// What is wrong with a location of these statements.
     fn problems(statements: &str) -> Vec<String> {
-        read(&format!(
-            "http {{ server {{ location /a/ {{ {statements} }} }} }}"
-        ))
-        .0
+        read(&format!("http {{ server {{ location /a/ {{ {statements} }} }} }}")).0
     }
 
     #[test]
@@ -487,11 +432,7 @@ mod tests {
             let expected = expected.replace('|', "directive is duplicate");
             assert_eq!(problems(statements).join("\n"), expected, "{statements}");
         }
-        assert!(
-            problems("proxy_redirect ~( /;")
-                .concat()
-                .starts_with("pcre2_compile() failed: ")
-        );
+        assert!(problems("proxy_redirect ~( /;").concat().starts_with("pcre2_compile() failed: "));
     }
 
     /// What a location's `proxy_pass` implies.
@@ -506,21 +447,11 @@ mod tests {
     #[test]
     fn proxy_pass_implies_a_redirect() {
         for (location, url, from, to) in [
-            (
-                "/out/",
-                "http://[::1]:81/in/",
-                "http://[::1]:81/in/",
-                "/out/",
-            ),
+            ("/out/", "http://[::1]:81/in/", "http://[::1]:81/in/", "/out/"),
             ("= /out", "HTTP://[::1]/", "HTTP://[::1]/", "/out"),
             ("/out/", "http://[::1]:81", "http://[::1]:81/", "/"),
             ("~ ^/out", "http://[::1]:81", "http://[::1]:81/", "/"),
-            (
-                "/out/",
-                "http://unix:/s:/in/",
-                "http://unix:/s:/in/",
-                "/out/",
-            ),
+            ("/out/", "http://unix:/s:/in/", "http://unix:/s:/in/", "/out/"),
             ("/out/", "http://unix:/s", "http://unix:/s/", "/"),
         ] {
             let expected = (from.to_owned(), to.to_owned());
@@ -533,8 +464,7 @@ mod tests {
         let text = format!("events {{ }} http {{ server {{ {server} }} }}");
         let files = MemoryFiles::new().with("/nginx.conf", text);
         let (tree, _) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
-        let (conf, problems) =
-            crate::conf::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1);
+        let (conf, problems) = crate::conf::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1);
         let utf8 = |bytes: Option<&[u8]>| String::from_utf8(bytes.unwrap().to_vec()).unwrap();
         let conf = conf.unwrap_or_else(|| panic!("{problems:?}"));
         let mut found = Vec::new();
@@ -544,11 +474,7 @@ mod tests {
             };
             for Change { what, to } in changes {
                 let What::Prefix(from) = what else { continue };
-                found.push((
-                    location.name.clone(),
-                    utf8(from.literal()),
-                    utf8(to.literal()),
-                ));
+                found.push((location.name.clone(), utf8(from.literal()), utf8(to.literal())));
             }
         }
         found.sort();
@@ -557,8 +483,7 @@ mod tests {
 
     #[test]
     fn a_location_in_a_location_keeps_what_the_outer_one_implies() {
-        let entry =
-            |name: &str, from: &str, to: &str| (name.to_owned(), from.to_owned(), to.to_owned());
+        let entry = |name: &str, from: &str, to: &str| (name.to_owned(), from.to_owned(), to.to_owned());
         let found = redirects_in_force(
             "location /a/ { proxy_pass http://127.0.0.1:1/x/; location /a/b/ { proxy_pass http://127.0.0.1:2/y/; } }
              location /c/ { proxy_pass http://127.0.0.1:$server_port; location /c/d/ { proxy_pass http://127.0.0.1:2/y/; } }

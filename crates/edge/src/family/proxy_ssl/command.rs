@@ -57,8 +57,10 @@ impl Commands {
             "certificate" => self.pair.0 = Some(value.to_owned()),
             "privatekey" => self.pair.1 = Some(value.to_owned()),
             _ => {
-                return Err(Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed: weir has no such setting"))
-                    .todo("Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate and PrivateKey are here"));
+                return Err(Refusal::whole(format!(
+                    "SSL_CONF_cmd(\"{name}\", \"{value}\") failed: weir has no such setting"
+                ))
+                .todo("Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate and PrivateKey are here"));
             }
         }
         Ok(())
@@ -74,7 +76,9 @@ impl Commands {
             tls13: protocols.tls13 && is_within(Version::Tls13),
         };
         if protocols.is_empty() {
-            return Err(Refusal::whole("proxy_ssl_protocols and proxy_ssl_conf_command leave no version of TLS to speak"));
+            return Err(Refusal::whole(
+                "proxy_ssl_protocols and proxy_ssl_conf_command leave no version of TLS to speak",
+            ));
         }
         let refused = |_| Refusal::whole("SSL_CONF_cmd() failed (SSL: no cipher match)");
         let ciphers = match &self.list {

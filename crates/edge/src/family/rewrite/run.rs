@@ -290,7 +290,10 @@ fn file_passes(exchange: &mut Exchange<'_>, test: FileTest, name: &[u8]) -> bool
         Err(Failed { call, error }) => {
             let is_usual = matches!(
                 error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::NotADirectory
+                    | io::ErrorKind::InvalidFilename
+                    | io::ErrorKind::InvalidInput
             );
             if !is_usual {
                 let error = crate::log::Os(&error);
@@ -308,9 +311,14 @@ mod tests {
 
     #[test]
     fn only_the_path_says_whether_captures_are_escaped() {
-        for (target, escaped) in
-            [(&b"/a%20b"[..], true), (b"/a+b", true), (b"/a?x=%20", false), (b"/a", false), (b"/a%?", true), (b"", false)]
-        {
+        for (target, escaped) in [
+            (&b"/a%20b"[..], true),
+            (b"/a+b", true),
+            (b"/a?x=%20", false),
+            (b"/a", false),
+            (b"/a%?", true),
+            (b"", false),
+        ] {
             assert_eq!(target_was_escaped(target), escaped, "{}", String::from_utf8_lossy(target));
         }
     }

@@ -144,7 +144,11 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
-fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Settings) -> Result<Option<ServerTls>, Refusal> {
+fn assemble(
+    b: &mut Build<'_>,
+    settings: &Settings,
+    resolver: &resolver::Settings,
+) -> Result<Option<ServerTls>, Refusal> {
     let mut settings = settings.clone();
     for (number, (name, value)) in settings.commands.clone().unwrap_or_default().iter().enumerate() {
         command::apply(b, &mut settings, name, value).map_err(|refusal| refusal.about("ssl_conf_command", number))?;
@@ -340,7 +344,8 @@ fn speakers(
         compresses: values.compresses,
     };
     let http1 = Server::new(&options).map_err(|tls::Unusable(why)| {
-        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})")).about("ssl_protocols", 0)
+        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})"))
+            .about("ssl_protocols", 0)
     })?;
     // Streams could not tell which of them came early, and `$ssl_early_data` is what makes early data safe.
     Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http1 })

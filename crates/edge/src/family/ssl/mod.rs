@@ -235,8 +235,7 @@ pub(super) fn passwords_of(b: &mut Build<'_>, statement: &Statement) -> Result<A
     let text = files::read(b, statement.text(0))
         .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let lines: Vec<Vec<u8>> =
-        lines.filter(|line| !line.is_empty()).take(PASSWORDS_MAX).map(<[u8]>::to_vec).collect();
+    let lines: Vec<Vec<u8>> = lines.filter(|line| !line.is_empty()).take(PASSWORDS_MAX).map(<[u8]>::to_vec).collect();
     Ok(Arc::new(lines))
 }
 
@@ -288,8 +287,10 @@ fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     }
     if !chosen.left_out.is_empty() {
         let left = chosen.left_out.join(" ");
-        b.warn(format!("\"{left}\" in \"ssl_protocols\" is not spoken, ignored"),
-            Some("remove it: RFC 8996 forbids it, and no browser offers it".to_owned()));
+        b.warn(
+            format!("\"{left}\" in \"ssl_protocols\" is not spoken, ignored"),
+            Some("remove it: RFC 8996 forbids it, and no browser offers it".to_owned()),
+        );
     }
     b.settings().ssl.protocols = Some(chosen.kept);
     Ok(())
@@ -301,8 +302,10 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
         Ok(chosen) => {
             if !chosen.left_out.is_empty() {
                 let left = chosen.left_out.join(":");
-                b.warn(format!("ciphers that are not spoken are ignored: {left}"),
-                    Some("the line may stay as it is; clients since 2014 know one of those that are left".to_owned()));
+                b.warn(
+                    format!("ciphers that are not spoken are ignored: {left}"),
+                    Some("the line may stay as it is; clients since 2014 know one of those that are left".to_owned()),
+                );
             }
             Ok(chosen.kept)
         }
@@ -310,7 +313,8 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
             Err(Refusal::whole(format!("SSL_CTX_set_cipher_list(\"{text}\") failed (no cipher match)")))
         }
         Err(Nothing { left_out }) => Err(Refusal::whole(format!(
-            "SSL_CTX_set_cipher_list(\"{text}\") failed (not spoken: {})", left_out.join(":")
+            "SSL_CTX_set_cipher_list(\"{text}\") failed (not spoken: {})",
+            left_out.join(":")
         ))
         .todo("write ECDHE+AESGCM:ECDHE+CHACHA20: suites with forward secrecy and authenticated encryption")),
     }

@@ -107,9 +107,11 @@ async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, St
     stream.connected(&deadline).await.map_err(|error| failed("connect()", &error))?;
     send(&stream, &compose(url, request), &deadline).await.map_err(|error| failed("send()", &error))?;
     let bytes = receive(&stream, &deadline).await.map_err(|error| failed("recv()", &error))?;
-    body(&bytes).ok_or_else(|| "OCSP responder sent an invalid response".to_owned()).and_then(|(status, body)| match status {
-        200 => Ok(body),
-        _ => Err(format!("OCSP responder answered with status {status}")),
+    body(&bytes).ok_or_else(|| "OCSP responder sent an invalid response".to_owned()).and_then(|(status, body)| {
+        match status {
+            200 => Ok(body),
+            _ => Err(format!("OCSP responder answered with status {status}")),
+        }
     })
 }
 
@@ -218,7 +220,10 @@ mod tests {
     fn a_question_is_one_segment_of_the_path() {
         let url = Url::read("http://ocsp.example/x").unwrap();
         let request = compose(&url, &[0xfb, 0xef, 0xff, 0x01]);
-        assert_eq!(String::from_utf8(request).unwrap(), "GET /x/%2B%2B%2F%2FAQ%3D%3D HTTP/1.0\r\nHost: ocsp.example\r\n\r\n");
+        assert_eq!(
+            String::from_utf8(request).unwrap(),
+            "GET /x/%2B%2B%2F%2FAQ%3D%3D HTTP/1.0\r\nHost: ocsp.example\r\n\r\n"
+        );
     }
 
     #[test]

@@ -46,12 +46,19 @@ pub struct Stapler {
 impl Stapler {
     /// Whether another one asks the same and believes the same.
     fn is_as(&self, other: &Stapler) -> bool {
-        self.digest == other.digest && self.responder.url == other.responder.url && self.trust.is_some() == other.trust.is_some()
+        self.digest == other.digest
+            && self.responder.url == other.responder.url
+            && self.trust.is_some() == other.trust.is_some()
     }
 }
 
 /// What looks after the responses for a server's certificates; what cannot be is warned of, as in nginx.
-pub fn staplers(b: &mut Build<'_>, values: &Values, pairs: &[KeyPair], resolver: &resolver::Settings) -> Vec<Arc<Stapler>> {
+pub fn staplers(
+    b: &mut Build<'_>,
+    values: &Values,
+    pairs: &[KeyPair],
+    resolver: &resolver::Settings,
+) -> Vec<Arc<Stapler>> {
     let mut all = Vec::new();
     for (pair, source) in pairs.iter().zip(&values.certificates) {
         match stapler(b, values, pair, &source.shown, resolver) {
@@ -87,7 +94,8 @@ fn stapler(
         "" => ocsp::responder(leaf).ok_or_else(|| format!("no OCSP responder URL in the certificate \"{name}\""))?,
         written => written.to_owned(),
     };
-    let url = Url::read(&text).ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
+    let url = Url::read(&text)
+        .ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
     let responder = Asked::new(b, url, resolver).map_err(|refusal| refusal.what)?;
     let trust = if values.stapling_verify { Trust::new(trusted) } else { None };
     let (digest, name, staple) = (pair.digest(), name.to_owned(), Arc::default());
@@ -97,7 +105,10 @@ fn stapler(
 /// The pairs, each with the response that is looked after.
 pub fn stapled(pairs: Vec<KeyPair>, staplers: &[Arc<Stapler>]) -> Vec<KeyPair> {
     let of = |pair: &KeyPair| staplers.iter().find(|stapler| stapler.digest == pair.digest());
-    pairs.into_iter().map(|pair| of(&pair).map_or_else(|| pair.clone(), |own| pair.with_renewed(own.staple.clone()))).collect()
+    pairs
+        .into_iter()
+        .map(|pair| of(&pair).map_or_else(|| pair.clone(), |own| pair.with_renewed(own.staple.clone())))
+        .collect()
 }
 
 /// What an older configuration shows goes on being shown.
@@ -130,7 +141,9 @@ async fn renew(worker: Rc<Worker>, stapler: Arc<Stapler>, generation: u32) {
                 let responder = &responder.url.authority;
                 log::global(
                     Level::Error,
-                    format_args!("{why} while requesting certificate status, responder: {responder}, certificate: \"{name}\""),
+                    format_args!(
+                        "{why} while requesting certificate status, responder: {responder}, certificate: \"{name}\""
+                    ),
                 );
                 MARGIN_S
             }

@@ -96,7 +96,10 @@ pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let caches = &mut b.declared.ssl.status_caches;
     let cache = match caches.iter().find(|known| known.identity.0 == name) {
         Some(known) if known.identity != identity => {
-            return Err(Refusal::whole(format!("the size {size} of shared memory zone \"{name}\" conflicts with already declared size {}", known.identity.1)));
+            return Err(Refusal::whole(format!(
+                "the size {size} of shared memory zone \"{name}\" conflicts with already declared size {}",
+                known.identity.1
+            )));
         }
         Some(known) => known.clone(),
         None => {
@@ -131,7 +134,8 @@ pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> 
     let responder = match text {
         "" => None,
         text => {
-            let bad = || Refusal::whole(format!("invalid URL prefix in OCSP responder \"{text}\" in \"ssl_ocsp_responder\""));
+            let bad =
+                || Refusal::whole(format!("invalid URL prefix in OCSP responder \"{text}\" in \"ssl_ocsp_responder\""));
             Some(Asked::new(b, Url::read(text).ok_or_else(bad)?, resolver)?)
         }
     };
@@ -158,7 +162,13 @@ impl Checks {
         Ok(())
     }
 
-    async fn status(&self, worker: &Rc<Worker>, trust: &Trust, certificate: &[u8], issuer: &[u8]) -> Result<Status, String> {
+    async fn status(
+        &self,
+        worker: &Rc<Worker>,
+        trust: &Trust,
+        certificate: &[u8],
+        issuer: &[u8],
+    ) -> Result<Status, String> {
         let question = Question::new(certificate, issuer).ok_or("the certificate cannot be asked for")?;
         let now = clock::unix_seconds() as i64;
         if let Some(status) = self.cache.as_ref().and_then(|cache| cache.find(question.id(), now)) {
@@ -169,7 +179,13 @@ impl Checks {
     }
 
     /// Asks, and keeps the answer for as long as it holds.
-    async fn ask(&self, worker: &Rc<Worker>, trust: &Trust, certificate: &[u8], question: &Question) -> Result<Status, String> {
+    async fn ask(
+        &self,
+        worker: &Rc<Worker>,
+        trust: &Trust,
+        certificate: &[u8],
+        question: &Question,
+    ) -> Result<Status, String> {
         let response = match &self.responder {
             Some(responder) => responder.ask(worker, question.request()).await?,
             None => {

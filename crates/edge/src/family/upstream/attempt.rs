@@ -163,8 +163,7 @@ pub async fn exchange_heads(
         sending.send_head(exchange, stream, outgoing.framing)?;
         progressed.request_sent = true;
     }
-    let mut heads =
-        Heads { link, progressed, streams, is_timed: false, sending, reading: Reading::default() };
+    let mut heads = Heads { link, progressed, streams, is_timed: false, sending, reading: Reading::default() };
     if streams {
         conn.deadline.set(exchange.location.values.core.body_timeout.longest);
     }

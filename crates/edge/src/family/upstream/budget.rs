@@ -33,11 +33,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self {
-            credit_milli: AtomicU64::new(CAP_MILLI),
-            window: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-        }
+        Self { credit_milli: AtomicU64::new(CAP_MILLI), window: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
 }
 
@@ -45,9 +41,8 @@ impl Budget {
     /// Counts an exchange's first attempt in. Costs a plain load while the
     /// savings are full, which is where a healthy group lives.
     pub fn earn(&self) {
-        let _ = update(&self.credit_milli, |credit| {
-            (credit < CAP_MILLI).then(|| (credit + EARNED_MILLI).min(CAP_MILLI))
-        });
+        let _ =
+            update(&self.credit_milli, |credit| (credit < CAP_MILLI).then(|| (credit + EARNED_MILLI).min(CAP_MILLI)));
     }
 
     /// Pays for one retry; false, and counted, when neither the second's
@@ -69,11 +64,7 @@ impl Budget {
     fn spend_free(&self, now_s: u64) -> bool {
         let second = now_s << USED_BITS;
         update(&self.window, |window| {
-            let used = if window & !USED_MASK == second {
-                window & USED_MASK
-            } else {
-                0
-            };
+            let used = if window & !USED_MASK == second { window & USED_MASK } else { 0 };
             (used < FREE_PER_SECOND).then_some(second | (used + 1))
         })
     }
@@ -84,8 +75,7 @@ impl Budget {
 }
 
 fn update(cell: &AtomicU64, change: impl FnMut(u64) -> Option<u64>) -> bool {
-    cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change)
-        .is_ok()
+    cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
 }
 
 #[cfg(test)]

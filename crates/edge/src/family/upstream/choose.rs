@@ -39,7 +39,11 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     exchange.proxy_host = Some(parsed.host.clone().into_bytes());
     let dialled = parsed.dialled().into_owned();
     let is_tls = parsed.is_tls;
-    let target = Target { host: parsed.host.into_bytes(), uri: parsed.uri.map(|uri| uri.chars().map(|byte| byte as u8).collect()), is_tls };
+    let target = Target {
+        host: parsed.host.into_bytes(),
+        uri: parsed.uri.map(|uri| uri.chars().map(|byte| byte as u8).collect()),
+        is_tls,
+    };
     let declared = &generation.conf.declared.upstream;
     if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&dialled)) {
         return Ok(Chosen::Group(GroupRef::declared(generation.clone(), number), Some(target)));

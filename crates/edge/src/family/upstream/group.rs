@@ -152,11 +152,7 @@ impl Group {
     /// # Errors
     ///
     /// See [`GroupError`].
-    pub fn new(
-        name: impl Into<String>,
-        peers: Vec<Peer>,
-        policy: Policy,
-    ) -> Result<Self, GroupError> {
+    pub fn new(name: impl Into<String>, peers: Vec<Peer>, policy: Policy) -> Result<Self, GroupError> {
         if peers.iter().all(|peer| peer.backup) {
             return Err(GroupError::NoPeers);
         }
@@ -168,40 +164,20 @@ impl Group {
     /// # Errors
     ///
     /// See [`GroupError`].
-    pub fn of_now(
-        name: impl Into<String>,
-        peers: Vec<Peer>,
-        policy: Policy,
-    ) -> Result<Self, GroupError> {
+    pub fn of_now(name: impl Into<String>, peers: Vec<Peer>, policy: Policy) -> Result<Self, GroupError> {
         if peers.len() > MAX_PEERS {
             return Err(GroupError::TooManyPeers);
         }
-        let (backups, primaries): (Vec<_>, Vec<_>) =
-            peers.into_iter().partition(|peer| peer.backup);
+        let (backups, primaries): (Vec<_>, Vec<_>) = peers.into_iter().partition(|peer| peer.backup);
         let primary = List::of(&primaries, 0)?;
         let backup = List::of(&backups, primaries.len())?;
-        let slots: Box<[Slot]> = primaries
-            .into_iter()
-            .chain(backups)
-            .map(Slot::new)
-            .collect();
-        let states = slots
-            .iter()
-            .map(|slot| PeerState::fresh(&slot.peer))
-            .collect();
+        let slots: Box<[Slot]> = primaries.into_iter().chain(backups).map(Slot::new).collect();
+        let states = slots.iter().map(|slot| PeerState::fresh(&slot.peer)).collect();
         let ring = match policy {
             Policy::Hash { consistent: true } => Ring::build(primary.of_slice(&slots)),
             _ => Ring::default(),
         };
-        Ok(Self {
-            name: name.into(),
-            policy,
-            slots,
-            primary,
-            backup,
-            ring,
-            states: Mutex::new(states),
-        })
+        Ok(Self { name: name.into(), policy, slots, primary, backup, ring, states: Mutex::new(states) })
     }
 
     /// A group of nobody.
@@ -277,25 +253,14 @@ impl Group {
             self.release(selection, Outcome::Abandoned, now_s);
         }
         let picked = match self.single() {
-            Some(slot) => (slot.may_serve(affinity.bound) && slot.enter()).then_some(Picked {
-                peer: 0,
-                last_resort: false,
-            }),
-            None => self.pick_of_several(
-                selection,
-                &mut Turn {
-                    affinity,
-                    random,
-                    now_s,
-                },
-            ),
+            Some(slot) => {
+                (slot.may_serve(affinity.bound) && slot.enter()).then_some(Picked { peer: 0, last_resort: false })
+            }
+            None => self.pick_of_several(selection, &mut Turn { affinity, random, now_s }),
         }
         .ok_or(NoLivePeers)?;
         selection.picks = selection.picks.saturating_add(1);
-        selection.held = Some(Held {
-            peer: picked.peer,
-            last_resort: picked.last_resort,
-        });
+        selection.held = Some(Held { peer: picked.peer, last_resort: picked.last_resort });
         Ok(picked)
     }
 
@@ -349,20 +314,13 @@ impl Group {
     pub fn adopt(&mut self, old: &Self) {
         let same_list = self.peers().eq(old.peers());
         let old_states = old.lock();
-        let states = self
-            .states
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let states = self.states.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut known = by_address(&old.slots);
         for (slot, state) in self.slots.iter_mut().zip(states.iter_mut()) {
-            let Some(index) = known
-                .get_mut(slot.peer.address.as_str())
-                .and_then(VecDeque::pop_front)
-            else {
+            let Some(index) = known.get_mut(slot.peer.address.as_str()).and_then(VecDeque::pop_front) else {
                 continue;
             };
-            let (Some(old_slot), Some(old_state)) = (old.slots.get(index), old_states.get(index))
-            else {
+            let (Some(old_slot), Some(old_state)) = (old.slots.get(index), old_states.get(index)) else {
                 continue;
             };
             slot.conns = Arc::<AtomicU32>::clone(&old_slot.conns);
@@ -443,16 +401,9 @@ impl Group {
         }
         let peer = self.last_resort(&states, turn.now_s)?;
         selection.on_backup = peer >= self.backup.start;
-        let list = if selection.on_backup {
-            self.backup
-        } else {
-            self.primary
-        };
+        let list = if selection.on_backup { self.backup } else { self.primary };
         selection.tried.insert(peer - list.start);
-        Some(Picked {
-            peer,
-            last_resort: true,
-        })
+        Some(Picked { peer, last_resort: true })
     }
 
     fn choose_in(
@@ -467,27 +418,15 @@ impl Group {
         }
         let slots = list.of_slice(&self.slots);
         let states = states.get_mut(list.start..list.start + list.len)?;
-        let mut field = Field {
-            slots,
-            states,
-            tried: &selection.tried,
-            total_weight: list.total_weight,
-            now_s: turn.now_s,
-        };
+        let mut field =
+            Field { slots, states, tried: &selection.tried, total_weight: list.total_weight, now_s: turn.now_s };
         // Hashing and random draws are for primaries; backups take turns.
         let policy = match self.policy {
             Policy::LeastConn => Policy::LeastConn,
             _ if selection.on_backup => Policy::RoundRobin,
             policy => policy,
         };
-        let index = balance::choose(
-            policy,
-            &self.ring,
-            &mut field,
-            &mut selection.walk,
-            turn.affinity,
-            turn.random,
-        )?;
+        let index = balance::choose(policy, &self.ring, &mut field, &mut selection.walk, turn.affinity, turn.random)?;
         let slot = slots.get(index)?;
         // A group this one adopted from may have taken the last place meanwhile.
         if !slot.enter() {
@@ -495,10 +434,7 @@ impl Group {
         }
         states.get_mut(index)?.note_pick(&slot.peer, turn.now_s);
         selection.tried.insert(index);
-        Some(Picked {
-            peer: list.start + index,
-            last_resort: false,
-        })
+        Some(Picked { peer: list.start + index, last_resort: false })
     }
 
     /// The ejected peer whose failure is longest past, if ejection alone is
@@ -542,18 +478,11 @@ impl List {
         if total_weight > MAX_TOTAL_WEIGHT {
             return Err(GroupError::TooHeavy);
         }
-        Ok(Self {
-            start,
-            len: peers.len(),
-            total_weight,
-            tries,
-        })
+        Ok(Self { start, len: peers.len(), total_weight, tries })
     }
 
     fn of_slice(self, slots: &[Slot]) -> &[Slot] {
-        slots
-            .get(self.start..self.start + self.len)
-            .unwrap_or_default()
+        slots.get(self.start..self.start + self.len).unwrap_or_default()
     }
 }
 
@@ -561,10 +490,7 @@ impl List {
 fn by_address(slots: &[Slot]) -> HashMap<&str, VecDeque<usize>> {
     let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (index, slot) in slots.iter().enumerate() {
-        places
-            .entry(slot.peer.address.as_str())
-            .or_default()
-            .push_back(index);
+        places.entry(slot.peer.address.as_str()).or_default().push_back(index);
     }
     places
 }

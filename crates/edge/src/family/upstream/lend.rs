@@ -18,7 +18,13 @@ use crate::worker::{Generation, Worker};
 const ANSWER_TIME: Duration = Duration::from_millis(20);
 
 /// Asks for a connection to a peer of a group; `None` when no other worker keeps any that could be lent.
-pub(super) fn ask(worker: &Worker, generation: &Generation, group: usize, peer: usize, terms: Terms<'_>) -> Option<Asked> {
+pub(super) fn ask(
+    worker: &Worker,
+    generation: &Generation,
+    group: usize,
+    peer: usize,
+    terms: Terms<'_>,
+) -> Option<Asked> {
     let number = generation.conf.generation;
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let desk = Arc::new(Desk::default());
@@ -63,7 +69,8 @@ impl Desk {
             return;
         }
         let generation = worker.generation();
-        let link = if generation.conf.generation == number { generation.pools.take(group, peer, Terms::PLAIN) } else { None };
+        let link =
+            if generation.conf.generation == number { generation.pools.take(group, peer, Terms::PLAIN) } else { None };
         let loan = link.and_then(|link| match link.stream {
             Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened: link.opened, carried: link.carried }),
             Transport::Tls(_) | Transport::Carried(_) => None,
@@ -90,7 +97,17 @@ impl Asked {
         let Loan { fd, opened, carried } = self.await?;
         let place = worker.take_place()?;
         let stream = Stream::from_fd(fd).ok()?.into();
-        Some(Box::new(Link { stream, deadline: Deadline::new(), peer, bound: None, party: None, opened, carried, place: Some(place), h2: None }))
+        Some(Box::new(Link {
+            stream,
+            deadline: Deadline::new(),
+            peer,
+            bound: None,
+            party: None,
+            opened,
+            carried,
+            place: Some(place),
+            h2: None,
+        }))
     }
 }
 

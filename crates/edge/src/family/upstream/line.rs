@@ -240,7 +240,8 @@ impl Lines {
     pub fn opening(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Awaited> {
         let groups = self.groups.borrow();
         let lines = groups.get(group).map(Vec::as_slice).unwrap_or_default();
-        let told = lines.iter().filter(|line| line.fits(peer, terms)).find_map(|line| line.session.wire.borrow().allowed());
+        let told =
+            lines.iter().filter(|line| line.fits(peer, terms)).find_map(|line| line.session.wire.borrow().allowed());
         let most = told.unwrap_or(WAITING_MAX).min(WAITING_MAX);
         let mut begun = self.opening.borrow_mut();
         begun.retain(|begun| begun.opening.strong_count() > 0);
@@ -475,4 +476,3 @@ fn act(line: &Rc<Line>, worker: &Rc<Worker>, event: Event<'_>) {
         }
     }
 }
-

@@ -36,7 +36,6 @@ use super::group::{Group, GroupError, MAX_PEERS};
 use super::peer::Peer;
 use super::pool_policy::PoolPolicy;
 use super::{Declared, Upstream, parse_address};
-use weir_conf::At;
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::dns::{Place, Servers};
@@ -45,6 +44,7 @@ use crate::family::resolver;
 use crate::family::sticky::Sticky;
 use crate::log::{self, Level};
 use crate::variable::Template;
+use weir_conf::At;
 
 /// What a group is made of, whoever its peers are at the moment.
 #[derive(Clone, Default)]
@@ -200,7 +200,10 @@ impl Live {
         let name = &self.frame.name;
         let (peers, too_many) = known.members.peers();
         if too_many {
-            log::global(Level::Error, format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, the rest is left out"));
+            log::global(
+                Level::Error,
+                format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, the rest is left out"),
+            );
         }
         match assemble(&self.frame, peers, known) {
             Ok(upstream) => self.put(upstream, known),
@@ -256,9 +259,10 @@ pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
             Some(servers) => live.set_resolver(servers.clone(), timeout),
             None if has_names() => {
                 let name = &live.frame.name;
-                let refusal = Refusal::whole(format!("no resolver defined to resolve names at run time in upstream \"{name}\""))
-                    .todo("name one in http or in the upstream: resolver 127.0.0.53;")
-                    .needs("resolver", "");
+                let refusal =
+                    Refusal::whole(format!("no resolver defined to resolve names at run time in upstream \"{name}\""))
+                        .todo("name one in http or in the upstream: resolver 127.0.0.53;")
+                        .needs("resolver", "");
                 b.refuse_at("upstream", refusal, live.frame.at);
             }
             None => {}
@@ -339,11 +343,7 @@ mod tests {
     use super::*;
 
     fn live(service: Option<&str>, fixed: &[&str]) -> Live {
-        let frame = Frame {
-            name: "u".to_owned(),
-            zone: Some("u".to_owned()),
-            ..Frame::default()
-        };
+        let frame = Frame { name: "u".to_owned(), zone: Some("u".to_owned()), ..Frame::default() };
         let named = Named {
             host: "a.example".to_owned(),
             port: 8080,
@@ -400,7 +400,8 @@ mod tests {
         let live = live(Some("http"), &[]);
         live.learn(0, vec![place("10.0.0.1:81", 2, 7), place("10.0.0.2:82", 1, 5), place("10.0.0.2:82", 1, 5)]);
         let current = live.current();
-        let peers: Vec<_> = current.group.peers().map(|peer| (peer.address.as_str(), peer.weight, peer.backup)).collect();
+        let peers: Vec<_> =
+            current.group.peers().map(|peer| (peer.address.as_str(), peer.weight, peer.backup)).collect();
         assert_eq!(peers, [("10.0.0.2:82", 5, false), ("10.0.0.2:82", 5, false), ("10.0.0.1:81", 7, true)]);
         assert_eq!(current.group.peer(0).unwrap().server, "h.example");
     }
@@ -408,7 +409,10 @@ mod tests {
     #[test]
     fn weights_beyond_all_bounds_shrink_in_proportion() {
         let live = live(Some("http"), &[]);
-        live.learn(0, vec![place("10.0.0.1:81", 1, 60_000), place("10.0.0.2:82", 1, 60_000), place("10.0.0.3:83", 1, 1)]);
+        live.learn(
+            0,
+            vec![place("10.0.0.1:81", 1, 60_000), place("10.0.0.2:82", 1, 60_000), place("10.0.0.3:83", 1, 1)],
+        );
         let weights: Vec<_> = live.current().group.peers().map(|peer| peer.weight).collect();
         assert_eq!(weights, [30_000, 30_000, 1]);
     }
@@ -435,7 +439,10 @@ mod tests {
     fn servers_come_change_and_go() {
         let live = live(None, &["10.0.0.1:80", "10.0.0.2:80"]);
         let added = live.add_server(&serde_json::json!({"server": "10.0.0.3", "weight": 4})).unwrap();
-        assert_eq!((&added["id"], &added["server"], &added["weight"], &added["fail_timeout"]), (&3.into(), &"10.0.0.3".into(), &4.into(), &"10s".into()));
+        assert_eq!(
+            (&added["id"], &added["server"], &added["weight"], &added["fail_timeout"]),
+            (&3.into(), &"10.0.0.3".into(), &4.into(), &"10s".into())
+        );
         let drained = live.change_server(0, &serde_json::json!({"drain": true})).unwrap();
         assert_eq!(drained["drain"], true);
         let left = live.remove_server(1).unwrap();
@@ -450,7 +457,10 @@ mod tests {
         let live = live(None, &[]);
         live.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
         let shown = live.servers();
-        assert_eq!((&shown[1]["id"], &shown[1]["parent"], &shown[1]["server"]), (&1.into(), &"0".into(), &"10.0.0.1:8080".into()));
+        assert_eq!(
+            (&shown[1]["id"], &shown[1]["parent"], &shown[1]["server"]),
+            (&1.into(), &"0".into(), &"10.0.0.1:8080".into())
+        );
         let refused = live.remove_server(1).unwrap_err();
         assert_eq!((refused.status, refused.code), (400, "UpstreamServerImmutable"));
         live.change_server(0, &serde_json::json!({"down": true})).unwrap();

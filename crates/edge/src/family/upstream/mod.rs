@@ -128,7 +128,10 @@ impl Upstream {
 
     /// A group for addresses that no block names.
     pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, GroupError> {
-        let peers = addresses.iter().map(|address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) }).collect();
+        let peers = addresses
+            .iter()
+            .map(|address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) })
+            .collect();
         let group = Group::new(name, peers, Policy::RoundRobin)?;
         let pooling = PoolPolicy { max_idle: IDLE_MAX_DEFAULT, ..PoolPolicy::default() };
         let frame = Frame { name: name.to_owned(), pooling, ..Frame::default() };
@@ -184,7 +187,10 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let scope = b.block(Scope::new(Kind::Plain, UPSTREAM, b.at()), statement)?;
     let settings = scope.settings.upstream;
     let has_state = settings.state.is_some();
-    if !has_state && settings.servers.as_ref().is_none_or(Vec::is_empty) && settings.named.as_ref().is_none_or(Vec::is_empty) {
+    if !has_state
+        && settings.servers.as_ref().is_none_or(Vec::is_empty)
+        && settings.named.as_ref().is_none_or(Vec::is_empty)
+    {
         if b.has_lost("upstream", &name) {
             return Ok(()); // the servers are wrong, not absent
         }
@@ -192,7 +198,8 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     }
     let is_keepalive_written = settings.keepalive.is_some();
     let values = settings.values();
-    let has_backup = values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
+    let has_backup =
+        values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
     if has_backup && matches!(values.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. }) {
         return Err(Refusal::whole("balancing method does not support parameter \"backup\""));
     }
@@ -346,9 +353,8 @@ fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>)
     if !resolves {
         return match service {
             None => Ok(None),
-            Some(_) => {
-                Err(Refusal::whole(format!("service upstream \"{written}\" requires \"resolve\" parameter")).todo("add: resolve"))
-            }
+            Some(_) => Err(Refusal::whole(format!("service upstream \"{written}\" requires \"resolve\" parameter"))
+                .todo("add: resolve")),
         };
     }
     let is_address = literal_address(written).is_some();
@@ -365,7 +371,8 @@ fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>)
         return Ok(None);
     }
     let (host, port) = authority(written, 80, "upstream")?;
-    weir_wire::dns::Name::of_text(host).map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
+    weir_wire::dns::Name::of_text(host)
+        .map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
     Ok(Some(Named { host: host.to_owned(), port, service, pattern: pattern.clone() }))
 }
 
@@ -373,7 +380,9 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
     let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
     let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok()).ok_or_else(invalid);
     match word.split_once('=') {
-        Some(("weight", text)) => peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?,
+        Some(("weight", text)) => {
+            peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?
+        }
         Some(("max_conns", text)) => peer.max_conns = number(text)?,
         Some(("max_fails", text)) => peer.max_fails = number(text)?,
         Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),

@@ -99,10 +99,7 @@ pub(super) struct PeerState {
 
 impl PeerState {
     pub(super) fn fresh(peer: &Peer) -> Self {
-        Self {
-            effective_weight: i64::from(peer.weight),
-            ..Self::default()
-        }
+        Self { effective_weight: i64::from(peer.weight), ..Self::default() }
     }
 
     /// Takes over what another configuration's state knew about the health of
@@ -186,12 +183,7 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn new(peer: Peer) -> Self {
         let name = if peer.route.is_empty() { name_of(&peer.address) } else { peer.route.clone() };
-        Self {
-            peer,
-            name: name.into(),
-            conns: Arc::default(),
-            health: None,
-        }
+        Self { peer, name: name.into(), conns: Arc::default(), health: None }
     }
 
     /// Whether it may have an exchange that is bound to a peer of this name, or to none.
@@ -228,10 +220,6 @@ impl Slot {
 
     pub(super) fn leave(&self) {
         // An unmatched leave would otherwise wrap and saturate the peer for good.
-        let _ = self
-            .conns
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-                taken.checked_sub(1)
-            });
+        let _ = self.conns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| taken.checked_sub(1));
     }
 }

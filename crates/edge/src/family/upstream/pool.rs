@@ -221,7 +221,10 @@ impl Pools {
 
     /// Whether a try waits for a connection to a peer.
     pub fn is_awaited(&self, group: usize, peer: usize) -> bool {
-        self.waiting.borrow().iter().any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
+        self.waiting
+            .borrow()
+            .iter()
+            .any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
     }
 
     /// Gives a connection to whoever waits for one longest; back if nobody does.

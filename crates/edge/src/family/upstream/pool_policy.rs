@@ -20,13 +20,7 @@ pub struct PoolPolicy {
 impl Default for PoolPolicy {
     /// The values of an upstream block that says nothing, in nginx since 1.29.7.
     fn default() -> Self {
-        Self {
-            max_idle: 32,
-            max_requests: 1000,
-            max_age_ms: 3_600_000,
-            idle_timeout_ms: 60_000,
-            is_written: false,
-        }
+        Self { max_idle: 32, max_requests: 1000, max_age_ms: 3_600_000, idle_timeout_ms: 60_000, is_written: false }
     }
 }
 
@@ -97,130 +91,40 @@ impl BrokenAttempt {
 mod tests {
     use super::*;
 
-    const FINISHED: Finished = Finished {
-        requests: 1,
-        age_ms: 0,
-        reusable: true,
-        request_complete: true,
-        quiet: true,
-    };
-    const BROKEN: BrokenAttempt = BrokenAttempt {
-        reused: true,
-        response_begun: false,
-        request_sent: true,
-        idempotent: true,
-        body_at_hand: true,
-    };
+    const FINISHED: Finished = Finished { requests: 1, age_ms: 0, reusable: true, request_complete: true, quiet: true };
+    const BROKEN: BrokenAttempt =
+        BrokenAttempt { reused: true, response_begun: false, request_sent: true, idempotent: true, body_at_hand: true };
 
     #[test]
     fn keeps_within_limits() {
         let policy = PoolPolicy::default();
         let cases = [
             (FINISHED, true),
-            (
-                Finished {
-                    requests: 999,
-                    ..FINISHED
-                },
-                true,
-            ),
-            (
-                Finished {
-                    requests: 1000,
-                    ..FINISHED
-                },
-                false,
-            ),
-            (
-                Finished {
-                    age_ms: 3_600_000,
-                    ..FINISHED
-                },
-                true,
-            ),
-            (
-                Finished {
-                    age_ms: 3_600_001,
-                    ..FINISHED
-                },
-                false,
-            ),
-            (
-                Finished {
-                    reusable: false,
-                    ..FINISHED
-                },
-                false,
-            ),
-            (
-                Finished {
-                    request_complete: false,
-                    ..FINISHED
-                },
-                false,
-            ),
-            (
-                Finished {
-                    quiet: false,
-                    ..FINISHED
-                },
-                false,
-            ),
+            (Finished { requests: 999, ..FINISHED }, true),
+            (Finished { requests: 1000, ..FINISHED }, false),
+            (Finished { age_ms: 3_600_000, ..FINISHED }, true),
+            (Finished { age_ms: 3_600_001, ..FINISHED }, false),
+            (Finished { reusable: false, ..FINISHED }, false),
+            (Finished { request_complete: false, ..FINISHED }, false),
+            (Finished { quiet: false, ..FINISHED }, false),
         ];
         for (finished, expected) in cases {
             assert_eq!(policy.may_keep(&finished), expected, "{finished:?}");
         }
-        let none = PoolPolicy {
-            max_idle: 0,
-            ..policy
-        };
+        let none = PoolPolicy { max_idle: 0, ..policy };
         assert!(!none.may_keep(&FINISHED));
     }
 
     #[test]
     fn stale_connection_rule() {
-        let unsent = BrokenAttempt {
-            request_sent: false,
-            ..BROKEN
-        };
+        let unsent = BrokenAttempt { request_sent: false, ..BROKEN };
         let cases = [
             (BROKEN, true),
-            (
-                BrokenAttempt {
-                    reused: false,
-                    ..BROKEN
-                },
-                false,
-            ),
-            (
-                BrokenAttempt {
-                    response_begun: true,
-                    ..BROKEN
-                },
-                false,
-            ),
-            (
-                BrokenAttempt {
-                    idempotent: false,
-                    ..BROKEN
-                },
-                false,
-            ),
-            (
-                BrokenAttempt {
-                    body_at_hand: false,
-                    ..BROKEN
-                },
-                false,
-            ),
-            (
-                BrokenAttempt {
-                    idempotent: false,
-                    body_at_hand: false,
-                    ..unsent
-                },
-                true,
-            ),
+            (BrokenAttempt { reused: false, ..BROKEN }, false),
+            (BrokenAttempt { response_begun: true, ..BROKEN }, false),
+            (BrokenAttempt { idempotent: false, ..BROKEN }, false),
+            (BrokenAttempt { body_at_hand: false, ..BROKEN }, false),
+            (BrokenAttempt { idempotent: false, body_at_hand: false, ..unsent }, true),
         ];
         for (attempt, expected) in cases {
             assert_eq!(attempt.is_stale_connection(), expected, "{attempt:?}");

@@ -66,9 +66,7 @@ impl Conditions {
     /// The condition one word of the directive names.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::WORDS
-            .iter()
-            .find_map(|&(name, condition)| (name == word).then_some(condition))
+        Self::WORDS.iter().find_map(|&(name, condition)| (name == word).then_some(condition))
     }
 
     /// Whether every condition of `other` is in force.
@@ -160,10 +158,7 @@ impl Failure {
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
-            Self::Error
-            | Self::Denied
-            | Self::InvalidHeader
-            | Self::Status(NextStatus::BadGateway) => 502,
+            Self::Error | Self::Denied | Self::InvalidHeader | Self::Status(NextStatus::BadGateway) => 502,
             Self::Timeout | Self::Status(NextStatus::GatewayTimeout) => 504,
             Self::Status(NextStatus::Forbidden) => 403,
             Self::Status(NextStatus::NotFound) => 404,
@@ -265,11 +260,7 @@ impl RetryPolicy {
     /// for a retry everything else allows.
     pub fn decide(&self, attempt: &Attempt, budget: &Budget, now_s: u64) -> Result<(), Refusal> {
         self.allows(attempt)?;
-        if budget.spend(now_s) {
-            Ok(())
-        } else {
-            Err(Refusal::Budget)
-        }
+        if budget.spend(now_s) { Ok(()) } else { Err(Refusal::Budget) }
     }
 
     fn allows(&self, attempt: &Attempt) -> Result<(), Refusal> {
@@ -311,24 +302,14 @@ mod tests {
         tries_left: 1,
         elapsed_ms: 0,
     };
-    const POST: Attempt = Attempt {
-        idempotent: false,
-        ..GET
-    };
+    const POST: Attempt = Attempt { idempotent: false, ..GET };
 
     fn conditions(words: &str) -> Conditions {
-        words
-            .split_whitespace()
-            .filter_map(Conditions::of_word)
-            .fold(Conditions::NONE, BitOr::bitor)
+        words.split_whitespace().filter_map(Conditions::of_word).fold(Conditions::NONE, BitOr::bitor)
     }
 
     fn check(words: &str, timeout_ms: u64, cases: &[(Attempt, Result<(), Refusal>)]) {
-        let policy = RetryPolicy {
-            conditions: conditions(words),
-            tries: 0,
-            timeout_ms,
-        };
+        let policy = RetryPolicy { conditions: conditions(words), tries: 0, timeout_ms };
         for (attempt, expected) in cases {
             let decided = policy.decide(attempt, &Budget::default(), 1);
             assert_eq!(decided, *expected, "{words}: {attempt:?}");
@@ -358,13 +339,7 @@ mod tests {
                 (failed(Failure::InvalidHeader), Err(Refusal::NotListed)),
                 (failed(Failure::Denied), Err(Refusal::NotListed)),
                 (answered(500), Err(Refusal::NotListed)),
-                (
-                    Attempt {
-                        tries_left: 0,
-                        ..GET
-                    },
-                    Err(Refusal::NoTries),
-                ),
+                (Attempt { tries_left: 0, ..GET }, Err(Refusal::NoTries)),
             ],
         );
     }
@@ -373,11 +348,7 @@ mod tests {
     fn each_status_has_its_own_word() {
         for status in [403, 404, 429, 500, 502, 503, 504] {
             for named in [403, 404, 429, 500, 502, 503, 504] {
-                let expected = if status == named {
-                    Ok(())
-                } else {
-                    Err(Refusal::NotListed)
-                };
+                let expected = if status == named { Ok(()) } else { Err(Refusal::NotListed) };
                 check(&format!("http_{named}"), 0, &[(answered(status), expected)]);
             }
             let failure = Failure::of_status(status).map(Failure::status);
@@ -390,34 +361,17 @@ mod tests {
 
     #[test]
     fn unsafe_requests_go_out_once() {
-        let unsent = Attempt {
-            request_sent: false,
-            ..POST
-        };
-        check(
-            "error",
-            0,
-            &[(POST, Err(Refusal::NonIdempotent)), (unsent, Ok(()))],
-        );
+        let unsent = Attempt { request_sent: false, ..POST };
+        check("error", 0, &[(POST, Err(Refusal::NonIdempotent)), (unsent, Ok(()))]);
         check("error non_idempotent", 0, &[(POST, Ok(()))]);
         check("non_idempotent", 0, &[(POST, Err(Refusal::NotListed))]);
     }
 
     #[test]
     fn unbuffered_body_goes_out_once() {
-        let streamed = Attempt {
-            body_at_hand: false,
-            ..GET
-        };
-        let unsent = Attempt {
-            request_sent: false,
-            ..streamed
-        };
-        check(
-            "error",
-            0,
-            &[(streamed, Err(Refusal::BodyGone)), (unsent, Ok(()))],
-        );
+        let streamed = Attempt { body_at_hand: false, ..GET };
+        let unsent = Attempt { request_sent: false, ..streamed };
+        check("error", 0, &[(streamed, Err(Refusal::BodyGone)), (unsent, Ok(()))]);
     }
 
     #[test]
@@ -426,33 +380,11 @@ mod tests {
             "error",
             3800,
             &[
-                (
-                    Attempt {
-                        elapsed_ms: 3799,
-                        ..GET
-                    },
-                    Ok(()),
-                ),
-                (
-                    Attempt {
-                        elapsed_ms: 3800,
-                        ..GET
-                    },
-                    Err(Refusal::TooLate),
-                ),
+                (Attempt { elapsed_ms: 3799, ..GET }, Ok(())),
+                (Attempt { elapsed_ms: 3800, ..GET }, Err(Refusal::TooLate)),
             ],
         );
-        check(
-            "error",
-            0,
-            &[(
-                Attempt {
-                    elapsed_ms: u64::MAX,
-                    ..GET
-                },
-                Ok(()),
-            )],
-        );
+        check("error", 0, &[(Attempt { elapsed_ms: u64::MAX, ..GET }, Ok(()))]);
     }
 
     #[test]
@@ -468,14 +400,9 @@ mod tests {
         let budget = Budget::default();
         let unlisted = answered(404);
         for _ in 0..1000 {
-            assert_eq!(
-                policy.decide(&unlisted, &budget, 1),
-                Err(Refusal::NotListed)
-            );
+            assert_eq!(policy.decide(&unlisted, &budget, 1), Err(Refusal::NotListed));
         }
-        let granted = (0..1000)
-            .take_while(|_| policy.decide(&GET, &budget, 1).is_ok())
-            .count();
+        let granted = (0..1000).take_while(|_| policy.decide(&GET, &budget, 1).is_ok()).count();
         assert_eq!(granted, 110);
         assert_eq!(policy.decide(&GET, &budget, 1), Err(Refusal::Budget));
     }
@@ -496,11 +423,7 @@ mod tests {
             (status(429), Ok(()), Outcome::Failed),
         ];
         for (failure, decision, expected) in cases {
-            assert_eq!(
-                failure.outcome(decision),
-                expected,
-                "{failure:?} {decision:?}"
-            );
+            assert_eq!(failure.outcome(decision), expected, "{failure:?} {decision:?}");
         }
     }
 

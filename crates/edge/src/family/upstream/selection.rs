@@ -21,14 +21,7 @@ pub struct Selection {
 
 impl Selection {
     pub(super) fn new(widest_list: usize, tries: u32) -> Self {
-        Self {
-            tried: Tried::new(widest_list),
-            walk: Walk::default(),
-            on_backup: false,
-            held: None,
-            picks: 0,
-            tries,
-        }
+        Self { tried: Tried::new(widest_list), walk: Walk::default(), on_backup: false, held: None, picks: 0, tries }
     }
 
     /// Tries left: the attempt under way counts until it is released as failed.
@@ -105,9 +98,7 @@ impl Tried {
 
     pub(super) fn contains(&self, index: usize) -> bool {
         let bit = 1u64 << (index % WORD_BITS);
-        self.words()
-            .get(index / WORD_BITS)
-            .is_some_and(|word| word & bit != 0)
+        self.words().get(index / WORD_BITS).is_some_and(|word| word & bit != 0)
     }
 
     pub(super) fn insert(&mut self, index: usize) {

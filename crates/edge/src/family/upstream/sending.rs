@@ -64,7 +64,17 @@ impl BodyState {
 impl<'h> Sending<'h> {
     pub fn new(Outgoing { head, framing }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
         let chunked = framing == BodyFraming::Chunked;
-        Sending { head, head_sent: 0, is_blocked: false, piece: Lease::none(), piece_sent: 0, file_at: 0, body, chunked, beside: None }
+        Sending {
+            head,
+            head_sent: 0,
+            is_blocked: false,
+            piece: Lease::none(),
+            piece_sent: 0,
+            file_at: 0,
+            body,
+            chunked,
+            beside: None,
+        }
     }
 
     /// Over HTTP/2 the head goes out at once, and frames tell where the body ends.
@@ -122,7 +132,10 @@ impl<'h> Sending<'h> {
     ) -> Poll<Result<(), Failure>> {
         let values = &exchange.location.values;
         loop {
-            if self.piece_sent == self.piece.len() && self.body != BodyState::Done && !matches!(self.body, BodyState::Memory(_)) {
+            if self.piece_sent == self.piece.len()
+                && self.body != BodyState::Done
+                && !matches!(self.body, BodyState::Memory(_))
+            {
                 match self.refill(exchange, conn, link) {
                     Poll::Ready(Ok(())) => self.await_client(conn, values.core.body_timeout.longest),
                     Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),

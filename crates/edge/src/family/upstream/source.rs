@@ -66,7 +66,9 @@ impl GroupRef {
     /// The group.
     pub fn get(&self) -> Option<&Upstream> {
         match self {
-            GroupRef::Declared(generation, number) => generation.conf.declared.upstream.groups.get(*number).map(AsRef::as_ref),
+            GroupRef::Declared(generation, number) => {
+                generation.conf.declared.upstream.groups.get(*number).map(AsRef::as_ref)
+            }
             GroupRef::Live(_, _, seen) => Some(&seen.upstream),
             GroupRef::Own(upstream) => Some(upstream),
         }
@@ -258,9 +260,10 @@ impl Source {
                     if let Some(attempt) = attempt {
                         attempt.bytes_received += count as u64;
                     }
-                    return Poll::Ready(self.decode(out, start).map(|()| {
-                        if out.len() == start && self.is_done() { Read::End } else { Read::Some }
-                    }));
+                    return Poll::Ready(
+                        self.decode(out, start)
+                            .map(|()| if out.len() == start && self.is_done() { Read::End } else { Read::Some }),
+                    );
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Poll::Ready(Err(Broken::Io(error))),

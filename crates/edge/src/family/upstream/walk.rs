@@ -123,8 +123,7 @@ impl<'g> Walk<'g> {
         let mut random = |below: u32| worker.random(below);
         let bound = self.upstream.sticky.as_ref().and_then(|sticky| sticky.bound(exchange));
         let affinity = Affinity { key: &key, client, bound: bound.as_deref() };
-        let picked =
-            self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_seconds());
+        let picked = self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_seconds());
         picked.ok().map(|picked| picked.peer)
     }
 
@@ -140,7 +139,8 @@ impl<'g> Walk<'g> {
         let terms = Terms { bound, party: self.party };
         let is_h2 = exchange.location.values.proxy.version == Version::Http2;
         let id = self.upstream.pool_id(peer);
-        let kept = if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
+        let kept =
+            if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
         let mut progressed = Progressed::default();
         let opened = match kept {
             Some(link) => Ok((link, true)),
@@ -202,11 +202,7 @@ impl<'g> Walk<'g> {
         let opening = home.map(|(generation, number)| generation.lines.announce(number, id, terms));
         let (opened, _) = attempt::dial(exchange, conn, address, terms).await?;
         let opened = Opened { opening, ..opened };
-        let kept = home.map(|(generation, group)| Kept {
-            generation,
-            group,
-            policy: self.upstream.pooling,
-        });
+        let kept = home.map(|(generation, group)| Kept { generation, group, policy: self.upstream.pooling });
         let line = Line::new(opened, id, terms, exchange.worker, kept);
         line.begin().ok_or(Failure::Closed)
     }
@@ -351,12 +347,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Ends a failed try, with its verdict on the peer.
-    fn give_back(
-        &mut self,
-        exchange: &mut Exchange<'_>,
-        kind: retry::Failure,
-        decision: Result<(), retry::Refusal>,
-    ) {
+    fn give_back(&mut self, exchange: &mut Exchange<'_>, kind: retry::Failure, decision: Result<(), retry::Refusal>) {
         end_try(exchange, kind.status());
         if self.hold.release(kind.outcome(decision)) {
             let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);

@@ -51,9 +51,7 @@ pub fn argument(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<
 fn find_argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     args.split(|byte| *byte == b'&').find_map(|pair| {
         let value = pair.get(name.len()..)?.strip_prefix(b"=")?;
-        pair.get(..name.len())?
-            .eq_ignore_ascii_case(name)
-            .then_some(value)
+        pair.get(..name.len())?.eq_ignore_ascii_case(name).then_some(value)
     })
 }
 
@@ -70,10 +68,7 @@ pub fn request_uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>)
 pub fn line(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let request = &exchange.request;
     let line = match request.line() {
-        b"" => request
-            .bytes
-            .split(|byte| matches!(byte, b'\r' | b'\n'))
-            .find(|line| !line.is_empty()),
+        b"" => request.bytes.split(|byte| matches!(byte, b'\r' | b'\n')).find(|line| !line.is_empty()),
         line => Some(line),
     };
     line.is_some_and(|line| text(out, line))
@@ -101,14 +96,7 @@ pub fn port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 
 /// `$is_request_port`: `:` before a port, empty without.
 pub fn is_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    text(
-        out,
-        if exchange.request.port.is_some_and(|port| port > 0) {
-            b":"
-        } else {
-            b""
-        },
-    )
+    text(out, if exchange.request.port.is_some_and(|port| port > 0) { b":" } else { b"" })
 }
 
 /// `$request_id`: 32 hexadecimal digits.
@@ -155,24 +143,14 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
     if let Some(value) = exchange.request.field(Known::ContentLength) {
         return text(out, value);
     }
-    let was_read = matches!(
-        exchange.body,
-        RequestBody::Memory(_) | RequestBody::File { .. }
-    );
+    let was_read = matches!(exchange.body, RequestBody::Memory(_) | RequestBody::File { .. });
     let is_chunked = exchange.request.length == Some(BodyLength::Chunked);
     is_chunked && was_read && decimal(out, exchange.body.length())
 }
 
 /// `$pipe`: `p` when the request had come with the one before.
 pub fn pipe(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    text(
-        out,
-        if exchange.request.pipelined {
-            b"p"
-        } else {
-            b"."
-        },
-    )
+    text(out, if exchange.request.pipelined { b"p" } else { b"." })
 }
 
 /// `set $limit_rate …`.
@@ -181,10 +159,7 @@ pub fn set_limit_rate(exchange: &mut Exchange<'_>, value: &[u8]) {
         Some(rate) => exchange.limit_rate = Some(rate),
         None => {
             let shown = String::from_utf8_lossy(value).into_owned();
-            exchange.log(
-                Level::Error,
-                format_args!("invalid $limit_rate \"{shown}\""),
-            );
+            exchange.log(Level::Error, format_args!("invalid $limit_rate \"{shown}\""));
         }
     }
 }
@@ -196,14 +171,9 @@ mod tests {
     #[test]
     fn arguments_are_found_by_name() {
         let args = b"a=1&Bc=2&bc=3&d&e=&=x";
-        for (name, value) in [
-            ("a", Some(&b"1"[..])),
-            ("bc", Some(b"2")),
-            ("b", None),
-            ("d", None),
-            ("e", Some(b"")),
-            ("x", None),
-        ] {
+        for (name, value) in
+            [("a", Some(&b"1"[..])), ("bc", Some(b"2")), ("b", None), ("d", None), ("e", Some(b"")), ("x", None)]
+        {
             assert_eq!(find_argument(args, name.as_bytes()), value, "{name}");
         }
     }

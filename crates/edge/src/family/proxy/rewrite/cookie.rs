@@ -37,10 +37,7 @@ const SAME_SITE: [(Flags, &[u8]); 3] = [(STRICT, b"Strict"), (LAX, b"Lax"), (NON
 impl Flags {
     /// The flag of a word, whatever its case.
     pub(super) fn of_word(word: &[u8]) -> Option<Flags> {
-        FLAG_WORDS
-            .iter()
-            .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word))
-            .map(|(_, flag)| *flag)
+        FLAG_WORDS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word)).map(|(_, flag)| *flag)
     }
 
     /// Adds one.
@@ -60,10 +57,7 @@ impl Flags {
     }
 
     fn take_same_site(&mut self) -> Option<&'static [u8]> {
-        SAME_SITE
-            .iter()
-            .find(|(flag, _)| self.take(*flag))
-            .map(|(_, value)| *value)
+        SAME_SITE.iter().find(|(flag, _)| self.take(*flag)).map(|(_, value)| *value)
     }
 }
 
@@ -86,15 +80,9 @@ impl<'v> Attribute<'v> {
         match memchr::memchr(b'=', text).and_then(|at| text.split_at_checked(at)) {
             Some((name, value)) => {
                 let value = value.get(1..).unwrap_or_default();
-                Attribute {
-                    name: trim(name),
-                    value: Some(Cow::Borrowed(trim(value))),
-                }
+                Attribute { name: trim(name), value: Some(Cow::Borrowed(trim(value))) }
             }
-            None => Attribute {
-                name: trim(text),
-                value: None,
-            },
+            None => Attribute { name: trim(text), value: None },
         }
     }
 
@@ -112,10 +100,7 @@ impl<'v> Cookie<'v> {
     pub(super) fn parse(value: &'v [u8]) -> Option<Cookie<'v>> {
         let mut parts = value.split(|byte| *byte == b';').map(Attribute::parse);
         let pair = parts.next().filter(|pair| pair.value.is_some())?;
-        Some(Cookie {
-            pair,
-            attributes: parts.collect(),
-        })
+        Some(Cookie { pair, attributes: parts.collect() })
     }
 
     /// Puts flags on and takes others off. A flag that stands there already stays where and as it is.
@@ -129,15 +114,8 @@ impl<'v> Cookie<'v> {
                 let Some(wanted) = flags.take_same_site() else {
                     return !flags.has(NO_SAME_SITE);
                 };
-                if !attribute
-                    .value
-                    .as_ref()
-                    .is_some_and(|value| value.eq_ignore_ascii_case(wanted))
-                {
-                    *attribute = Attribute {
-                        name: b"SameSite",
-                        value: Some(Cow::Borrowed(wanted)),
-                    };
+                if !attribute.value.as_ref().is_some_and(|value| value.eq_ignore_ascii_case(wanted)) {
+                    *attribute = Attribute { name: b"SameSite", value: Some(Cow::Borrowed(wanted)) };
                 }
                 true
             } else {
@@ -145,22 +123,13 @@ impl<'v> Cookie<'v> {
             }
         });
         if flags.take(SECURE) {
-            self.attributes.push(Attribute {
-                name: b"Secure",
-                value: None,
-            });
+            self.attributes.push(Attribute { name: b"Secure", value: None });
         }
         if flags.take(HTTP_ONLY) {
-            self.attributes.push(Attribute {
-                name: b"HttpOnly",
-                value: None,
-            });
+            self.attributes.push(Attribute { name: b"HttpOnly", value: None });
         }
         if let Some(value) = flags.take_same_site() {
-            self.attributes.push(Attribute {
-                name: b"SameSite",
-                value: Some(Cow::Borrowed(value)),
-            });
+            self.attributes.push(Attribute { name: b"SameSite", value: Some(Cow::Borrowed(value)) });
         }
     }
 
@@ -178,14 +147,8 @@ impl<'v> Cookie<'v> {
 
 /// nginx drops spaces only, not tabs.
 fn trim(text: &[u8]) -> &[u8] {
-    let start = text
-        .iter()
-        .position(|byte| *byte != b' ')
-        .unwrap_or(text.len());
-    let end = text
-        .iter()
-        .rposition(|byte| *byte != b' ')
-        .map_or(start, |last| last + 1);
+    let start = text.iter().position(|byte| *byte != b' ').unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(start, |last| last + 1);
     text.get(start..end).unwrap_or_default()
 }
 
@@ -216,27 +179,15 @@ mod tests {
     #[test]
     fn flags_are_put_on_and_taken_off() {
         for (value, words, expected) in [
-            (
-                "a=b",
-                "secure httponly samesite=lax",
-                "a=b; Secure; HttpOnly; SameSite=Lax",
-            ),
+            ("a=b", "secure httponly samesite=lax", "a=b; Secure; HttpOnly; SameSite=Lax"),
             ("a=b;secure;path=/", "secure", "a=b; secure; path=/"),
             ("a=b;secure;secure", "nosecure", "a=b"),
             ("a=b;secure;secure", "secure nosecure", "a=b; secure"),
             ("secure=1;x", "nosecure", "secure=1; x"),
             ("a=b;samesite=NONE", "SameSite=None", "a=b; samesite=NONE"),
-            (
-                "a=b;samesite;path=/",
-                "samesite=strict",
-                "a=b; SameSite=Strict; path=/",
-            ),
+            ("a=b;samesite;path=/", "samesite=strict", "a=b; SameSite=Strict; path=/"),
             ("a=b;SameSite=Lax;HttpOnly", "nosamesite nohttponly", "a=b"),
-            (
-                "a=b",
-                "samesite=none samesite=strict",
-                "a=b; SameSite=Strict",
-            ),
+            ("a=b", "samesite=none samesite=strict", "a=b; SameSite=Strict"),
             ("a=b", "nosecure nohttponly nosamesite", "a=b"),
         ] {
             let mut flags = Flags::default();
@@ -245,11 +196,7 @@ mod tests {
             }
             let mut cookie = Cookie::parse(value.as_bytes()).unwrap();
             cookie.edit(flags);
-            assert_eq!(
-                String::from_utf8(cookie.text(0)).unwrap(),
-                expected,
-                "{value} + {words}"
-            );
+            assert_eq!(String::from_utf8(cookie.text(0)).unwrap(), expected, "{value} + {words}");
         }
         assert_eq!(Flags::of_word(b"samesite"), None);
         assert_eq!(Flags::of_word(b""), None);

@@ -49,9 +49,6 @@ mod tests {
         let mut walk = Walk::default();
         assert_eq!(next_hash(&mut walk, b"123456789"), 0xcbf4 & HALF_MASK);
         let salted = (crc32fast::hash(b"1123456789") >> 16) & HALF_MASK;
-        assert_eq!(
-            next_hash(&mut walk, b"123456789"),
-            (0xcbf4 & HALF_MASK) + salted
-        );
+        assert_eq!(next_hash(&mut walk, b"123456789"), (0xcbf4 & HALF_MASK) + salted);
     }
 }

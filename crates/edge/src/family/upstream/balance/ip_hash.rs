@@ -44,9 +44,7 @@ fn extend(hash: u32, client: Option<IpAddr>) -> u32 {
 }
 
 fn extend_by(hash: u32, octets: &[u8]) -> u32 {
-    octets.iter().fold(hash, |hash, &octet| {
-        (hash * FACTOR + u32::from(octet)) % MODULUS
-    })
+    octets.iter().fold(hash, |hash, &octet| (hash * FACTOR + u32::from(octet)) % MODULUS)
 }
 
 #[cfg(test)]
@@ -71,9 +69,6 @@ mod tests {
 
     #[test]
     fn no_address_hashes_as_zeros() {
-        assert_eq!(
-            extend(SEED, None),
-            extend(SEED, Some(IpAddr::from([0u8; 4])))
-        );
+        assert_eq!(extend(SEED, None), extend(SEED, Some(IpAddr::from([0u8; 4]))));
     }
 }

@@ -23,9 +23,7 @@ pub(super) fn choose(field: &mut Field<'_>) -> Option<usize> {
     if !several {
         return Some(leader);
     }
-    field.rotate(Some(leader), |field, index| {
-        load_order(field, index, leader).is_eq()
-    })
+    field.rotate(Some(leader), |field, index| load_order(field, index, leader).is_eq())
 }
 
 /// Compares exchanges per unit of weight without dividing.

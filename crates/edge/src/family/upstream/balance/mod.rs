@@ -79,10 +79,7 @@ impl Field<'_> {
 
     /// Whether it could serve, whether or not it is to have anybody new.
     fn is_able(&self, index: usize, slot: &Slot, state: &PeerState) -> bool {
-        !self.tried.contains(index)
-            && !state.ejected(&slot.peer, self.now_s)
-            && !slot.saturated()
-            && slot.is_healthy()
+        !self.tried.contains(index) && !state.ejected(&slot.peer, self.now_s) && !slot.saturated() && slot.is_healthy()
     }
 
     /// The peer of that name, if it may be chosen: one that drains keeps those it has.
@@ -106,15 +103,11 @@ impl Field<'_> {
     }
 
     fn weight(&self, index: usize) -> u64 {
-        self.slots
-            .get(index)
-            .map_or(1, |slot| u64::from(slot.peer.weight))
+        self.slots.get(index).map_or(1, |slot| u64::from(slot.peer.weight))
     }
 
     fn conns(&self, index: usize) -> u64 {
-        self.slots
-            .get(index)
-            .map_or(u64::MAX, |slot| u64::from(slot.conns()))
+        self.slots.get(index).map_or(u64::MAX, |slot| u64::from(slot.conns()))
     }
 
     /// Charges a turn of round robin to a peer that was chosen otherwise, so that the others get theirs meanwhile; one that
@@ -139,11 +132,7 @@ impl Field<'_> {
 
     /// Runs one turn of smooth weighted round robin over the usable peers that
     /// `joins` admits, `leader` (if given) winning ties, and charges the winner.
-    fn rotate(
-        &mut self,
-        leader: Option<usize>,
-        joins: impl Fn(&Self, usize) -> bool,
-    ) -> Option<usize> {
+    fn rotate(&mut self, leader: Option<usize>, joins: impl Fn(&Self, usize) -> bool) -> Option<usize> {
         let mut best = leader;
         let mut turn_total = 0;
         for (index, slot) in self.slots.iter().enumerate() {
@@ -155,9 +144,8 @@ impl Field<'_> {
             };
             turn_total += state.earn_credit(&slot.peer);
             let credit = state.current_weight;
-            let leads = best
-                .and_then(|leader| self.states.get(leader))
-                .is_none_or(|leader| credit > leader.current_weight);
+            let leads =
+                best.and_then(|leader| self.states.get(leader)).is_none_or(|leader| credit > leader.current_weight);
             if leads {
                 best = Some(index);
             }

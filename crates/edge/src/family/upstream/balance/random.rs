@@ -3,11 +3,7 @@
 use super::{Field, MAX_MISSES, gives_up, least_conn::load_order};
 use crate::family::upstream::selection::Walk;
 
-pub(super) fn one(
-    field: &Field<'_>,
-    walk: &mut Walk,
-    random: &mut dyn FnMut(u32) -> u32,
-) -> Option<usize> {
+pub(super) fn one(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32) -> u32) -> Option<usize> {
     if walk.misses > MAX_MISSES || field.slots.len() < 2 {
         return None;
     }
@@ -21,11 +17,7 @@ pub(super) fn one(
     }
 }
 
-pub(super) fn two(
-    field: &Field<'_>,
-    walk: &mut Walk,
-    random: &mut dyn FnMut(u32) -> u32,
-) -> Option<usize> {
+pub(super) fn two(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32) -> u32) -> Option<usize> {
     if walk.misses > MAX_MISSES || field.slots.len() < 2 {
         return None;
     }

@@ -38,31 +38,19 @@ impl Ring {
         }
         points.sort_by_key(|point| point.hash);
         points.dedup_by_key(|point| point.hash);
-        Self {
-            points: points.into_boxed_slice(),
-            servers: servers.into_boxed_slice(),
-        }
+        Self { points: points.into_boxed_slice(), servers: servers.into_boxed_slice() }
     }
 
     /// Walks the ring from the key's point to the first server with a usable
     /// peer; several peers of that server take turns.
-    pub(super) fn choose(
-        &self,
-        field: &mut Field<'_>,
-        walk: &mut Walk,
-        key: &[u8],
-    ) -> Option<usize> {
+    pub(super) fn choose(&self, field: &mut Field<'_>, walk: &mut Walk, key: &[u8]) -> Option<usize> {
         if walk.misses > MAX_MISSES || key.is_empty() || self.points.is_empty() {
             return None;
         }
-        let mut at = walk
-            .hash
-            .unwrap_or_else(|| self.first_at_or_after(crc32fast::hash(key)));
+        let mut at = walk.hash.unwrap_or_else(|| self.first_at_or_after(crc32fast::hash(key)));
         loop {
             let server = self.server_at(at)?;
-            let peer = field.rotate(None, |_, index| {
-                self.servers.get(index).is_some_and(|&own| own == server)
-            });
+            let peer = field.rotate(None, |_, index| self.servers.get(index).is_some_and(|&own| own == server));
             walk.hash = Some(at);
             if peer.is_some() {
                 return peer;
@@ -124,11 +112,7 @@ fn split_port(server: &str) -> (&[u8], &[u8]) {
     {
         return (path, b"");
     }
-    let digits = text
-        .iter()
-        .rev()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (head, port) = text.split_at(text.len() - digits);
     match head.split_last() {
         Some((b':', host)) => (host, port),
@@ -174,22 +158,13 @@ mod tests {
             ("unix:/a:80", "/a:80", ""),
         ];
         for (server, host, port) in cases {
-            assert_eq!(
-                split_port(server),
-                (host.as_bytes(), port.as_bytes()),
-                "{server}"
-            );
+            assert_eq!(split_port(server), (host.as_bytes(), port.as_bytes()), "{server}");
         }
     }
 
     #[test]
     fn points_are_sorted_unique_and_shared_by_a_server() {
-        let named = |address: &str, server: &str| {
-            Slot::new(Peer {
-                server: server.into(),
-                ..Peer::new(address)
-            })
-        };
+        let named = |address: &str, server: &str| Slot::new(Peer { server: server.into(), ..Peer::new(address) });
         let ring = Ring::build(&[
             named("10.0.0.1:80", "app:80"),
             named("10.0.0.2:80", "app:80"),
@@ -203,10 +178,7 @@ mod tests {
     #[test]
     fn lookup_finds_the_point_itself_and_wraps() {
         let point = |hash, server| Point { hash, server };
-        let ring = Ring {
-            points: Box::new([point(10, 0), point(20, 1)]),
-            servers: Box::new([0, 1]),
-        };
+        let ring = Ring { points: Box::new([point(10, 0), point(20, 1)]), servers: Box::new([0, 1]) };
         for (hash, server) in [(0, 0), (10, 0), (11, 1), (20, 1), (21, 0)] {
             let at = ring.first_at_or_after(hash);
             assert_eq!(ring.server_at(at), Some(server), "{hash}");

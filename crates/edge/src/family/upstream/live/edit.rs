@@ -62,7 +62,9 @@ struct Change {
 
 impl Change {
     fn read(body: &Value) -> Result<Change, Refused> {
-        let Value::Object(fields) = body else { return Err(Refused::new(415, "JsonError", "json error: not an object")) };
+        let Value::Object(fields) = body else {
+            return Err(Refused::new(415, "JsonError", "json error: not an object"));
+        };
         let mut change = Change::default();
         for (name, given) in fields {
             match name.as_str() {
@@ -116,9 +118,11 @@ impl Change {
         let found = named(written, &peer, true, self.service.clone()).map_err(|refusal| bad(refusal.what))?;
         match (found, literal_address(written)) {
             (Some(named), _) if can_resolve => Ok(Kind::Named(named, Vec::new())),
-            (Some(_), _) => {
-                Err(Refused::new(400, "UpstreamConfNoResolver", format!("no resolver defined to resolve \"{written}\"")))
-            }
+            (Some(_), _) => Err(Refused::new(
+                400,
+                "UpstreamConfNoResolver",
+                format!("no resolver defined to resolve \"{written}\""),
+            )),
             (None, Some(address)) => Ok(Kind::Fixed(Peer { address: address.to_string(), ..peer })),
             (None, None) => Err(bad(format!("invalid address \"{written}\""))),
         }

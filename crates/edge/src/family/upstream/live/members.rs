@@ -119,7 +119,8 @@ impl Members {
     /// Takes what a name stands for from now on; `false` when that is nothing new.
     pub fn learn(&mut self, id: u32, places: Vec<Place>) -> bool {
         let mut next_id = self.next_id;
-        let Some(Kind::Named(_, known)) = self.list.iter_mut().find(|member| member.id == id).map(|member| &mut member.kind)
+        let Some(Kind::Named(_, known)) =
+            self.list.iter_mut().find(|member| member.id == id).map(|member| &mut member.kind)
         else {
             return false;
         };
@@ -127,7 +128,8 @@ impl Members {
         let mut new = places;
         let mut now = Vec::with_capacity(new.len());
         for (id, before) in known.iter() {
-            if let Some(at) = new.iter().position(|place| place.address == before.address && place.host == before.host) {
+            if let Some(at) = new.iter().position(|place| place.address == before.address && place.host == before.host)
+            {
                 now.push((*id, new.remove(at)));
             }
         }

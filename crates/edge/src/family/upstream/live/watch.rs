@@ -92,7 +92,9 @@ impl Watch {
             None => self.client.addresses(host, self.timeout).await?,
             Some(service) => {
                 let missing = |name: &_, trouble| {
-                    let what = format_args!("{name} could not be resolved {trouble} while resolving service {service} of {host}");
+                    let what = format_args!(
+                        "{name} could not be resolved {trouble} while resolving service {service} of {host}"
+                    );
                     log::global(Level::Error, what);
                 };
                 self.client.service(host, service, self.timeout, missing).await?

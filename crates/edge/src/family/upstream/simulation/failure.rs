@@ -22,11 +22,7 @@ fn every_third_failure_ends_in_6_and_24() {
     for _ in 0..30 {
         let (asked, answered) = world.exchange(&none(), |peer| {
             asked_first += usize::from(peer == 0);
-            if peer == 0 && asked_first.is_multiple_of(3) {
-                Outcome::Failed
-            } else {
-                Outcome::Ok
-            }
+            if peer == 0 && asked_first.is_multiple_of(3) { Outcome::Failed } else { Outcome::Ok }
         });
         assert!(answered);
         answers[asked[asked.len() - 1]] += 1;
@@ -48,18 +44,9 @@ fn failures_observed() {
             Policy::LeastConn,
             "0 1 02 0 1 02 2 0 102 0 01 1 2 12 1 2 1 12 2 1 1 2 12 1 2 1 12 2 1 1 2 12 1 2 1 12 2 1 1 2",
         ),
-        (
-            Policy::IpHash,
-            "0 02 0 02 1 1 2 0 02 0 02 2 12 1 2 2 2 1 12 1 1 12 2 1 1 2 12 2 1 1 2 12 1 1 12 1 1 12 2 2",
-        ),
-        (
-            hash(false),
-            "0 1 01 10 01 0 2 01 2 10 01 1 12 1 2 1 2 12 2 1 2 1 2 12 1 1 12 1 1 12 1 1 12 1 2 1 2 12 2 1",
-        ),
-        (
-            hash(true),
-            "2 1 0 01 0 02 0 012 1 0 01 12 2 1 1 12 2 1 2 1 12 1 1 12 1 2 1 12 1 1 12 1 1 12 2 1 1 12 1 1",
-        ),
+        (Policy::IpHash, "0 02 0 02 1 1 2 0 02 0 02 2 12 1 2 2 2 1 12 1 1 12 2 1 1 2 12 2 1 1 2 12 1 1 12 1 1 12 2 2"),
+        (hash(false), "0 1 01 10 01 0 2 01 2 10 01 1 12 1 2 1 2 12 2 1 2 1 2 12 1 1 12 1 1 12 1 1 12 1 2 1 2 12 2 1"),
+        (hash(true), "2 1 0 01 0 02 0 012 1 0 01 12 2 1 1 12 2 1 2 1 12 1 1 12 1 2 1 12 1 1 12 1 1 12 2 1 1 12 1 1"),
     ];
     for (policy, expected) in cases {
         let mut peers = weighted(&[5, 2, 1]);
@@ -72,8 +59,7 @@ fn failures_observed() {
     peers[0].max_fails = 4;
     peers[1].max_fails = 3;
     peers[2].backup = true;
-    let expected =
-        "0 1 01 0 012 1 0 01 10 01 1 12 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2";
+    let expected = "0 1 01 0 012 1 0 01 10 01 1 12 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2";
     assert_eq!(asked_under_drops(Policy::RoundRobin, peers), expected);
 }
 
@@ -125,35 +111,19 @@ fn ejection_lasts_fail_timeout() {
 #[test]
 fn a_returning_peer_is_tried_one_exchange_at_a_time() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
-    world.exchange(&none(), |peer| {
-        if peer == 0 {
-            Outcome::Failed
-        } else {
-            Outcome::Ok
-        }
-    });
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     world.now_s += 11;
     let held: Vec<_> = world.hold(6, &none()).into_iter().flatten().collect();
     assert_eq!(counts(&held, 2), [1, 5]);
 
     let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
-    world.exchange(&none(), |peer| {
-        if peer == 0 {
-            Outcome::Failed
-        } else {
-            Outcome::Ok
-        }
-    });
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     world.now_s += 11;
     let mut trials = 0;
     for _ in 0..10 {
         world.exchange(&none(), |peer| {
             trials += u32::from(peer == 0);
-            if peer == 0 {
-                Outcome::Failed
-            } else {
-                Outcome::Ok
-            }
+            if peer == 0 { Outcome::Failed } else { Outcome::Ok }
         });
     }
     assert_eq!(trials, 1);
@@ -181,13 +151,7 @@ fn failures_lower_the_weight_and_picks_restore_it() {
     peers[0].max_fails = 3;
     let mut world = World::new(Policy::RoundRobin, peers);
     let weight = |world: &World| world.group.view(world.now_s)[0].effective_weight;
-    world.exchange(&none(), |peer| {
-        if peer == 0 {
-            Outcome::Failed
-        } else {
-            Outcome::Ok
-        }
-    });
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     assert_eq!(weight(&world), 4);
     world.answers(1);
     assert_eq!(weight(&world), 5);
@@ -202,11 +166,7 @@ fn without_max_fails_nobody_is_ejected() {
     for _ in 0..20 {
         let (_, answered) = world.exchange(&none(), |peer| {
             asked_first += u32::from(peer == 0);
-            if peer == 0 {
-                Outcome::Failed
-            } else {
-                Outcome::Ok
-            }
+            if peer == 0 { Outcome::Failed } else { Outcome::Ok }
         });
         assert!(answered);
     }
@@ -284,13 +244,7 @@ fn backups_serve_while_the_primaries_cannot() {
     let mut world = World::new(Policy::RoundRobin, peers);
     let addresses: Vec<_> = world.group.peers().map(|p| p.address.clone()).collect();
     assert_eq!(addresses[1], "127.0.0.1:18082", "primaries come first");
-    let (asked, answered) = world.exchange(&none(), |peer| {
-        if peer < 2 {
-            Outcome::Failed
-        } else {
-            Outcome::Ok
-        }
-    });
+    let (asked, answered) = world.exchange(&none(), |peer| if peer < 2 { Outcome::Failed } else { Outcome::Ok });
     assert_eq!((asked, answered), (vec![0, 1, 2], true));
     assert_eq!(world.answers(4), [3, 2, 3, 2]);
     world.now_s += 11;
@@ -301,11 +255,7 @@ fn backups_serve_while_the_primaries_cannot() {
 #[test]
 fn max_conns_holds_under_every_policy() {
     let limits = |limits: &[u32]| -> Vec<Peer> {
-        limits
-            .iter()
-            .zip(18081..)
-            .map(|(&limit, port)| peer(port, |p| p.max_conns = limit))
-            .collect()
+        limits.iter().zip(18081..).map(|(&limit, port)| peer(port, |p| p.max_conns = limit)).collect()
     };
     let backup = |mut peers: Vec<Peer>| {
         if let Some(last) = peers.last_mut() {
@@ -332,11 +282,7 @@ fn max_conns_holds_under_every_policy() {
         (hash(false), limits(&[1, 2]), 4, &[1, 2]),
         (hash(true), limits(&[1, 2]), 4, &[1, 2]),
     ];
-    let affinity = Affinity {
-        key: b"127.0.0.1",
-        client: Some(IpAddr::from([127, 0, 0, 1])),
-        ..Affinity::default()
-    };
+    let affinity = Affinity { key: b"127.0.0.1", client: Some(IpAddr::from([127, 0, 0, 1])), ..Affinity::default() };
     for (policy, peers, exchanges, expected) in cases {
         let mut world = World::new(policy, peers.clone());
         let held = world.hold(exchanges, &affinity);
@@ -376,11 +322,7 @@ fn ejection_never_blacks_out_a_group() {
         peers[2].down = true;
         peers[3].backup = true;
         let mut world = World::new(policy, peers);
-        let affinity = Affinity {
-            key: b"key",
-            client: None,
-            ..Affinity::default()
-        };
+        let affinity = Affinity { key: b"key", client: None, ..Affinity::default() };
         let (asked, _) = world.exchange(&affinity, |_| Outcome::Failed);
         assert_eq!(asked.len(), 3, "{policy:?}");
         for _ in 0..3 {
@@ -407,13 +349,7 @@ fn ejection_never_blacks_out_a_group() {
 #[test]
 fn a_second_attempt_has_no_last_resort() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
-    world.exchange(&none(), |peer| {
-        if peer == 0 {
-            Outcome::Failed
-        } else {
-            Outcome::Ok
-        }
-    });
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     let (asked, answered) = world.exchange(&none(), |_| Outcome::Failed);
     assert_eq!((asked, answered), (vec![1], false));
 }
@@ -424,13 +360,7 @@ fn a_full_group_is_busy_not_blacked_out() {
     let mut peers = weighted(&[1, 1]);
     peers[1].max_conns = 1;
     let mut world = World::new(Policy::RoundRobin, peers);
-    world.exchange(&none(), |peer| {
-        if peer == 0 {
-            Outcome::Failed
-        } else {
-            Outcome::Ok
-        }
-    });
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     assert_eq!(world.hold(2, &none()), [Some(1), None]);
 }
 
@@ -461,13 +391,7 @@ fn releasing_twice_counts_once() {
     world.release(&mut selection, Outcome::Ok);
     world.release(&mut selection, Outcome::Failed);
     assert_eq!(selection.tries(), 1);
-    assert!(
-        world
-            .group
-            .view(world.now_s)
-            .iter()
-            .all(|v| v.conns == 0 && v.fails == 0)
-    );
+    assert!(world.group.view(world.now_s).iter().all(|v| v.conns == 0 && v.fails == 0));
 }
 
 #[test]
@@ -476,12 +400,7 @@ fn picking_again_gives_the_held_peer_back() {
     let mut selection = world.group.begin(0);
     world.pick(&mut selection, &none()).unwrap();
     world.pick(&mut selection, &none()).unwrap();
-    let conns: Vec<_> = world
-        .group
-        .view(world.now_s)
-        .iter()
-        .map(|v| v.conns)
-        .collect();
+    let conns: Vec<_> = world.group.view(world.now_s).iter().map(|v| v.conns).collect();
     assert_eq!(conns, [0, 1]);
 }
 
@@ -490,13 +409,7 @@ fn picking_again_gives_the_held_peer_back() {
 #[test]
 fn a_new_group_adopts_the_old_ones_state() {
     let mut world = World::new(Policy::RoundRobin, weighted(&[1, 1, 1]));
-    world.exchange(&none(), |peer| {
-        if peer == 0 {
-            Outcome::Failed
-        } else {
-            Outcome::Ok
-        }
-    });
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     let mut held = world.group.begin(0);
     assert_eq!(world.pick(&mut held, &none()).unwrap().peer, 2);
 
@@ -528,13 +441,7 @@ fn the_same_list_keeps_its_turn() {
 fn an_address_listed_twice_is_adopted_in_order() {
     let twice = || vec![peer(18081, |_| {}), peer(18081, |_| {})];
     let mut world = World::new(Policy::RoundRobin, twice());
-    world.exchange(&none(), |peer| {
-        if peer == 0 {
-            Outcome::Failed
-        } else {
-            Outcome::Ok
-        }
-    });
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     let mut next = Group::new("group", twice(), Policy::RoundRobin).unwrap();
     next.adopt(&world.group);
     let ejected: Vec<_> = next.view(world.now_s).iter().map(|v| v.ejected).collect();
@@ -543,27 +450,11 @@ fn an_address_listed_twice_is_adopted_in_order() {
 
 #[test]
 fn what_is_no_group() {
-    let refused = |peers| {
-        Group::new("g", peers, Policy::RoundRobin)
-            .map(|_| ())
-            .unwrap_err()
-    };
+    let refused = |peers| Group::new("g", peers, Policy::RoundRobin).map(|_| ()).unwrap_err();
     assert_eq!(refused(vec![]), GroupError::NoPeers);
-    assert_eq!(
-        refused(vec![peer(1, |p| p.backup = true)]),
-        GroupError::NoPeers
-    );
+    assert_eq!(refused(vec![peer(1, |p| p.backup = true)]), GroupError::NoPeers);
     assert_eq!(refused(weighted(&[1, 0])), GroupError::ZeroWeight);
-    assert_eq!(
-        refused(weighted(&[MAX_TOTAL_WEIGHT, 1])),
-        GroupError::TooHeavy
-    );
-    assert_eq!(
-        refused(weighted(&[u32::MAX, u32::MAX])),
-        GroupError::TooHeavy
-    );
-    assert_eq!(
-        refused(vec![Peer::new("a:1"); MAX_PEERS + 1]),
-        GroupError::TooManyPeers
-    );
+    assert_eq!(refused(weighted(&[MAX_TOTAL_WEIGHT, 1])), GroupError::TooHeavy);
+    assert_eq!(refused(weighted(&[u32::MAX, u32::MAX])), GroupError::TooHeavy);
+    assert_eq!(refused(vec![Peer::new("a:1"); MAX_PEERS + 1]), GroupError::TooManyPeers);
 }

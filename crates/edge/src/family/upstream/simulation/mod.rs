@@ -29,21 +29,12 @@ struct World {
 
 impl World {
     fn new(policy: Policy, peers: Vec<Peer>) -> Self {
-        Self {
-            group: Group::new("group", peers, policy).unwrap(),
-            now_s: START_S,
-            prng: Prng::new(1),
-        }
+        Self { group: Group::new("group", peers, policy).unwrap(), now_s: START_S, prng: Prng::new(1) }
     }
 
-    fn pick(
-        &mut self,
-        selection: &mut Selection,
-        affinity: &Affinity<'_>,
-    ) -> Result<Picked, NoLivePeers> {
+    fn pick(&mut self, selection: &mut Selection, affinity: &Affinity<'_>) -> Result<Picked, NoLivePeers> {
         let prng = &mut self.prng;
-        self.group
-            .pick(selection, affinity, &mut |n| prng.below(n), self.now_s)
+        self.group.pick(selection, affinity, &mut |n| prng.below(n), self.now_s)
     }
 
     fn release(&self, selection: &mut Selection, outcome: Outcome) -> bool {
@@ -52,11 +43,7 @@ impl World {
 
     /// Runs one exchange until a peer answers or nobody is left to ask; the
     /// peers asked in order, the last one having answered if `true`.
-    fn exchange(
-        &mut self,
-        affinity: &Affinity<'_>,
-        mut origin: impl FnMut(usize) -> Outcome,
-    ) -> (Vec<usize>, bool) {
+    fn exchange(&mut self, affinity: &Affinity<'_>, mut origin: impl FnMut(usize) -> Outcome) -> (Vec<usize>, bool) {
         let mut selection = self.group.begin(0);
         let mut asked = Vec::new();
         while let Ok(picked) = self.pick(&mut selection, affinity) {
@@ -75,9 +62,7 @@ impl World {
 
     /// The peers that answer `count` exchanges where everybody is well.
     fn answers(&mut self, count: usize) -> Vec<usize> {
-        (0..count)
-            .map(|_| self.answer(&Affinity::default()))
-            .collect()
+        (0..count).map(|_| self.answer(&Affinity::default())).collect()
     }
 
     fn answer(&mut self, affinity: &Affinity<'_>) -> usize {
@@ -106,11 +91,7 @@ fn peer(port: u16, change: impl FnOnce(&mut Peer)) -> Peer {
 
 /// Peers on ports 18081 and up with the weights given.
 fn weighted(weights: &[u32]) -> Vec<Peer> {
-    weights
-        .iter()
-        .zip(18081..)
-        .map(|(&weight, port)| peer(port, |p| p.weight = weight))
-        .collect()
+    weights.iter().zip(18081..).map(|(&weight, port)| peer(port, |p| p.weight = weight)).collect()
 }
 
 fn down(mut peers: Vec<Peer>, index: usize) -> Vec<Peer> {
@@ -119,14 +100,9 @@ fn down(mut peers: Vec<Peer>, index: usize) -> Vec<Peer> {
 }
 
 fn client(address: IpAddr) -> Affinity<'static> {
-    Affinity {
-        client: Some(address),
-        ..Affinity::default()
-    }
+    Affinity { client: Some(address), ..Affinity::default() }
 }
 
 fn counts(picks: &[usize], peers: usize) -> Vec<usize> {
-    (0..peers)
-        .map(|peer| picks.iter().filter(|&&pick| pick == peer).count())
-        .collect()
+    (0..peers).map(|peer| picks.iter().filter(|&&pick| pick == peer).count()).collect()
 }

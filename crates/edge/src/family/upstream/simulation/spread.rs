@@ -12,10 +12,7 @@ fn smooth_weighted_round_robin() {
         (&[1, 1, 1], &[0, 1, 2, 0, 1, 2]),
         (&[4, 2, 1], &[0, 1, 0, 2, 0, 1, 0, 0, 1]),
         // Observed.
-        (
-            &[5, 2, 1],
-            &[0, 1, 0, 0, 2, 0, 1, 0, 0, 1, 0, 0, 2, 0, 1, 0],
-        ),
+        (&[5, 2, 1], &[0, 1, 0, 0, 2, 0, 1, 0, 0, 1, 0, 0, 2, 0, 1, 0]),
     ];
     for (weights, expected) in cases {
         for policy in [Policy::RoundRobin, Policy::LeastConn] {
@@ -33,61 +30,39 @@ fn hash_observed() {
         (
             HASH,
             even.clone(),
-            [
-                1, 2, 1, 0, 1, 0, 0, 2, 2, 0, 2, 0, 2, 2, 1, 2, 0, 1, 1, 2, 1, 1, 2, 0, 1, 1, 1, 1,
-                2, 0,
-            ],
+            [1, 2, 1, 0, 1, 0, 0, 2, 2, 0, 2, 0, 2, 2, 1, 2, 0, 1, 1, 2, 1, 1, 2, 0, 1, 1, 1, 1, 2, 0],
         ),
         (
             HASH,
             weighted(&[2, 3, 1]),
-            [
-                1, 2, 1, 0, 0, 0, 1, 1, 2, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 0, 1, 2, 1, 1, 0, 1, 0,
-                1, 1,
-            ],
+            [1, 2, 1, 0, 0, 0, 1, 1, 2, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 0, 1, 2, 1, 1, 0, 1, 0, 1, 1],
         ),
         (
             HASH,
             down(even.clone(), 1),
-            [
-                0, 2, 0, 0, 2, 0, 0, 2, 2, 0, 2, 0, 2, 2, 0, 2, 0, 2, 0, 2, 2, 0, 2, 0, 0, 2, 2, 0,
-                2, 0,
-            ],
+            [0, 2, 0, 0, 2, 0, 0, 2, 2, 0, 2, 0, 2, 2, 0, 2, 0, 2, 0, 2, 2, 0, 2, 0, 0, 2, 2, 0, 2, 0],
         ),
         (
             RING,
             even.clone(),
-            [
-                2, 0, 0, 1, 0, 2, 0, 1, 1, 0, 0, 0, 2, 1, 0, 0, 2, 1, 2, 1, 1, 0, 1, 1, 1, 2, 1, 0,
-                1, 0,
-            ],
+            [2, 0, 0, 1, 0, 2, 0, 1, 1, 0, 0, 0, 2, 1, 0, 0, 2, 1, 2, 1, 1, 0, 1, 1, 1, 2, 1, 0, 1, 0],
         ),
         (
             RING,
             weighted(&[1, 1, 10]),
-            [
-                2, 2, 2, 1, 2, 2, 0, 2, 2, 2, 2, 2, 2, 2, 0, 2, 2, 1, 2, 1, 2, 0, 1, 2, 2, 2, 2, 2,
-                2, 0,
-            ],
+            [2, 2, 2, 1, 2, 2, 0, 2, 2, 2, 2, 2, 2, 2, 0, 2, 2, 1, 2, 1, 2, 0, 1, 2, 2, 2, 2, 2, 2, 0],
         ),
         (
             RING,
             down(even, 1),
-            [
-                2, 0, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 2, 2, 0, 0, 2, 0, 2, 2, 2, 0, 0, 0, 2, 2, 0, 0,
-                0, 0,
-            ],
+            [2, 0, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 2, 2, 0, 0, 2, 0, 2, 2, 2, 0, 0, 0, 2, 2, 0, 0, 0, 0],
         ),
     ];
     for (policy, peers, expected) in cases {
         let mut world = World::new(policy, peers.clone());
         let picks: Vec<_> = (1..=30)
             .map(|key: u32| {
-                world.answer(&Affinity {
-                    key: key.to_string().as_bytes(),
-                    client: None,
-                    ..Affinity::default()
-                })
+                world.answer(&Affinity { key: key.to_string().as_bytes(), client: None, ..Affinity::default() })
             })
             .collect();
         assert_eq!(picks, expected, "{policy:?} {peers:?}");
@@ -113,9 +88,7 @@ fn ip_hash_observed() {
 
     let mut world = World::new(Policy::IpHash, down(peers, 1));
     let picks: Vec<_> = (1..=30).map(|n| world.answer(&client(v4(n)))).collect();
-    let expected = [
-        2, 2, 2, 0, 2, 2, 2, 0, 2, 2, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 2, 2, 0, 0, 0,
-    ];
+    let expected = [2, 2, 2, 0, 2, 2, 2, 0, 2, 2, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 2, 2, 0, 0, 0];
     assert_eq!(picks, expected);
     let picks: Vec<_> = (1..=20).map(|n| world.answer(&client(v6(n)))).collect();
     let expected = [0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 2, 2, 0, 2, 0, 2, 0, 0, 0, 2];
@@ -126,13 +99,9 @@ fn ip_hash_observed() {
 fn ip_hash_shares_thirty_networks_evenly() {
     for peers in [1, 2, 3] {
         let mut world = World::new(Policy::IpHash, weighted(&vec![1; peers]));
-        let picks: Vec<_> = (1..=30)
-            .map(|n| world.answer(&client(IpAddr::from([127, 0, n, 2]))))
-            .collect();
+        let picks: Vec<_> = (1..=30).map(|n| world.answer(&client(IpAddr::from([127, 0, n, 2])))).collect();
         assert_eq!(counts(&picks, peers), vec![30 / peers; peers]);
-        let picks: Vec<_> = (1..=30)
-            .map(|n| world.answer(&client(IpAddr::from([0, 0, 0, 0, 0, 0, 0, n]))))
-            .collect();
+        let picks: Vec<_> = (1..=30).map(|n| world.answer(&client(IpAddr::from([0, 0, 0, 0, 0, 0, 0, n])))).collect();
         assert_eq!(counts(&picks, peers), vec![30 / peers; peers], "IPv6");
     }
 }
@@ -155,11 +124,7 @@ fn a_leaving_server_moves_only_its_own_keys() {
     let mut moved = 0;
     for key in 0..500u32 {
         let text = key.to_string();
-        let affinity = Affinity {
-            key: text.as_bytes(),
-            client: None,
-            ..Affinity::default()
-        };
+        let affinity = Affinity { key: text.as_bytes(), client: None, ..Affinity::default() };
         let old = before.answer(&affinity);
         let new = [0, 2][after.answer(&affinity)];
         if old == 1 {
@@ -178,11 +143,7 @@ fn addresses_of_one_ring_server_take_turns() {
         peer.server = "app:80".into();
     }
     let mut world = World::new(RING, peers);
-    let affinity = Affinity {
-        key: b"one key",
-        client: None,
-        ..Affinity::default()
-    };
+    let affinity = Affinity { key: b"one key", client: None, ..Affinity::default() };
     let picks: Vec<_> = (0..4).map(|_| world.answer(&affinity)).collect();
     assert_eq!(picks, [0, 1, 0, 1]);
 }
@@ -240,11 +201,6 @@ fn random_two_takes_the_less_loaded() {
 fn random_sources_out_of_bound_are_brought_back() {
     let group = Group::new("g", weighted(&[1, 2]), Policy::Random { two: false }).unwrap();
     let mut selection = group.begin(0);
-    let picked = group.pick(
-        &mut selection,
-        &Affinity::default(),
-        &mut |_| u32::MAX,
-        START_S,
-    );
+    let picked = group.pick(&mut selection, &Affinity::default(), &mut |_| u32::MAX, START_S);
     assert!(picked.is_ok());
 }

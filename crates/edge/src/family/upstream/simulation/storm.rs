@@ -10,12 +10,7 @@ const STEPS: usize = 400;
 /// Exchanges a run keeps under way at a time.
 const OPEN: usize = 12;
 
-const OUTCOMES: [Outcome; 4] = [
-    Outcome::Ok,
-    Outcome::Failed,
-    Outcome::Next,
-    Outcome::Abandoned,
-];
+const OUTCOMES: [Outcome; 4] = [Outcome::Ok, Outcome::Failed, Outcome::Next, Outcome::Abandoned];
 
 struct Exchange {
     selection: Selection,
@@ -75,11 +70,7 @@ fn step(world: &mut World, exchange: &mut Exchange, outcome: Outcome) -> bool {
     }
     let first = exchange.asked.is_empty();
     let before = world.group.view(world.now_s);
-    let affinity = Affinity {
-        key: &exchange.key,
-        client: None,
-        ..Affinity::default()
-    };
+    let affinity = Affinity { key: &exchange.key, client: None, ..Affinity::default() };
     let picked = world.pick(&mut exchange.selection, &affinity);
     let alone = before.len() == 1;
     let usable = |index: usize| {
@@ -89,9 +80,8 @@ fn step(world: &mut World, exchange: &mut Exchange, outcome: Outcome) -> bool {
     };
     match picked {
         Err(NoLivePeers) => {
-            let idle: Vec<_> = (0..before.len())
-                .filter(|&index| usable(index) && !exchange.asked.contains(&index))
-                .collect();
+            let idle: Vec<_> =
+                (0..before.len()).filter(|&index| usable(index) && !exchange.asked.contains(&index)).collect();
             // An exchange gone over to the backups does not look back.
             let over = exchange.selection.on_backup && !first;
             assert!(idle.is_empty() || over, "{idle:?} could serve");
@@ -108,13 +98,7 @@ fn step(world: &mut World, exchange: &mut Exchange, outcome: Outcome) -> bool {
 }
 
 fn check(world: &World, open: &[Exchange]) {
-    for (index, (view, peer)) in world
-        .group
-        .view(world.now_s)
-        .iter()
-        .zip(world.group.peers())
-        .enumerate()
-    {
+    for (index, (view, peer)) in world.group.view(world.now_s).iter().zip(world.group.peers()).enumerate() {
         let holders = open.iter().filter(|e| e.held == Some(index)).count();
         assert_eq!(view.conns as usize, holders);
         assert!(peer.max_conns == 0 || view.conns <= peer.max_conns);
@@ -172,12 +156,7 @@ fn threads_share_one_group() {
                     let mut prng = Prng::new(seed);
                     for _ in 0..2000 {
                         let mut selection = group.begin(0);
-                        let picked = group.pick(
-                            &mut selection,
-                            &Affinity::default(),
-                            &mut |n| prng.below(n),
-                            START_S,
-                        );
+                        let picked = group.pick(&mut selection, &Affinity::default(), &mut |n| prng.below(n), START_S);
                         if let Ok(picked) = picked {
                             let now = inside[picked.peer].fetch_add(1, Ordering::SeqCst) + 1;
                             assert!(now <= LIMIT);
