@@ -15,7 +15,7 @@ use crate::body::{Reader, RequestBody};
 use crate::conf::{Location, LocationId, ServerId};
 use crate::exchange::{Client, Exchange, Origin, Parts, Request, Response, SlotStore, Try};
 use crate::family::limit_conn::Held;
-use crate::fields::Fields;
+use weir_wire::fields::Fields;
 use crate::head;
 use crate::regex::Captures;
 use crate::respond::{Body, BodyFilter};

@@ -16,7 +16,7 @@ use crate::body::RequestBody;
 use crate::conf::{Conf, Location, LocationId, Server};
 use crate::family::cache::visit::Visit;
 use crate::family::upstream::sending::Upload;
-use crate::fields::Fields;
+use weir_wire::fields::Fields;
 use crate::log::Level;
 use crate::regex::MatchFailed;
 use crate::respond::Body;

@@ -34,7 +34,6 @@ pub mod dns;
 pub mod exchange;
 pub mod explain;
 pub mod family;
-pub mod fields;
 pub mod guard;
 pub mod h2;
 pub mod head;

@@ -20,7 +20,7 @@ use crate::family::cache::plain;
 use crate::family::headers;
 use crate::family::slice::{self, Sliced};
 use crate::family::upstream::source::Source;
-use crate::fields::make_safe;
+use weir_wire::fields::make_safe;
 use crate::h2;
 use crate::keepalive;
 use crate::kept::{self, Kept};

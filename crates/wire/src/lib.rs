@@ -20,6 +20,7 @@ pub mod dns;
 pub mod encode;
 pub mod escape;
 mod field;
+pub mod fields;
 pub mod framing;
 pub mod grpc;
 pub mod h2;

@@ -7,7 +7,7 @@ use weir_wire::Known;
 
 use crate::cache::dates;
 use crate::family::not_modified::{Since, is_modified, matches};
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 
 /// What of a stored answer conditions are about.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@
 use weir_wire::Known;
 
 use crate::cache::request::is_safe;
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 
 /// The request's own target, `Location`, `Content-Location`.
 pub const TARGETS_MAX: usize = 3;

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use weir_wire::Known;
 
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 
 /// Cookies of these names mean a session: those that the frameworks set unless told otherwise.
 ///

@@ -4,7 +4,7 @@ use weir_wire::Known;
 
 use crate::cache::cache_control::{RequestControl, members};
 use crate::cache::personal;
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 
 /// What of a request bears on caching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use crate::cache::cache_control::{Control, SECONDS_MAX, members, seconds};
 use crate::cache::partial::ContentRange;
 use crate::cache::structured::{self, Item};
 use crate::cache::{dates, personal, vary};
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 
 /// The field that speaks to the caches of the origin's own side and to no other (RFC 9213 §3).
 const TARGETED: &[u8] = b"CDN-Cache-Control";

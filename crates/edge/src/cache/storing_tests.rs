@@ -3,7 +3,7 @@ use weir_wire::{Known, date};
 
 use super::*;
 use crate::cache::policy::Valid;
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 
 /// When answers come, in seconds since 1970.
 const NOW_S: i64 = 1_800_000_000;

@@ -4,7 +4,7 @@ use weir_wire::Known;
 
 use crate::cache::cache_control::{members, withholds};
 use crate::cache::policy::{Ignored, Policy};
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 
 /// The fields of an answer that may be stored and given to others.
 ///

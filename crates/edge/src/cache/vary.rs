@@ -6,7 +6,7 @@
 use weir_wire::Known;
 
 use crate::cache::cache_control::members;
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 
 /// All `Vary` fields of an answer together may have this many bytes; answers that name more are not stored.
 pub const NAMES_BYTES_MAX: usize = 512;

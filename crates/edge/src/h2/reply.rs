@@ -13,7 +13,7 @@ use weir_wire::h2::{Code, message};
 use super::session::Session;
 use super::stream::Stream;
 use crate::exchange::Origin;
-use crate::fields::Fields;
+use weir_wire::fields::Fields;
 use crate::worker::Worker;
 
 /// Heads that wait to be read: interim answers, of which an exchange takes sixteen, and the answer.

@@ -15,7 +15,7 @@ use crate::cache::validity::Validity;
 use crate::cache::{storing, update, vary};
 use crate::exchange::{Exchange, Origin, Request};
 use crate::family::upstream::forward::Answer;
-use crate::fields::FieldRef;
+use weir_wire::fields::FieldRef;
 use crate::log::Level;
 use crate::phase::Outcome;
 

@@ -5,7 +5,7 @@ use weir_wire::{Known, KnownSet, Version, encode, escape};
 use super::Pass;
 use crate::exchange::Exchange;
 use crate::family::otel;
-use crate::fields::make_safe;
+use weir_wire::fields::make_safe;
 use crate::trace::context::Trace;
 use crate::variable::{Names, Template};
 

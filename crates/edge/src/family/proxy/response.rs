@@ -5,7 +5,7 @@ use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead, Ver
 
 use super::rewrite;
 use crate::exchange::{Exchange, Origin, WithoutOwn};
-use crate::fields::Fields;
+use weir_wire::fields::Fields;
 use crate::log::Level;
 use crate::phase::{self, From, Outcome};
 use crate::respond::Body;

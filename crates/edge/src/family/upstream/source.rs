@@ -16,7 +16,7 @@ use super::pool::Link;
 use super::selection::Selection;
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
-use crate::fields::Fields;
+use weir_wire::fields::Fields;
 use crate::live;
 use crate::log;
 use crate::worker::Generation;

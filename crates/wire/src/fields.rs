@@ -1,6 +1,6 @@
 //! The fields of a message being written: one buffer for all texts, order and case kept.
 
-use weir_wire::Known;
+use crate::Known;
 
 /// A list of fields. Clearing keeps the memory.
 #[derive(Default)]
