@@ -20,7 +20,7 @@ use std::time::Duration;
 use clap::Args;
 use weir_edge::build::Paths;
 use weir_edge::control::{self, Running};
-use weir_edge::log;
+use weir_net::log;
 use weir_lab::origin as dummy;
 use weir_load::quick::{self, Quick};
 use weir_net::Address;

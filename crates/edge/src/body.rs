@@ -17,7 +17,7 @@ use weir_wire::{BodyLength, Known, Version, Violation};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Request};
 use crate::family::core::BodyInFile;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::patience::BodyWatch;
 
 /// Where the request's body is.
@@ -447,7 +447,7 @@ pub fn temporary(exchange: &mut Exchange<'_>, path: Option<&str>, default: &str)
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound && std::fs::create_dir_all(&directory).is_ok() => {}
             Err(error) => {
-                let error = crate::log::Os(&error);
+                let error = weir_net::log::Os(&error);
                 exchange.log(Level::Crit, format_args!("open() \"{name}\" failed {error}"));
                 return None;
             }

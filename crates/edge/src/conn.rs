@@ -27,7 +27,7 @@ use crate::h2::{self, Begun};
 use crate::head::{self, Head, Refused, default_core};
 use crate::live::api;
 use crate::live::board::Leg;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::patience::{self, SendTimeout};
 use crate::phase::{self, Outcome};
 use crate::proxied;

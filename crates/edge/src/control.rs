@@ -16,6 +16,7 @@ use weir_net::process::{self, Signal};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, listener};
 
+use crate::line;
 use crate::body;
 use crate::build::Paths;
 use crate::conf::{self, Conf, Location};
@@ -24,7 +25,7 @@ use crate::counters::AllCounters;
 use crate::dash::place::{self, Wanted};
 use crate::family::cache::Use;
 use crate::family::{dashboard, purge};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::relay;
 use crate::trace;
 
@@ -202,7 +203,7 @@ impl Running {
         let sockets = open_sockets(&conf, sockets, count)?;
         let identity = identity(&conf)?;
         make_directories(&conf, identity.as_ref())?;
-        log::open_all(&conf)?;
+        line::open_all(&conf)?;
         dashboard::open(&conf)?;
         log::install(conf.main.error_log.main.clone());
         conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
@@ -241,7 +242,7 @@ impl Running {
             Ok(identity) => identity,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
         };
-        let opened = make_directories(&conf, identity.as_ref()).and_then(|()| log::open_all(&conf));
+        let opened = make_directories(&conf, identity.as_ref()).and_then(|()| line::open_all(&conf));
         if let Err(message) = opened.and_then(|()| dashboard::open(&conf)) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
@@ -316,7 +317,7 @@ impl Running {
         for signal in signals.telling(refused) {
             match signal {
                 Signal::Hup if !quitting => self.reload(files),
-                Signal::Usr1 => log::reopen(),
+                Signal::Usr1 => line::reopen(),
                 Signal::Quit | Signal::Winch if !quitting => {
                     quitting = true;
                     log::global(Level::Notice, format_args!("gracefully shutting down"));
@@ -344,7 +345,7 @@ impl Running {
         if self.successor.is_none() {
             purge::close(&self.conf, None);
         }
-        log::flush();
+        line::flush();
         log::global(Level::Notice, format_args!("exit"));
         let pid = pid_file(&self.origin, &self.conf);
         let old = with_suffix(&pid);

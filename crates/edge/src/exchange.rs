@@ -17,7 +17,7 @@ use crate::conf::{Conf, Location, LocationId, Server};
 use crate::family::cache::visit::Visit;
 use crate::family::upstream::sending::Upload;
 use weir_wire::fields::Fields;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::regex::MatchFailed;
 use crate::respond::Body;
 pub use crate::slots::SlotStore;
@@ -603,7 +603,7 @@ impl<'c> Exchange<'c> {
 
     /// Writes a line to the error log in nginx's form, with client, server, request, upstream and host.
     pub fn log(&mut self, level: Level, message: fmt::Arguments<'_>) {
-        crate::log::exchange_line(self, level, message);
+        crate::line::exchange_line(self, level, message);
     }
 
     /// A match ended with an error, so nobody knows what the request may do: it is logged, and 500 answers. The answer to

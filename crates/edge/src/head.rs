@@ -14,7 +14,7 @@ use crate::exchange::{Exchange, Parts, Request};
 use crate::family::Values;
 use crate::family::core::{StrictTargets, Values as Core};
 use crate::h2::{self, Preface};
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::{self, From, Outcome};
 
 /// Heads are read in pieces of this size: most fit one, and a larger one takes a few.

@@ -13,7 +13,7 @@ use crate::cache::store::{FileBody, Object, Piece, Reader};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::cache::pack;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::pace::Pace;
 use crate::respond::{self, Framing, Part};
 use crate::writing;

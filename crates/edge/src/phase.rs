@@ -157,7 +157,7 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
     if exchange.redirects_left == 0 {
         let shown = String::from_utf8_lossy(&uri).into_owned();
         exchange.log(
-            crate::log::Level::Error,
+            weir_net::log::Level::Error,
             format_args!("rewrite or internal redirection cycle while internally redirecting to \"{shown}\""),
         );
         return Err(Outcome::Status(500));
@@ -229,18 +229,18 @@ fn add_slash(exchange: &mut Exchange<'_>) -> Outcome {
 fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
     if exchange.redirects_left == 0 {
         exchange.log(
-            crate::log::Level::Error,
+            weir_net::log::Level::Error,
             format_args!("rewrite or internal redirection cycle while redirect to named location \"@{name}\""),
         );
         return Step::Over(Outcome::Status(500));
     }
     exchange.redirects_left -= 1;
     if exchange.uri.is_empty() {
-        exchange.log(crate::log::Level::Error, format_args!("empty URI in redirect to named location \"@{name}\""));
+        exchange.log(weir_net::log::Level::Error, format_args!("empty URI in redirect to named location \"@{name}\""));
         return Step::Over(Outcome::Status(500));
     }
     let Some(id) = exchange.server.named.get(name) else {
-        exchange.log(crate::log::Level::Error, format_args!("could not find named location \"@{name}\""));
+        exchange.log(weir_net::log::Level::Error, format_args!("could not find named location \"@{name}\""));
         return Step::Over(Outcome::Status(500));
     };
     exchange.internal = true;
@@ -268,7 +268,7 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
                 if exchange.redirects_left == 0 {
                     let shown = String::from_utf8_lossy(&exchange.uri).into_owned();
                     exchange.log(
-                        crate::log::Level::Error,
+                        weir_net::log::Level::Error,
                         format_args!("rewrite or internal redirection cycle while processing \"{shown}\""),
                     );
                     return Step::Over(Outcome::Status(500));

@@ -8,9 +8,10 @@ use std::net::SocketAddr;
 
 use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
 
+use crate::line;
 use crate::conf::Conf;
 use crate::conn::Conn;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 
 /// What a PROXY protocol header said.
 #[derive(Clone, Debug)]
@@ -64,5 +65,5 @@ fn refuse(conn: &Conn, conf: &Conf, fault: Fault, bytes: &[u8]) {
         Fault::Broken | Fault::Address | Fault::LineTooLong => format!("{fault}: \"{}\"", line.escape_ascii()),
         Fault::Version(_) | Fault::TooLarge | Fault::AddressesCut => fault.to_string(),
     };
-    log::client_line(conf, &conn.client, Level::Error, format_args!("{message} while reading PROXY protocol"));
+    line::client_line(conf, &conn.client, Level::Error, format_args!("{message} while reading PROXY protocol"));
 }

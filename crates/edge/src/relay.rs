@@ -25,7 +25,7 @@ use crate::exchange::Exchange;
 use crate::family::proxy::response;
 use crate::family::upstream::attempt::Failure;
 use crate::family::upstream::source::{Broken, Source};
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
 use crate::respond::{self, Framing};

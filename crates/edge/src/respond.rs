@@ -24,7 +24,7 @@ use weir_wire::fields::make_safe;
 use crate::h2;
 use crate::keepalive;
 use crate::kept::{self, Kept};
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::pace::Pace;
 use crate::relay;
 use crate::special;

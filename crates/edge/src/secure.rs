@@ -13,13 +13,14 @@ use weir_meter::live::cells::{Distrust, SslCell};
 use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Context, Fault, Noted, Purpose, TlsStream, failure};
 use weir_net::{Transport, clock};
 
+use crate::line;
 use crate::conf::{Conf, LocationId, Server, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Client, Exchange, Parts, SlotStore};
 use crate::family::ssl::Verify;
 use crate::head::default_core;
 use crate::live::board::Leg;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};
 
@@ -160,7 +161,7 @@ fn serve_as(
             Ok(server) => server,
             Err(failed) => {
                 tls.refuse(Alert::InternalError);
-                log::client_line(conf, &conn.client, Level::Alert, format_args!("{failed} while SSL handshaking"));
+                line::client_line(conf, &conn.client, Level::Alert, format_args!("{failed} while SSL handshaking"));
                 return None;
             }
         },
@@ -170,7 +171,7 @@ fn serve_as(
     let server = conf.server(found);
     if values(server).ssl.rejects {
         tls.refuse(Alert::UnrecognizedName);
-        log::client_line(conf, &conn.client, Level::Info, format_args!("SSL handshake rejected while SSL handshaking"));
+        line::client_line(conf, &conn.client, Level::Info, format_args!("SSL handshake rejected while SSL handshaking"));
         return None;
     }
     // A server without certificates is served with those of the default server.
@@ -194,7 +195,7 @@ fn serve_as(
         Ok(Ok(())) => Some(own.id),
         Ok(Err(error)) | Err(error) => {
             tls.refuse(Alert::InternalError);
-            log::client_line(conf, &conn.client, Level::Error, format_args!("{error} while SSL handshaking"));
+            line::client_line(conf, &conn.client, Level::Error, format_args!("{error} while SSL handshaking"));
             None
         }
     }
@@ -313,7 +314,7 @@ fn note(conf: &Conf, conn: &Conn, error: &io::Error) {
         None if error.kind() == io::ErrorKind::UnexpectedEof => "peer closed connection in SSL handshake".to_owned(),
         None => format!("SSL_do_handshake() failed {}", log::Os(error)),
     };
-    log::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
+    line::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
 }
 
 /// The status of a request that the connection's TLS does not allow, and what the log says of it.

@@ -24,7 +24,7 @@ use crate::family::upstream::group::Outcome;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::Hold;
 use crate::live::tunnels::{Closer, Sender, TunnelCell};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::respond;
 use crate::worker::Worker;
 use frames::Frames;

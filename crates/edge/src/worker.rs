@@ -28,7 +28,7 @@ use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::{Pools, Shelf};
 use crate::family::upstream::source::GroupRef;
 use crate::live::{Board, Live};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::seat::Seat;
 
 /// A peer's name, and the number of the cell its tries are counted in.

@@ -9,7 +9,7 @@ use weir_wire::encode;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::pace::Pace;
 use crate::respond::Framing;
 

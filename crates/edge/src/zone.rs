@@ -13,7 +13,7 @@ use weir_net::{Instant, Lease, buffer, clock};
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::exchange::Exchange;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::value;
 use crate::variable::Template;
 

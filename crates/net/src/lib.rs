@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Our own single-threaded async runtime (docs/why/001-runtime.md): everything
-//! above is plain `async fn`, and nothing above names a reactor. Not here: HTTP,
-//! configuration, logging. Invariants: a socket never leaves its worker; the only
+//! above is plain `async fn`, and nothing above names a reactor. `log` is the error log of the
+//! process. Not here: HTTP, configuration. Invariants: a socket never leaves its worker; the only
 //! `unsafe`, the only clock and the only syscalls of weir are in this crate.
 #![deny(unsafe_code)]
 
@@ -22,6 +22,7 @@ pub mod datagram;
 pub mod diag;
 pub mod frames;
 pub mod listener;
+pub mod log;
 mod mailbox;
 pub mod path;
 pub mod process;
@@ -33,6 +34,7 @@ pub mod timer;
 pub mod tls;
 mod transport;
 mod wheel;
+pub mod whole_file;
 pub mod worker;
 
 pub use address::{Address, SocketAddress};

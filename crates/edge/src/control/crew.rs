@@ -18,7 +18,7 @@ use crate::conf::Conf;
 use crate::counters::{AllCounters, SEATS_MAX};
 use crate::family::process::{Affinity, WORKERS_MAX};
 use crate::live::Live;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::worker::{Stop, Worker};
 
 /// The workers of a process.
@@ -55,16 +55,6 @@ pub fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
         None => ("nobody", None),
     };
     process::look_up(user, group).map(Some).map_err(|error| error.to_string())
-}
-
-/// Makes this thread who it is to be; false, and a line in the log, if it cannot.
-pub fn assume(identity: Option<&process::Identity>) -> bool {
-    let Some(identity) = identity else { return true };
-    let assumed = process::drop_privileges_this_thread(identity);
-    if let Err(error) = &assumed {
-        log::global(Level::Emerg, format_args!("setuid({}) failed {}", identity.uid, log::Os(error)));
-    }
-    assumed.is_ok()
 }
 
 /// Workers that a configuration needs besides those kept; they serve from `take_over` on.

@@ -15,9 +15,9 @@ use weir_meter::live::{ErrorClass, ErrorSample};
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
-use crate::control::crew::assume;
+use weir_net::process::assume;
 use crate::live::ticket::{self, Errand};
-use crate::log;
+use weir_net::log;
 
 /// Questions that wait for the thread, at most; one more is answered 503.
 const QUESTIONS_MAX: usize = 8;

@@ -8,7 +8,7 @@ use weir_wire::Known;
 
 use crate::exchange::Exchange;
 use crate::family::variables::fields as request_fields;
-use crate::log;
+use weir_net::log;
 
 /// Where a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]

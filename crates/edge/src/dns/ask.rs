@@ -16,7 +16,7 @@ use weir_wire::dns::{self, Code, Message, Reply};
 
 use super::book::Flight;
 use super::{Client, Trouble};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 
 /// How long the first server has before the next is asked; the others have longer (nginx: 5 s each).
 const FIRST_PAUSE: Duration = Duration::from_secs(2);

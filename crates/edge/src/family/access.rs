@@ -9,7 +9,7 @@ use crate::cidr::{Cidr, Peer};
 use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::{Next, Phase};
 
 crate::settings! {

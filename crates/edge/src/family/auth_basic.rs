@@ -13,7 +13,7 @@ use crate::base64;
 use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::log::{Level, Os};
+use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::variable::{Template, Variable};
 use password::Verdict;

@@ -15,7 +15,7 @@ use crate::directive::{Arity, Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::static_files::{as_path, errno, path};
-use crate::log::{Level, Os};
+use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;

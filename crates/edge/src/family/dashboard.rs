@@ -20,7 +20,7 @@ use crate::dash::token::{Source, Token};
 use crate::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, Refusal, SERVER};
 use crate::family::Family;
 use crate::family::location::Pattern;
-use crate::log;
+use weir_net::log;
 use crate::phase::Next;
 
 crate::settings! {

@@ -15,7 +15,7 @@ use crate::directive::{Arity, Directive, HSL, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::static_files::as_path;
-use crate::log::file;
+use weir_net::log::file;
 use crate::variable::Template;
 
 crate::settings! {

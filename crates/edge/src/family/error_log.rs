@@ -9,10 +9,10 @@ use weir_conf::Statement;
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, Refusal};
 use crate::family::Family;
-use crate::log::Level;
-use crate::log::file::LogFile;
-use crate::log::sink::{Sink, Sinks, Target};
-use crate::log::syslog::Syslog;
+use weir_net::log::Level;
+use weir_net::log::file::LogFile;
+use weir_net::log::sink::{Sink, Sinks, Target};
+use weir_net::log::syslog::Syslog;
 
 crate::settings! {
     /// The main level's logs: for lines about the process.
@@ -62,7 +62,7 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
             .todo("name a file, stderr or syslog:server=ADDRESS"));
     }
     if let Some(text) = word.strip_prefix("syslog:") {
-        return Syslog::read(text, b.resolve).map(Target::Syslog);
+        return Syslog::read(text, b.resolve).map(Target::Syslog).map_err(Refusal::whole);
     }
     let file = LogFile::shared(&b.path(word));
     declare(&mut b.declared.error_log.files, &file);

@@ -15,7 +15,7 @@ use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusa
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::cache::pack;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::media_types;
 use crate::regex::Regex;
 use crate::respond::BodyFilter;
@@ -272,7 +272,7 @@ pub fn client_accepts(exchange: &Exchange<'_>, settings: &Values) -> bool {
 /// nginx: a match that failed disables too.
 fn is_disabled_by(exchange: &Exchange<'_>, pattern: &Regex, agent: &[u8]) -> bool {
     pattern.is_match(agent).unwrap_or_else(|failed| {
-        crate::log::exchange_line(exchange, Level::Alert, format_args!("{failed}"));
+        crate::line::exchange_line(exchange, Level::Alert, format_args!("{failed}"));
         true
     })
 }

@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::static_files::{self, errno};
 use crate::family::{Family, gzip};
-use crate::log::{Level, Os};
+use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::value;
 

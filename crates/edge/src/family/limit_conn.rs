@@ -12,7 +12,7 @@ use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::limit_req::LOG_LEVELS;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;

@@ -14,7 +14,7 @@ use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;

@@ -22,9 +22,9 @@ use crate::family::Family;
 use crate::family::disable_symlinks;
 use crate::family::error_log::declare;
 use crate::family::static_files;
-use crate::log::file::LogFile;
-use crate::log::syslog::Syslog;
-use crate::log::{Level, Os};
+use weir_net::log::file::LogFile;
+use weir_net::log::syslog::Syslog;
+use weir_net::log::{Level, Os};
 use crate::value;
 use crate::variable::Template;
 
@@ -153,7 +153,7 @@ fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
     if let Some(text) = word.strip_prefix("syslog:") {
-        return Syslog::read(text, b.resolve).map(Target::Syslog);
+        return Syslog::read(text, b.resolve).map(Target::Syslog).map_err(Refusal::whole);
     }
     let path = b.path(word);
     if word.contains('$') {

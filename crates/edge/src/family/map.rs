@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
 use crate::host_table::HostTable;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template};

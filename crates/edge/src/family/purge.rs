@@ -14,7 +14,7 @@ use crate::conf::Conf;
 use crate::directive::{Arity, Directive, HTTP, LOCATION, NONE, Refusal};
 use crate::family::Family;
 use crate::guard::{self, Deed};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::phase::Next;
 use crate::purge::bus::{Bus, Server, Settings as LogSettings};
 use crate::value;

@@ -17,7 +17,7 @@ use crate::directive::{
 };
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, Family};
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template, Variable, VariableId};

@@ -366,7 +366,7 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
     let lower = text.to_ascii_lowercase();
     let invalid = || Refusal::whole(format!("invalid server name or wildcard \"{text}\""));
     let kinds = if lower == "$hostname" {
-        vec![NameKind::Exact(crate::log::hostname().to_owned())]
+        vec![NameKind::Exact(weir_net::log::hostname().to_owned())]
     } else if let Some(rest) = lower.strip_prefix("*.") {
         if rest.is_empty() || rest.contains('*') {
             return Err(invalid());
@@ -388,7 +388,7 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
         vec![NameKind::Exact(lower.clone())]
     };
     let shown =
-        if lower == "$hostname" { crate::log::hostname().to_owned() } else { lower.trim_start_matches('.').to_owned() };
+        if lower == "$hostname" { weir_net::log::hostname().to_owned() } else { lower.trim_start_matches('.').to_owned() };
     Ok(Name { shown, kinds })
 }
 

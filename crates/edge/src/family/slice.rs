@@ -21,7 +21,7 @@ use crate::family::upstream::forward::Answer;
 use crate::family::upstream::source::Source;
 use crate::family::{Family, cache};
 use crate::kept::Kept;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::pace::Pace;
 use crate::phase::Outcome;
 use crate::relay;

@@ -22,7 +22,7 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::location::Pattern;
-use crate::log::{Level, Os};
+use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;

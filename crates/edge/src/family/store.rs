@@ -17,7 +17,7 @@ use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Origin};
 use crate::family::{Family, static_files};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::relay;
 use crate::variable::Template;
 

@@ -17,7 +17,7 @@ use weir_net::{SocketAddress, clock};
 
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::log::{hostname, time};
+use weir_net::log::{hostname, time};
 use crate::respond::VERSION;
 use crate::variable::{Argument, Variable};
 

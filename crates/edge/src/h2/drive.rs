@@ -17,9 +17,10 @@ use super::limits;
 use super::request::{self, Begun};
 use super::session::{Carrier, OUT_MAX, Session};
 use super::stream::Stream;
+use crate::line;
 use crate::conn::{self, After, Conn};
 use crate::head::{self, default_core, default_values};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::seat::Guest;
 use crate::secure;
 use crate::worker::Entry;
@@ -54,7 +55,7 @@ async fn live(mut drive: Drive) {
             conn.shared.stream.shutdown();
         }
         End::Broken(error) => {
-            log::client_line(
+            line::client_line(
                 &generation.conf,
                 &conn.client,
                 Level::Info,
@@ -168,7 +169,7 @@ impl Drive {
 
     fn refuse(&mut self, fault: Fault) -> End {
         let generation = self.entry.worker.generation();
-        log::client_line(
+        line::client_line(
             &generation.conf,
             &self.conn.client,
             Level::Info,
@@ -319,7 +320,7 @@ fn begin(
 
 fn note(conn: &Conn, entry: &Entry, what: &str) {
     let generation = entry.worker.generation();
-    log::client_line(
+    line::client_line(
         &generation.conf,
         &conn.client,
         Level::Info,

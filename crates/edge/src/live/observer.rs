@@ -13,7 +13,7 @@ use super::api;
 use super::gather::Gatherer;
 use super::ticket;
 use super::{Live, lock};
-use crate::control::crew::assume;
+use weir_net::process::assume;
 
 /// Questions that wait for the observer, at most; one more is refused.
 pub const QUESTIONS_MAX: usize = 64;

@@ -9,7 +9,7 @@ use crate::exchange::Exchange;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
 use crate::guard::{self, Deed};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 
 /// Bytes of a request's body, at most: a server takes a few hundred.
 pub const BODY_BYTES_MAX: usize = 64 << 10;

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use weir_net::{Deadline, clock, process, worker};
 
 use crate::cache::store::Zone;
-use crate::control::crew::assume;
+use weir_net::process::assume;
 use crate::purge::edges::Edges;
 use crate::purge::entry::{self, Id};
 use crate::purge::memory::Memory;

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::purge::entry::Id;
-use crate::whole_file;
+use weir_net::whole_file;
 
 /// A longer file is not one of ours.
 const FILE_BYTES_MAX: u64 = 1 << 20;

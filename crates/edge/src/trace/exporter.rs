@@ -17,8 +17,8 @@ use weir_wire::protobuf::{bytes, message};
 
 use super::carry::{Carrier, Failed};
 use super::endpoint::Endpoint;
-use crate::control::crew::assume;
-use crate::log::{self, Level};
+use weir_net::process::assume;
+use weir_net::log::{self, Level};
 
 /// How long after a failure the same batch is tried again, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(500);

@@ -15,7 +15,7 @@ mod exporter;
 use weir_net::process::Identity;
 
 use crate::conf::Conf;
-use crate::log::{self, Level, Os};
+use weir_net::log::{self, Level, Os};
 pub use exporter::{Counts, Exporter, Settings};
 
 /// Starts the exporter of a configuration that has taken over none.

@@ -18,7 +18,7 @@ use super::queue::Job;
 use super::shard::{Disk, Gone, Shard, VARIANTS_MAX, Variants};
 use super::tier::Tier;
 use super::{Cold, Found, Key, Place, Refused, Zone};
-use crate::log::{Level, Os};
+use weir_net::log::{Level, Os};
 
 /// What one place of the index holds.
 pub(super) enum Looked {

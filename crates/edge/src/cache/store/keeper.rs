@@ -15,7 +15,7 @@ use super::file::Record;
 use super::label::Variant;
 use super::shard::{BLOCK_BYTES, Disk, Gone};
 use super::tier::{Hand, Tier, blocks};
-use crate::log::Level;
+use weir_net::log::Level;
 
 /// What may change with a reload while the zone lives on. The defaults are nginx's.
 #[derive(Clone, Debug, PartialEq, Eq)]

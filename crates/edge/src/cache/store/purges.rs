@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::ban::{BANS_MAX, Ban, Force, Purge};
 use super::label::Tag;
-use crate::whole_file;
+use weir_net::whole_file;
 
 /// The file's name in the cache directory.
 pub const PURGES_FILE: &str = ".weir-purges";

@@ -20,7 +20,7 @@ use super::queue::{Job, Load};
 use super::shard::{BLOCK_BYTES, Disk, Gone};
 use super::spool::{Progress, SPOOLS_MAX, Spool, Writing, write_whole};
 use super::{Place, Zone};
-use crate::log::{self, Level, Os};
+use weir_net::log::{self, Level, Os};
 
 /// How long a disk that failed is left alone.
 const REST: Duration = Duration::from_secs(10);

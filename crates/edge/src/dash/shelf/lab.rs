@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use weir_dash::runs::{self, LISTED_MAX, RUN_BYTES_MAX};
 
 use super::Answer;
-use crate::log;
+use weir_net::log;
 
 /// Names in the folder that are looked at.
 const NAMES_MAX: usize = 100_000;

@@ -23,7 +23,7 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::Outcome;
 
 /// What to do now.

@@ -13,7 +13,7 @@ use crate::exchange::{Exchange, Origin};
 use crate::family::proxy::response;
 use crate::family::upstream::forward::Answer;
 use crate::kept::Kept;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::Outcome;
 use crate::respond::Body;
 

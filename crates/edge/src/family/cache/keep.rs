@@ -16,7 +16,7 @@ use crate::cache::{storing, update, vary};
 use crate::exchange::{Exchange, Origin, Request};
 use crate::family::upstream::forward::Answer;
 use weir_wire::fields::FieldRef;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::Outcome;
 
 /// The field that stands in the kept head of an error of weir's own: 502 and 504, which `proxy_cache_valid` may name.

@@ -12,7 +12,7 @@ use weir_net::process::Identity;
 use crate::build::Build;
 use crate::cache::store::{Directory, Settings, Tuning, Zone};
 use crate::directive::Refusal;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::value;
 
 /// nginx refuses zones of less than two pages.

@@ -9,7 +9,7 @@ use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::upstream::forward::Answer;
 use crate::family::variables::scheme;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::Outcome;
 use crate::respond::Body;
 

@@ -18,7 +18,7 @@ use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};
 use crate::family::upstream::forward;
 use crate::family::{live, otel};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::phase::Outcome;
 use crate::relay;
 use crate::trace::context::Trace;

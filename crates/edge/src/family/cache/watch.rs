@@ -14,7 +14,7 @@ use crate::cache::personal;
 use crate::cache::store::{Force, Purge, Zone};
 use crate::exchange::Exchange;
 use crate::family::cache::keep;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 
 /// One cache as the configuration holds it.
 #[derive(Clone)]

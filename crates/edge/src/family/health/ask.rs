@@ -27,7 +27,7 @@ use crate::family::upstream::attempt::{self, Failure, Outgoing, Progressed};
 use crate::family::upstream::line::Line;
 use crate::family::upstream::pool::{Link, Terms};
 use crate::family::upstream::source::{GroupRef, Hold, Read, Source};
-use crate::log;
+use weir_net::log;
 use crate::worker::{Generation, Worker};
 
 /// Of an answer's body, what is looked at (nginx: 256k).

@@ -17,9 +17,10 @@ use weir_net::{Deadline, clock, timer};
 use super::ask::{self, Ended};
 use super::state::State;
 use super::{Check, Placed};
+use crate::line;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::GroupRef;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::worker::{Generation, Worker};
 
 /// Peers one `health_check` asks at a time, at most; the others wait their turn.
@@ -148,7 +149,7 @@ impl Rounds {
         let (check, name, address) = (self.check.name(), &upstream.name, &peer.address);
         let say = |level, what: std::fmt::Arguments<'_>| {
             let whose = format_args!("health check \"{check}\" of peer {address} in upstream \"{name}\"");
-            log::place_line(location, level, format_args!("{what}, {whose}"));
+            line::place_line(location, level, format_args!("{what}, {whose}"));
         };
         match &ended {
             Ended::NotMade(why) => say(Level::Error, format_args!("{why} while health checking")),

@@ -9,7 +9,7 @@ use weir_net::clock;
 use super::pairs::{Misfit, Pair, Pairs};
 use super::{TIMEOUT_MAX, Zone, state};
 use crate::family::upstream::live::edit::Refused;
-use crate::log::Os;
+use weir_net::log::Os;
 
 /// What a request says of one key; what it leaves out stays as it is.
 struct Change {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::pairs::{Misfit, Pair, Pairs};
 use crate::directive::Refusal;
-use crate::log::Os;
-use crate::whole_file;
+use weir_net::log::Os;
+use weir_net::whole_file;
 
 /// No larger file is read. Zones may be larger than what their files hold: names and values are written without what
 /// a pair is taken to cost in memory.

@@ -15,7 +15,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use weir_net::{timer, worker};
 
-use crate::log::file::LogFile;
+use weir_net::log::file::LogFile;
 
 /// How a log is buffered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

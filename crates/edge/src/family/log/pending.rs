@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use weir_net::worker;
 
-use crate::log::file::LogFile;
+use weir_net::log::file::LogFile;
 
 /// A turn's lines are written in pieces of about this size.
 const TURN_MAX: usize = 64 << 10;

@@ -8,7 +8,7 @@ use weir_net::tls::{Client, ClientOptions, OriginOptions, Trust, certificates};
 
 use crate::build::Build;
 use crate::directive::Refusal;
-use crate::log::Os;
+use weir_net::log::Os;
 use crate::trace::Settings;
 use crate::trace::endpoint::Endpoint;
 use crate::value;

@@ -6,7 +6,7 @@ use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead, Ver
 use super::rewrite;
 use crate::exchange::{Exchange, Origin, WithoutOwn};
 use weir_wire::fields::Fields;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::{self, From, Outcome};
 use crate::respond::Body;
 use crate::special::split_args;

@@ -19,7 +19,7 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::ssl::certificate;
 use crate::family::upstream::attempt::Failure;
-use crate::log::Os;
+use weir_net::log::Os;
 use crate::secure;
 
 /// TLS 1.3 tickets kept for one upstream and name: as many connections resume before the next full handshake.

@@ -10,7 +10,7 @@ use weir_wire::escape::{self, Unescape};
 use super::{Condition, FileTest, Rewrite, Rule, Target};
 use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::regex::Regex;
 use crate::respond::Body;
 use crate::variable::Template;
@@ -296,7 +296,7 @@ fn file_passes(exchange: &mut Exchange<'_>, test: FileTest, name: &[u8]) -> bool
                     | io::ErrorKind::InvalidInput
             );
             if !is_usual {
-                let error = crate::log::Os(&error);
+                let error = weir_net::log::Os(&error);
                 let shown = String::from_utf8_lossy(name);
                 exchange.log(Level::Crit, format_args!("{call} \"{shown}\" failed {error}"));
             }

@@ -14,7 +14,7 @@ use super::{Settings, Values, Verify, command, files, sessions};
 use crate::build::{Build, Scope};
 use crate::directive::{Refusal, SERVER};
 use crate::family::resolver;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::variable::Template;
 
 /// What a server speaks TLS with.

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::build::Build;
-use crate::log::Os;
+use weir_net::log::Os;
 
 /// Files read for one configuration.
 #[derive(Default)]

@@ -102,7 +102,7 @@ impl Asked {
 async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, String> {
     let deadline = Deadline::new();
     deadline.set(TIMEOUT);
-    let failed = |what: &str, error: &io::Error| format!("{what} failed {}", crate::log::Os(error));
+    let failed = |what: &str, error: &io::Error| format!("{what} failed {}", weir_net::log::Os(error));
     let stream = Stream::connect(address, &ConnectOptions::default()).map_err(|error| failed("connect()", &error))?;
     stream.connected(&deadline).await.map_err(|error| failed("connect()", &error))?;
     send(&stream, &compose(url, request), &deadline).await.map_err(|error| failed("send()", &error))?;

@@ -17,7 +17,7 @@ use super::Values;
 use super::responder::{Asked, Url};
 use crate::build::Build;
 use crate::family::resolver;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::worker::Worker;
 
 /// Before a response ends it is renewed, so much earlier; after a failure the next try is so much later (nginx: 5 min).

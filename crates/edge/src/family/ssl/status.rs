@@ -17,7 +17,7 @@ use super::{Values, Verify};
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::family::resolver;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::value;
 use crate::worker::Worker;
 

@@ -13,7 +13,7 @@ use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::proxy::{request, response};
 use crate::family::store;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
 

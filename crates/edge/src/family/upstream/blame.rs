@@ -15,7 +15,7 @@ use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::proxy_ssl::handshake::{Broken, Fault};
 use crate::h2::Lost;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::phase::Outcome;
 
 /// What a failed try is counted under.

@@ -14,7 +14,7 @@ use crate::dns::Place;
 use crate::exchange::Exchange;
 use crate::family::proxy::Pass;
 use crate::family::proxy::request::Target;
-use crate::log::Level;
+use weir_net::log::Level;
 
 /// The group to ask, and what a `proxy_pass` with variables came to.
 pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {

@@ -19,7 +19,7 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::phase::Outcome;
 use crate::tunnel::Upgraded;
 

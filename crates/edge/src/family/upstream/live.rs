@@ -42,7 +42,7 @@ use crate::dns::{Place, Servers};
 use crate::family::health::state::Rule;
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::variable::Template;
 use weir_conf::At;
 

@@ -18,7 +18,7 @@ use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
 use weir_wire::fields::Fields;
 use crate::live;
-use crate::log;
+use weir_net::log;
 use crate::worker::Generation;
 
 /// The group an exchange asks: one of the configuration's, or one made for this exchange.
@@ -354,7 +354,7 @@ impl Source {
         let is_reusable = self.is_reusable();
         if let Some(excess) = self.excess {
             exchange.step = weir_meter::Step::ReadResponse;
-            exchange.log(crate::log::Level::Warn, format_args!("{excess}"));
+            exchange.log(weir_net::log::Level::Warn, format_args!("{excess}"));
         }
         if is_reusable {
             keep(exchange, &self.hold.group, link);

@@ -32,7 +32,7 @@ use crate::family::proxy::parse_bind;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
 use crate::h2::Lost;
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::phase::Outcome;
 use crate::worker::Worker;
 

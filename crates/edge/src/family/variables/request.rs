@@ -7,7 +7,7 @@ use weir_wire::{BodyLength, Known};
 
 use crate::body::RequestBody;
 use crate::exchange::Exchange;
-use crate::log::Level;
+use weir_net::log::Level;
 use crate::value;
 use crate::variable::Argument;
 

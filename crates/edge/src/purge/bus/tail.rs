@@ -7,7 +7,7 @@ use weir_net::{Instant, clock};
 
 use super::{Book, Shared};
 use crate::cache::store::{Force, Purge};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::purge::edges::Beat;
 use crate::purge::entry::{Entry, Id, Said};
 use crate::purge::memory::Memory;

@@ -266,7 +266,7 @@ impl Live {
             && let Err(error) = state::write(path, &members)
         {
             known.pool_ids = pool_ids;
-            let text = format!("the state file \"{path}\" cannot be written {}", crate::log::Os(&error));
+            let text = format!("the state file \"{path}\" cannot be written {}", weir_net::log::Os(&error));
             return Err(Refused::new(500, "UpstreamStateError", text));
         }
         known.members = members;

@@ -7,8 +7,8 @@ use weir_conf::{Statement, quote};
 
 use super::members::{Kind, Member, Members};
 use crate::directive::Refusal;
-use crate::log::Os;
-use crate::whole_file;
+use weir_net::log::Os;
+use weir_net::whole_file;
 
 /// No larger file is read: the largest group written out is half of it.
 const FILE_BYTES_MAX: u64 = 4 << 20;

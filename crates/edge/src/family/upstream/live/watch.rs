@@ -9,7 +9,7 @@ use weir_wire::dns::Code;
 
 use super::{Kind, Live, Named, lock};
 use crate::dns::{Client, Trouble};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 use crate::worker::Worker;
 
 /// How long it is believed that a name is gone, where `valid=` does not say (nginx: 10 s).

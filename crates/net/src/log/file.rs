@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use weir_net::clock;
+use crate::clock;
 
 use crate::log::{Level, Os};
 

@@ -1,11 +1,11 @@
-//! The error log: levels, where lines go, and the one place that composes a line in nginx's form.
+//! The error log of a process: levels, where lines go, and how a line begins and ends.
 //!
 //! ```text
-//!  2026/11/21 12:00:00 [error] PID#TID: *CONN MESSAGE while STEP, client: …, server: …, request: "…", …
+//!  2026/11/21 12:00:00 [error] PID#TID: MESSAGE
 //! ```
 //!
 //! A line is one `write(2)`. Nothing here waits: a syslog server that does not take a line loses it, and the
-//! loss is counted. Files are opened when a configuration is put in force (`open_all`), not when it is read.
+//! loss is counted. The caller opens files when it puts a configuration in force.
 
 pub mod file;
 pub mod sink;
@@ -18,12 +18,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-use weir_conf::{Problem, Statement, Tree};
-use weir_meter::Step;
-use weir_wire::Known;
-
-use crate::conf::{Conf, Location};
-use crate::exchange::{Client, Exchange};
 use crate::log::file::LogFile;
 use crate::log::sink::Sinks;
 
@@ -69,52 +63,6 @@ impl Level {
 /// Longer lines are cut (nginx: `NGX_MAX_ERROR_STR`).
 pub const LINE_MAX: usize = 2048;
 
-/// A line about an exchange; costs two comparisons when no sink of its location takes the level.
-pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Arguments<'_>) {
-    if !exchange.logs(level) {
-        return;
-    }
-    let sinks = &exchange.location.values.error_log.sinks;
-    with_line(|line| {
-        begin(line, level);
-        push(line, format_args!("*{} {message}", exchange.client.number));
-        context(exchange, line);
-        sinks.write(level, line);
-        if level <= Level::Info {
-            crate::live::board::keep_line(exchange.client.number, line);
-        }
-    });
-}
-
-/// A line to the log of a place, about what is no client's exchange there.
-pub fn place_line(location: &Location, level: Level, message: fmt::Arguments<'_>) {
-    let sinks = &location.values.error_log.sinks;
-    if !sinks.takes(level) {
-        return;
-    }
-    with_line(|line| {
-        begin(line, level);
-        push(line, message);
-        sinks.write(level, line);
-    });
-}
-
-/// A line about a connection outside its exchanges, to the log of the default server of its listen.
-pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arguments<'_>) {
-    let Some(listen) = conf.listens.get(client.listen.get()) else { return };
-    let sinks = &conf.location(conf.server(listen.hosts.default_server()).root).values.error_log.sinks;
-    if !sinks.takes(level) {
-        return;
-    }
-    with_line(|line| {
-        begin(line, level);
-        push(line, format_args!("*{} {message}, client: ", client.number));
-        crate::family::variables::push_address(&client.remote, line);
-        push(line, format_args!(", server: {}", listen.address));
-        sinks.write(level, line);
-    });
-}
-
 /// A line about the process: to the main level's sinks, and while weir starts also to the terminal as
 /// `nginx: [emerg] MESSAGE`.
 pub fn global(level: Level, message: fmt::Arguments<'_>) {
@@ -124,13 +72,6 @@ pub fn global(level: Level, message: fmt::Arguments<'_>) {
 /// As `global`, for what was shown on the terminal already (problems of a configuration).
 pub fn note(level: Level, message: fmt::Arguments<'_>) {
     line_about_process(level, message, false);
-}
-
-impl Exchange<'_> {
-    /// Whether a line of this level would be written: ask before composing what is costly.
-    pub fn logs(&self, level: Level) -> bool {
-        self.location.values.error_log.sinks.takes(level)
-    }
 }
 
 /// Where lines about the process go.
@@ -194,60 +135,6 @@ pub(crate) fn standard() -> Option<Arc<LogFile>> {
     PROCESS.read().unwrap_or_else(PoisonError::into_inner).standard.clone()
 }
 
-/// Opens every log file of a configuration that is not open yet; the message is nginx's.
-///
-/// Nothing is undone on failure: files opened for a configuration that is dropped close with it.
-pub fn open_all(conf: &Conf) -> Result<(), String> {
-    all_files(conf).try_for_each(|(_, file)| file.open())
-}
-
-/// The first log file that cannot be opened, as a problem of the configuration: nginx's words, the line that names the
-/// file if one does, and what to do where its directory is missing.
-pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
-    all_files(conf).find_map(|(directive, file)| {
-        let what = file.open().err()?;
-        let names_it = |statement: &Statement| {
-            let name = statement.text(0);
-            let path = if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", conf.paths.prefix) };
-            statement.name.text == directive && path == file.path()
-        };
-        let problem =
-            Problem::nowhere(weir_conf::Level::Emerg, what).at(first(&tree.root, &names_it).map(|found| found.at));
-        let Some(directory) = file.missing_directory() else { return Some(problem) };
-        let otherwise = if directive == "access_log" { "access_log off;" } else { "error_log stderr;" };
-        Some(problem.todo(&format!("mkdir -p {directory}, or write: {otherwise}")))
-    })
-}
-
-fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)> {
-    let errors = conf.declared.error_log.files.iter().map(|file| ("error_log", file));
-    errors.chain(conf.declared.log.files.iter().map(|file| ("access_log", file)))
-}
-
-/// The first statement that is the one looked for, blocks included, which nest no deeper than the reader of files allows.
-fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -> Option<&'t Statement> {
-    statements.iter().find_map(
-        |statement| {
-            if is_one(statement) { Some(statement) } else { first(statement.children(), is_one) }
-        },
-    )
-}
-
-/// Writes what the buffers of access logs hold back: the last thing before the process ends.
-pub fn flush() {
-    crate::family::log::buffer::flush();
-}
-
-/// USR1: opens every log file again by its name. What cannot be opened stays as it was, and is told.
-///
-/// Lines held back go to the file they were meant for.
-pub fn reopen() {
-    flush();
-    for what in file::reopen_all() {
-        global(Level::Emerg, format_args!("{what}"));
-    }
-}
-
 /// This machine's name, lower case.
 pub fn hostname() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
@@ -292,6 +179,15 @@ thread_local! {
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
 
+/// Composes a line: it begins with the date, the level, the process and the thread, and `write` has it from there on. The
+/// memory of the line is used again.
+pub fn compose(level: Level, write: impl FnOnce(&mut Vec<u8>)) {
+    with_line(|line| {
+        begin(line, level);
+        write(line);
+    });
+}
+
 fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
     // A worker that ends may still log while its thread-local things go; then the line has memory of its own.
     let mut line = LINE.try_with(Cell::take).unwrap_or_default();
@@ -306,7 +202,7 @@ fn begin(line: &mut Vec<u8>, level: Level) {
     let thread = THREAD
         .try_with(|thread| {
             if thread.get() == 0 {
-                thread.set(weir_net::worker::thread_id());
+                thread.set(crate::worker::thread_id());
             }
             thread.get()
         })
@@ -343,75 +239,8 @@ fn line_about_process(level: Level, message: fmt::Arguments<'_>, may_show: bool)
     });
 }
 
-/// ` while STEP, client: …` and the rest of what is known of the exchange.
-fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
-    let request = &exchange.request;
-    // A line that did not parse is shown as it came (nginx: up to the line end).
-    let request_line = match request.line() {
-        b"" => request.bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default(),
-        line => line,
-    };
-    if let Some(step) = shown_step(exchange) {
-        push(line, format_args!(" while {}", step.doing()));
-    }
-    line.extend_from_slice(b", client: ");
-    crate::family::variables::push_address(exchange.remote(), line);
-    if matches!(exchange.step, Step::AwaitRequest | Step::Keepalive) && request.bytes.is_empty() {
-        if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
-            push(line, format_args!(", server: {}", listen.address));
-        }
-        return;
-    }
-    push(line, format_args!(", server: {}", exchange.server.name));
-    if !request_line.is_empty() {
-        quoted(line, ", request: \"", request_line);
-    }
-    upstream(exchange, line);
-    if let Some(host) = request.field(Known::Host) {
-        quoted(line, ", host: \"", host);
-    }
-    if let Some(referer) = request.field(Known::Referer) {
-        quoted(line, ", referrer: \"", referer);
-    }
-}
-
-/// nginx forgets its action when a head is complete, and has none while it walks through the phases.
-fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
-    let request = &exchange.request;
-    match exchange.step {
-        // A head was read and nothing is waited for: nginx names no step.
-        Step::AwaitRequest | Step::Keepalive if request.head.len > 0 => None,
-        step => Some(step),
-    }
-}
-
-/// `, upstream: "http://ADDRESS/URI"`, as far as there was an attempt in this location.
-fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
-    let Some(last) = exchange.tries.last() else {
-        return;
-    };
-    let pass = exchange.location.values.proxy.pass.as_deref();
-    let scheme = match (pass.is_some_and(|pass| pass.is_grpc), last.is_tls) {
-        (false, false) => "http",
-        (false, true) => "https",
-        (true, false) => "grpc",
-        (true, true) => "grpcs",
-    };
-    push(line, format_args!(", upstream: \"{scheme}://{}", last.peer));
-    if last.peer.starts_with("unix:") {
-        line.push(b':');
-    }
-    crate::family::proxy::request::push_target(exchange, pass, None, line);
-    line.push(b'"');
-}
-
-fn quoted(line: &mut Vec<u8>, label: &str, text: &[u8]) {
-    line.extend_from_slice(label.as_bytes());
-    line.extend_from_slice(text);
-    line.push(b'"');
-}
-
-fn push(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+/// Appends to a line.
+pub fn push(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     // Writing to memory fails only if a Display does; the line is then shorter.
     let _ = line.write_fmt(text);
 }

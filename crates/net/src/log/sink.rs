@@ -67,7 +67,7 @@ impl Sinks {
     }
 
     /// Ends the line and writes it to every sink that takes the level; `true` when stderr was one.
-    pub(crate) fn write(&self, level: Level, line: &mut Vec<u8>) -> bool {
+    pub fn write(&self, level: Level, line: &mut Vec<u8>) -> bool {
         end(line);
         let mut shown = false;
         for sink in self.list.iter().filter(|sink| sink.level >= level) {

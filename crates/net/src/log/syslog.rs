@@ -10,10 +10,8 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use weir_net::{Address, clock};
-
-use crate::directive::Refusal;
 use crate::log::{Level, Os, hostname, time};
+use crate::{Address, clock};
 
 /// A syslog server and how lines are labelled.
 pub struct Syslog {
@@ -56,7 +54,7 @@ thread_local! {
 
 impl Syslog {
     /// Reads what follows `syslog:`; `resolve` turns host names into addresses. The refusals are nginx's.
-    pub fn read(text: &str, resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>) -> Result<Arc<Syslog>, Refusal> {
+    pub fn read(text: &str, resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>) -> Result<Arc<Syslog>, String> {
         let (mut address, mut facility, mut severity, mut tag) = (None, None, None, None);
         let mut has_hostname = true;
         for part in text.split(',') {
@@ -72,12 +70,12 @@ impl Syslog {
                 "tag" if part.contains('=') => once(&mut tag, key, || checked_tag(value))?,
                 "nohostname" if part == key => has_hostname = false,
                 _ => {
-                    return Err(Refusal::whole(format!("unknown syslog parameter \"{part}\"")));
+                    return Err(format!("unknown syslog parameter \"{part}\""));
                 }
             }
         }
         Ok(Arc::new(Syslog {
-            address: address.ok_or_else(|| Refusal::whole("no syslog server specified"))?,
+            address: address.ok_or("no syslog server specified")?,
             facility: facility.unwrap_or(FACILITY),
             severity: severity.unwrap_or(SEVERITY),
             tag: tag.unwrap_or_else(|| "nginx".to_owned()),
@@ -197,31 +195,31 @@ impl Syslog {
     }
 }
 
-fn once<T>(slot: &mut Option<T>, key: &str, value: impl FnOnce() -> Result<T, Refusal>) -> Result<(), Refusal> {
+fn once<T>(slot: &mut Option<T>, key: &str, value: impl FnOnce() -> Result<T, String>) -> Result<(), String> {
     if slot.is_some() {
-        return Err(Refusal::whole(format!("duplicate syslog \"{key}\"")));
+        return Err(format!("duplicate syslog \"{key}\""));
     }
     *slot = Some(value()?);
     Ok(())
 }
 
-fn unknown(key: &str, value: &str) -> Refusal {
-    Refusal::whole(format!("unknown syslog {key} \"{value}\""))
+fn unknown(key: &str, value: &str) -> String {
+    format!("unknown syslog {key} \"{value}\"")
 }
 
-fn checked_tag(value: &str) -> Result<String, Refusal> {
+fn checked_tag(value: &str) -> Result<String, String> {
     if value.len() > TAG_MAX {
-        return Err(Refusal::whole("syslog tag length exceeds 32"));
+        return Err("syslog tag length exceeds 32".to_owned());
     }
     if !value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-        return Err(Refusal::whole("syslog \"tag\" only allows alphanumeric characters and underscore"));
+        return Err("syslog \"tag\" only allows alphanumeric characters and underscore".to_owned());
     }
     Ok(value.to_owned())
 }
 
 /// `ADDRESS`, `ADDRESS:PORT`, `[IPv6]:PORT`, a host name, or `unix:PATH`.
-fn server(text: &str, resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>) -> Result<Address, Refusal> {
-    let refusal = |what: &str| Refusal::whole(format!("{what} in syslog server \"{text}\""));
+fn server(text: &str, resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>) -> Result<Address, String> {
+    let refusal = |what: &str| format!("{what} in syslog server \"{text}\"");
     if let Some(path) = text.strip_prefix("unix:") {
         return if path.is_empty() {
             Err(refusal("no path in the unix domain socket"))

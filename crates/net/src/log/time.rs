@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use weir_net::clock;
+use crate::clock;
 use weir_wire::date;
 
 /// The texts of one second.
