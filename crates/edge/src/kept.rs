@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::cache::store::{FileBody, Object, Piece, Reader};
+use weir_cache::store::{FileBody, Object, Piece, Reader};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::cache::pack;

@@ -21,7 +21,6 @@ pub mod aside;
 pub mod base64;
 pub mod body;
 pub mod build;
-pub mod cache;
 pub mod cidr;
 pub mod colleagues;
 pub mod conf;

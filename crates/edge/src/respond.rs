@@ -12,7 +12,7 @@ use std::sync::Arc;
 use weir_net::clock;
 use weir_wire::{Known, Version, encode};
 
-use crate::cache::store::Object;
+use weir_cache::store::Object;
 use crate::conn::{Conn, Gone};
 use crate::dash::{self, hall::Viewer};
 use crate::exchange::{Exchange, Response};

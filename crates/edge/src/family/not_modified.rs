@@ -3,9 +3,9 @@
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#if_modified_since>. Answers of an upstream pass: it
 //! saw the conditions itself, unless the cache held them back to keep the whole answer.
 
+use weir_cache::condition::{self, Since, Validators, is_modified, matches};
 use weir_wire::{Known, date};
 
-use crate::cache::condition::{self, Validators};
 use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
@@ -20,17 +20,6 @@ crate::settings! {
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
-
-/// How `If-Modified-Since` is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// Not at all: always modified.
-    Off,
-    /// The same time, nothing else.
-    Exact,
-    /// Not later than the time given.
-    Before,
-}
 
 /// The family.
 pub static FAMILY: Family = Family::new(
@@ -130,82 +119,4 @@ fn judge(exchange: &Exchange<'_>) -> Verdict {
         return Verdict::Send;
     }
     Verdict::NotModified
-}
-
-pub(crate) fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
-    let (Some(modified), Some(since)) = (modified, date::parse_http_date(text)) else { return true };
-    match how {
-        Since::Off => true,
-        Since::Exact => since != modified,
-        Since::Before => since < modified,
-    }
-}
-
-/// Whether a list of entity tags names `etag`; weakly, `W/` counts for nothing on either side.
-pub(crate) fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
-    if list == b"*" {
-        return true;
-    }
-    let Some(etag) = etag else { return false };
-    let strip = |tag| if weakly { strip_weak(tag) } else { tag };
-    let etag = strip(etag);
-    let mut rest = list;
-    while !rest.is_empty() {
-        if let Some(after) = strip(rest).strip_prefix(etag)
-            && matches!(after.trim_ascii_start().first(), None | Some(b','))
-        {
-            return true;
-        }
-        let comma = memchr::memchr(b',', rest).unwrap_or(rest.len());
-        rest = rest.get(comma..).unwrap_or_default();
-        while let Some((b' ' | b'\t' | b',', after)) = rest.split_first() {
-            rest = after;
-        }
-    }
-    false
-}
-
-fn strip_weak(tag: &[u8]) -> &[u8] {
-    tag.strip_prefix(b"W/").unwrap_or(tag)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
-
-    #[test]
-    fn entity_tags_are_compared_as_nginx_compares_them() {
-        for (list, etag, weakly, expected) in [
-            ("\"a\"", Some("\"a\""), false, true),
-            ("\"b\", \"a\"", Some("\"a\""), false, true),
-            ("\"b\",\"a\" , \"c\"", Some("\"a\""), false, true),
-            ("W/\"a\"", Some("\"a\""), false, false),
-            ("W/\"a\"", Some("\"a\""), true, true),
-            ("\"a\"", Some("W/\"a\""), true, true),
-            ("\"a\"", Some("W/\"a\""), false, false),
-            ("\"aa\"", Some("\"a"), false, false),
-            ("*", None, false, true),
-            ("\"a\"", None, true, false),
-            ("", Some("\"a\""), true, false),
-        ] {
-            assert_eq!(matches(list.as_bytes(), etag.map(str::as_bytes), weakly), expected, "{list} {etag:?} {weakly}");
-        }
-    }
-
-    #[test]
-    fn times_are_compared_by_the_directive_s_rule() {
-        let (text, time) = (&b"Sun, 06 Nov 1994 08:49:37 GMT"[..], 784_111_777);
-        for (how, modified, expected) in [
-            (Since::Exact, Some(time), false),
-            (Since::Exact, Some(time - 1), true),
-            (Since::Before, Some(time - 1), false),
-            (Since::Before, Some(time + 1), true),
-            (Since::Off, Some(time), true),
-            (Since::Exact, None, true),
-        ] {
-            assert_eq!(is_modified(how, text, modified), expected, "{how:?} {modified:?}");
-        }
-        assert!(is_modified(Since::Exact, b"yesterday", Some(time)));
-    }
 }

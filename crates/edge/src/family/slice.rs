@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
 
-use crate::cache::partial::ContentRange;
-use crate::cache::store::{Piece, Reader};
+use weir_cache::partial::ContentRange;
+use weir_cache::store::{Piece, Reader};
 use crate::conn::{Conn, Gone};
 use crate::directive::{Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Parts};

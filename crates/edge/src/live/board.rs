@@ -11,7 +11,7 @@ use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 
 use super::mishap::{Mishap, MishapCells};
 use super::tunnels::TunnelCell;
-use crate::cache::reason::Reason;
+use weir_cache::reason::Reason;
 
 /// The steps of a request's way, in the order of [`PATH`].
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use weir_meter::live as shown;
 use weir_meter::live::histogram::{Count, Tally};
 
 use super::Live;
-use crate::cache::reason::Reason;
-use crate::cache::store::{Figures, Served, Status, Zone};
+use weir_cache::reason::Reason;
+use weir_cache::store::{Figures, Served, Status, Zone};
 
 /// Sums of each status: responses, bytes, those that were stored, their bytes.
 const OF_STATUS: usize = 4;

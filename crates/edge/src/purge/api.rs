@@ -10,7 +10,7 @@ use weir_net::clock;
 use weir_wire::Known;
 
 use crate::body::{self, Failed};
-use crate::cache::store::{Purge, Zone};
+use weir_cache::store::{Purge, Zone};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::guard::{self, Deed, Objection};

@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_net::{Deadline, clock, process, worker};
 
-use crate::cache::store::Zone;
+use weir_cache::store::Zone;
 use weir_net::process::assume;
 use crate::purge::edges::Edges;
 use crate::purge::entry::{self, Id};

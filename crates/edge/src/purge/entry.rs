@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cache::store::{Force, Purge};
+use weir_cache::store::{Force, Purge};
 use crate::purge::order::{Kind, Order};
 
 /// The id of an entry: Redis' clock in milliseconds, and a number within that millisecond

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::cache::store::{Force, KEY_BYTES_MAX, Purge, Tag};
+use weir_cache::store::{Force, KEY_BYTES_MAX, Purge, Tag};
 
 /// Names of one order, at most: keys, prefixes or tags.
 pub const NAMES_MAX: usize = 256;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::cache::store::{Force, Purge, Zone};
+use weir_cache::store::{Force, Purge, Zone};
 
 /// The zones purges are applied to; a reload puts others in their place. Never asked on the path of a request.
 #[derive(Default)]

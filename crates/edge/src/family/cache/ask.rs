@@ -14,11 +14,11 @@ use weir_wire::Known;
 
 use super::visit::{Key, Visit};
 use super::{Use, any_set, hit, keep, policy, purge, refresh};
-use crate::cache::policy::Policy;
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::serving::{self, Use as Verdict};
-use crate::cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Reader, Status, Waited, Waiter, Zone};
+use weir_cache::policy::Policy;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::serving::{self, Use as Verdict};
+use weir_cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Reader, Status, Waited, Waiter, Zone};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request;
@@ -48,7 +48,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
     let location = exchange.location;
     let cache = &location.values.cache;
     let is_kept = cache.methods.has(exchange.request.method());
-    if !is_kept && cache.purge.is_empty() && crate::cache::request::is_safe(exchange.request.method()) {
+    if !is_kept && cache.purge.is_empty() && weir_cache::request::is_safe(exchange.request.method()) {
         exchange.cache.reason = Some(Reason::BypassMethod);
         return Said::Fetch;
     }

@@ -6,9 +6,9 @@ use weir_net::{buffer, clock};
 use weir_wire::{BodyLength, Known, Progress, encode};
 
 use super::{keep, plain};
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::store::{Object, Status};
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
 use crate::exchange::{Exchange, Origin};
 use crate::family::proxy::response;
 use crate::family::upstream::forward::Answer;

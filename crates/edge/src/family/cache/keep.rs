@@ -5,14 +5,14 @@ use weir_wire::{BodyLength, Known, encode};
 
 use super::watch::Watch;
 use super::{any_set, hit, policy, purge};
-use crate::cache::policy::{Ignored, Policy};
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::response::ResponseFacts;
-use crate::cache::serving::{self, Trouble};
-use crate::cache::store::{Draft, Head, Object, Refused, Status, Tag, Times, Variant};
-use crate::cache::validity::Validity;
-use crate::cache::{storing, update, vary};
+use weir_cache::policy::{Ignored, Policy};
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::response::ResponseFacts;
+use weir_cache::serving::{self, Trouble};
+use weir_cache::store::{Draft, Head, Object, Refused, Status, Tag, Times, Variant};
+use weir_cache::validity::Validity;
+use weir_cache::{storing, update, vary};
 use crate::exchange::{Exchange, Origin, Request};
 use crate::family::upstream::forward::Answer;
 use weir_wire::fields::FieldRef;
@@ -74,7 +74,7 @@ pub fn own_error(exchange: &mut Exchange<'_>, status: u16) {
         age_s: 0,
         while_revalidate_s: 0,
         if_error_s: 0,
-        marks: crate::cache::validity::Marks::default(),
+        marks: weir_cache::validity::Marks::default(),
     };
     let fields = [FieldRef { name: OWN_ERROR, value: b"1", known: None }];
     let draft = Draft {
@@ -104,7 +104,7 @@ pub fn validity(times: &Times) -> Validity {
         age_s: u32::try_from(times.age_ms / 1000).unwrap_or(u32::MAX),
         while_revalidate_s: seconds(times.updating_until_ms),
         if_error_s: seconds(times.error_until_ms),
-        marks: crate::cache::validity::Marks::from_bits(times.flags as u8),
+        marks: weir_cache::validity::Marks::from_bits(times.flags as u8),
     }
 }
 
@@ -327,7 +327,7 @@ pub fn fits(request: &Request, object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::validity::Marks;
+    use weir_cache::validity::Marks;
 
     #[test]
     fn what_the_rules_said_comes_back_from_the_store() {

@@ -2,7 +2,7 @@
 //!
 //! Directives and settings are here, `path` reads `proxy_cache_path`. Of an exchange, `ask` decides what the cache
 //! has to say to it, `hit` answers from it, `keep` keeps what the upstream answers, `refresh` asks the upstream anew
-//! behind the client's back, `purge` forgets. The rules and the storage they stand on are in `crate::cache`.
+//! behind the client's back, `purge` forgets. The rules and the storage they stand on are in `weir_cache`.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache>, `docs/guide/cache.md`.
 
 mod ask;
@@ -24,9 +24,9 @@ use weir_conf::Statement;
 use weir_net::process::Identity;
 
 use crate::build::{Build, Scope};
-use crate::cache::personal::ToldApart;
-use crate::cache::policy::{Ignored, Policy, UseStale, Valid};
-use crate::cache::store::Zone;
+use weir_cache::personal::ToldApart;
+use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
+use weir_cache::store::Zone;
 use crate::conn::Conn;
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;

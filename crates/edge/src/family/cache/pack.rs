@@ -4,7 +4,7 @@
 
 use weir_net::clock;
 
-use crate::cache::store::Packing;
+use weir_cache::store::Packing;
 use crate::exchange::Exchange;
 use crate::kept::Kept;
 use crate::respond::Body;

@@ -10,7 +10,7 @@ use weir_conf::Statement;
 use weir_net::process::Identity;
 
 use crate::build::Build;
-use crate::cache::store::{Directory, Settings, Tuning, Zone};
+use weir_cache::store::{Directory, Settings, Tuning, Zone};
 use crate::directive::Refusal;
 use weir_net::log::{self, Level};
 use crate::value;

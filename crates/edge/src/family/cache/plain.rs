@@ -13,10 +13,10 @@ use weir_wire::{Known, Version};
 
 use super::{Use, keep};
 use crate::build;
-use crate::cache::ready::Ready;
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::store::{Object, Status};
+use weir_cache::ready::Ready;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
 use crate::conf::Location;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;

@@ -3,8 +3,8 @@
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_purge>: answered by 204 whether there was
 //! anything or not, once no worker gives any of it.
 
-use crate::cache::invalidation::{self, Target};
-use crate::cache::store::{Force, Purge, Tag, Zone};
+use weir_cache::invalidation::{self, Target};
+use weir_cache::store::{Force, Purge, Tag, Zone};
 use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::upstream::forward::Answer;

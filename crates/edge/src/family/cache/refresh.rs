@@ -11,8 +11,8 @@ use std::rc::Rc;
 use weir_net::clock;
 
 use super::visit::Visit;
-use crate::cache::reason::Reason;
-use crate::cache::store::{Refreshed, Status};
+use weir_cache::reason::Reason;
+use weir_cache::store::{Refreshed, Status};
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};

@@ -49,6 +49,6 @@ pub static VARIABLES: &[Variable] = &[
     }),
 ];
 
-fn stored<'e>(exchange: &'e Exchange<'_>) -> Option<&'e crate::cache::store::Object> {
+fn stored<'e>(exchange: &'e Exchange<'_>) -> Option<&'e weir_cache::store::Object> {
     exchange.cache.old.as_ref().or(exchange.cache.shown.as_ref()).map(AsRef::as_ref)
 }

@@ -8,9 +8,9 @@ use weir_net::{Lease, clock};
 use super::plain::Plain;
 use super::watch::Watch;
 
-use crate::cache::reason::Reason;
-use crate::cache::serving::Trouble;
-use crate::cache::store::{Fill, Leader, Object, Packing, Status};
+use weir_cache::reason::Reason;
+use weir_cache::serving::Trouble;
+use weir_cache::store::{Fill, Leader, Object, Packing, Status};
 use crate::family::store::Saving;
 
 /// One exchange's dealings with the cache. Empty, and free, where there is none.

@@ -2,16 +2,16 @@
 //!
 //! The rules keep what they recognise as somebody's from being shared; an application whose cookie has a name nobody
 //! knows gets past them. Then bodies under one key differ by cookie, and that is noticed here, after the second person
-//! at the earliest (`crate::cache::divergence`).
+//! at the earliest (`weir_cache::divergence`).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::clock;
 
-use crate::cache::divergence::{Detector, Noticed};
-use crate::cache::personal;
-use crate::cache::store::{Force, Purge, Zone};
+use weir_cache::divergence::{Detector, Noticed};
+use weir_cache::personal;
+use weir_cache::store::{Force, Purge, Zone};
 use crate::exchange::Exchange;
 use crate::family::cache::keep;
 use weir_net::log::{self, Level};

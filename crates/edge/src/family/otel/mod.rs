@@ -12,7 +12,7 @@ use weir_net::process::Identity;
 
 use self::span::Told;
 use crate::build::{Build, Scope};
-use crate::cache::store::Refreshed;
+use weir_cache::store::Refreshed;
 use crate::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;

@@ -5,7 +5,7 @@ use weir_net::clock;
 use weir_wire::framing::BodyLength;
 use weir_wire::protobuf::{bytes, fixed, message, number};
 
-use crate::cache::store::Refreshed;
+use weir_cache::store::Refreshed;
 use crate::exchange::{Exchange, Try};
 use crate::family::variables::{push_address, scheme};
 use crate::trace::context::{self, STATE_BYTES_MAX, Trace};

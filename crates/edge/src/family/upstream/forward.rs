@@ -14,7 +14,7 @@ use super::choose::{self, Chosen, Unresolved};
 use super::source::{GroupRef, Source};
 use super::walk::Walk;
 use crate::body::{self, Failed, RequestBody};
-use crate::cache::serving::Trouble;
+use weir_cache::serving::Trouble;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request::{self, BodyFraming};

@@ -8,7 +8,7 @@ use std::ops::BitOr;
 
 use super::budget::Budget;
 use super::group::Outcome;
-use crate::cache::serving::Trouble;
+use weir_cache::serving::Trouble;
 
 /// A set of `proxy_next_upstream` words (nginx.org `ngx_http_proxy_module`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

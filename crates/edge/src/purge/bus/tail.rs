@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_net::{Instant, clock};
 
 use super::{Book, Shared};
-use crate::cache::store::{Force, Purge};
+use weir_cache::store::{Force, Purge};
 use weir_net::log::{self, Level};
 use crate::purge::edges::Beat;
 use crate::purge::entry::{Entry, Id, Said};

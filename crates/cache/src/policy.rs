@@ -1,6 +1,6 @@
 //! What the directives of a location say to the rules.
 
-use crate::cache::cache_control::Control;
+use crate::cache_control::Control;
 
 /// What a location's directives decide; [`Policy::default`] is a file that has none but `proxy_cache`.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! May what is stored answer this request, now, later, or when the origin cannot (RFC 9111 §4, RFC 5861).
 
-use crate::cache::policy::{Policy, UseStale};
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::validity::{Marks, Validity};
+use crate::policy::{Policy, UseStale};
+use crate::reason::Reason;
+use crate::request::RequestFacts;
+use crate::validity::{Marks, Validity};
 
 /// What to do with what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! May this answer be stored, and for how long (RFC 9111 §3, §4.2).
 
-use crate::cache::cache_control::Control;
-use crate::cache::policy::{Ignored, Policy};
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::response::{Accel, Expires, ResponseFacts};
-use crate::cache::validity::{Marks, Validity};
-use crate::cache::vary;
+use crate::cache_control::Control;
+use crate::policy::{Ignored, Policy};
+use crate::reason::Reason;
+use crate::request::RequestFacts;
+use crate::response::{Accel, Expires, ResponseFacts};
+use crate::validity::{Marks, Validity};
+use crate::vary;
 
 /// The longest a lifetime is guessed to be, in seconds: a day (RFC 9111 §4.2.2 asks for a warning beyond).
 pub const GUESS_S_MAX: i64 = 86_400;
@@ -14,7 +14,7 @@ pub const GUESS_S_MAX: i64 = 86_400;
 /// Decides about an answer that came at `received_ms` (since 1970), `took_ms` after it was asked for.
 ///
 /// `proxy_no_cache`, `proxy_cache_methods` and `proxy_cache_min_uses` are for the caller to ask before. The Ok comes
-/// with the reason for its lifetime. What is stored is [`stored_fields`](crate::cache::update::stored_fields) of it.
+/// with the reason for its lifetime. What is stored is [`stored_fields`](crate::update::stored_fields) of it.
 pub fn judge(
     request: &RequestFacts,
     response: &ResponseFacts,

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use weir_wire::{Known, date};
 
 use super::*;
-use crate::cache::policy::Valid;
+use crate::policy::Valid;
 use weir_wire::fields::FieldRef;
 
 /// When answers come, in seconds since 1970.
@@ -316,7 +316,7 @@ proptest! {
         let policy = Policy { revalidates, guesses, obeys_requests, guards_credentials, keeps_parts, ..Policy::default() };
         let request = RequestFacts { is_authorized, ..RequestFacts::default() };
         if let Ok((validity, reason)) = judge(&request, &response, &policy, received_ms, took_ms) {
-            prop_assert_eq!(reason.kind(), crate::cache::reason::Kind::Stored);
+            prop_assert_eq!(reason.kind(), crate::reason::Kind::Stored);
             prop_assert_eq!(validity.received_ms, received_ms);
         }
     }

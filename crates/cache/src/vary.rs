@@ -5,7 +5,7 @@
 
 use weir_wire::Known;
 
-use crate::cache::cache_control::members;
+use crate::cache_control::members;
 use weir_wire::fields::FieldRef;
 
 /// All `Vary` fields of an answer together may have this many bytes; answers that name more are not stored.

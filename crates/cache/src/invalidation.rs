@@ -3,7 +3,7 @@
 
 use weir_wire::Known;
 
-use crate::cache::request::is_safe;
+use crate::request::is_safe;
 use weir_wire::fields::FieldRef;
 
 /// The request's own target, `Location`, `Content-Location`.

@@ -3,11 +3,10 @@
 //! Answers of an origin pass `family/not_modified` untouched and files go by nginx's order there; what is served from the
 //! cache goes by the RFC's: `If-None-Match` outranks `If-Modified-Since`.
 
-use weir_wire::Known;
-
-use crate::cache::dates;
-use crate::family::not_modified::{Since, is_modified, matches};
 use weir_wire::fields::FieldRef;
+use weir_wire::{Known, date};
+
+use crate::dates;
 
 /// What of a stored answer conditions are about.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +63,55 @@ pub fn allows_range(if_range: &[u8], stored: Validators<'_>) -> bool {
         return stored.etag == Some(if_range);
     }
     stored.last_modified.is_some() && dates::read(if_range) == stored.last_modified
+}
+
+/// How `If-Modified-Since` is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Not at all: always modified.
+    Off,
+    /// The same time, nothing else.
+    Exact,
+    /// Not later than the time given.
+    Before,
+}
+
+/// Whether it was modified since the time that a client tells; a text that is no date says nothing.
+pub fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
+    let (Some(modified), Some(since)) = (modified, date::parse_http_date(text)) else { return true };
+    match how {
+        Since::Off => true,
+        Since::Exact => since != modified,
+        Since::Before => since < modified,
+    }
+}
+
+/// Whether a list of entity tags names `etag`; weakly, `W/` counts for nothing on either side.
+pub fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
+    if list == b"*" {
+        return true;
+    }
+    let Some(etag) = etag else { return false };
+    let strip = |tag| if weakly { strip_weak(tag) } else { tag };
+    let etag = strip(etag);
+    let mut rest = list;
+    while !rest.is_empty() {
+        if let Some(after) = strip(rest).strip_prefix(etag)
+            && matches!(after.trim_ascii_start().first(), None | Some(b','))
+        {
+            return true;
+        }
+        let comma = memchr::memchr(b',', rest).unwrap_or(rest.len());
+        rest = rest.get(comma..).unwrap_or_default();
+        while let Some((b' ' | b'\t' | b',', after)) = rest.split_first() {
+            rest = after;
+        }
+    }
+    false
+}
+
+fn strip_weak(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
 #[cfg(test)]
@@ -141,5 +189,40 @@ mod tests {
             }
             allows_range(&value, OF);
         }
+    }
+
+    #[test]
+    fn entity_tags_are_compared_as_nginx_compares_them() {
+        for (list, etag, weakly, expected) in [
+            ("\"a\"", Some("\"a\""), false, true),
+            ("\"b\", \"a\"", Some("\"a\""), false, true),
+            ("\"b\",\"a\" , \"c\"", Some("\"a\""), false, true),
+            ("W/\"a\"", Some("\"a\""), false, false),
+            ("W/\"a\"", Some("\"a\""), true, true),
+            ("\"a\"", Some("W/\"a\""), true, true),
+            ("\"a\"", Some("W/\"a\""), false, false),
+            ("\"aa\"", Some("\"a"), false, false),
+            ("*", None, false, true),
+            ("\"a\"", None, true, false),
+            ("", Some("\"a\""), true, false),
+        ] {
+            assert_eq!(matches(list.as_bytes(), etag.map(str::as_bytes), weakly), expected, "{list} {etag:?} {weakly}");
+        }
+    }
+
+    #[test]
+    fn times_are_compared_by_the_directive_s_rule() {
+        let (text, time) = (&b"Sun, 06 Nov 1994 08:49:37 GMT"[..], 784_111_777);
+        for (how, modified, expected) in [
+            (Since::Exact, Some(time), false),
+            (Since::Exact, Some(time - 1), true),
+            (Since::Before, Some(time - 1), false),
+            (Since::Before, Some(time + 1), true),
+            (Since::Off, Some(time), true),
+            (Since::Exact, None, true),
+        ] {
+            assert_eq!(is_modified(how, text, modified), expected, "{how:?} {modified:?}");
+        }
+        assert!(is_modified(Since::Exact, b"yesterday", Some(time)));
     }
 }

@@ -11,7 +11,7 @@ use weir_net::Instant;
 use super::Zone;
 use super::object::{Body, Chunk, Head, Object, Times};
 use super::shard::Gone;
-use crate::cache::ready::Ready;
+use crate::ready::Ready;
 
 /// A compressed body is kept in pieces of this size.
 const PIECE_BYTES: usize = 256 << 10;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::cache_control::RequestControl;
+use crate::cache_control::RequestControl;
 
 /// Fresh for ten seconds, with nothing granted beyond.
 fn bare() -> Validity {
@@ -163,7 +163,7 @@ fn without_the_directive_the_rfc_decides() {
 proptest! {
     #[test]
     fn whatever_is_stored_is_judged(bytes: [u8; 25], now_ms: i64, flags: [bool; 5], status: u16) {
-        let mut encoded = [0; crate::cache::validity::ENCODED_BYTES];
+        let mut encoded = [0; crate::validity::ENCODED_BYTES];
         for (to, from) in encoded.iter_mut().zip(&bytes[..24]) {
             *to = *from;
         }

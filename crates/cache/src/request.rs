@@ -2,8 +2,8 @@
 
 use weir_wire::Known;
 
-use crate::cache::cache_control::{RequestControl, members};
-use crate::cache::personal;
+use crate::cache_control::{RequestControl, members};
+use crate::personal;
 use weir_wire::fields::FieldRef;
 
 /// What of a request bears on caching.

@@ -1,6 +1,6 @@
 //! Notices that answers under one key differ by who asks (`reference/lab.md` B32).
 //!
-//! Of each fill it is told the key, who asked ([`identity`](crate::cache::personal::identity)) and a hash of the body. A
+//! Of each fill it is told the key, who asked ([`identity`](crate::personal::identity)) and a hash of the body. A
 //! page that changes with time differs for everybody; a page that is somebody's comes back the same to the same person
 //! and differently to another. So two persons must have had different bodies, and one of them the same body again after
 //! the other's.

@@ -2,8 +2,8 @@
 
 use weir_wire::Known;
 
-use crate::cache::cache_control::{members, withholds};
-use crate::cache::policy::{Ignored, Policy};
+use crate::cache_control::{members, withholds};
+use crate::policy::{Ignored, Policy};
 use weir_wire::fields::FieldRef;
 
 /// The fields of an answer that may be stored and given to others.

@@ -2,10 +2,10 @@
 
 use weir_wire::Known;
 
-use crate::cache::cache_control::{Control, SECONDS_MAX, members, seconds};
-use crate::cache::partial::ContentRange;
-use crate::cache::structured::{self, Item};
-use crate::cache::{dates, personal, vary};
+use crate::cache_control::{Control, SECONDS_MAX, members, seconds};
+use crate::partial::ContentRange;
+use crate::structured::{self, Item};
+use crate::{dates, personal, vary};
 use weir_wire::fields::FieldRef;
 
 /// The field that speaks to the caches of the origin's own side and to no other (RFC 9213 §3).

@@ -9,6 +9,7 @@
 //! The rules are pure: they read fields that somebody holds, and the time is an argument. RFC 9111 is the law,
 //! RFC 5861 and RFC 9213 extend it; where a directive of the file says otherwise it wins, with nginx's meaning
 //! (`docs/why/007-cache-meaning.md`). Times are milliseconds since 1970, lifetimes are seconds.
+#![forbid(unsafe_code)]
 
 pub mod cache_control;
 pub mod condition;
