@@ -20,7 +20,7 @@ use crate::conn::{self, After, Conn, Gone};
 use crate::counters;
 use crate::exchange::{Exchange, Parts};
 use crate::family::log_phase;
-use crate::family::upstream::group::Outcome;
+use weir_peers::group::Outcome;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::Hold;
 use crate::live::tunnels::{Closer, Sender, TunnelCell};

@@ -11,7 +11,6 @@
 mod ask;
 mod grpc;
 pub mod matching;
-pub mod state;
 mod watch;
 
 pub use watch::watch;
@@ -314,7 +313,7 @@ mod tests_of_reading {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use crate::conf::{Conf, of_text};
-    use crate::family::health::state::State;
+    use weir_peers::health::State;
 
     fn read(upstream: &str, location: &str) -> (Option<Conf>, Vec<String>) {
         of_text(&format!(

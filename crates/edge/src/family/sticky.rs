@@ -260,11 +260,6 @@ impl Sessions {
     }
 }
 
-/// The name of a peer that has no route of its own.
-pub fn name_of(address: &str) -> String {
-    Md5::digest(address).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Sticky {
     /// The name of the peer that an exchange belongs to, as far as anybody knows.
     pub fn bound(&self, exchange: &mut Exchange<'_>) -> Option<Vec<u8>> {

@@ -2,9 +2,9 @@
 
 use weir_meter::live as shown;
 
-use crate::family::health::state::State;
-use crate::family::upstream::group::PeerView;
-use crate::family::upstream::peer::Peer;
+use weir_peers::health::State;
+use weir_peers::group::PeerView;
+use weir_peers::peer::Peer;
 
 /// What a peer's state is called; checks that fail are worse than anything but `down`.
 pub(super) fn state(peer: &Peer, view: &PeerView) -> shown::PeerState {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use weir_net::{Deadline, clock, timer};
 
 use super::ask::{self, Ended};
-use super::state::State;
+use weir_peers::health::State;
 use super::{Check, Placed};
 use crate::line;
 use crate::family::upstream::pool::Link;

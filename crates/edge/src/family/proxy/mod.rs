@@ -19,7 +19,7 @@ use weir_wire::{Known, Version};
 use crate::build::{Build, Kind, Scope};
 use crate::directive::{Contexts, LIMIT_EXCEPT, LOCATION, LOCATION_IF, Refusal};
 use crate::exchange::Exchange;
-use crate::family::upstream::retry::Conditions;
+use weir_peers::retry::Conditions;
 use crate::family::upstream::{self, Upstream, split_host_port};
 use crate::family::{Family, grpc};
 use crate::phase::Next;

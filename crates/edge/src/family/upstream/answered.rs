@@ -5,7 +5,7 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::forward::Answer;
-use super::group::Outcome as Verdict;
+use weir_peers::group::Outcome as Verdict;
 use super::pool::Link;
 use super::source::{Hold, Source};
 use super::walk::end_try;

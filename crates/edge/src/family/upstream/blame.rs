@@ -9,7 +9,7 @@ use weir_wire::Violation;
 
 use super::attempt::{Failure, HeadFault};
 use super::forward::Answer;
-use super::retry;
+use weir_peers::retry;
 use crate::body::Failed;
 use crate::conn::Gone;
 use crate::exchange::Exchange;

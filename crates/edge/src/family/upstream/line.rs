@@ -22,7 +22,7 @@ use weir_wire::h2::Code;
 use weir_wire::h2::connection::{Event, Limits};
 
 use super::pool::{Held, Link, Terms, is_same};
-use super::pool_policy::PoolPolicy;
+use weir_peers::pool_policy::PoolPolicy;
 use crate::family::proxy_ssl::Party;
 use crate::h2::{self, Carrier, Input, Lost, OUT_MAX, Over, Session, Stream};
 use crate::worker::{Generation, Place, Worker};

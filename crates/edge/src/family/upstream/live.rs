@@ -30,16 +30,16 @@ use std::time::Duration;
 
 use weir_net::Address;
 
-use super::balance::Policy;
-use super::budget::Budget;
-use super::group::{Group, GroupError, MAX_PEERS};
-use super::peer::Peer;
-use super::pool_policy::PoolPolicy;
+use weir_peers::balance::Policy;
+use weir_peers::budget::Budget;
+use weir_peers::group::{Group, GroupError, MAX_PEERS};
+use weir_peers::peer::Peer;
+use weir_peers::pool_policy::PoolPolicy;
 use super::{Declared, Upstream, parse_address};
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::dns::{Place, Servers};
-use crate::family::health::state::Rule;
+use weir_peers::health::Rule;
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
 use weir_net::log::{self, Level};

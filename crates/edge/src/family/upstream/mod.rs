@@ -1,33 +1,23 @@
 //! `upstream` and its `server`s: groups of peers, how one is chosen, and the connections kept to them.
 //!
-//! The deciding part (`group`, `balance`, `retry`, `budget`, `pool_policy`) is pure: no socket, no clock.
+//! The deciding part is `weir_peers`.
 //! `pool` keeps idle connections, `line` those that carry many exchanges at once, `attempt` makes one try (`sending` its
 //! request, `reading` the head of its answer), `walk` goes from try to try, `blame` says why one failed, `answered` what a
 //! head means, `source` reads the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
 
 mod answered;
 pub mod attempt;
-pub mod balance;
 pub mod blame;
-pub mod budget;
 mod choose;
 pub mod forward;
-pub mod group;
 mod lend;
 pub mod line;
 pub mod live;
-pub mod peer;
 pub mod pool;
-pub mod pool_policy;
 mod reading;
-pub mod retry;
-pub mod selection;
 pub mod sending;
 pub mod source;
 mod walk;
-
-#[cfg(test)]
-mod simulation;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,12 +32,12 @@ use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
 use crate::family::{Family, resolver};
 use crate::value;
 use crate::variable::Template;
-use balance::Policy;
-use budget::Budget;
-use group::{Group, GroupError};
+use weir_peers::balance::Policy;
+use weir_peers::budget::Budget;
+use weir_peers::group::{Group, GroupError};
 use live::{Frame, Live, Members, Named};
-use peer::Peer;
-use pool_policy::PoolPolicy;
+use weir_peers::peer::Peer;
+use weir_peers::pool_policy::PoolPolicy;
 
 crate::settings! {
     /// The servers written so far in this block.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_net::{Deadline, Instant, Transport, clock};
 
-use super::pool_policy::{Finished, PoolPolicy};
+use weir_peers::pool_policy::{Finished, PoolPolicy};
 use crate::counters::{self, AllCounters};
 use crate::family::proxy_ssl::Party;
 use crate::h2;

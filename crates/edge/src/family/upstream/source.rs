@@ -10,10 +10,10 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::Upstream;
-use super::group::Outcome;
+use weir_peers::group::Outcome;
 use super::live::Seen;
 use super::pool::Link;
-use super::selection::Selection;
+use weir_peers::selection::Selection;
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
 use weir_wire::fields::Fields;

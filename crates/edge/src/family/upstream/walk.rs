@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_cache::serving::Trouble;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
 use weir_net::{Deadline, Instant, clock};
@@ -14,15 +15,15 @@ use weir_wire::Version;
 
 use super::Upstream;
 use super::attempt::{self, Failure, Outgoing, Progressed};
-use super::balance::Affinity;
+use weir_peers::balance::Affinity;
 use super::blame::{blame, why};
 use super::forward::Answer;
-use super::group::Outcome as Verdict;
+use weir_peers::group::Outcome as Verdict;
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened};
 use super::pool::{Handover, Link, Terms};
-use super::pool_policy::BrokenAttempt;
-use super::retry::{self, Attempt, RetryPolicy};
+use weir_peers::pool_policy::BrokenAttempt;
+use weir_peers::retry::{self, Attempt, RetryPolicy};
 use super::source::{GroupRef, Hold};
 use crate::body::{self, RequestBody};
 use crate::conn::{Conn, Gone};
@@ -297,7 +298,7 @@ impl<'g> Walk<'g> {
             let name = &self.upstream.name;
             exchange.log(Level::Warn, format_args!("retry budget of upstream \"{name}\" is spent"));
         }
-        exchange.cache.trouble = Some(kind.trouble());
+        exchange.cache.trouble = Some(trouble(kind));
         ControlFlow::Break(Answer::Outcome(Outcome::Status(kind.status())))
     }
 
@@ -413,4 +414,13 @@ async fn opened_by_others(
         give_up.poll_expired().map(|()| Err(Failure::TimedOut))
     })
     .await
+}
+
+/// A failure in the cache's words.
+fn trouble(failure: retry::Failure) -> Trouble {
+    match failure {
+        retry::Failure::Timeout => Trouble::Timeout,
+        retry::Failure::InvalidHeader => Trouble::InvalidHeader,
+        retry::Failure::Error | retry::Failure::Denied | retry::Failure::Status(_) => Trouble::Error,
+    }
 }

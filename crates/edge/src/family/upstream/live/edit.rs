@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::super::balance::Policy;
-use super::super::group::MAX_PEERS;
-use super::super::peer::Peer;
+use weir_peers::balance::Policy;
+use weir_peers::group::MAX_PEERS;
+use weir_peers::peer::Peer;
 use super::super::{literal_address, named};
 use super::members::{Kind, Member, Members};
 use super::{Live, assemble, lock, state};

@@ -1,7 +1,7 @@
 //! Who is in a group that may change: servers as the file or the API has them, and the peers they come to. Pure.
 
-use super::super::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
-use super::super::peer::Peer;
+use weir_peers::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
+use weir_peers::peer::Peer;
 use crate::dns::Place;
 
 /// A `server` whose addresses are asked for again and again.

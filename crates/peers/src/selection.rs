@@ -11,16 +11,16 @@ const WORD_BITS: usize = 64;
 /// One exchange's memory of its attempts; made by `Group::begin`.
 #[derive(Debug)]
 pub struct Selection {
-    pub(super) tried: Tried,
-    pub(super) walk: Walk,
-    pub(super) on_backup: bool,
-    pub(super) held: Option<Held>,
-    pub(super) picks: u32,
-    pub(super) tries: u32,
+    pub(crate) tried: Tried,
+    pub(crate) walk: Walk,
+    pub(crate) on_backup: bool,
+    pub(crate) held: Option<Held>,
+    pub(crate) picks: u32,
+    pub(crate) tries: u32,
 }
 
 impl Selection {
-    pub(super) fn new(widest_list: usize, tries: u32) -> Self {
+    pub(crate) fn new(widest_list: usize, tries: u32) -> Self {
         Self { tried: Tried::new(widest_list), walk: Walk::default(), on_backup: false, held: None, picks: 0, tries }
     }
 
@@ -55,7 +55,7 @@ impl Selection {
         }
     }
 
-    pub(super) fn move_to_backup(&mut self) {
+    pub(crate) fn move_to_backup(&mut self) {
         self.on_backup = true;
         self.tried.clear();
     }
@@ -63,14 +63,14 @@ impl Selection {
 
 /// The peer an exchange holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     pub peer: usize,
     pub last_resort: bool,
 }
 
 /// How far a hashing or random policy has walked for one exchange.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     /// Misses so far, over all attempts of the exchange.
     pub misses: u32,
     /// The hash reached, or the ring point reached; `None` before the first
@@ -82,7 +82,7 @@ pub(super) struct Walk {
 
 /// The set of peers one exchange has tried, over one list of the group.
 #[derive(Debug)]
-pub(super) enum Tried {
+pub(crate) enum Tried {
     Small(u64),
     Large(Box<[u64]>),
 }
@@ -96,12 +96,12 @@ impl Tried {
         }
     }
 
-    pub(super) fn contains(&self, index: usize) -> bool {
+    pub(crate) fn contains(&self, index: usize) -> bool {
         let bit = 1u64 << (index % WORD_BITS);
         self.words().get(index / WORD_BITS).is_some_and(|word| word & bit != 0)
     }
 
-    pub(super) fn insert(&mut self, index: usize) {
+    pub(crate) fn insert(&mut self, index: usize) {
         let bit = 1u64 << (index % WORD_BITS);
         if let Some(word) = self.words_mut().get_mut(index / WORD_BITS) {
             *word |= bit;

@@ -1,7 +1,7 @@
 //! `random`: a weighted draw, or the less loaded of two different draws.
 
 use super::{Field, MAX_MISSES, gives_up, least_conn::load_order};
-use crate::family::upstream::selection::Walk;
+use crate::selection::Walk;
 
 pub(super) fn one(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32) -> u32) -> Option<usize> {
     if walk.misses > MAX_MISSES || field.slots.len() < 2 {

@@ -1,7 +1,7 @@
 //! What failures, limits and reloads do to the choice.
 
 use super::*;
-use crate::family::upstream::group::{GroupError, MAX_PEERS, MAX_TOTAL_WEIGHT};
+use crate::group::{GroupError, MAX_PEERS, MAX_TOTAL_WEIGHT};
 
 fn none() -> Affinity<'static> {
     Affinity::default()

@@ -16,10 +16,10 @@ mod round_robin;
 
 use std::net::IpAddr;
 
-use super::peer::{PeerState, Slot};
-use super::selection::{Tried, Walk};
+use crate::peer::{PeerState, Slot};
+use crate::selection::{Tried, Walk};
 pub use prng::Prng;
-pub(super) use ring::Ring;
+pub(crate) use ring::Ring;
 
 /// Misses a hashing or random policy allows an exchange before round robin
 /// takes over; nginx's figure.
@@ -59,7 +59,7 @@ pub struct Affinity<'a> {
 }
 
 /// One list of a group as a policy sees it at one moment.
-pub(super) struct Field<'a> {
+pub(crate) struct Field<'a> {
     pub slots: &'a [Slot],
     pub states: &'a mut [PeerState],
     pub tried: &'a Tried,
@@ -158,7 +158,7 @@ impl Field<'_> {
 
 /// Names the peer of `field` that `policy` wants, or `None` when nothing in
 /// the list is usable.
-pub(super) fn choose(
+pub(crate) fn choose(
     policy: Policy,
     ring: &Ring,
     field: &mut Field<'_>,

@@ -6,9 +6,8 @@
 
 use std::ops::BitOr;
 
-use super::budget::Budget;
-use super::group::Outcome;
-use weir_cache::serving::Trouble;
+use crate::budget::Budget;
+use crate::group::Outcome;
 
 /// A set of `proxy_next_upstream` words (nginx.org `ngx_http_proxy_module`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,16 +126,6 @@ pub enum NextStatus {
 }
 
 impl Failure {
-    /// What the cache calls it.
-    #[must_use]
-    pub fn trouble(self) -> Trouble {
-        match self {
-            Failure::Timeout => Trouble::Timeout,
-            Failure::InvalidHeader => Trouble::InvalidHeader,
-            Failure::Error | Failure::Denied | Failure::Status(_) => Trouble::Error,
-        }
-    }
-
     /// The failure a response status may be; `None` for one that is always
     /// passed on.
     #[must_use]

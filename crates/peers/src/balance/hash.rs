@@ -4,7 +4,7 @@
 //! round and adds to the hash so far.
 
 use super::{Field, gives_up};
-use crate::family::upstream::selection::Walk;
+use crate::selection::Walk;
 
 /// The bits of a CRC's upper half Cache::Memcached keeps.
 const HALF_MASK: u32 = 0x7fff;

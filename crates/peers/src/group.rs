@@ -11,10 +11,10 @@ use std::fmt;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::balance::{self, Affinity, Field, Policy, Ring};
-use super::peer::{Peer, PeerState, Slot};
-use super::selection::{Held, Selection};
-use crate::family::health::state::{Health, Rule, Shown, State};
+use crate::balance::{self, Affinity, Field, Policy, Ring};
+use crate::peer::{Peer, PeerState, Slot};
+use crate::selection::{Held, Selection};
+use crate::health::{Health, Rule, Shown, State};
 
 /// Most peers of one group, backups included.
 pub const MAX_PEERS: usize = 4096;

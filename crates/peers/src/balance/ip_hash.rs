@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use super::{Field, gives_up};
-use crate::family::upstream::selection::Walk;
+use crate::selection::Walk;
 
 /// The hash before the first octet; with the two below, nginx's figures.
 const SEED: u32 = 89;

@@ -12,10 +12,10 @@ mod storm;
 
 use std::net::IpAddr;
 
-use super::balance::{Affinity, Policy, Prng};
-use super::group::{Group, NoLivePeers, Outcome, Picked};
-use super::peer::Peer;
-use super::selection::Selection;
+use crate::balance::{Affinity, Policy, Prng};
+use crate::group::{Group, NoLivePeers, Outcome, Picked};
+use crate::peer::Peer;
+use crate::selection::Selection;
 
 /// Any second will do as long as every window of a fresh peer is over by then.
 const START_S: u64 = 1_000_000;

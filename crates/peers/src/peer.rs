@@ -9,8 +9,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::family::health::state::Health;
-use crate::family::sticky::name_of;
+use md5::{Digest, Md5};
+
+use crate::health::Health;
 
 /// `weight` of a `server` line that does not say.
 pub const DEFAULT_WEIGHT: u32 = 1;
@@ -83,7 +84,7 @@ impl Peer {
 /// Guarded by the group's lock. Times are in the seconds the caller passes in;
 /// whole seconds, because nginx compares whole seconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct PeerState {
+pub(crate) struct PeerState {
     /// The weight now in force: lowered by failures, regained pick by pick.
     pub effective_weight: i64,
     /// The running credit of smooth weighted round robin.
@@ -98,13 +99,13 @@ pub(super) struct PeerState {
 }
 
 impl PeerState {
-    pub(super) fn fresh(peer: &Peer) -> Self {
+    pub(crate) fn fresh(peer: &Peer) -> Self {
         Self { effective_weight: i64::from(peer.weight), ..Self::default() }
     }
 
     /// Takes over what another configuration's state knew about the health of
     /// the same address, within this peer's own weight.
-    pub(super) fn inherit_health(&mut self, old: &Self, peer: &Peer) {
+    pub(crate) fn inherit_health(&mut self, old: &Self, peer: &Peer) {
         self.effective_weight = old.effective_weight.clamp(0, i64::from(peer.weight));
         self.fails = old.fails;
         self.accessed = old.accessed;
@@ -112,20 +113,20 @@ impl PeerState {
     }
 
     /// Whether failures keep the peer out at `now_s`.
-    pub(super) fn ejected(&self, peer: &Peer, now_s: u64) -> bool {
+    pub(crate) fn ejected(&self, peer: &Peer, now_s: u64) -> bool {
         peer.max_fails != 0 && self.fails >= peer.max_fails && !self.window_over(peer, now_s)
     }
 
     /// Notes a pick: the first one after `fail_timeout` opens a new window, so
     /// a peer let back in gets one trial at a time until it has proved itself.
-    pub(super) fn note_pick(&mut self, peer: &Peer, now_s: u64) {
+    pub(crate) fn note_pick(&mut self, peer: &Peer, now_s: u64) {
         if self.window_over(peer, now_s) {
             self.checked = now_s;
         }
     }
 
     /// Notes a failure; true when the peer is now ejected.
-    pub(super) fn note_failure(&mut self, peer: &Peer, now_s: u64) -> bool {
+    pub(crate) fn note_failure(&mut self, peer: &Peer, now_s: u64) -> bool {
         self.fails = self.fails.saturating_add(1);
         self.accessed = now_s;
         self.checked = now_s;
@@ -139,20 +140,20 @@ impl PeerState {
 
     /// Notes a success; failures are forgiven only when the pick came after
     /// them, which is what `accessed < checked` says.
-    pub(super) fn note_success(&mut self) {
+    pub(crate) fn note_success(&mut self) {
         if self.accessed < self.checked {
             self.fails = 0;
         }
     }
 
     /// Forgives all failures: the peer answered while it was ejected.
-    pub(super) fn readmit(&mut self) {
+    pub(crate) fn readmit(&mut self) {
         self.fails = 0;
     }
 
     /// Adds this turn's credit and lets the weight recover by one; returns the
     /// credit added.
-    pub(super) fn earn_credit(&mut self, peer: &Peer) -> i64 {
+    pub(crate) fn earn_credit(&mut self, peer: &Peer) -> i64 {
         let earned = self.effective_weight;
         self.current_weight += earned;
         if self.effective_weight < i64::from(peer.weight) {
@@ -171,7 +172,7 @@ impl PeerState {
 /// The count is shared with the group this one replaced, so an exchange begun
 /// before a reload still leaves when it ends.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     pub peer: Peer,
     /// What `sticky` calls it.
     pub name: Box<str>,
@@ -181,32 +182,32 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(peer: Peer) -> Self {
+    pub(crate) fn new(peer: Peer) -> Self {
         let name = if peer.route.is_empty() { name_of(&peer.address) } else { peer.route.clone() };
         Self { peer, name: name.into(), conns: Arc::default(), health: None }
     }
 
     /// Whether it may have an exchange that is bound to a peer of this name, or to none.
-    pub(super) fn may_serve(&self, bound: Option<&[u8]>) -> bool {
+    pub(crate) fn may_serve(&self, bound: Option<&[u8]>) -> bool {
         let is_allowed = self.peer.may_serve() || (!self.peer.down && bound == Some(self.name.as_bytes()));
         is_allowed && self.is_healthy()
     }
 
     /// Whether no health check keeps it out.
-    pub(super) fn is_healthy(&self) -> bool {
+    pub(crate) fn is_healthy(&self) -> bool {
         self.health.as_ref().is_none_or(|health| health.lets_serve())
     }
 
-    pub(super) fn conns(&self) -> u32 {
+    pub(crate) fn conns(&self) -> u32 {
         self.conns.load(Ordering::Relaxed)
     }
 
-    pub(super) fn saturated(&self) -> bool {
+    pub(crate) fn saturated(&self) -> bool {
         self.peer.max_conns != 0 && self.conns() >= self.peer.max_conns
     }
 
     /// Takes a place if `max_conns` leaves one.
-    pub(super) fn enter(&self) -> bool {
+    pub(crate) fn enter(&self) -> bool {
         if self.peer.max_conns == 0 {
             self.conns.fetch_add(1, Ordering::Relaxed);
             return true;
@@ -218,8 +219,13 @@ impl Slot {
             .is_ok()
     }
 
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         // An unmatched leave would otherwise wrap and saturate the peer for good.
         let _ = self.conns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| taken.checked_sub(1));
     }
 }
+/// The name of a peer that has no route of its own.
+fn name_of(address: &str) -> String {
+    Md5::digest(address).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+

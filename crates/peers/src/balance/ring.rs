@@ -7,8 +7,8 @@
 //! Invariant: points are sorted and no two have the same hash.
 
 use super::{Field, MAX_MISSES, gives_up};
-use crate::family::upstream::peer::Slot;
-use crate::family::upstream::selection::Walk;
+use crate::peer::Slot;
+use crate::selection::Walk;
 
 /// Points per unit of weight.
 pub(crate) const POINTS_PER_WEIGHT: usize = 160;
@@ -123,7 +123,7 @@ fn split_port(server: &str) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::upstream::peer::Peer;
+    use crate::peer::Peer;
 
     fn first_points(server: &str, count: usize) -> Vec<u32> {
         let mut points = Vec::new();
