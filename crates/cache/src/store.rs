@@ -46,7 +46,7 @@ use std::time::Duration;
 use weir_net::process::Identity;
 use weir_net::{Instant, clock};
 
-use weir_net::process::assume;
+use weir_net::identity::assume;
 
 use ban::Bans;
 pub use ban::{BANS_MAX, Force, Purge};

@@ -21,6 +21,7 @@ pub mod counts;
 pub mod datagram;
 pub mod diag;
 pub mod frames;
+pub mod identity;
 pub mod listener;
 pub mod log;
 mod mailbox;

@@ -15,7 +15,7 @@ use weir_meter::live::{ErrorClass, ErrorSample};
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
-use weir_net::process::assume;
+use weir_net::identity::assume;
 use crate::live::ticket::{self, Errand};
 use weir_net::log;
 

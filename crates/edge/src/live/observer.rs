@@ -13,7 +13,7 @@ use super::api;
 use super::gather::Gatherer;
 use super::ticket;
 use super::{Live, lock};
-use weir_net::process::assume;
+use weir_net::identity::assume;
 
 /// Questions that wait for the observer, at most; one more is refused.
 pub const QUESTIONS_MAX: usize = 64;

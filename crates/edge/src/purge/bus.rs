@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use weir_net::{Deadline, clock, process, worker};
 
 use weir_cache::store::Zone;
-use weir_net::process::assume;
+use weir_net::identity::assume;
 use crate::purge::edges::Edges;
 use crate::purge::entry::{self, Id};
 use crate::purge::memory::Memory;

@@ -17,7 +17,7 @@ use weir_wire::protobuf::{bytes, message};
 
 use super::carry::{Carrier, Failed};
 use super::endpoint::Endpoint;
-use weir_net::process::assume;
+use weir_net::identity::assume;
 use weir_net::log::{self, Level};
 
 /// How long after a failure the same batch is tried again, at first and at most.

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use crate::clock;
 
-use crate::log::{Level, Os};
+use crate::log::level::Level;
+use crate::log::os::Os;
 
 /// A file that lines are appended to.
 pub struct LogFile {

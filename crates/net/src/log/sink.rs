@@ -1,10 +1,24 @@
 //! Where error lines go: files, stderr, syslog servers, each from a level upwards.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::log::file::LogFile;
+use crate::log::level::Level;
+use crate::log::line::{end, stderr};
 use crate::log::syslog::Syslog;
-use crate::log::{Level, end, standard, stderr};
+
+/// The file of `-e`; none for stderr.
+static STANDARD: RwLock<Option<Arc<LogFile>>> = RwLock::new(None);
+
+/// The file of `-e`, if it is one.
+pub(super) fn standard() -> Option<Arc<LogFile>> {
+    STANDARD.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Sets the file of `-e`.
+pub(super) fn set_standard(file: Option<Arc<LogFile>>) {
+    *STANDARD.write().unwrap_or_else(PoisonError::into_inner) = file;
+}
 
 /// Where one `error_log` writes.
 #[derive(Clone)]

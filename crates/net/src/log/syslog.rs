@@ -10,7 +10,9 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::log::{Level, Os, hostname, time};
+use crate::log::level::Level;
+use crate::log::os::{Os, hostname};
+use crate::log::time;
 use crate::{Address, clock};
 
 /// A syslog server and how lines are labelled.
@@ -258,7 +260,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Arc<Syslog>, String> {
-        Syslog::read(text, &nobody).map_err(|refusal| refusal.what)
+        Syslog::read(text, &nobody)
     }
 
     #[test]

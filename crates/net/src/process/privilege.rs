@@ -6,7 +6,6 @@
 //! What that does not give: threads share memory, so against code execution in a
 //! worker it is weaker than nginx's processes (docs/why/001-runtime.md).
 
-use crate::log;
 use rustix::process::{Gid, Uid, geteuid, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::fs;
@@ -111,16 +110,6 @@ pub fn drop_privileges_this_thread(identity: &Identity) -> io::Result<()> {
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)?;
     Ok(())
-}
-
-/// Makes this thread who it is to be; false, and a line in the log, if it cannot.
-pub fn assume(identity: Option<&Identity>) -> bool {
-    let Some(identity) = identity else { return true };
-    let assumed = drop_privileges_this_thread(identity);
-    if let Err(error) = &assumed {
-        log::global(log::Level::Emerg, format_args!("setuid({}) failed {}", identity.uid, log::Os(error)));
-    }
-    assumed.is_ok()
 }
 
 #[cfg(test)]
