@@ -46,7 +46,7 @@ pub struct Values {
 }
 
 impl Settings {
-    /// Takes from the enclosing block what this one does not set, and its lists as `Inherit` says.
+    /// Takes over settings that this block does not set from the enclosing block, and its lists as `Inherit` says.
     pub fn inherit(&mut self, outer: &Settings) {
         if self.expires.is_none() {
             self.expires = outer.expires.clone();

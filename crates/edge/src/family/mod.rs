@@ -128,7 +128,7 @@ macro_rules! families {
         pub struct Declared { $( pub $name: $name::Declared, )* }
 
         impl Settings {
-            /// Takes from the enclosing block what this one does not set.
+            /// Takes over settings that this block does not set from the enclosing block.
             pub fn inherit(&mut self, outer: &Settings) { $( self.$name.inherit(&outer.$name); )* }
 
             /// The values in force, defaults filled in.

@@ -50,7 +50,7 @@ pub enum Rule {
 
 /// `rewrite regex replacement [flag]`.
 pub struct Rewrite {
-    /// What the URI must match.
+    /// The pattern for the URI.
     pub regex: Arc<Regex>,
     /// The result of the rule.
     pub target: Target,

@@ -107,8 +107,8 @@ impl CachePath {
         }
     }
 
-    /// Whether a cache that the older configuration declares as `before` can continue as this one: all sizes are
-    /// equal.
+    /// Whether a cache that the older configuration declares as `before` can continue as this one: the sizes and
+    /// `use_temp_path` are equal.
     pub fn is_as_large_as(&self, before: &CachePath) -> bool {
         (self.keys_bytes, self.memory, self.use_temp_path) == (before.keys_bytes, before.memory, before.use_temp_path)
     }
