@@ -1,4 +1,4 @@
-//! `match`: the tests for an answer to a health check. Pure but for `require`, which reads variables.
+//! `match`: the tests for an answer to a health check. Pure, except `require`, which reads variables.
 
 use std::sync::Arc;
 
