@@ -286,7 +286,7 @@ impl Question<'_> {
         let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
         let length = length.map_err(|violation| violation.upstream_message().to_owned())?;
         let Some(upstream) = self.group.get() else { return Err("no server to ask".to_owned()) };
-        // HTTP/2 frames mark the end of the body and of the trailers.
+        // HTTP/2 frames mark the end of the body, and carry the trailers after it.
         let length = if link.h2.is_some() && length != BodyLength::None { BodyLength::UntilClose } else { length };
         // Balancing did not choose this peer, so its result does not count for passive health.
         let hold = Hold { group: self.group.clone(), selection: upstream.group.begin(0) };
